@@ -1,0 +1,106 @@
+# How our targets are made. A room is a folder of libinformer/src; see docs/design for what lives where.
+
+# informer_settings(<target>): language level, warnings and definitions of everything that is ours.
+function(informer_settings target)
+    target_compile_features(${target} PUBLIC cxx_std_20)
+    set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+    # No -Wnull-dereference: false positives from Asio at -O1 and above.
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                             $<$<BOOL:${INFORMER_WERROR}>:-Werror>)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        # False positive: g++ inlines only half of the allocation functions of Asio's coroutine frames.
+        target_compile_options(${target} PRIVATE -Wno-mismatched-new-delete)
+    endif()
+    # Private on purpose: a user's program may still want Asio's deprecated names.
+    target_compile_definitions(${target} PRIVATE BOOST_ASIO_NO_DEPRECATED BOOST_PROCESS_USE_STD_FS)
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
+        # Older clang keeps a thread_local's address across a suspension; Asio's frame cache then belongs to another thread.
+        target_compile_definitions(${target} PUBLIC BOOST_ASIO_DISABLE_AWAITABLE_FRAME_RECYCLING)
+    endif()
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/libinformer/src")
+endfunction()
+
+# informer_sources(<variable> <room>): the sources of a room; none if the room does not exist yet.
+function(informer_sources variable room)
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/libinformer/src/${room}/*.cpp")
+    set(${variable} "${sources}" PARENT_SCOPE)
+endfunction()
+
+# informer_usage(<target> <scope>): where the headers are and what they need.
+function(informer_usage target scope)
+    target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/libinformer/include>"
+                                                  "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    target_link_libraries(${target} ${scope} Boost::headers Boost::json Boost::url Threads::Threads)
+endfunction()
+
+# informer_precompile(<target> <owner>): use the precompiled header that <owner> was made with.
+function(informer_precompile target owner)
+    if(INFORMER_PCH)
+        target_precompile_headers(${target} REUSE_FROM ${owner})
+        informer_pch_options(${target})
+    endif()
+endfunction()
+
+# informer_pch_options(<target>): what ccache needs to see through a precompiled header.
+function(informer_pch_options target)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        target_compile_options(${target} PRIVATE -fpch-preprocess)
+    else()
+        target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+    endif()
+endfunction()
+
+# informer_pch_owner(<target> <header>...): a target whose only purpose is to own a precompiled header.
+function(informer_pch_owner target)
+    if(NOT INFORMER_PCH)
+        return()
+    endif()
+    set(empty "${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp")
+    file(CONFIGURE OUTPUT "${empty}" CONTENT "// owns a precompiled header\n")
+    add_library(${target} OBJECT "${empty}")
+    informer_settings(${target})
+    informer_usage(${target} PRIVATE)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    informer_pch_options(${target})
+endfunction()
+
+# informer_room(<room> [<library>...]): the objects of a room as informer_<room>. Unit tests link rooms one by one, so that a
+# room that does not compile today stops only those above it.
+function(informer_room room)
+    set(target informer_${room})
+    informer_sources(sources ${room})
+    if(NOT sources)
+        add_library(${target} INTERFACE)
+        informer_usage(${target} INTERFACE)
+        return()
+    endif()
+    add_library(${target} OBJECT ${sources})
+    informer_settings(${target})
+    informer_usage(${target} PUBLIC)
+    target_link_libraries(${target} PUBLIC ${ARGN})
+    if(NOT room STREQUAL "object") # the one room without Asio
+        informer_precompile(${target} informer_pch)
+    endif()
+endfunction()
+
+# informer_library(<name> SOURCES ... LINK ... [PRIVATE ...]): an installed static library with the alias informer::<...>.
+# Without sources it is an interface, so that users of it can be written before it.
+function(informer_library name)
+    cmake_parse_arguments(arg "" "EXPORT" "SOURCES;LINK;PRIVATE" ${ARGN})
+    if(arg_SOURCES)
+        add_library(${name} STATIC ${arg_SOURCES})
+        set(scope PUBLIC)
+        informer_settings(${name})
+        target_link_libraries(${name} PRIVATE ${arg_PRIVATE})
+    else()
+        add_library(${name} INTERFACE)
+        set(scope INTERFACE)
+    endif()
+    informer_usage(${name} ${scope})
+    target_link_libraries(${name} ${scope} ${arg_LINK})
+    set_target_properties(${name} PROPERTIES EXPORT_NAME ${arg_EXPORT})
+    add_library(informer::${arg_EXPORT} ALIAS ${name})
+    if(INFORMER_INSTALL)
+        install(TARGETS ${name} EXPORT informer)
+    endif()
+endfunction()
