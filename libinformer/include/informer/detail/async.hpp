@@ -1,0 +1,40 @@
+// Small tools for coroutines; reachable by our sources and tests, not part of the API.
+#pragma once
+
+#include <informer/runtime.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <memory>
+
+namespace informer::detail {
+
+/// A one-thread condition: `wait()` suspends until `notify()`; notifications without a waiter are remembered once.
+/// One waiter at a time per event. Cancellation: any type; returns false then, and at once where it was asked for before
+/// (a notification is kept for the next wait). The destructor lets the waiter return false.
+class async_event {
+public:
+    explicit async_event(asio::any_io_executor executor);
+    async_event(async_event&&) noexcept;
+    async_event& operator=(async_event&&) = delete;
+    ~async_event();
+    void notify();          ///< wakes the waiter, or lets the next wait() return at once
+    asio::awaitable<bool> wait();
+    /// Waits at most until `when` by `c`; false on time-out or cancellation.
+    asio::awaitable<bool> wait_until(informer::clock& c, informer::clock::time_point when);
+
+private:
+    struct state;
+    std::shared_ptr<state> state_; // shared with the waiter, which may outlive the event by one step
+};
+
+/// True when the running coroutine has been asked to stop. Asio throws `operation_aborted` at the `co_await` itself
+/// unless the coroutine awaited `asio::this_coro::throw_if_cancelled(false)` before.
+asio::awaitable<bool> cancelled();
+
+/// Runs `work`; if it is not done at `deadline` (by `c`), cancels it (terminal), waits for it to unwind and returns
+/// false. Cancelling the caller cancels `work` and waits for it to unwind too. Exceptions of `work` come through, but for
+/// the cancellation that the deadline itself caused. `work` starts by post, never inline. Uses no operator|| (law 5).
+asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work);
+
+} // namespace informer::detail

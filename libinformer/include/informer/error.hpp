@@ -1,0 +1,181 @@
+// libinformer: errors. Every failure of the library is an `error_code` with a category of ours, a sentence that
+// says what was being done, and, where the API server answered, its `Status`.
+//
+// Throwing functions throw `informer::error`; their twins take a `failure&` and do not throw. A `failure` is used
+// rather than a bare `error_code` because the server's text would be lost with the latter.
+#pragma once
+
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace informer {
+
+using error_code = boost::system::error_code;
+
+/// What went wrong. Stable names; compare with `condition` where a class of errors is meant.
+enum class errc {
+    // control
+    cancelled = 1,          ///< the caller cancelled, or the object was stopped
+    deadline_exceeded,      ///< a deadline given by the caller passed
+    already_running,        ///< `run()` was called twice
+    stopped,                ///< the object was stopped and cannot be used any more
+    // transport, one per phase (design, section 6)
+    resolve_failed,         ///< the host name has no address
+    resolve_timeout,
+    connection_refused,     ///< nobody listens there
+    connect_failed,         ///< any other failure to connect
+    connect_timeout,
+    tls_failed,             ///< handshake or certificate check; the sentence says which check
+    tls_timeout,
+    connection_lost,        ///< the peer closed or reset the connection before the message was complete
+    write_failed,
+    header_timeout,         ///< no response header in time
+    body_idle_timeout,      ///< the body stalled
+    request_timeout,        ///< the whole request took too long
+    // protocol
+    bad_response,           ///< not HTTP, or not what the API promises
+    too_large,              ///< an object or message over the configured limit
+    // the server said no; `status()` holds its words
+    bad_request,            ///< 400, 405, 406, 415
+    unauthorized,           ///< 401
+    forbidden,              ///< 403
+    not_found,              ///< 404
+    conflict,               ///< 409 (Conflict)
+    already_exists,         ///< 409 (AlreadyExists)
+    gone,                   ///< 410 (Gone, Expired), by HTTP status or by ERROR event
+    invalid,                ///< 422
+    too_many_requests,      ///< 429
+    resource_version_too_large, ///< 504 with cause ResourceVersionTooLarge
+    server_error,           ///< any other 5xx
+    unexpected_status,      ///< any other HTTP status
+    // documents
+    syntax_error,           ///< not JSON
+    bad_utf8,
+    too_deep,               ///< nesting beyond the limit (1,000)
+    not_an_object,          ///< an item that is no JSON object, or one of the wrong type
+    no_metadata,            ///< an item without metadata.name
+    pool_full,              ///< 4 GiB per pool generation
+    wrong_type,             ///< a value is not of the type asked for
+    no_such_value,          ///< a path that does not exist
+    bad_patch,
+    // input of users
+    bad_selector,
+    bad_kubeconfig,
+    bad_configuration,
+    unknown_resource,
+    // cache
+    not_synced,             ///< the cache is not filled yet
+    not_cached,             ///< no informer for this; a read never starts one
+    unknown_index,
+    duplicate_index,
+    index_function_failed,
+    new_epoch,              ///< the server went back in time; resource versions of the old epoch never come
+};
+
+/// Classes of errors, for `if (e.code() == condition::retryable)`.
+enum class condition {
+    retryable = 1, ///< trying the same again may help: transport, time-outs, 429, 5xx
+    gone,
+    conflict,
+    not_found,
+    unauthorized,
+    forbidden,
+    timed_out,
+    transport,
+    protocol,
+    cancelled,
+};
+
+} // namespace informer
+
+// Before any use of the enums with error_code.
+namespace boost::system {
+template <>
+struct is_error_code_enum<informer::errc> : std::true_type {};
+template <>
+struct is_error_condition_enum<informer::condition> : std::true_type {};
+} // namespace boost::system
+
+namespace informer {
+
+const boost::system::error_category& error_category() noexcept;
+const boost::system::error_category& condition_category() noexcept;
+error_code make_error_code(errc e) noexcept;
+boost::system::error_condition make_error_condition(condition c) noexcept;
+
+/// The `Status` object of the Kubernetes API (meta/v1), as far as clients act on it.
+class api_status {
+public:
+    struct cause {
+        std::string reason, message, field;
+    };
+    int code = 0;                ///< HTTP status, or `code` of an ERROR event
+    std::string reason;          ///< "NotFound", "Expired", …; empty when the answer was no Status
+    std::string message;         ///< the server's sentence; non-JSON bodies are cut at 2 KiB
+    std::string details_name, details_group, details_kind;
+    std::optional<std::chrono::seconds> retry_after; ///< header Retry-After or details.retryAfterSeconds
+    std::vector<cause> causes;
+    std::string continue_token;  ///< fresh inconsistent token of an expired `continue` (ListMeta), if sent
+
+    api_status() = default;
+};
+
+/// Which `errc` a status stands for (HTTP code and reason; "ResourceVersionTooLarge" causes included).
+errc errc_of(const api_status& status) noexcept;
+
+/// An error with its story. Cheap to copy. Never holds secrets.
+class failure {
+public:
+    failure() = default;
+    /// Tokens, Authorization headers and passwords in URLs are masked.
+    failure(error_code code, std::string doing);
+    failure(errc code, std::string doing) : failure(make_error_code(code), std::move(doing)) {}
+    failure(api_status status, std::string doing);
+
+    /// True when something failed.
+    explicit operator bool() const noexcept { return code_.failed(); }
+    const error_code& code() const noexcept { return code_; }
+    /// What we were doing, ours alone ("list pods: connect 127.0.0.1:6443").
+    const std::string& message() const noexcept { return message_; }
+    /// The server's answer, when there was one.
+    const api_status* status() const noexcept { return status_.get(); }
+    /// One line for people: what we did, the code's text, the server's message.
+    std::string what() const;
+    /// The same with `prefix: ` before our own text.
+    failure within(std::string_view prefix) const;
+
+    friend bool operator==(const failure& f, condition c) noexcept { return f.code_ == make_error_condition(c); }
+    friend bool operator==(const failure& f, errc e) noexcept { return f.code_ == make_error_code(e); }
+
+private:
+    error_code code_;
+    std::string message_;
+    std::shared_ptr<const api_status> status_;
+};
+
+/// What throwing functions throw. `what()` is `failure::what()`.
+class error : public boost::system::system_error {
+public:
+    explicit error(informer::failure f);
+    error(errc code, std::string doing) : error(informer::failure(code, std::move(doing))) {}
+    const informer::failure& failure() const noexcept { return failure_; }
+    const api_status* status() const noexcept { return failure_.status(); }
+    const char* what() const noexcept override { return text_.c_str(); }
+
+private:
+    informer::failure failure_;
+    std::string text_;
+};
+
+/// Throws `error` if something failed.
+void throw_on(const failure& f);
+
+} // namespace informer

@@ -1,0 +1,52 @@
+// libinformer: structured concurrency: children that are cancelled and joined.
+#pragma once
+
+#include <informer/runtime.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <exception>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace informer {
+
+/// Owns coroutines. Every `co_spawn` of the library goes through one (toolchain law 3): the completion is bound to the
+/// child's executor, so that cancellation is emitted there.
+///
+/// *Thread safety*: none; use it on its executor. *Lifetime*: the destructor asks the children to stop but cannot wait:
+/// `co_await join()` before. State is shared with the children, so destroying early is safe.
+/// *Errors*: an exception that leaves a child is given to `on_error` (default: rethrown by `join()`); the cancellation of
+/// a child that was told to stop is none.
+class task_group {
+public:
+    explicit task_group(asio::any_io_executor executor);
+    task_group(const task_group&) = delete;
+    task_group& operator=(const task_group&) = delete;
+    ~task_group();
+
+    /// Starts a child on the group's executor (by post, never inline). After `stop()` the child is dropped unstarted.
+    void spawn(asio::awaitable<void> child);
+    /// As above, for a child that must run on another executor.
+    void spawn_on(asio::any_io_executor executor, asio::awaitable<void> child);
+    /// Called on the group's executor for each exception that leaves a child, instead of keeping the first for `join()`.
+    void on_error(std::function<void(std::exception_ptr)> handler);
+    /// Emits terminal cancellation to all children. Idempotent.
+    void stop();
+    bool stopped() const noexcept;
+    std::size_t size() const noexcept;
+    /// Waits until no child is left. Not cancellable by design: children are told to stop first. Rethrows the first
+    /// exception of a child, once.
+    ///
+    /// A coroutine that may itself have been cancelled must say `co_await asio::this_coro::throw_if_cancelled(false);`
+    /// before `co_await group.join()`: otherwise Asio throws at that `co_await`, before we are asked, and the children
+    /// would outlive what they refer to.
+    asio::awaitable<void> join();
+
+private:
+    struct state;
+    std::shared_ptr<state> state_;
+};
+
+} // namespace informer

@@ -1,0 +1,166 @@
+#include <informer/detail/async.hpp>
+#include <informer/task_group.hpp>
+
+#include "system_clock.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <exception>
+
+namespace informer::detail {
+
+struct async_event::state {
+    explicit state(const asio::any_io_executor& executor) : timer(executor) {}
+
+    asio::steady_timer timer;
+    bool set = false;
+    bool closed = false; ///< the event is gone
+
+    bool take() noexcept { return std::exchange(set, false); }
+
+    static asio::awaitable<bool> wait(std::shared_ptr<state> s, asio::steady_timer::time_point until);
+    static asio::awaitable<void> tick(std::shared_ptr<state> s, std::shared_ptr<bool> passed, informer::clock* c,
+                                      informer::clock::time_point when);
+    static asio::awaitable<bool> wait_by(std::shared_ptr<state> s, informer::clock* c,
+                                         informer::clock::time_point when);
+};
+
+async_event::async_event(asio::any_io_executor executor) : state_(std::make_shared<state>(executor)) {}
+
+async_event::~async_event() {
+    if (!state_) return; // moved from
+    state_->closed = true;
+    state_->timer.cancel();
+}
+
+async_event::async_event(async_event&&) noexcept = default;
+
+void async_event::notify() {
+    state_->set = true;
+    state_->timer.cancel();
+}
+
+asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s, asio::steady_timer::time_point until) {
+    for (;;) {
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) co_return false;
+        if (s->closed) co_return false;
+        if (s->take()) co_return true;
+        s->timer.expires_at(until);
+        const auto [ec] = co_await s->timer.async_wait(asio::as_tuple(asio::use_awaitable));
+        if (s->take()) co_return true;
+        const auto now_asked = co_await asio::this_coro::cancellation_state;
+        if (!ec || s->closed || now_asked.cancelled() != asio::cancellation_type::none) co_return false;
+    }
+}
+
+asio::awaitable<void> async_event::state::tick(std::shared_ptr<state> s, std::shared_ptr<bool> passed,
+                                               informer::clock* c, informer::clock::time_point when) {
+    const bool slept = co_await c->sleep_until(when);
+    if (!slept) co_return;
+    *passed = true;
+    s->timer.cancel();
+}
+
+asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, informer::clock* c,
+                                                  informer::clock::time_point when) {
+    const auto asked_before = co_await asio::this_coro::cancellation_state;
+    if (asked_before.cancelled() != asio::cancellation_type::none || s->closed) co_return false;
+    if (s->take()) co_return true;
+    if (c->now() >= when) co_return false;
+
+    const auto executor = co_await asio::this_coro::executor;
+    const auto passed = std::make_shared<bool>(false);
+    task_group ticker(executor);
+    ticker.spawn(tick(s, passed, c, when));
+    bool notified = false;
+    for (;;) {
+        s->timer.expires_at(asio::steady_timer::time_point::max());
+        const auto [ec] = co_await s->timer.async_wait(asio::as_tuple(asio::use_awaitable));
+        static_cast<void>(ec); // always aborted: by notify, by the ticker, by the event's end, or with this coroutine
+        notified = s->take();
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (notified || *passed || s->closed || asked.cancelled() != asio::cancellation_type::none) break;
+    }
+    // The clock may go as soon as we return, so the ticker must have left it, cancelled or not.
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    ticker.stop();
+    co_await ticker.join();
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    co_return notified;
+}
+
+asio::awaitable<bool> async_event::wait() {
+    return state::wait(state_, asio::steady_timer::time_point::max());
+}
+
+asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::clock::time_point when) {
+    if (dynamic_cast<real_clock*>(&c) != nullptr) return state::wait(state_, when);
+    return state::wait_by(state_, &c, when);
+}
+
+asio::awaitable<bool> cancelled() {
+    const auto asked = co_await asio::this_coro::cancellation_state;
+    co_return asked.cancelled() != asio::cancellation_type::none;
+}
+
+namespace {
+
+struct bounded_work {
+    explicit bounded_work(const asio::any_io_executor& executor) : group(executor), done(executor) {}
+
+    task_group group;
+    async_event done;
+    bool finished = false;
+    std::exception_ptr failed;
+};
+
+asio::awaitable<void> carry(std::shared_ptr<bounded_work> w, asio::awaitable<void> work) {
+    try {
+        co_await std::move(work);
+    } catch (...) {
+        w->failed = std::current_exception();
+    }
+    w->finished = true;
+    w->done.notify();
+}
+
+bool is_cancellation(const std::exception_ptr& e) {
+    try {
+        std::rethrow_exception(e);
+    } catch (const boost::system::system_error& s) {
+        return s.code() == condition::cancelled;
+    } catch (...) {
+        return false;
+    }
+}
+
+asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point deadline, asio::awaitable<void> work) {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto w = std::make_shared<bounded_work>(executor);
+    // Whatever happens, the work is joined before we return: it may use what our caller owns.
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    w->group.spawn(carry(w, std::move(work)));
+    co_await w->done.wait_until(*c, deadline);
+    const bool in_time = w->finished;
+    const auto asked = co_await asio::this_coro::cancellation_state;
+    const bool by_deadline = !in_time && asked.cancelled() == asio::cancellation_type::none;
+    w->group.stop();
+    co_await w->group.join();
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (w->failed && !(by_deadline && is_cancellation(w->failed))) std::rethrow_exception(w->failed);
+    co_return in_time;
+}
+
+} // namespace
+
+asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work) {
+    return run_by(&c, deadline, std::move(work));
+}
+
+} // namespace informer::detail

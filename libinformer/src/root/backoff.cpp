@@ -1,0 +1,39 @@
+#include <informer/backoff.hpp>
+
+#include <algorithm>
+
+namespace informer {
+
+backoff::backoff(backoff_options options, std::uint64_t seed)
+    : options_(options), current_(std::min(options.initial_, options.cap_)), random_(seed) {}
+
+std::chrono::nanoseconds backoff::next() {
+    const auto base = current_;
+    // In double: a large factor must not overflow the count of nanoseconds on its way to the cap.
+    const double grown = static_cast<double>(base.count()) * std::max(options_.factor_, 1.0);
+    const double cap = static_cast<double>(options_.cap_.count());
+    current_ = grown >= cap ? options_.cap_ : std::chrono::nanoseconds(static_cast<std::int64_t>(grown));
+    if (attempts_ != ~0U) ++attempts_;
+    if (options_.jitter_ <= 0) return base;
+    std::uniform_real_distribution<double> stretch(0.0, options_.jitter_);
+    const double extra = static_cast<double>(base.count()) * stretch(random_);
+    return base + std::chrono::nanoseconds(static_cast<std::int64_t>(extra));
+}
+
+void backoff::healthy_for(std::chrono::nanoseconds d) {
+    if (d <= d.zero()) return;
+    healthy_ = d >= options_.reset_after_ - healthy_ ? options_.reset_after_ : healthy_ + d;
+    if (healthy_ >= options_.reset_after_) reset();
+}
+
+void backoff::hard() {
+    current_ = options_.cap_;
+}
+
+void backoff::reset() {
+    current_ = std::min(options_.initial_, options_.cap_);
+    healthy_ = healthy_.zero();
+    attempts_ = 0;
+}
+
+} // namespace informer

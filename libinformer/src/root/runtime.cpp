@@ -1,0 +1,92 @@
+#include <informer/runtime.hpp>
+
+#include "system_clock.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <atomic>
+#include <random>
+
+namespace informer {
+
+namespace detail {
+
+asio::awaitable<bool> real_clock::sleep_until(time_point when) {
+    const auto state = co_await asio::this_coro::cancellation_state;
+    // An operation that starts after the signal was emitted would never hear of it.
+    if (state.cancelled() != asio::cancellation_type::none) co_return false;
+    const auto executor = co_await asio::this_coro::executor;
+    asio::steady_timer timer(executor, when);
+    const auto [ec] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_return !ec;
+}
+
+} // namespace detail
+
+std::shared_ptr<clock> system_clock() {
+    return std::make_shared<detail::real_clock>();
+}
+
+/// A SplitMix64 sequence (Steele, Lea, Flood 2014): one atomic add a draw, so that any thread may draw.
+struct seed_source {
+    explicit seed_source(std::uint64_t seed) : state(seed) {}
+    std::atomic<std::uint64_t> state;
+
+    std::uint64_t draw() noexcept {
+        constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
+        std::uint64_t z = state.fetch_add(golden, std::memory_order_relaxed) + golden;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+        return z ^ (z >> 31);
+    }
+};
+
+namespace {
+
+std::uint64_t system_seed() {
+    std::random_device device;
+    return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+} // namespace
+
+runtime::runtime(asio::any_io_executor executor)
+    : executor_(std::move(executor)), clock_(system_clock()), seeds_(std::make_shared<seed_source>(system_seed())) {}
+
+runtime& runtime::with_clock(std::shared_ptr<informer::clock> c) {
+    clock_ = c ? std::move(c) : system_clock();
+    return *this;
+}
+
+runtime& runtime::with_logger(logger l, log_level most_verbose) {
+    logger_ = std::move(l);
+    most_verbose_ = most_verbose;
+    return *this;
+}
+
+runtime& runtime::with_metrics(std::shared_ptr<metrics_sink> m) {
+    metrics_ = std::move(m);
+    return *this;
+}
+
+runtime& runtime::with_seed(std::uint64_t seed) {
+    seeds_ = std::make_shared<seed_source>(seed);
+    return *this;
+}
+
+std::uint64_t runtime::draw_seed() const {
+    return seeds_->draw();
+}
+
+void runtime::log(log_level level, std::string_view line) const {
+    if (!logs(level)) return;
+    try {
+        logger_(level, line);
+    } catch (...) { // NOLINT(bugprone-empty-catch) a broken logger must not stop an informer
+    }
+}
+
+} // namespace informer

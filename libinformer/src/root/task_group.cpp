@@ -1,0 +1,155 @@
+#include <informer/task_group.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <list>
+#include <vector>
+
+namespace informer {
+
+struct task_group::state : std::enable_shared_from_this<task_group::state> {
+    explicit state(asio::any_io_executor e) : executor(std::move(e)), empty(executor) {
+        empty.expires_at(asio::steady_timer::time_point::max());
+    }
+
+    using signals = std::list<std::shared_ptr<asio::cancellation_signal>>;
+
+    asio::any_io_executor executor;
+    asio::steady_timer empty; ///< cancelled when the last child is gone
+    signals running;
+    std::size_t count = 0; ///< children running or waiting to be started
+    bool stopping = false;
+    std::exception_ptr first;
+    std::function<void(std::exception_ptr)> on_error;
+
+    void start(const asio::any_io_executor& on, asio::awaitable<void> child);
+    void finish(std::exception_ptr e) noexcept;
+    static asio::awaitable<void> run(asio::awaitable<void> child);
+};
+
+namespace {
+
+// How a child that was told to stop usually ends.
+bool is_cancellation(const std::exception_ptr& e) noexcept {
+    try {
+        std::rethrow_exception(e);
+    } catch (const boost::system::system_error& s) {
+        return s.code() == condition::cancelled;
+    } catch (...) {
+        return false;
+    }
+}
+
+} // namespace
+
+asio::awaitable<void> task_group::state::run(asio::awaitable<void> child) {
+    std::exception_ptr failed;
+    try {
+        co_await std::move(child);
+    } catch (...) {
+        failed = std::current_exception();
+    }
+    // co_spawn's own frame awaits a post when a child never suspended; for one that was cancelled meanwhile this would
+    // throw out of io_context::run().
+    co_await asio::this_coro::throw_if_cancelled(false);
+    if (failed) std::rethrow_exception(failed);
+}
+
+void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<void> child) {
+    if (stopping) {
+        finish(nullptr);
+        return;
+    }
+    const auto at = running.insert(running.end(), std::make_shared<asio::cancellation_signal>());
+    auto done = [self = shared_from_this(), on, at](std::exception_ptr e) mutable {
+        if (on == self->executor) {
+            self->running.erase(at);
+            self->finish(std::move(e));
+            return;
+        }
+        const auto home = self->executor;
+        asio::post(home, [self = std::move(self), at, e = std::move(e)]() mutable {
+            self->running.erase(at);
+            self->finish(std::move(e));
+        });
+    };
+    auto token = asio::bind_cancellation_slot((*at)->slot(), asio::bind_executor(on, std::move(done)));
+    asio::co_spawn(on, run(std::move(child)), std::move(token));
+}
+
+void task_group::state::finish(std::exception_ptr e) noexcept {
+    --count;
+    if (e && !(stopping && is_cancellation(e))) {
+        if (on_error) {
+            try {
+                on_error(std::move(e));
+            } catch (...) {
+                if (!first) first = std::current_exception();
+            }
+        } else if (!first) {
+            first = std::move(e);
+        }
+    }
+    if (count == 0) empty.cancel();
+}
+
+task_group::task_group(asio::any_io_executor executor) : state_(std::make_shared<state>(std::move(executor))) {}
+
+task_group::~task_group() {
+    stop();
+}
+
+void task_group::on_error(std::function<void(std::exception_ptr)> handler) {
+    state_->on_error = std::move(handler);
+}
+
+void task_group::spawn(asio::awaitable<void> child) {
+    spawn_on(state_->executor, std::move(child));
+}
+
+void task_group::spawn_on(asio::any_io_executor executor, asio::awaitable<void> child) {
+    if (state_->stopping) return;
+    ++state_->count;
+    // The signals belong to the group's executor, so the child is started from there.
+    const auto home = state_->executor;
+    asio::post(home, [s = state_, on = std::move(executor), child = std::move(child)]() mutable {
+        s->start(on, std::move(child));
+    });
+}
+
+void task_group::stop() {
+    if (std::exchange(state_->stopping, true)) return;
+    // Emitting may end children, which takes them off the list.
+    const std::vector<std::shared_ptr<asio::cancellation_signal>> told(state_->running.begin(), state_->running.end());
+    for (const auto& signal : told) signal->emit(asio::cancellation_type::terminal);
+}
+
+bool task_group::stopped() const noexcept {
+    return state_->stopping;
+}
+
+std::size_t task_group::size() const noexcept {
+    return state_->count;
+}
+
+asio::awaitable<void> task_group::join() {
+    const auto s = state_; // the group may go while we wait
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    while (s->count != 0) {
+        const auto [ec] = co_await s->empty.async_wait(asio::as_tuple(asio::use_awaitable));
+        static_cast<void>(ec); // woken by the last child, or by a cancellation that does not concern us
+    }
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (s->first) std::rethrow_exception(std::exchange(s->first, nullptr));
+}
+
+} // namespace informer
