@@ -1,0 +1,80 @@
+// Running coroutines in tests.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <utility>
+
+namespace informer::testing {
+
+using real_duration = std::chrono::steady_clock::duration;
+
+/// Runs `test` on `context` until nothing is left to do. Rethrows what leaves the coroutine; fails the test when it is
+/// not done after `deadline` of real time, or when it leaves work behind in the context.
+inline void run_test(boost::asio::io_context& context, boost::asio::awaitable<void> test,
+                     real_duration deadline = std::chrono::seconds(30)) {
+    using std::chrono::steady_clock;
+    std::exception_ptr failed;
+    bool finished = false;
+    context.restart();
+    boost::asio::co_spawn(context, std::move(test), [&](std::exception_ptr e) {
+        failed = std::move(e);
+        finished = true;
+        context.stop();
+    });
+    const auto until = steady_clock::now() + deadline;
+    context.run_until(until);
+    if (failed) std::rethrow_exception(failed);
+    if (!finished && context.stopped()) FAIL("the coroutine waits for something that never comes");
+    if (!finished) FAIL("the coroutine did not end in time");
+    // What it left to be unwound may still run, but not for ever.
+    context.restart();
+    context.run_until(std::min(until, steady_clock::now() + std::chrono::seconds(5)));
+    if (!context.stopped()) FAIL("the test left work in its io_context");
+}
+
+/// The same on a fresh single-threaded io_context.
+inline void run_test(boost::asio::awaitable<void> test, real_duration deadline = std::chrono::seconds(30)) {
+    boost::asio::io_context context(1);
+    run_test(context, std::move(test), deadline);
+}
+
+/// Lets everything that is ready run: `turns` rounds through the executor's queue.
+inline boost::asio::awaitable<void> settle(int turns = 20) {
+    const auto executor = co_await boost::asio::this_coro::executor;
+    for (int i = 0; i < turns; ++i) co_await boost::asio::post(executor, boost::asio::use_awaitable);
+}
+
+/// Waits until `predicate` holds; false when it does not within `deadline` of real time. Yields in between, first at once,
+/// later for a millisecond. Name the predicate: a capturing lambda must not stand inside a co_await expression (law 1).
+inline boost::asio::awaitable<bool> eventually(std::function<bool()> predicate,
+                                               real_duration deadline = std::chrono::seconds(10)) {
+    const auto executor = co_await boost::asio::this_coro::executor;
+    boost::asio::steady_timer timer(executor);
+    const auto until = std::chrono::steady_clock::now() + deadline;
+    for (int round = 0;; ++round) {
+        if (predicate()) co_return true;
+        if (std::chrono::steady_clock::now() >= until) co_return false;
+        if (round < 100) {
+            co_await boost::asio::post(executor, boost::asio::use_awaitable);
+        } else {
+            timer.expires_after(std::chrono::milliseconds(1));
+            const auto [ec] = co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+            if (ec) co_return predicate();
+        }
+    }
+}
+
+} // namespace informer::testing
