@@ -1,0 +1,260 @@
+#!/usr/bin/env bash
+# A real kube-apiserver and etcd on loopback, for tests. No nodes and no controllers: namespaces stay Terminating until
+# /finalize, nothing is garbage-collected.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+source "$here/common.sh"
+
+usage() {
+    cat <<'END'
+usage: ./dev apiserver <command> [--instance NAME]
+
+  up [--data DIR] [-- FLAG…]   start (the first time: build, about 5 minutes) and print the path of a kubeconfig with the
+                               contexts admin (client certificate), token (admin by token) and nobody (a token without
+                               rights); FLAGs go to kube-apiserver, e.g. -- --feature-gates=WatchList=false
+                               --data keeps etcd's data in DIR; without it they are gone after down
+  restart [-- FLAG…]           stop the kube-apiserver only, and start it on the same data and port (same flags, or these)
+  down [--all]                 stop it (all instances) and remove its files
+  status                       what runs, and where
+  kubectl                      print the path of a kubectl (from the PATH, else built from source)
+  etcdctl ARG…                 run etcdctl on its etcd (with --instance first), e.g. etcdctl compact 1234
+END
+}
+
+instance=default data= all= flags=() flags_given=
+command=${1:-}
+[[ $# -eq 0 ]] || shift
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --instance) instance=${2:?--instance needs a name}; shift 2 ;;
+        --data) data=${2:?--data needs a folder}; shift 2 ;;
+        --all) all=1; shift ;;
+        --) shift; flags=("$@"); flags_given=1; break ;;
+        *) [[ $command == etcdctl ]] && break; die "unknown argument '$1' (see ./dev apiserver)" ;;
+    esac
+done
+[[ $instance =~ ^[A-Za-z0-9_.-]+$ && $instance != .* ]] || die "'$instance' cannot be the name of an instance"
+
+states="$cache/run" # secrets inside: only ours to read
+state="$states/$instance"
+mkdir -p "$states"
+chmod 700 "$states"
+umask 077
+
+# alive <program>: runs the process that we noted? A number alone may belong to somebody else by now.
+alive() {
+    local pid
+    pid=$(cat "$state/$1.pid" 2>/dev/null) && [[ -n $pid ]] && kill -0 "$pid" 2>/dev/null &&
+        grep -qaF "/$1" "/proc/$pid/cmdline" 2>/dev/null
+}
+
+# stop <program>: SIGTERM, and SIGKILL after 3 s: an open watch keeps a kube-apiserver for a minute.
+stop() {
+    if alive "$1"; then
+        local pid
+        pid=$(cat "$state/$1.pid")
+        kill -TERM "$pid" 2>/dev/null || true
+        for _ in {1..30}; do alive "$1" || break; sleep 0.1; done
+        ! alive "$1" || kill -KILL "$pid" 2>/dev/null || true
+        for _ in {1..30}; do alive "$1" || break; sleep 0.1; done
+    fi
+    rm -f "$state/$1.pid"
+}
+
+# start <program> <argument…>: in a session of its own, so that it survives us and the terminal.
+start() {
+    local program=$1
+    shift
+    # 9 is our lock: inherited, it would never be released.
+    setsid nohup "$programs/$program" "$@" </dev/null >>"$state/$program.log" 2>&1 9>&- &
+    echo $! >"$state/$program.pid"
+}
+
+# ports <n>: free ones on loopback, below the range that the kernel hands out to clients.
+ports() {
+    python3 - "$1" <<'END'
+import random, socket, sys
+with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+    top = min(int(file.read().split()[0]), 32768)
+found = []
+while len(found) < int(sys.argv[1]):
+    s = socket.socket()
+    try:
+        s.bind(("127.0.0.1", random.randrange(top - top // 3, top)))
+        found.append(s)  # kept open, so that no port comes twice
+    except OSError:
+        s.close()
+print(*(s.getsockname()[1] for s in found))
+END
+}
+
+# wait_for <program> <seconds> <curl argument…>
+wait_for() {
+    local program=$1 tries=$(($2 * 10))
+    shift 2
+    for ((i = 0; i < tries; i++)); do
+        curl --noproxy '*' -fsS -o /dev/null --max-time 2 "$@" 2>/dev/null && return
+        alive "$program" || break
+        sleep 0.1
+    done
+    tail -n 15 "$state/$program.log" >&2
+    return 1
+}
+
+secrets() { # keys, a client CA, an administrator's certificate and two tokens
+    local dir=$state/pki
+    mkdir -p "$dir"
+    {
+        openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj /CN=libinformer-test-ca -keyout "$dir/ca.key" -out "$dir/ca.crt"
+        openssl req -newkey rsa:2048 -nodes -subj /O=system:masters/CN=admin -keyout "$dir/admin.key" -out "$dir/admin.csr"
+        printf 'extendedKeyUsage=clientAuth\n' >"$dir/admin.ext"
+        openssl x509 -req -in "$dir/admin.csr" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -CAcreateserial -days 3650 \
+            -extfile "$dir/admin.ext" -out "$dir/admin.crt"
+        openssl genrsa -out "$dir/sa.key" 2048
+        openssl rsa -in "$dir/sa.key" -pubout -out "$dir/sa.pub"
+    } >"$state/openssl.log" 2>&1 || { cat "$state/openssl.log" >&2; die "openssl could not make the keys"; }
+    openssl rand -hex 16 >"$dir/token"
+    openssl rand -hex 16 >"$dir/nobody"
+    printf '%s,token-admin,1,"system:masters"\n%s,nobody,2\n' "$(cat "$dir/token")" "$(cat "$dir/nobody")" >"$dir/tokens.csv"
+}
+
+start_apiserver() {
+    local flags=()
+    mapfile -t flags <"$state/flags"
+    start kube-apiserver --etcd-servers "$(cat "$state/etcd")" --bind-address 127.0.0.1 --advertise-address 127.0.0.1 \
+        --secure-port "$(cat "$state/port")" --endpoint-reconciler-type none --service-cluster-ip-range 10.0.0.0/24 \
+        --allow-privileged --cert-dir "$state/certs" --client-ca-file "$state/pki/ca.crt" \
+        --token-auth-file "$state/pki/tokens.csv" --service-account-key-file "$state/pki/sa.pub" \
+        --service-account-signing-key-file "$state/pki/sa.key" \
+        --service-account-issuer https://kubernetes.default.svc --authorization-mode RBAC \
+        --disable-admission-plugins ServiceAccount "${flags[@]}"
+    local as_admin=(-k -H "Authorization: Bearer $(cat "$state/pki/token")") url
+    url=https://127.0.0.1:$(cat "$state/port")
+    # The default namespace comes a moment after the server calls itself ready.
+    wait_for kube-apiserver 90 "${as_admin[@]}" "$url/readyz" &&
+        wait_for kube-apiserver 30 "${as_admin[@]}" "$url/api/v1/namespaces/default"
+}
+
+write_kubeconfig() {
+    local b64=(base64 -w0)
+    cat >"$state/kubeconfig" <<END
+apiVersion: v1
+kind: Config
+current-context: admin
+clusters:
+- name: test
+  cluster:
+    server: https://127.0.0.1:$(cat "$state/port")
+    certificate-authority-data: $("${b64[@]}" "$state/certs/apiserver.crt")
+users:
+- name: admin
+  user:
+    client-certificate-data: $("${b64[@]}" "$state/pki/admin.crt")
+    client-key-data: $("${b64[@]}" "$state/pki/admin.key")
+- name: token
+  user:
+    token: $(cat "$state/pki/token")
+- name: nobody
+  user:
+    token: $(cat "$state/pki/nobody")
+contexts:
+- name: admin
+  context: {cluster: test, user: admin}
+- name: token
+  context: {cluster: test, user: token}
+- name: nobody
+  context: {cluster: test, user: nobody}
+END
+}
+
+lock() { exec 9>"$states/lock"; flock 9; } # one start at a time: nobody takes a port between our look and our use
+
+up() {
+    if alive etcd && alive kube-apiserver && [[ -s $state/kubeconfig ]]; then
+        [[ -z $data$flags_given ]] || log "already up; --data and flags do not apply (use restart, or down first)"
+        echo "$state/kubeconfig"
+        return
+    fi
+    programs=$("$here/apiserver_build.sh")
+    lock
+    down_one # what a crash left behind
+    mkdir -p "$state"
+    local etcd_data="$state/etcd-data" client peer port
+    if [[ -n $data ]]; then
+        mkdir -p "$data"
+        etcd_data=$(cd "$data" && pwd)/etcd
+    fi
+    read -r client peer port < <(ports 3)
+    secrets
+    echo "http://127.0.0.1:$client" >"$state/etcd"
+    echo "$port" >"$state/port"
+    : >"$state/flags"
+    [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
+    start etcd --data-dir "$etcd_data" --unsafe-no-fsync --log-level warn \
+        --listen-client-urls "http://127.0.0.1:$client" --advertise-client-urls "http://127.0.0.1:$client" \
+        --listen-peer-urls "http://127.0.0.1:$peer" --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
+        --initial-cluster "default=http://127.0.0.1:$peer"
+    if ! wait_for etcd 30 "http://127.0.0.1:$client/health"; then
+        down_one
+        die "etcd did not start (its last words are above)"
+    fi
+    if ! start_apiserver; then
+        down_one
+        die "kube-apiserver did not become ready (its last words are above)"
+    fi
+    write_kubeconfig
+    log "kube-apiserver at https://127.0.0.1:$port, etcd at http://127.0.0.1:$client, logs in $state"
+    echo "$state/kubeconfig"
+}
+
+down_one() {
+    [[ -d $state ]] || return 0
+    stop kube-apiserver
+    stop etcd
+    rm -rf "$state"
+}
+
+down() {
+    if [[ -n $all ]]; then
+        for state in "$states"/*/; do state=${state%/}; down_one; done
+    else
+        down_one
+    fi
+}
+
+restart() {
+    alive etcd || die "instance '$instance' is not up"
+    programs=$("$here/apiserver_build.sh")
+    lock
+    stop kube-apiserver
+    if [[ -n $flags_given ]]; then
+        : >"$state/flags"
+        [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
+    fi
+    start_apiserver || die "kube-apiserver did not become ready again (its last words are above)"
+    echo "$state/kubeconfig"
+}
+
+status() {
+    local found=
+    for state in "$states"/*/; do
+        state=${state%/}
+        [[ -s $state/port ]] || continue
+        found=1
+        printf '%s: kube-apiserver %s at https://127.0.0.1:%s, etcd %s at %s\n    kubeconfig %s\n' "${state##*/}" \
+            "$(alive kube-apiserver && echo up || echo DOWN)" "$(cat "$state/port")" \
+            "$(alive etcd && echo up || echo DOWN)" "$(cat "$state/etcd")" "$state/kubeconfig"
+    done
+    [[ -n $found ]] || { log "no instance is up"; return 1; }
+}
+
+case $command in
+    up | down | restart | status) "$command" ;;
+    kubectl) command -v kubectl || echo "$("$here/apiserver_build.sh")/kubectl" ;;
+    etcdctl)
+        alive etcd || die "instance '$instance' is not up"
+        exec "$("$here/apiserver_build.sh")/etcdctl" --endpoints "$(cat "$state/etcd")" "$@"
+        ;;
+    "" | -h | --help | help) usage ;;
+    *) usage >&2; die "unknown command '$command'" ;;
+esac

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs what the build needs on Debian 12. Elsewhere it names the packages and goes on if they are there.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+# Debian 12's own Boost (1.74) and Catch2 (2.13) are too old; these come from bookworm-backports. Boost's -dev packages of
+# different versions exclude each other: apt removes another one if it is there.
+backports=(libboost1.83-dev libboost-json1.83-dev libboost-url1.83-dev libboost-container1.83-dev catch2)
+main=(g++ cmake ninja-build ccache mold pkg-config libssl-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libspdlog-dev
+    libfmt-dev openssl curl jq ca-certificates git python3)
+
+# probe: does CMake find everything, however it came here?
+probe() {
+    local dir status=0
+    have cmake && have ninja && have python3 && have curl && have jq && have openssl || return 1
+    dir=$(mktemp -d)
+    cat >"$dir/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(probe LANGUAGES CXX)
+find_package(Boost 1.83 CONFIG REQUIRED COMPONENTS json url)
+find_package(OpenSSL 3 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Catch2 3.7 REQUIRED)
+END
+    cmake -S "$dir" -B "$dir/build" -G Ninja >"$dir/log" 2>&1 || { status=1; grep -A3 'CMake Error' "$dir/log" >&2; }
+    rm -rf "$dir"
+    return $status
+}
+
+id=$(. /etc/os-release 2>/dev/null && echo "${ID:-}-${VERSION_ID:-}") || id=unknown
+if [[ $id != debian-12 ]] || ! have apt-get; then
+    # CMake's probe takes seconds: once it was fine, the answer is kept.
+    [[ -e $cache/probed ]] && exit 0
+    probe && { mkdir -p "$cache"; touch "$cache/probed"; exit 0; }
+    log "this is not Debian 12, so nothing is installed by itself. Needed, by their names there:"
+    log "  ${main[*]} ${backports[*]}"
+    die "install at least CMake 3.25, g++ 12 or clang 17, Boost 1.83 and Catch2 3.7 with the rest above, then try again"
+fi
+
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${main[@]}" "${backports[@]}" 2>/dev/null |
+    awk '$1 == "installed" { print $2 }')
+missing=()
+for package in "${main[@]}" "${backports[@]}"; do
+    grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
+done
+# Debian's own Catch2 has the same package name; only version 3 will do.
+if [[ " ${missing[*]} " != *" catch2 "* ]] && dpkg --compare-versions "$(dpkg-query -W -f '${Version}' catch2)" lt 3.7; then
+    missing+=(catch2)
+fi
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+log "installing: ${missing[*]}"
+root=()
+if [[ $(id -u) -ne 0 ]]; then
+    have sudo || die "installing these packages needs root: run ./dev deps as root once"
+    log "(as root, through sudo)"
+    root=(sudo)
+fi
+asroot() { "${root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" >&2; }
+
+wanted=()
+for package in "${missing[@]}"; do
+    case " ${backports[*]} " in
+        *" $package "*) wanted+=("$package/bookworm-backports") ;; # this suite for these, and for nothing else
+        *) wanted+=("$package") ;;
+    esac
+done
+if [[ ${wanted[*]} == */bookworm-backports* ]] &&
+    ! grep -rqsE --include='*.list' --include='*.sources' '^[^#]*bookworm-backports' /etc/apt/sources.list /etc/apt/sources.list.d; then
+    log "adding bookworm-backports to apt's sources"
+    echo 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main' |
+        "${root[@]}" tee /etc/apt/sources.list.d/libinformer-backports.list >/dev/null
+fi
+asroot apt-get -o DPkg::Lock::Timeout=600 -q update || die "apt-get update failed"
+asroot apt-get -o DPkg::Lock::Timeout=600 -q install -y --no-install-recommends "${wanted[@]}" ||
+    die "apt-get could not install: ${missing[*]}"

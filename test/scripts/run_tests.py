@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Runs the test programs of a build tree and sums their test cases.
+
+    run_tests.py [--check NAME=COMMAND]... [--only KIND]... [--timeout S] BUILD [FILTER [CATCH2-SPEC...]]
+
+FILTER is the name of a program or check (test_cache, or short: cache); anything else is a Catch2 test specification for all
+programs. A check is a command whose last line of output is "N passed, N failed". Progress goes to stderr, as do the logs of
+what failed; the last line of stdout is the total, "N passed, N failed". Whatever ends without saying how many cases it ran (a
+crash, a time-out) counts as one failed case: nothing is passed over in silence.
+"""
+import argparse
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(command, log, timeout):
+    """The exit status, or None after a time-out. A process group of its own, so that nothing of it outlives us."""
+    with open(log, "wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:  # also when we are interrupted
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+def catch2_cases(report):
+    """(passed, failed, skipped) of a Catch2 XML report; None if there is no complete one."""
+    try:
+        cases = xml.parse(report).getroot().find("OverallResultsCases")
+    except (OSError, xml.ParseError):
+        return None
+    if cases is None:
+        return None
+    number = lambda name: int(cases.get(name, "0"))
+    # expectedFailures are cases tagged [!shouldfail] or [!mayfail]: they did what they say.
+    return number("successes") + number("expectedFailures"), number("failures"), number("skips")
+
+
+def check_cases(log):
+    with open(log, errors="replace") as file:
+        lines = file.read().strip().splitlines()
+    found = re.fullmatch(r"(\d+) passed, (\d+) failed", lines[-1]) if lines else None
+    return (int(found[1]), int(found[2]), 0) if found else None
+
+
+def tail(path, lines):
+    try:
+        with open(path, errors="replace") as file:
+            for line in file.read().splitlines()[-lines:]:
+                say("    | " + line)
+    except OSError:
+        pass
+
+
+class Job:
+    def __init__(self, kind, name, command):
+        self.kind, self.name, self.command = kind, name, command
+
+    def matches(self, text):
+        return text in (self.name, re.sub("^(test|example)_", "", self.name), self.kind)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="append", default=[])
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("build")
+    parser.add_argument("filter", nargs="*")
+    options = parser.parse_args()
+
+    logs = os.path.join(options.build, "test", "logs")
+    os.makedirs(logs, exist_ok=True)
+    jobs = [Job("check", name, shlex.split(command)) for name, command in (c.split("=", 1) for c in options.check)]
+    with open(os.path.join(options.build, "test", "programs.txt")) as file:
+        jobs += [Job(*line.rstrip("\n").split(" ", 2)) for line in file if line.strip()]
+    if options.only:
+        jobs = [job for job in jobs if job.kind in options.only]
+    spec = options.filter
+    if spec and any(job.matches(spec[0]) for job in jobs):
+        jobs = [job for job in jobs if job.matches(spec[0])]
+        spec = spec[1:]
+    elif spec:
+        jobs = [job for job in jobs if job.kind not in ("check", "example")]
+
+    total = [0, 0, 0]
+    failed = []
+    for index, job in enumerate(jobs, 1):
+        log, report = os.path.join(logs, job.name + ".log"), os.path.join(logs, job.name + ".xml")
+        if os.path.exists(report):
+            os.remove(report)
+        if job.kind == "check":
+            command = job.command
+        elif job.kind == "example":
+            command = [job.command]
+        else:
+            command = [job.command, "-r", "console", "-r", "xml::out=" + report, "--allow-running-no-tests", *spec]
+        say(f"[{index}/{len(jobs)}] {job.name}")
+        start = time.monotonic()
+        status = run(command, log, options.timeout)
+        if job.kind == "check":
+            cases = check_cases(log)
+        elif job.kind == "example":
+            cases = (1, 0, 0) if status == 0 else None
+        else:
+            cases = catch2_cases(report)
+        trouble = None
+        if status is None:
+            trouble = f"no end after {options.timeout:.0f} s (killed)"
+        elif status < 0:
+            trouble = f"killed by {signal.Signals(-status).name}"
+        elif cases is None:
+            trouble = f"exit status {status}" + ("" if job.kind == "example" else ", no summary of its cases")
+        elif status != 0 and cases[1] == 0:
+            trouble = f"exit status {status}, though no case failed"
+        passed, bad, skipped = cases or (0, 0, 0)
+        bad += trouble is not None
+        total = [total[0] + passed, total[1] + bad, total[2] + skipped]
+        took = time.monotonic() - start
+        say(f"    {passed} passed, {bad} failed" + (f", {skipped} skipped" if skipped else "") + f" ({took:.1f} s)")
+        if bad:
+            failed.append(job.name)
+            if trouble:
+                say("    " + trouble)
+            tail(log, 80)
+            say(f"    whole log: {log}")
+    if failed:
+        say("failed: " + " ".join(failed))
+    if total[2]:
+        say(f"{total[2]} skipped")
+    print(f"{total[0]} passed, {total[1]} failed", flush=True)
+    return 0 if total[1] == 0 and total[0] > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
