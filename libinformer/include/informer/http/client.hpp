@@ -1,0 +1,177 @@
+// The client side of HTTP/1.1: keep-alive connections, plain or TLS, responses read as streams.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/http/url.hpp>
+#include <informer/runtime.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace informer::http {
+
+/// What a TLS client needs. All material is PEM text. Verification is on unless `insecure`.
+class tls_options {
+public:
+    tls_options() {}
+    tls_options& ca(std::string pem) { ca_pem_ = std::move(pem); return *this; }
+    tls_options& certificate(std::string pem, std::string key_pem) {
+        certificate_pem_ = std::move(pem);
+        key_pem_ = std::move(key_pem);
+        return *this;
+    }
+    /// Name to check and to send as SNI instead of the host's (kubeconfig: tls-server-name).
+    tls_options& server_name(std::string n) { server_name_ = std::move(n); return *this; }
+    tls_options& insecure(bool on = true) { insecure_ = on; return *this; }
+
+    std::string ca_pem_; ///< empty: the system's roots
+    std::string certificate_pem_, key_pem_;
+    std::string server_name_;
+    bool insecure_ = false;
+};
+
+/// Time-outs by phase, each with an `errc` of its own. Zero: none.
+class timeouts {
+public:
+    timeouts() {}
+    timeouts& resolve(std::chrono::milliseconds d) { resolve_ = d; return *this; }
+    timeouts& connect(std::chrono::milliseconds d) { connect_ = d; return *this; }
+    timeouts& tls(std::chrono::milliseconds d) { tls_ = d; return *this; }
+    timeouts& header(std::chrono::milliseconds d) { header_ = d; return *this; }
+    timeouts& body_idle(std::chrono::milliseconds d) { body_idle_ = d; return *this; }
+    timeouts& request(std::chrono::milliseconds d) { request_ = d; return *this; }
+
+    std::chrono::milliseconds resolve_ = std::chrono::seconds(10);
+    std::chrono::milliseconds connect_ = std::chrono::seconds(30);
+    std::chrono::milliseconds tls_ = std::chrono::seconds(10);
+    std::chrono::milliseconds header_ = std::chrono::seconds(60);
+    std::chrono::milliseconds body_idle_ = std::chrono::seconds(60);
+    std::chrono::milliseconds request_ = std::chrono::milliseconds(0); ///< whole request, body included
+};
+
+/// A request. `target` is path and query; the endpoint's prefix is put before it.
+class request {
+public:
+    request() {}
+    request(std::string method, std::string target) : method_(std::move(method)), target_(std::move(target)) {}
+    request& header(std::string name, std::string value) {
+        headers_.emplace_back(std::move(name), std::move(value));
+        return *this;
+    }
+    request& body(std::string text, std::string content_type) {
+        body_ = std::move(text);
+        headers_.emplace_back("Content-Type", std::move(content_type));
+        return *this;
+    }
+    /// Instead of the client's.
+    request& time(http::timeouts t) { timeouts_ = t; return *this; }
+
+    std::string method_ = "GET", target_ = "/";
+    std::vector<std::pair<std::string, std::string>> headers_;
+    std::string body_;
+    std::optional<http::timeouts> timeouts_;
+};
+
+namespace detail {
+class exchange;
+}
+
+/// The answer: its header is complete, its body is read piece by piece.
+///
+/// *Lifetime*: movable; destroying it before the end of the body closes the connection, after the end the connection
+/// goes back to the client's pool. May outlive the client. *Executor*: the client's.
+class response {
+public:
+    response() noexcept;
+    explicit response(std::shared_ptr<detail::exchange> x) noexcept;
+    response(response&&) noexcept;
+    response& operator=(response&&) noexcept;
+    ~response();
+
+    int status() const noexcept;
+    /// Value of a header, case-insensitive name; empty when absent.
+    std::string_view header(std::string_view name) const noexcept;
+    /// All values of a repeated header ("Warning").
+    std::vector<std::string> headers(std::string_view name) const;
+    /// Reads at most `buffer.size()` bytes of the decoded body (chunked and gzip are undone); 0 at its end or on error.
+    /// No limit on the total. Bytes received before an error are handed out first.
+    /// *Cancellation*: terminal and partial; the connection is closed. *Errors*: body_idle_timeout, request_timeout,
+    /// connection_lost (the message was not complete), bad_response, cancelled.
+    asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, failure& f);
+    /// The rest of the body as one string, at most `limit` bytes (then errc::too_large).
+    asio::awaitable<std::string> read_all(std::size_t limit, failure& f);
+    /// Closes the connection now.
+    void close() noexcept;
+
+private:
+    std::shared_ptr<detail::exchange> exchange_;
+};
+
+class client_options {
+public:
+    client_options() {}
+    client_options& tls(tls_options t) { tls_ = std::move(t); return *this; }
+    client_options& time(http::timeouts t) { timeouts_ = t; return *this; }
+    client_options& user_agent(std::string s) { user_agent_ = std::move(s); return *this; }
+    /// Idle connections kept.
+    client_options& max_idle(std::size_t n) { max_idle_ = n; return *this; }
+    client_options& idle_for(std::chrono::seconds d) { idle_for_ = d; return *this; }
+    /// Asks for gzip'd responses; default off (on loopback and in clusters it costs more than it saves).
+    client_options& accept_gzip(bool on) { accept_gzip_ = on; return *this; }
+
+    tls_options tls_;
+    http::timeouts timeouts_;
+    std::string user_agent_ = "libinformer";
+    std::size_t max_idle_ = 8;
+    std::chrono::seconds idle_for_ = std::chrono::seconds(90);
+    bool accept_gzip_ = false;
+};
+
+/// Sends requests to one endpoint over a pool of keep-alive connections.
+///
+/// A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
+/// nothing else is retried here. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
+/// check is errc::tls_failed with the check's name in the sentence. TCP keep-alive and no-delay are set.
+///
+/// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: destroying it closes idle connections; running
+/// exchanges go on. It leaves no work in the io_context when idle but the pool's sockets, which need no operation.
+class client {
+public:
+    /// `f`: errc::bad_configuration when TLS material cannot be used (which, and OpenSSL's reason; never key text).
+    client(runtime r, endpoint to, client_options options, failure& f);
+    ~client();
+    client(const client&) = delete;
+    client& operator=(const client&) = delete;
+
+    const endpoint& to() const noexcept;
+    /// Sends and waits for the response's header. Any HTTP status is a success here.
+    /// *Cancellation*: terminal; the socket is closed at once (name resolution alone is waited for: toolchain law 7).
+    /// *Errors*: one per phase, see `timeouts`.
+    asio::awaitable<response> send(request r, failure& f);
+    /// Replaces the client certificate or CA for new connections and drops idle ones.
+    void set_tls(tls_options t, failure& f);
+    /// Closes all idle connections.
+    void close_idle() noexcept;
+
+    struct counters {
+        std::uint64_t connections_opened = 0, requests = 0, bytes_received = 0, bytes_sent = 0;
+        std::size_t idle = 0;
+    };
+    counters figures() const noexcept;
+
+private:
+    struct impl;
+    std::shared_ptr<impl> impl_;
+};
+
+} // namespace informer::http

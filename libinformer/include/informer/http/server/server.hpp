@@ -1,0 +1,126 @@
+// A small HTTP/1.1 server for `testing/` and `serving/`: requests with bodies in memory, responses whole or streamed,
+// and the rough play that fault injection needs.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/runtime.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace informer::http {
+
+class server_tls {
+public:
+    server_tls() {}
+    std::string certificate_pem_, key_pem_; ///< server certificate chain and key
+    std::string client_ca_pem_;             ///< when set, client certificates are asked for (not required)
+};
+
+class server_options {
+public:
+    server_options() {}
+    server_options& address(std::string a) { address_ = std::move(a); return *this; }
+    server_options& port(std::uint16_t p) { port_ = p; return *this; } ///< 0: any
+    server_options& tls(server_tls t) { tls_ = std::move(t); use_tls_ = true; return *this; }
+    server_options& max_body(std::size_t n) { max_body_ = n; return *this; }
+
+    std::string address_ = "127.0.0.1";
+    std::uint16_t port_ = 0;
+    server_tls tls_;
+    bool use_tls_ = false;
+    std::size_t max_body_ = std::size_t(128) << 20;
+};
+
+struct server_request {
+    std::string method, target; ///< target as sent
+    std::string path;           ///< percent-decoded per segment is the handler's business: raw path, no query
+    std::vector<std::pair<std::string, std::string>> query; ///< decoded
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::string body;
+    std::string peer;                ///< "127.0.0.1:53211"
+    std::string client_common_name;  ///< of a verified client certificate
+    std::vector<std::string> client_organizations;
+    std::uint64_t connection = 0;    ///< number of the connection, from 1
+
+    std::string_view header(std::string_view name) const noexcept; ///< case-insensitive
+    std::string_view query_value(std::string_view name) const noexcept;
+    bool has_query(std::string_view name) const noexcept;
+};
+
+namespace detail {
+class server_exchange;
+}
+
+/// What a handler answers with. Exactly one of `send`, (`begin` … `write` … `end`), `reset`, `close`; a handler that
+/// returns without any is answered 500.
+class server_response {
+public:
+    explicit server_response(std::shared_ptr<detail::server_exchange> x) noexcept;
+    /// A whole answer with Content-Length. False when the peer is gone.
+    asio::awaitable<bool> send(int status, std::string content_type, std::string body,
+                               std::vector<std::pair<std::string, std::string>> headers);
+    asio::awaitable<bool> send(int status, std::string content_type, std::string body);
+    /// Begins a chunked answer.
+    asio::awaitable<bool> begin(int status, std::string content_type);
+    /// One chunk, flushed. Suspends while the peer does not read. False when the peer is gone.
+    asio::awaitable<bool> write(std::string bytes);
+    asio::awaitable<bool> end();
+    /// Bytes on the wire past all HTTP framing (garbage, half responses).
+    asio::awaitable<bool> write_raw(std::string bytes);
+    /// From now on the connection fails after `n` more body bytes (chunked or not): then cut (FIN) or reset (RST).
+    void cut_after(std::uint64_t n, bool reset);
+    /// TCP reset now (SO_LINGER 0).
+    void reset() noexcept;
+    /// Plain close now.
+    void close() noexcept;
+    /// True once the peer closed or the server stops; noticed while a streamed answer waits, too.
+    bool gone() const noexcept;
+    /// Suspends until the peer is gone or the server stops (for handlers that stall).
+    asio::awaitable<void> wait_gone();
+    /// Calls back once when the peer is gone (to wake a waiting watch).
+    void on_gone(std::function<void()> f);
+
+private:
+    std::shared_ptr<detail::server_exchange> exchange_;
+};
+
+using server_handler = std::function<asio::awaitable<void>(std::shared_ptr<server_request>, std::shared_ptr<server_response>)>;
+
+/// Listens and serves, one coroutine a connection, on the runtime's executor.
+///
+/// *Thread safety*: none; use it on its executor. *Cancellation*: `stop()` ends everything; it is idempotent.
+class server {
+public:
+    server(runtime r, server_options options, server_handler handler);
+    ~server(); ///< stops
+    server(const server&) = delete;
+    server& operator=(const server&) = delete;
+
+    /// Opens the socket. After `stop_listening()` it takes the same port again.
+    void listen(failure& f);
+    std::uint16_t port() const noexcept;
+    /// Refuses new connections (closes the listening socket) and, if asked, resets the open ones. State stays.
+    void stop_listening(bool drop_connections);
+    bool listening() const noexcept;
+    std::size_t connections() const noexcept;
+    /// New connections: accept and reset at once, or accept and never answer. For faults.
+    enum class accept_mode { serve, reset, stall };
+    void on_accept(accept_mode m);
+    /// Tells all handlers that they are gone, closes all sockets, and waits until every coroutine has ended.
+    asio::awaitable<void> stop();
+
+private:
+    struct impl;
+    std::shared_ptr<impl> impl_;
+};
+
+} // namespace informer::http

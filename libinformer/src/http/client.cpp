@@ -1,0 +1,244 @@
+#include <informer/http/client.hpp>
+
+#include "http/exchange.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace informer::http {
+
+namespace {
+
+bool token_character(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+bool token(std::string_view s) {
+    return !s.empty() && std::all_of(s.begin(), s.end(), token_character);
+}
+
+bool same(std::string_view a, std::string_view b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// A header's value may hold anything but what ends it: a token with a line break must not become a header of its own.
+bool field_value(std::string_view s) {
+    return std::none_of(s.begin(), s.end(), [](char c) {
+        return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7f;
+    });
+}
+
+bool target(std::string_view s) {
+    return !s.empty() && s.front() == '/' &&
+           std::none_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
+}
+
+/// Without the query: that of a list is long and says nothing.
+std::string_view path_of(std::string_view s) {
+    return s.substr(0, std::min(s.find('?'), std::size_t(256)));
+}
+
+} // namespace
+
+struct client::impl {
+    impl(runtime r, endpoint e, client_options o) : rt(std::move(r)), to(std::move(e)), options(std::move(o)) {}
+
+    runtime rt;
+    endpoint to;
+    client_options options;
+    std::shared_ptr<detail::tls_context> tls;
+    std::shared_ptr<detail::pool> connections = std::make_shared<detail::pool>(options.max_idle_, options.idle_for_);
+
+    detail::prepared_request prepare(request r, failure& f) const;
+    static asio::awaitable<response> send(std::shared_ptr<impl> self, request r, failure& f);
+};
+
+detail::prepared_request client::impl::prepare(request r, failure& f) const {
+    f = failure();
+    detail::prepared_request p;
+    p.get = r.method_ == "GET";
+    p.no_response_body = r.method_ == "HEAD";
+    p.plan.to = to;
+    p.plan.tls = tls;
+    p.plan.certificate_name = options.tls_.server_name_;
+    p.plan.limits = r.timeouts_.value_or(options.timeouts_);
+    if (to.tls && !tls) {
+        f = failure(errc::bad_configuration, "the client has no usable TLS material");
+        return p;
+    }
+    if (!token(r.method_) || !target(r.target_)) {
+        f = failure(errc::bad_configuration, "a method or target that HTTP cannot carry");
+        return p;
+    }
+    p.doing = r.method_ + " " + to.url() + std::string(path_of(r.target_));
+
+    std::string& head = p.head;
+    head.reserve(512);
+    head.append(r.method_).append(" ").append(to.prefix).append(r.target_).append(" HTTP/1.1\r\n");
+    const auto add = [&head](std::string_view name, std::string_view value) {
+        head.append(name).append(": ").append(value).append("\r\n");
+    };
+    const auto given = [&r](std::string_view name) {
+        return std::any_of(r.headers_.begin(), r.headers_.end(), [&](const auto& h) { return same(h.first, name); });
+    };
+    if (!given("Host"))
+        add("Host", to.host_header());
+    if (!given("User-Agent") && field_value(options.user_agent_))
+        add("User-Agent", options.user_agent_);
+    if (options.accept_gzip_ && !given("Accept-Encoding"))
+        add("Accept-Encoding", "gzip");
+    for (const auto& [name, value] : r.headers_) {
+        if (!token(name) || !field_value(value)) {
+            // The value stays unsaid: it may be a secret.
+            f = failure(errc::bad_configuration, p.doing + ": header " + (token(name) ? name : std::string("name")) +
+                                                     " has a character that HTTP cannot carry");
+            return p;
+        }
+        if (same(name, "Content-Length") || same(name, "Transfer-Encoding"))
+            continue; // ours to say
+        add(name, value);
+    }
+    if (!r.body_.empty() || r.method_ == "POST" || r.method_ == "PUT" || r.method_ == "PATCH")
+        add("Content-Length", std::to_string(r.body_.size()));
+    head += "\r\n";
+    constexpr std::size_t one_packet = 16 << 10;
+    if (r.body_.size() <= one_packet)
+        head += r.body_;
+    else
+        p.body = std::move(r.body_);
+    return p;
+}
+
+asio::awaitable<response> client::impl::send(std::shared_ptr<impl> self, request r, failure& f) {
+    auto prepared = self->prepare(std::move(r), f);
+    if (f)
+        co_return response();
+    const auto x = std::make_shared<detail::exchange>(self->rt.executor(), self->connections, std::move(prepared));
+    self.reset(); // a client that goes while we wait closes its idle connections then, not later
+    co_await detail::exchange::start(x, f);
+    if (f)
+        co_return response();
+    co_return response(x);
+}
+
+client::client(runtime r, endpoint to, client_options options, failure& f)
+    : impl_(std::make_shared<impl>(std::move(r), std::move(to), std::move(options))) {
+    f = failure();
+    if (impl_->to.tls)
+        impl_->tls = detail::make_client_context(impl_->options.tls_, f);
+}
+
+client::~client() {
+    impl_->connections->close();
+}
+
+const endpoint& client::to() const noexcept {
+    return impl_->to;
+}
+
+asio::awaitable<response> client::send(request r, failure& f) {
+    return impl::send(impl_, std::move(r), f);
+}
+
+void client::set_tls(tls_options t, failure& f) {
+    f = failure();
+    std::shared_ptr<detail::tls_context> fresh;
+    if (impl_->to.tls) {
+        fresh = detail::make_client_context(t, f);
+        if (f)
+            return; // the old material stays in use
+    }
+    impl_->tls = std::move(fresh);
+    impl_->options.tls_ = std::move(t);
+    impl_->connections->renew();
+}
+
+void client::close_idle() noexcept {
+    impl_->connections->close_idle();
+}
+
+client::counters client::figures() const noexcept {
+    return impl_->connections->figures;
+}
+
+response::response() noexcept = default;
+response::response(std::shared_ptr<detail::exchange> x) noexcept : exchange_(std::move(x)) {}
+response::response(response&&) noexcept = default;
+
+response& response::operator=(response&& other) noexcept {
+    if (this != &other) {
+        close();
+        exchange_ = std::move(other.exchange_);
+    }
+    return *this;
+}
+
+response::~response() {
+    close();
+}
+
+void response::close() noexcept {
+    if (exchange_)
+        exchange_->close();
+}
+
+int response::status() const noexcept {
+    return exchange_ ? exchange_->message().status() : 0;
+}
+
+std::string_view response::header(std::string_view name) const noexcept {
+    return exchange_ ? exchange_->message().field(name) : std::string_view();
+}
+
+std::vector<std::string> response::headers(std::string_view name) const {
+    return exchange_ ? exchange_->message().fields(name) : std::vector<std::string>();
+}
+
+namespace {
+
+asio::awaitable<std::size_t> read_nothing(failure& f) {
+    f = failure(errc::stopped, "read a response that is none");
+    co_return 0;
+}
+
+asio::awaitable<std::string> read_rest(std::shared_ptr<detail::exchange> x, std::size_t limit, failure& f) {
+    std::string text;
+    std::size_t size = 0;
+    if (!x)
+        f = failure(errc::stopped, "read a response that is none");
+    while (x) {
+        constexpr std::size_t piece = std::size_t(64) << 10;
+        if (text.size() - size < piece)
+            text.resize(std::max(text.size() * 2, piece)); // grows with what came, not with what was announced
+        const asio::mutable_buffer room(text.data() + size, text.size() - size);
+        const std::size_t n = co_await detail::exchange::read_some(x, room, f);
+        size += n;
+        if (size > limit) {
+            x->close();
+            f = failure(errc::too_large, "read a response of more than " + std::to_string(limit) + " bytes");
+            size = limit;
+            break;
+        }
+        if (n == 0)
+            break;
+    }
+    text.resize(size);
+    text.shrink_to_fit();
+    co_return text;
+}
+
+} // namespace
+
+asio::awaitable<std::size_t> response::read_some(asio::mutable_buffer buffer, failure& f) {
+    if (!exchange_)
+        return read_nothing(f);
+    return detail::exchange::read_some(exchange_, buffer, f);
+}
+
+asio::awaitable<std::string> response::read_all(std::size_t limit, failure& f) {
+    return read_rest(exchange_, limit, f);
+}
+
+} // namespace informer::http

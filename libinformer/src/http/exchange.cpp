@@ -1,0 +1,307 @@
+#include "http/exchange.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/beast/core/string.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace informer::http::detail {
+
+namespace {
+
+/// Cancellation is looked at after each step, so that callers get a failure and not an exception. Restored by hand at
+/// the end, since it belongs to the whole chain of coroutines.
+constexpr bool quietly = false;
+
+} // namespace
+
+exchange::exchange(asio::any_io_executor executor, std::shared_ptr<pool> p, prepared_request r)
+    : executor_(executor), pool_(std::move(p)), request_(std::move(r)),
+      timer_(std::make_shared<phase_timer>(executor, request_.plan.limits.request_)) {}
+
+exchange::~exchange() {
+    timer_->cancel();
+}
+
+asio::awaitable<void> exchange::start(std::shared_ptr<exchange> self, failure& f) {
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(quietly);
+    f = failure();
+    self->busy_ = true;
+    const auto cancellation = co_await asio::this_coro::cancellation_state;
+    if (cancellation.cancelled() != asio::cancellation_type::none)
+        f = failure(errc::cancelled, self->request_.doing);
+    else
+        co_await self->perform(f);
+    self->busy_ = false;
+    if (f) {
+        self->fail(f);
+        self->timer_->cancel();
+    }
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+}
+
+asio::awaitable<void> exchange::perform(failure& f) {
+    bool fresh_only = false;
+    for (;;) {
+        if (!fresh_only)
+            connection_ = pool_->take();
+        const bool reused = connection_ != nullptr;
+        if (!reused) {
+            const std::uint64_t generation = pool_->generation();
+            failure opening;
+            auto stream = co_await open(executor_, request_.plan, timer_, opening);
+            if (opening) {
+                f = opening;
+                co_return;
+            }
+            ++pool_->figures.connections_opened;
+            connection_ = std::make_unique<connection>();
+            connection_->stream = std::move(stream);
+            connection_->generation = generation;
+        }
+        timer_->on_late([stream = connection_->stream] { stream->close(); });
+        reader_.emplace(request_.no_response_body);
+        any_byte_ = false;
+        f = failure();
+        co_await send(f);
+        // A server that refuses a long body answers and closes before it has read it: look for that answer.
+        if (!f || (f == errc::write_failed && !reused)) {
+            failure reading;
+            co_await read_header(reading);
+            if (!f || !reading || reading == errc::cancelled)
+                f = reading;
+        }
+        // The peer may close an idle connection at the moment we use it. A GET does no harm twice.
+        const bool unlucky = reused && request_.get && !any_byte_ && (f == errc::connection_lost || f == errc::write_failed);
+        if (!unlucky)
+            break;
+        connection_.reset();
+        fresh_only = true;
+    }
+    if (f)
+        co_return;
+    if (reader_->done()) {
+        complete();
+        co_return;
+    }
+    const auto encoding = reader_->field("Content-Encoding");
+    if (boost::beast::iequals(encoding, "gzip") || boost::beast::iequals(encoding, "x-gzip"))
+        inflater_ = std::make_unique<inflater>();
+}
+
+bool exchange::interrupted(asio::cancellation_type cancelled, std::string_view doing, failure& f) const {
+    const std::string what = request_.doing + std::string(doing);
+    if (cancelled != asio::cancellation_type::none)
+        f = failure(errc::cancelled, what);
+    else if (const auto late = timer_->late())
+        f = failure(*late, what);
+    else if (closed_)
+        f = failure(errc::cancelled, what + " (closed)");
+    else
+        return false;
+    return true;
+}
+
+failure exchange::lost(std::string_view doing, const error_code& ec) const {
+    std::string what = request_.doing + std::string(doing);
+    // After a handshake that succeeded for us a server may still refuse our certificate (TLS 1.3): an alert instead of
+    // the first byte.
+    if (!any_byte_ && is_tls_error(ec))
+        return failure(errc::tls_failed, what + ": " + ec.message());
+    if (ec)
+        what += " (" + ec.message() + ")";
+    return failure(errc::connection_lost, what);
+}
+
+asio::awaitable<void> exchange::send(failure& f) {
+    ++pool_->figures.requests;
+    co_await send_all(request_.head, f);
+    if (!f && !request_.body.empty())
+        co_await send_all(request_.body, f);
+}
+
+asio::awaitable<void> exchange::send_all(std::string_view bytes, failure& f) {
+    while (!bytes.empty()) {
+        error_code ec;
+        timer_->begin(request_.plan.limits.body_idle_, errc::body_idle_timeout);
+        const asio::const_buffer rest(bytes.data(), bytes.size());
+        const std::size_t n = co_await connection_->stream->write_some(rest, ec);
+        timer_->end();
+        pool_->figures.bytes_sent += n;
+        const auto cancellation = co_await asio::this_coro::cancellation_state;
+        if (interrupted(cancellation.cancelled(), ": send the request", f))
+            co_return;
+        if (ec) {
+            f = failure(errc::write_failed, request_.doing + " (" + ec.message() + ")");
+            co_return;
+        }
+        bytes.remove_prefix(n);
+    }
+}
+
+asio::awaitable<std::size_t> exchange::fill(std::chrono::milliseconds limit, errc late, error_code& ec) {
+    input_buffer& in = connection_->in;
+    timer_->begin(limit, late);
+    const auto room = in.prepare();
+    const std::size_t n = co_await connection_->stream->read_some(room, ec);
+    timer_->end();
+    in.commit(n);
+    pool_->figures.bytes_received += n;
+    any_byte_ = any_byte_ || n > 0;
+    co_return n;
+}
+
+asio::awaitable<void> exchange::read_header(failure& f) {
+    static constexpr std::string_view doing = ": wait for the response";
+    // One limit for the whole header, however slowly it drips.
+    const auto limit = request_.plan.limits.header_;
+    const auto start = std::chrono::steady_clock::now();
+    input_buffer& in = connection_->in;
+    for (;;) {
+        error_code ec;
+        in.consume(reader_->header(in.view(), ec));
+        if (ec) {
+            f = failure(errc::bad_response, request_.doing + ": not an HTTP response (" + ec.message() + ")");
+            co_return;
+        }
+        if (reader_->header_done())
+            co_return;
+        auto left = limit;
+        if (limit.count() > 0) {
+            left -= std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+            left = std::max(left, std::chrono::milliseconds(1));
+        }
+        const std::size_t n = co_await fill(left, errc::header_timeout, ec);
+        const auto cancellation = co_await asio::this_coro::cancellation_state;
+        if (interrupted(cancellation.cancelled(), doing, f))
+            co_return;
+        if (n == 0) {
+            f = lost(doing, ec);
+            co_return;
+        }
+    }
+}
+
+asio::awaitable<std::size_t> exchange::read_some(std::shared_ptr<exchange> self, asio::mutable_buffer to, failure& f) {
+    f = self->failure_;
+    if (f || (self->complete_ && !self->inflater_) || to.size() == 0)
+        co_return 0;
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(quietly);
+    const auto cancellation = co_await asio::this_coro::cancellation_state;
+    std::size_t n = 0;
+    self->busy_ = true;
+    if (cancellation.cancelled() != asio::cancellation_type::none)
+        f = failure(errc::cancelled, self->request_.doing + ": read the response");
+    else if (self->inflater_)
+        n = co_await self->read_decoded(to, f);
+    else
+        n = co_await self->read_raw(to, f);
+    self->busy_ = false;
+    if (f) {
+        self->fail(f);
+        if (n > 0)
+            f = failure(); // next time
+    }
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    co_return n;
+}
+
+asio::awaitable<std::size_t> exchange::read_raw(asio::mutable_buffer to, failure& f) {
+    static constexpr std::string_view doing = ": read the response";
+    while (!complete_) {
+        input_buffer& in = connection_->in;
+        std::size_t written = 0;
+        error_code ec;
+        in.consume(reader_->body(in.view(), to, written, ec));
+        if (ec)
+            f = failure(errc::bad_response, request_.doing + ": broken response body (" + ec.message() + ")");
+        else if (reader_->done())
+            complete();
+        // What the parser leaves is an unfinished chunk header or trailer; such lines are short.
+        else if (written == 0 && in.size() > max_header)
+            f = failure(errc::bad_response, request_.doing + ": endless chunk header");
+        if (written > 0 || f)
+            co_return written;
+        if (complete_)
+            break;
+        const std::size_t n = co_await fill(request_.plan.limits.body_idle_, errc::body_idle_timeout, ec);
+        const auto cancellation = co_await asio::this_coro::cancellation_state;
+        if (interrupted(cancellation.cancelled(), doing, f))
+            co_return 0;
+        if (n > 0)
+            continue;
+        error_code incomplete;
+        if (ec == asio::error::eof)
+            reader_->end_of_stream(incomplete);
+        if (ec != asio::error::eof || incomplete) {
+            f = lost(doing, ec);
+            co_return 0;
+        }
+        complete();
+    }
+    co_return 0;
+}
+
+asio::awaitable<std::size_t> exchange::read_decoded(asio::mutable_buffer to, failure& f) {
+    for (;;) {
+        if (packed_.empty())
+            packed_.resize(input_buffer::piece);
+        std::string_view rest(packed_.data() + packed_begin_, packed_end_ - packed_begin_);
+        bool bad = false;
+        const std::size_t n = inflater_->inflate(rest, to, bad);
+        packed_begin_ = packed_end_ - rest.size();
+        if (bad)
+            f = failure(errc::bad_response, request_.doing + ": the body is not gzip");
+        if (n > 0 || bad)
+            co_return n;
+        if (packed_failure_) {
+            f = packed_failure_;
+            co_return 0;
+        }
+        const asio::mutable_buffer room(packed_.data(), packed_.size());
+        packed_begin_ = 0;
+        packed_end_ = co_await read_raw(room, f);
+        if (packed_end_ > 0) {
+            packed_failure_ = f; // after these bytes
+            f = failure();
+            continue;
+        }
+        if (!f && !inflater_->at_end())
+            f = failure(errc::bad_response, request_.doing + ": the gzip'd body ends too early");
+        if (!f)
+            inflater_.reset();
+        co_return 0;
+    }
+}
+
+void exchange::complete() noexcept {
+    complete_ = true;
+    timer_->cancel();
+    if (reader_->keep_alive() && !closed_)
+        pool_->give(std::move(connection_));
+    connection_.reset();
+}
+
+void exchange::fail(const failure& f) noexcept {
+    failure_ = f;
+    timer_->cancel();
+    connection_.reset();
+}
+
+void exchange::close() noexcept {
+    closed_ = true;
+    timer_->cancel();
+    if (!complete_ && !failure_)
+        failure_ = failure(errc::cancelled, request_.doing + " (closed)");
+    if (!connection_)
+        return;
+    connection_->stream->close();
+    if (!busy_)
+        connection_.reset();
+}
+
+} // namespace informer::http::detail

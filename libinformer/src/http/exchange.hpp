@@ -1,0 +1,71 @@
+// One request and its response on one connection.
+#pragma once
+
+#include "http/connector.hpp"
+#include "http/inflater.hpp"
+#include "http/phase_timer.hpp"
+#include "http/pool.hpp"
+#include "http/response_reader.hpp"
+
+#include <informer/http/client.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace informer::http::detail {
+
+/// What of a request is needed after it was accepted: its bytes and its limits.
+class prepared_request {
+public:
+    prepared_request() {}
+    std::string head;  ///< request line and header
+    std::string body;
+    std::string doing; ///< "GET https://host/path", for errors
+    bool get = false, no_response_body = false;
+    connect_plan plan;
+};
+
+/// Held by the response and by the coroutine that works on it.
+class exchange : public std::enable_shared_from_this<exchange> {
+public:
+    exchange(asio::any_io_executor executor, std::shared_ptr<pool> p, prepared_request r);
+    ~exchange();
+
+    /// Sends and reads up to the response's header, on an idle connection or a new one.
+    static asio::awaitable<void> start(std::shared_ptr<exchange> self, failure& f);
+    static asio::awaitable<std::size_t> read_some(std::shared_ptr<exchange> self, asio::mutable_buffer to, failure& f);
+    /// The response was given up.
+    void close() noexcept;
+
+    const response_reader& message() const noexcept { return *reader_; }
+
+private:
+    asio::awaitable<void> perform(failure& f);
+    asio::awaitable<void> send(failure& f);
+    asio::awaitable<void> send_all(std::string_view bytes, failure& f);
+    asio::awaitable<void> read_header(failure& f);
+    asio::awaitable<std::size_t> read_raw(asio::mutable_buffer to, failure& f);
+    asio::awaitable<std::size_t> read_decoded(asio::mutable_buffer to, failure& f);
+    asio::awaitable<std::size_t> fill(std::chrono::milliseconds limit, errc late, error_code& ec);
+    bool interrupted(asio::cancellation_type cancelled, std::string_view doing, failure& f) const;
+    failure lost(std::string_view doing, const error_code& ec) const;
+    void complete() noexcept;
+    void fail(const failure& f) noexcept;
+
+    asio::any_io_executor executor_;
+    std::shared_ptr<pool> pool_;
+    prepared_request request_;
+    std::shared_ptr<phase_timer> timer_;
+    std::unique_ptr<connection> connection_;
+    std::optional<response_reader> reader_;
+    std::unique_ptr<inflater> inflater_;
+    std::string packed_; ///< gzip'd bytes not yet inflated are a part of this
+    std::size_t packed_begin_ = 0, packed_end_ = 0;
+    failure packed_failure_; ///< what comes after them
+    failure failure_;       ///< of the body; handed out after the bytes before it
+    bool any_byte_ = false; ///< of the response
+    bool busy_ = false, closed_ = false, complete_ = false;
+};
+
+} // namespace informer::http::detail

@@ -1,0 +1,50 @@
+// Bytes that were read from a socket and not yet parsed.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace informer::http::detail {
+
+/// A flat queue of bytes: parsers want a header in one piece.
+class input_buffer {
+public:
+    static constexpr std::size_t piece = std::size_t(64) << 10;
+
+    bool empty() const noexcept { return begin_ == end_; }
+    std::size_t size() const noexcept { return end_ - begin_; }
+    std::string_view view() const noexcept { return {bytes_.data() + begin_, size()}; }
+    void consume(std::size_t n) noexcept {
+        begin_ += n;
+        if (begin_ == end_)
+            begin_ = end_ = 0;
+    }
+    /// Room for the next read. Moves what is pending to the front; grows only when that alone fills half a piece.
+    boost::asio::mutable_buffer prepare() {
+        if (begin_ > 0 && bytes_.size() - end_ < piece / 2) {
+            std::memmove(bytes_.data(), bytes_.data() + begin_, size());
+            end_ = size();
+            begin_ = 0;
+        }
+        if (bytes_.size() - end_ < piece / 2)
+            bytes_.resize(std::max(piece, bytes_.size() * 2));
+        return boost::asio::mutable_buffer(bytes_.data() + end_, std::min(piece, bytes_.size() - end_));
+    }
+    void commit(std::size_t n) noexcept { end_ += n; }
+    /// Gives memory back when nothing is pending.
+    void release() noexcept {
+        if (empty())
+            std::vector<char>().swap(bytes_);
+    }
+
+private:
+    std::vector<char> bytes_;
+    std::size_t begin_ = 0, end_ = 0;
+};
+
+} // namespace informer::http::detail

@@ -1,0 +1,123 @@
+#include "http/response_reader.hpp"
+
+#include <boost/beast/http/buffer_body.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/fields.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/none.hpp>
+
+#include <optional>
+
+namespace informer::http::detail {
+
+namespace bh = boost::beast::http;
+
+struct response_reader::state {
+    std::optional<bh::response_parser<bh::buffer_body>> parser;
+};
+
+namespace {
+
+void prepare(std::optional<bh::response_parser<bh::buffer_body>>& parser, bool head) {
+    parser.emplace();
+    parser->body_limit(boost::none); // lists are as long as they are; the caller reads piece by piece
+    parser->header_limit(static_cast<std::uint32_t>(max_header));
+    parser->skip(head);
+    parser->eager(false); // so that it stops after the header
+}
+
+} // namespace
+
+response_reader::response_reader(bool head) : state_(std::make_unique<state>()), head_(head) {
+    prepare(state_->parser, head);
+}
+
+response_reader::~response_reader() = default;
+
+std::size_t response_reader::header(std::string_view in, error_code& ec) {
+    std::size_t used = 0;
+    ec = {};
+    while (!header_done_) {
+        auto& p = *state_->parser;
+        // Beast answers need_more only for non-empty input.
+        if (used == in.size())
+            return used;
+        used += p.put(boost::asio::const_buffer(in.data() + used, in.size() - used), ec);
+        if (ec == bh::error::need_more) {
+            ec = {};
+            // A header that is not over within the limit will never be; Beast notices at the next byte only.
+            if (in.size() - used >= max_header)
+                ec = bh::error::header_limit;
+            return used;
+        }
+        if (ec)
+            return used;
+        if (!p.is_header_done())
+            continue;
+        const unsigned status = p.get().result_int();
+        if (status >= 100 && status < 200 && status != 101)
+            prepare(state_->parser, head_);
+        else
+            header_done_ = true;
+    }
+    return used;
+}
+
+std::size_t response_reader::body(std::string_view in, boost::asio::mutable_buffer out, std::size_t& written,
+                                  error_code& ec) {
+    auto& p = *state_->parser;
+    p.eager(true);
+    auto& to = p.get().body();
+    to.data = out.data();
+    to.size = out.size();
+    to.more = true;
+    std::size_t used = 0;
+    ec = {};
+    while (!p.is_done() && used < in.size()) {
+        used += p.put(boost::asio::const_buffer(in.data() + used, in.size() - used), ec);
+        if (ec)
+            break;
+    }
+    if (ec == bh::error::need_more || ec == bh::error::need_buffer)
+        ec = {};
+    written = out.size() - to.size;
+    return used;
+}
+
+void response_reader::end_of_stream(error_code& ec) {
+    ec = {};
+    if (!header_done_ || !state_->parser->need_eof())
+        ec = bh::error::partial_message;
+    else
+        state_->parser->put_eof(ec);
+}
+
+bool response_reader::done() const {
+    return header_done_ && state_->parser->is_done();
+}
+
+int response_reader::status() const {
+    return static_cast<int>(state_->parser->get().result_int());
+}
+
+std::string_view response_reader::field(std::string_view name) const {
+    const auto& fields = state_->parser->get();
+    const auto at = fields.find(name);
+    if (at == fields.end())
+        return {};
+    return at->value();
+}
+
+std::vector<std::string> response_reader::fields(std::string_view name) const {
+    std::vector<std::string> out;
+    const auto [first, last] = state_->parser->get().equal_range(name);
+    for (auto at = first; at != last; ++at)
+        out.emplace_back(at->value());
+    return out;
+}
+
+bool response_reader::keep_alive() const {
+    return state_->parser->keep_alive();
+}
+
+} // namespace informer::http::detail

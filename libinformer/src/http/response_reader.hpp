@@ -1,0 +1,51 @@
+// Beast's response parser behind a plain interface: the only unit of the client that Beast is compiled in.
+#pragma once
+
+#include <informer/error.hpp>
+
+#include <boost/asio/buffer.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer::http::detail {
+
+/// Largest response header. client-go's transport has 10 MiB; API servers send some hundred bytes.
+inline constexpr std::size_t max_header = std::size_t(256) << 10;
+
+/// Parses one response out of bytes that are handed in as they come.
+class response_reader {
+public:
+    /// `head`: the answer to a HEAD request, which has no body whatever its header says.
+    explicit response_reader(bool head);
+    ~response_reader();
+    response_reader(const response_reader&) = delete;
+    response_reader& operator=(const response_reader&) = delete;
+
+    /// Offers the bytes at hand; returns how many were used. Call again with what is left and more until
+    /// `header_done()`. Interim answers (1xx) are skipped.
+    std::size_t header(std::string_view in, error_code& ec);
+    bool header_done() const noexcept { return header_done_; }
+
+    /// The same for the body; `written` bytes of it went to `out`. Stops when `out` is full, `in` is used up as far as
+    /// it can be, or the message is complete.
+    std::size_t body(std::string_view in, boost::asio::mutable_buffer out, std::size_t& written, error_code& ec);
+    /// The peer closed the connection. `ec`: the message was not complete.
+    void end_of_stream(error_code& ec);
+    bool done() const;
+
+    int status() const;
+    std::string_view field(std::string_view name) const;
+    std::vector<std::string> fields(std::string_view name) const;
+    bool keep_alive() const;
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+    bool head_, header_done_ = false;
+};
+
+} // namespace informer::http::detail

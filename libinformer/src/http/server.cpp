@@ -1,0 +1,285 @@
+#include <informer/http/server/server.hpp>
+
+#include "http/server_connection.hpp"
+#include "http/server_exchange.hpp"
+#include "http/server_session.hpp"
+#include "http/transport.hpp"
+
+#include <informer/task_group.hpp>
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+namespace informer::http {
+
+namespace {
+
+bool same(std::string_view a, std::string_view b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string shown(const asio::ip::tcp::endpoint& e) {
+    const bool v6 = e.address().is_v6();
+    return (v6 ? "[" : "") + e.address().to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
+}
+
+} // namespace
+
+std::string_view server_request::header(std::string_view name) const noexcept {
+    for (const auto& [n, value] : headers)
+        if (same(n, name))
+            return value;
+    return {};
+}
+
+std::string_view server_request::query_value(std::string_view name) const noexcept {
+    for (const auto& [n, value] : query)
+        if (n == name)
+            return value;
+    return {};
+}
+
+bool server_request::has_query(std::string_view name) const noexcept {
+    return std::any_of(query.begin(), query.end(), [&](const auto& q) { return q.first == name; });
+}
+
+server_response::server_response(std::shared_ptr<detail::server_exchange> x) noexcept : exchange_(std::move(x)) {}
+
+asio::awaitable<bool> server_response::send(int status, std::string content_type, std::string body,
+                                            std::vector<std::pair<std::string, std::string>> headers) {
+    return detail::server_exchange::send(exchange_, status, std::move(content_type), std::move(body), std::move(headers));
+}
+
+asio::awaitable<bool> server_response::send(int status, std::string content_type, std::string body) {
+    return detail::server_exchange::send(exchange_, status, std::move(content_type), std::move(body), {});
+}
+
+asio::awaitable<bool> server_response::begin(int status, std::string content_type) {
+    return detail::server_exchange::begin(exchange_, status, std::move(content_type));
+}
+
+asio::awaitable<bool> server_response::write(std::string bytes) {
+    return detail::server_exchange::write(exchange_, std::move(bytes));
+}
+
+asio::awaitable<bool> server_response::end() {
+    return detail::server_exchange::end(exchange_);
+}
+
+asio::awaitable<bool> server_response::write_raw(std::string bytes) {
+    return detail::server_exchange::write_raw(exchange_, std::move(bytes));
+}
+
+void server_response::cut_after(std::uint64_t n, bool reset) {
+    if (!exchange_->retired())
+        exchange_->connection->cut_after(n, reset);
+}
+
+void server_response::reset() noexcept {
+    if (!exchange_->retired())
+        exchange_->connection->close(detail::server_connection::ending::reset);
+}
+
+void server_response::close() noexcept {
+    if (!exchange_->retired())
+        exchange_->connection->close(detail::server_connection::ending::fin);
+}
+
+bool server_response::gone() const noexcept {
+    return exchange_->retired() || exchange_->connection->gone();
+}
+
+asio::awaitable<void> server_response::wait_gone() {
+    return detail::server_connection::wait_gone(exchange_->connection);
+}
+
+void server_response::on_gone(std::function<void()> f) {
+    if (exchange_->retired())
+        f();
+    else
+        exchange_->connection->on_gone(std::move(f));
+}
+
+struct server::impl : std::enable_shared_from_this<server::impl> {
+    impl(runtime r, server_options o, server_handler h)
+        : rt(std::move(r)), options(std::move(o)), handler(std::make_shared<const server_handler>(std::move(h))),
+          group(rt.executor()) {}
+
+    runtime rt;
+    server_options options;
+    std::shared_ptr<const server_handler> handler;
+    task_group group;
+    std::shared_ptr<asio::ip::tcp::acceptor> acceptor;
+    std::shared_ptr<detail::tls_context> tls;
+    std::set<std::shared_ptr<detail::server_connection>> open;
+    std::uint64_t last_number = 0;
+    std::uint16_t port = 0;
+    accept_mode mode = accept_mode::serve;
+    bool stopped = false;
+
+    void listen(failure& f);
+    void take(asio::ip::tcp::socket s);
+    void close_listener() noexcept;
+    void drop(detail::server_connection::ending how) noexcept;
+    void shut_down() noexcept;
+    static asio::awaitable<void> accept_all(std::shared_ptr<impl> self, std::shared_ptr<asio::ip::tcp::acceptor> a);
+    static asio::awaitable<void> attend(std::shared_ptr<impl> self, std::shared_ptr<detail::server_connection> c,
+                                        std::string peer);
+    static asio::awaitable<void> stop(std::shared_ptr<impl> self);
+};
+
+void server::impl::listen(failure& f) {
+    f = failure();
+    const std::uint16_t wanted = port != 0 ? port : options.port_;
+    const std::string doing = "listen on " + options.address_ + ":" + std::to_string(wanted);
+    if (stopped) {
+        f = failure(errc::stopped, doing);
+        return;
+    }
+    if (acceptor)
+        return;
+    if (options.use_tls_ && !tls) {
+        tls = detail::make_server_context(options.tls_, f);
+        if (f)
+            return;
+    }
+    error_code ec;
+    const auto address = asio::ip::make_address(options.address_, ec);
+    const asio::ip::tcp::endpoint at(address, wanted);
+    const auto fresh = std::make_shared<asio::ip::tcp::acceptor>(rt.executor());
+    if (!ec)
+        fresh->open(at.protocol(), ec);
+    if (!ec)
+        fresh->set_option(asio::socket_base::reuse_address(true), ec);
+    if (!ec)
+        fresh->bind(at, ec);
+    if (!ec)
+        fresh->listen(asio::socket_base::max_listen_connections, ec);
+    if (ec) {
+        f = failure(errc::bad_configuration, doing + " (" + ec.message() + ")");
+        return;
+    }
+    port = fresh->local_endpoint(ec).port();
+    acceptor = fresh;
+    group.spawn(accept_all(shared_from_this(), fresh));
+}
+
+asio::awaitable<void> server::impl::accept_all(std::shared_ptr<impl> self, std::shared_ptr<asio::ip::tcp::acceptor> a) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    while (a->is_open()) {
+        auto [ec, socket] = co_await a->async_accept(detail::as_result);
+        if (self->stopped || ec == asio::error::operation_aborted || !a->is_open())
+            break;
+        if (!ec) {
+            self->take(std::move(socket));
+            continue;
+        }
+        // Out of file descriptors, most likely: some will be free soon.
+        asio::steady_timer pause(self->rt.executor(), std::chrono::milliseconds(50));
+        co_await pause.async_wait(detail::as_result);
+    }
+}
+
+void server::impl::take(asio::ip::tcp::socket s) {
+    error_code ec;
+    const auto peer = s.remote_endpoint(ec);
+    detail::tune(s);
+    std::shared_ptr<detail::transport> stream;
+    if (tls)
+        stream = detail::tls_server_transport(std::move(s), tls);
+    else
+        stream = detail::plain_transport(std::move(s));
+    if (mode == accept_mode::reset) {
+        stream->reset();
+        return;
+    }
+    const auto c = std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number);
+    open.insert(c);
+    if (mode == accept_mode::serve)
+        group.spawn(attend(shared_from_this(), c, ec ? std::string() : shown(peer)));
+}
+
+asio::awaitable<void> server::impl::attend(std::shared_ptr<impl> self, std::shared_ptr<detail::server_connection> c,
+                                           std::string peer) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    error_code ec;
+    co_await c->stream().handshake(ec);
+    if (!ec && !c->closed()) {
+        self->group.spawn(detail::server_connection::pump(c));
+        const std::size_t max_body = self->options.max_body_;
+        co_await detail::serve(c, self->handler, max_body, std::move(peer), self->rt);
+    }
+    c->close(detail::server_connection::ending::fin);
+    self->open.erase(c);
+}
+
+void server::impl::close_listener() noexcept {
+    if (!acceptor)
+        return;
+    error_code ignored;
+    acceptor->close(ignored);
+    acceptor.reset();
+}
+
+void server::impl::drop(detail::server_connection::ending how) noexcept {
+    const auto all = std::exchange(open, {}); // closing calls handlers back
+    for (const auto& c : all)
+        c->close(how);
+}
+
+void server::impl::shut_down() noexcept {
+    stopped = true;
+    close_listener();
+    drop(detail::server_connection::ending::fin);
+    group.stop();
+}
+
+asio::awaitable<void> server::impl::stop(std::shared_ptr<impl> self) {
+    self->shut_down();
+    co_await self->group.join();
+}
+
+server::server(runtime r, server_options options, server_handler handler)
+    : impl_(std::make_shared<impl>(std::move(r), std::move(options), std::move(handler))) {}
+
+server::~server() {
+    impl_->shut_down();
+}
+
+void server::listen(failure& f) {
+    impl_->listen(f);
+}
+
+std::uint16_t server::port() const noexcept {
+    return impl_->port;
+}
+
+void server::stop_listening(bool drop_connections) {
+    impl_->close_listener();
+    if (drop_connections)
+        impl_->drop(detail::server_connection::ending::reset);
+}
+
+bool server::listening() const noexcept {
+    return impl_->acceptor != nullptr;
+}
+
+std::size_t server::connections() const noexcept {
+    return impl_->open.size();
+}
+
+void server::on_accept(accept_mode m) {
+    impl_->mode = m;
+}
+
+asio::awaitable<void> server::stop() {
+    return impl::stop(impl_);
+}
+
+} // namespace informer::http

@@ -1,0 +1,143 @@
+#include "http/server_connection.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <utility>
+
+namespace informer::http::detail {
+
+namespace {
+
+constexpr std::size_t read_ahead = std::size_t(128) << 10;
+
+} // namespace
+
+server_connection::server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number)
+    : executor_(executor), stream_(std::move(s)), number_(number), arrived_(executor), consumed_(executor),
+      left_(executor) {}
+
+asio::awaitable<void> server_connection::pump(std::shared_ptr<server_connection> self) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    while (!self->closed_) {
+        if (self->in.size() >= read_ahead) {
+            const bool go_on = co_await self->consumed_.wait();
+            if (!go_on)
+                break;
+            continue;
+        }
+        error_code ec;
+        const std::size_t n = co_await self->stream_->read_some(self->in.prepare(), ec);
+        self->in.commit(n);
+        if (n == 0)
+            break;
+        self->arrived_.notify();
+    }
+    self->ended_ = true;
+    self->leave();
+    self->arrived_.notify();
+}
+
+asio::awaitable<bool> server_connection::more_than(std::size_t n) {
+    while (in.size() <= n && !ended_ && !closed_) {
+        const bool notified = co_await arrived_.wait();
+        if (!notified)
+            co_return false;
+    }
+    co_return in.size() > n && !closed_;
+}
+
+void server_connection::consume(std::size_t n) {
+    in.consume(n);
+    if (in.size() < read_ahead)
+        consumed_.notify();
+}
+
+asio::awaitable<bool> server_connection::write(std::string_view bytes) {
+    while (!bytes.empty() && !closed_) {
+        error_code ec;
+        const asio::const_buffer rest(bytes.data(), bytes.size());
+        const std::size_t n = co_await stream_->write_some(rest, ec);
+        bytes.remove_prefix(n);
+        if (ec) {
+            leave();
+            close(ending::fin);
+        }
+    }
+    co_return !closed_;
+}
+
+asio::awaitable<bool> server_connection::write_body(std::string_view before, std::string_view body,
+                                                    std::string_view after) {
+    const bool cut = cut_after_ && *cut_after_ <= body.size();
+    if (cut) {
+        body = body.substr(0, static_cast<std::size_t>(*cut_after_));
+        after = {};
+    } else if (cut_after_) {
+        *cut_after_ -= body.size();
+    }
+    constexpr std::size_t one_packet = 16 << 10;
+    if (body.size() <= one_packet) {
+        std::string together;
+        together.reserve(before.size() + body.size() + after.size());
+        together.append(before).append(body).append(after);
+        co_await write(together);
+    } else {
+        co_await write(before);
+        co_await write(body);
+        co_await write(after);
+    }
+    if (cut)
+        close(cut_resets_ ? ending::reset : ending::fin);
+    co_return !closed_;
+}
+
+void server_connection::cut_after(std::uint64_t n, bool reset) {
+    cut_after_ = n;
+    cut_resets_ = reset;
+}
+
+void server_connection::close(ending how) noexcept {
+    if (closed_)
+        return;
+    closed_ = true;
+    if (how == ending::reset) {
+        stream_->reset();
+    } else {
+        stream_->finish_sending();
+        stream_->close();
+    }
+    leave();
+    arrived_.notify();
+    consumed_.notify();
+}
+
+void server_connection::leave() noexcept {
+    if (gone_)
+        return;
+    gone_ = true;
+    left_.notify();
+    const auto calls = std::exchange(on_gone_, {});
+    for (const auto& call : calls)
+        call();
+}
+
+void server_connection::on_gone(std::function<void()> f) {
+    if (gone_)
+        f();
+    else
+        on_gone_.push_back(std::move(f));
+}
+
+void server_connection::forget_on_gone() noexcept {
+    on_gone_.clear();
+}
+
+asio::awaitable<void> server_connection::wait_gone(std::shared_ptr<server_connection> self) {
+    while (!self->gone_) {
+        const bool notified = co_await self->left_.wait();
+        if (!notified)
+            break;
+    }
+}
+
+} // namespace informer::http::detail

@@ -1,0 +1,62 @@
+// One connection of the server: a coroutine that reads all the time, one that serves.
+#pragma once
+
+#include "http/input_buffer.hpp"
+#include "http/transport.hpp"
+
+#include <informer/detail/async.hpp>
+#include <informer/http/server/server.hpp>
+#include <informer/task_group.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer::http::detail {
+
+/// The socket's side. Bytes are read ahead while a handler works: that is how we learn that the peer went away.
+class server_connection : public std::enable_shared_from_this<server_connection> {
+public:
+    server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number);
+
+    /// Reads until the peer closes, pausing when enough is pending.
+    static asio::awaitable<void> pump(std::shared_ptr<server_connection> self);
+    /// Waits for bytes beyond the first `n` pending; false when none will come.
+    asio::awaitable<bool> more_than(std::size_t n);
+    void consume(std::size_t n);
+    input_buffer in;
+
+    /// False when the peer is gone. Suspends while it does not read.
+    asio::awaitable<bool> write(std::string_view bytes);
+    /// Writes bytes of a body, subject to `cut_after`, with the framing around them. False when the peer is gone.
+    asio::awaitable<bool> write_body(std::string_view before, std::string_view body, std::string_view after);
+    void cut_after(std::uint64_t n, bool reset);
+
+    enum class ending { fin, reset };
+    void close(ending how) noexcept;
+    bool closed() const noexcept { return closed_; }
+    bool gone() const noexcept { return gone_; }
+    void leave() noexcept; ///< the peer is gone: tells those who wait
+    void on_gone(std::function<void()> f);
+    void forget_on_gone() noexcept; ///< the handler that asked is over
+    static asio::awaitable<void> wait_gone(std::shared_ptr<server_connection> self);
+
+    transport& stream() noexcept { return *stream_; }
+    asio::any_io_executor executor() const { return executor_; }
+    std::uint64_t number() const noexcept { return number_; }
+
+private:
+    asio::any_io_executor executor_;
+    std::shared_ptr<transport> stream_;
+    std::uint64_t number_;
+    informer::detail::async_event arrived_, consumed_, left_;
+    std::vector<std::function<void()>> on_gone_;
+    std::optional<std::uint64_t> cut_after_;
+    bool cut_resets_ = false, gone_ = false, closed_ = false, ended_ = false;
+};
+
+} // namespace informer::http::detail

@@ -1,0 +1,344 @@
+// The only unit with OpenSSL streams.
+#include "http/transport.hpp"
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/socket_base.hpp>
+#include <boost/asio/ssl.hpp>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <utility>
+
+namespace informer::http::detail {
+
+namespace ssl = asio::ssl;
+
+class tls_context {
+public:
+    explicit tls_context(ssl::context::method m) : ssl_(m) {}
+    ssl::context ssl_;
+    bool verify_ = false;
+};
+
+namespace {
+
+class plain final : public transport {
+public:
+    explicit plain(tcp::socket s) : socket_(std::move(s)) {}
+
+    asio::awaitable<void> handshake(error_code& ec) override {
+        ec = {};
+        co_return;
+    }
+    asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec) override {
+        const auto [e, n] = co_await socket_.async_read_some(to, as_result);
+        ec = e;
+        co_return n;
+    }
+    asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) override {
+        const auto [e, n] = co_await socket_.async_write_some(from, as_result);
+        ec = e;
+        co_return n;
+    }
+    const std::string& problem() const noexcept override { return problem_; }
+    peer_identity peer() const override { return {}; }
+    tcp::socket& socket() noexcept override { return socket_; }
+
+private:
+    tcp::socket socket_;
+    std::string problem_;
+};
+
+std::string text_of(ASN1_STRING* s) {
+    unsigned char* utf8 = nullptr;
+    const int n = s ? ASN1_STRING_to_UTF8(&utf8, s) : -1;
+    if (n < 0)
+        return {};
+    std::string out(reinterpret_cast<const char*>(utf8), static_cast<std::size_t>(n));
+    OPENSSL_free(utf8);
+    return out;
+}
+
+std::string address_of(const ASN1_OCTET_STRING* ip) {
+    const unsigned char* data = ASN1_STRING_get0_data(ip);
+    if (ASN1_STRING_length(ip) == 4) {
+        asio::ip::address_v4::bytes_type b;
+        std::copy_n(data, b.size(), b.begin());
+        return asio::ip::address_v4(b).to_string();
+    }
+    if (ASN1_STRING_length(ip) == 16) {
+        asio::ip::address_v6::bytes_type b;
+        std::copy_n(data, b.size(), b.begin());
+        return asio::ip::address_v6(b).to_string();
+    }
+    return {};
+}
+
+/// "localhost, 127.0.0.1": the names a certificate is valid for. A stranger's data: bounded, controls removed.
+std::string names_of(X509* certificate) {
+    std::string out;
+    auto* names = static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+    for (int i = 0; names && i < sk_GENERAL_NAME_num(names) && out.size() < 512; ++i) {
+        const GENERAL_NAME* n = sk_GENERAL_NAME_value(names, i);
+        std::string one;
+        if (n->type == GEN_DNS)
+            one = text_of(n->d.dNSName);
+        else if (n->type == GEN_IPADD)
+            one = address_of(n->d.iPAddress);
+        if (one.empty())
+            continue;
+        if (!out.empty())
+            out += ", ";
+        for (const char c : one.substr(0, 255))
+            out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    }
+    GENERAL_NAMES_free(names);
+    return out;
+}
+
+bool is_address(const std::string& name) {
+    error_code ec;
+    asio::ip::make_address(name, ec);
+    return !ec;
+}
+
+class tls final : public transport {
+public:
+    tls(tcp::socket s, std::shared_ptr<tls_context> c, ssl::stream_base::handshake_type role)
+        : context_(std::move(c)), stream_(std::move(s), context_->ssl_), role_(role) {}
+
+    /// What the server's certificate must be valid for.
+    void expect(std::string name) {
+        name_ = std::move(name);
+        SSL* s = stream_.native_handle();
+        if (is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
+            if (context_->verify_)
+                X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), name_.substr(0, name_.find('%')).c_str());
+        } else {
+            SSL_set_tlsext_host_name(s, name_.c_str());
+            if (context_->verify_) {
+                SSL_set_hostflags(s, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+                SSL_set1_host(s, name_.c_str());
+            }
+        }
+        if (!context_->verify_)
+            return;
+        auto note = [this](bool ok, ssl::verify_context& v) {
+            if (!ok && problem_.empty())
+                problem_ = explain(v.native_handle());
+            return ok;
+        };
+        error_code ec;
+        stream_.set_verify_callback(note, ec);
+    }
+
+    asio::awaitable<void> handshake(error_code& ec) override {
+        const auto [e] = co_await stream_.async_handshake(role_, as_result);
+        ec = e;
+        if (problem_.empty() && is_tls_error(ec)) {
+            const int reason = ERR_GET_REASON(static_cast<unsigned long>(ec.value()));
+            if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
+                reason == SSL_R_PACKET_LENGTH_TOO_LONG)
+                problem_ = "the server does not speak TLS";
+            else
+                problem_ = ec.message();
+        }
+    }
+    asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec) override {
+        const auto [e, n] = co_await stream_.async_read_some(to, as_result);
+        ec = e;
+        co_return n;
+    }
+    asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) override {
+        const auto [e, n] = co_await stream_.async_write_some(from, as_result);
+        ec = e;
+        co_return n;
+    }
+    const std::string& problem() const noexcept override { return problem_; }
+    tcp::socket& socket() noexcept override { return stream_.next_layer(); }
+
+    peer_identity peer() const override {
+        peer_identity who;
+        SSL* s = const_cast<ssl::stream<tcp::socket>&>(stream_).native_handle();
+        X509* certificate = SSL_get0_peer_certificate(s);
+        if (!certificate || SSL_get_verify_result(s) != X509_V_OK)
+            return who;
+        X509_NAME* subject = X509_get_subject_name(certificate);
+        for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_organizationName, i)) >= 0;)
+            who.organizations.push_back(text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i))));
+        const int cn = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+        if (cn >= 0)
+            who.common_name = text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, cn)));
+        return who;
+    }
+
+private:
+    std::string explain(X509_STORE_CTX* v) const {
+        const int code = X509_STORE_CTX_get_error(v);
+        X509* certificate = X509_STORE_CTX_get_current_cert(v);
+        if (code == X509_V_ERR_HOSTNAME_MISMATCH || code == X509_V_ERR_IP_ADDRESS_MISMATCH) {
+            const std::string names = certificate ? names_of(certificate) : std::string();
+            if (names.empty())
+                return "certificate is not valid for " + name_ + ": it names no host";
+            return "certificate is not valid for " + name_ + ", only for " + names;
+        }
+        return X509_verify_cert_error_string(code);
+    }
+
+    std::shared_ptr<tls_context> context_;
+    ssl::stream<tcp::socket> stream_;
+    ssl::stream_base::handshake_type role_;
+    std::string name_, problem_;
+};
+
+void refuse(failure& f, std::string_view what, const error_code& ec) {
+    f = failure(errc::bad_configuration, std::string(what) + " cannot be used: " + ec.message());
+}
+
+/// Chain and key, in PEM.
+void use_pair(ssl::context& c, const std::string& certificate, const std::string& key, std::string_view whose, failure& f) {
+    const std::string of(whose);
+    error_code ec;
+    c.use_certificate_chain(asio::buffer(certificate), ec);
+    if (ec)
+        return refuse(f, of + " certificate", ec);
+    c.use_private_key(asio::buffer(key), ssl::context::pem, ec);
+    if (ec)
+        return refuse(f, of + " key", ec);
+    if (SSL_CTX_check_private_key(c.native_handle()) != 1) {
+        ERR_clear_error();
+        f = failure(errc::bad_configuration, of + " certificate and key do not belong together");
+    }
+}
+
+void harden(ssl::context& c) {
+    SSL_CTX_set_min_proto_version(c.native_handle(), TLS1_2_VERSION);
+    SSL_CTX_set_mode(c.native_handle(), SSL_MODE_RELEASE_BUFFERS); // an idle watch need not hold 34 KB
+    // An encrypted key is an error, never a question on the terminal.
+    error_code ec;
+    c.set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, ec);
+}
+
+} // namespace
+
+std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& f) {
+    f = failure();
+    auto context = std::make_shared<tls_context>(ssl::context::tls_client);
+    ssl::context& c = context->ssl_;
+    harden(c);
+    static constexpr std::array<unsigned char, 9> alpn = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+    SSL_CTX_set_alpn_protos(c.native_handle(), alpn.data(), alpn.size());
+
+    error_code ec;
+    context->verify_ = !o.insecure_;
+    c.set_verify_mode(o.insecure_ ? ssl::verify_none : ssl::verify_peer, ec);
+    if (!o.ca_pem_.empty()) {
+        c.add_certificate_authority(asio::buffer(o.ca_pem_), ec);
+        if (ec)
+            refuse(f, "CA certificate", ec);
+        // As in Go: what the user names is trusted, be it a root, an intermediate or the server's own certificate.
+        X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c.native_handle()), X509_V_FLAG_PARTIAL_CHAIN);
+    } else if (!o.insecure_) {
+        c.set_default_verify_paths(ec);
+        if (ec)
+            refuse(f, "the system's CA certificates", ec);
+    }
+    if (!f && o.certificate_pem_.empty() != o.key_pem_.empty())
+        f = failure(errc::bad_configuration, o.key_pem_.empty() ? "client certificate without its key"
+                                                                : "client key without its certificate");
+    if (!f && !o.certificate_pem_.empty())
+        use_pair(c, o.certificate_pem_, o.key_pem_, "client", f);
+    if (f)
+        return nullptr;
+    return context;
+}
+
+std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f) {
+    f = failure();
+    auto context = std::make_shared<tls_context>(ssl::context::tls_server);
+    ssl::context& c = context->ssl_;
+    harden(c);
+    use_pair(c, o.certificate_pem_, o.key_pem_, "server", f);
+    if (!f && !o.client_ca_pem_.empty()) {
+        error_code ec;
+        c.add_certificate_authority(asio::buffer(o.client_ca_pem_), ec);
+        if (ec)
+            refuse(f, "client CA certificate", ec);
+        c.set_verify_mode(ssl::verify_peer, ec);
+        // A bad certificate makes a stranger, not a broken handshake: whoever serves answers 401, as kube-apiserver does.
+        // OpenSSL keeps the verdict; peer() looks at it.
+        c.set_verify_callback([](bool, ssl::verify_context&) { return true; }, ec);
+        static constexpr std::array<unsigned char, 8> session = {'i', 'n', 'f', 'o', 'r', 'm', 'e', 'r'};
+        SSL_CTX_set_session_id_context(c.native_handle(), session.data(), session.size());
+    }
+    if (f)
+        return nullptr;
+    return context;
+}
+
+std::shared_ptr<transport> plain_transport(tcp::socket s) {
+    return std::make_shared<plain>(std::move(s));
+}
+
+std::shared_ptr<transport> tls_client_transport(tcp::socket s, std::shared_ptr<tls_context> c, std::string name) {
+    auto t = std::make_shared<tls>(std::move(s), std::move(c), ssl::stream_base::client);
+    t->expect(std::move(name));
+    return t;
+}
+
+std::shared_ptr<transport> tls_server_transport(tcp::socket s, std::shared_ptr<tls_context> c) {
+    return std::make_shared<tls>(std::move(s), std::move(c), ssl::stream_base::server);
+}
+
+bool is_tls_error(const error_code& ec) noexcept {
+    return ec.failed() && ec.category() == asio::error::get_ssl_category();
+}
+
+void transport::close() noexcept {
+    error_code ignored;
+    socket().close(ignored);
+}
+
+void transport::finish_sending() noexcept {
+    error_code ignored;
+    socket().shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+void transport::reset() noexcept {
+    error_code ignored;
+    const asio::socket_base::linger at_once(true, 0);
+    socket().set_option(at_once, ignored);
+    socket().close(ignored);
+}
+
+bool transport::quiet() noexcept {
+    if (!socket().is_open())
+        return false;
+    char byte;
+    const auto n = ::recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+void tune(tcp::socket& s) noexcept {
+    error_code ignored;
+    s.set_option(tcp::no_delay(true), ignored);
+    s.set_option(asio::socket_base::keep_alive(true), ignored);
+#if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)
+    const auto set = [&s](int option, int value) {
+        ::setsockopt(s.native_handle(), IPPROTO_TCP, option, &value, sizeof value);
+    };
+    set(TCP_KEEPIDLE, 30); // seconds of silence; client-go's dialer has 30 as well
+    set(TCP_KEEPINTVL, 10);
+    set(TCP_KEEPCNT, 3);
+#endif
+}
+
+} // namespace informer::http::detail

@@ -1,0 +1,74 @@
+// A byte stream to a peer, plain or TLS, behind one interface: what is above is compiled once.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/http/client.hpp>
+#include <informer/http/server/server.hpp>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace informer::http::detail {
+
+using asio::ip::tcp;
+
+/// How we wait everywhere: errors as values.
+inline constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
+
+/// Who the other side is, if it showed a certificate that was verified.
+struct peer_identity {
+    std::string common_name;
+    std::vector<std::string> organizations;
+};
+
+/// One connection. At most one read and one write at a time (they may overlap each other).
+///
+/// *Cancellation*: terminal; the stream is unusable afterwards, as after any error.
+class transport {
+public:
+    virtual ~transport() = default;
+    /// TLS handshake; a plain stream has none. On failure `problem()` says which check failed, if any.
+    virtual asio::awaitable<void> handshake(error_code& ec) = 0;
+    virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec) = 0;
+    virtual asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) = 0;
+    virtual const std::string& problem() const noexcept = 0;
+    virtual peer_identity peer() const = 0;
+    virtual tcp::socket& socket() noexcept = 0;
+
+    /// Closes the socket at once; pending operations end with operation_aborted.
+    void close() noexcept;
+    /// No more bytes from us; what is underway still arrives.
+    void finish_sending() noexcept;
+    /// Closes with a TCP reset.
+    void reset() noexcept;
+    /// Whether an idle connection may be used again: open, and the peer has neither closed it nor said anything.
+    bool quiet() noexcept;
+};
+
+/// OpenSSL's context with our settings. Shared by the connections made with it.
+class tls_context;
+
+/// `f`: errc::bad_configuration, naming the material that cannot be used; never its text.
+std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& f);
+std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f);
+
+std::shared_ptr<transport> plain_transport(tcp::socket s);
+/// `name`: what the certificate must be valid for, a host name (then also sent as SNI) or an address.
+std::shared_ptr<transport> tls_client_transport(tcp::socket s, std::shared_ptr<tls_context> c, std::string name);
+std::shared_ptr<transport> tls_server_transport(tcp::socket s, std::shared_ptr<tls_context> c);
+
+/// Whether the TLS layer said so (an alert of the peer, a broken record), not the network.
+bool is_tls_error(const error_code& ec) noexcept;
+
+/// No-delay always; keep-alive probes so that a dead peer is noticed after a minute.
+void tune(tcp::socket& s) noexcept;
+
+} // namespace informer::http::detail

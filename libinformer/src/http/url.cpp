@@ -1,0 +1,135 @@
+#include <informer/http/url.hpp>
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+
+namespace informer::http {
+
+namespace {
+
+constexpr std::uint16_t http_port = 80, https_port = 443;
+
+bool unreserved(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+           c == '_' || c == '~';
+}
+
+int hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/// The address as we show it in errors: passwords in it are never repeated.
+std::string shown(std::string_view url) {
+    if (url.find('@') != std::string_view::npos)
+        return "the server's address";
+    return "'" + std::string(url.substr(0, 256)) + "'";
+}
+
+endpoint refuse(failure& f, std::string_view url, std::string_view reason) {
+    f = failure(errc::bad_configuration, shown(url) + ": " + std::string(reason));
+    return {};
+}
+
+} // namespace
+
+endpoint endpoint::parse(std::string_view url, failure& f) {
+    f = failure();
+    if (url.empty())
+        return refuse(f, url, "the address is empty");
+    std::string text(url);
+    if (url.find("://") == std::string_view::npos)
+        text.insert(0, "http://");
+    const auto parsed = boost::urls::parse_uri(text);
+    if (!parsed)
+        return refuse(f, url, "not a URL");
+    const boost::urls::url_view& u = *parsed;
+
+    endpoint e;
+    if (u.scheme_id() == boost::urls::scheme::https)
+        e.tls = true;
+    else if (u.scheme_id() != boost::urls::scheme::http)
+        return refuse(f, url, "the scheme must be http or https");
+    if (u.has_userinfo())
+        return refuse(f, url, "a user name or password in the address is not supported");
+    if (u.has_query() || u.has_fragment())
+        return refuse(f, url, "a query or fragment makes no sense in a server's address");
+    if (u.host_type() == boost::urls::host_type::ipv6 || u.host_type() == boost::urls::host_type::ipvfuture)
+        e.host = u.host_address();
+    else
+        e.host = u.host();
+    if (e.host.empty())
+        return refuse(f, url, "the host is missing");
+    for (const char c : e.host)
+        if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f)
+            return refuse(f, url, "the host has a character that no host name has");
+    if (u.has_port() && !u.port().empty()) {
+        e.port = u.port_number();
+        if (e.port == 0) // also what Boost.URL says when the number does not fit
+            return refuse(f, url, "the port must be between 1 and 65535");
+    } else {
+        e.port = e.tls ? https_port : http_port;
+    }
+    e.prefix = std::string(u.encoded_path());
+    while (!e.prefix.empty() && e.prefix.back() == '/')
+        e.prefix.pop_back();
+    return e;
+}
+
+std::string endpoint::host_header() const {
+    std::string text = host.find(':') == std::string::npos ? host : "[" + host + "]";
+    if (port != (tls ? https_port : http_port))
+        text += ":" + std::to_string(port);
+    return text;
+}
+
+std::string endpoint::url() const {
+    return (tls ? "https://" : "http://") + host_header() + prefix;
+}
+
+bool endpoint::host_is_ip() const {
+    error_code ec;
+    boost::asio::ip::make_address(host, ec);
+    return !ec;
+}
+
+std::string percent_encode(std::string_view s) {
+    static constexpr char digits[] = "0123456789ABCDEF";
+    std::string out;
+    out.reserve(s.size());
+    for (const char c : s) {
+        if (unreserved(c)) {
+            out += c;
+            continue;
+        }
+        const auto u = static_cast<unsigned char>(c);
+        out += '%';
+        out += digits[u >> 4];
+        out += digits[u & 15];
+    }
+    return out;
+}
+
+std::string percent_decode(std::string_view s) {
+    std::string out;
+    out.reserve(s.size());
+    for (std::size_t i = 0; i < s.size(); ++i) {
+        const int high = s[i] == '%' && i + 2 < s.size() ? hex_digit(s[i + 1]) : -1;
+        const int low = high >= 0 ? hex_digit(s[i + 2]) : -1;
+        if (low >= 0) {
+            out += static_cast<char>(high * 16 + low);
+            i += 2;
+        } else {
+            out += s[i]; // a stray '%' stands for itself
+        }
+    }
+    return out;
+}
+
+} // namespace informer::http
