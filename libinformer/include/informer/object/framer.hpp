@@ -1,0 +1,70 @@
+// Cuts whole objects out of a JSON byte stream, wherever its chunks break. Sans-io.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/object/object_key.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace informer {
+
+inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
+
+/// Cuts a list response: one JSON object whose member "items" is an array. Each element is handed out as text; all
+/// other members form the envelope ({"kind":..,"apiVersion":..,"metadata":..}, items left out), complete at the end,
+/// wherever it stands in the text. A `Status` or any object without items comes out as envelope alone.
+///
+/// Bytes are scanned once, string- and brace-aware; memory is bounded by the largest item plus the envelope.
+/// *Errors*: `feed`/`finish` report `syntax_error` (cannot be framed, with offset) or `too_large` for the envelope; an item over
+/// `max_object` is skipped and handed out as `oversized()` with its beginning as text (to name its key).
+/// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
+class list_framer {
+public:
+    explicit list_framer(std::size_t max_object = default_max_object);
+    ~list_framer();
+    list_framer(list_framer&&) noexcept;
+    list_framer& operator=(list_framer&&) noexcept;
+    /// Adds bytes; then call `next()` until false.
+    void feed(std::string_view bytes);
+    /// Advances to the next whole item; false when more bytes are needed, at the end, or on error.
+    bool next(failure& f);
+    std::string_view item() const noexcept;
+    bool oversized() const noexcept;
+    std::size_t position() const noexcept; ///< of the current item, from 0
+    /// The text is complete (its last brace was seen); `envelope()` may be parsed.
+    bool done() const noexcept;
+    const std::string& envelope() const noexcept;
+
+private:
+    struct impl;
+    impl* impl_;
+};
+
+/// Cuts a watch stream: JSON objects one after the other, each {"type":T,"object":O} in any order of members.
+/// Same promises as `list_framer`; an event over `max_object` is skipped and reported as `oversized()`.
+class watch_framer {
+public:
+    explicit watch_framer(std::size_t max_object = default_max_object);
+    ~watch_framer();
+    watch_framer(watch_framer&&) noexcept;
+    watch_framer& operator=(watch_framer&&) noexcept;
+    void feed(std::string_view bytes);
+    bool next(failure& f);
+    std::string_view type() const noexcept;   ///< unescaped, "" when absent or not a string
+    std::string_view object() const noexcept; ///< text of the member "object", "" when absent
+    bool oversized() const noexcept;
+    bool idle() const noexcept; ///< between two events: the stream may end here
+    std::size_t position() const noexcept;
+
+private:
+    struct impl;
+    impl* impl_;
+};
+
+/// Reads `metadata.namespace` and `metadata.name` off the text of an object (or of its beginning) without parsing the
+/// rest; empty when they are not found. For finding the previous version before parsing, and for naming bad objects.
+object_key peek_key(std::string_view json);
+
+} // namespace informer

@@ -1,0 +1,35 @@
+// The name of an object within its resource.
+#pragma once
+
+#include <compare>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace informer {
+
+/// `namespace/name`, or `name` for cluster-scoped objects (then `name_space` is empty). Ordered by namespace, then name.
+class object_key {
+public:
+    object_key() = default;
+    object_key(std::string name_space_, std::string name_) : name_space(std::move(name_space_)), name(std::move(name_)) {}
+    /// Splits at the first "/".
+    static object_key parse(std::string_view s);
+    std::string str() const;
+    bool empty() const noexcept { return name.empty(); }
+    friend bool operator==(const object_key&, const object_key&) = default;
+    friend auto operator<=>(const object_key&, const object_key&) = default;
+    friend std::ostream& operator<<(std::ostream& o, const object_key& k) { return o << k.str(); }
+
+    std::string name_space;
+    std::string name;
+};
+
+} // namespace informer
+
+template <>
+struct std::hash<informer::object_key> {
+    std::size_t operator()(const informer::object_key& k) const noexcept;
+};

@@ -1,0 +1,195 @@
+#include "json_scan.hpp"
+
+#include <cstring>
+
+namespace informer::detail {
+
+bool value_scanner::begin(char first) noexcept {
+    *this = value_scanner();
+    switch (first) {
+    case '"': kind_ = kind::string; return true;
+    case '{':
+    case '[': kind_ = kind::container; return true;
+    case ',':
+    case ':':
+    case '}':
+    case ']': return false;
+    default: kind_ = kind::scalar; return true;
+    }
+}
+
+const char* value_scanner::scan(const char* p, const char* end) noexcept {
+    switch (kind_) {
+    case kind::string:
+        if (p == end) return p;
+        if (!in_string_) {
+            in_string_ = true;
+            ++p;
+        }
+        p = scan_string(p, end);
+        complete_ = !in_string_;
+        return p;
+    case kind::container: return scan_container(p, end);
+    case kind::scalar: break;
+    }
+    return scan_scalar(p, end);
+}
+
+// Up to behind the closing quote, or to the end.
+const char* value_scanner::scan_string(const char* p, const char* end) noexcept {
+    if (escaped_ && p != end) {
+        escaped_ = false;
+        ++p;
+    }
+    while (p != end) {
+        const byte_class c = class_of(*p);
+        if (c == byte_class::quote) {
+            in_string_ = false;
+            return p + 1;
+        }
+        if (c == byte_class::backslash) {
+            if (p + 1 == end) {
+                escaped_ = true;
+                return end;
+            }
+            p += 2;
+        } else {
+            ++p;
+        }
+    }
+    return p;
+}
+
+const char* value_scanner::scan_container(const char* p, const char* end) noexcept {
+    for (;;) {
+        if (in_string_) {
+            p = scan_string(p, end);
+            if (in_string_) return p; // the end
+        }
+        while (p != end && class_of(*p) == byte_class::other) ++p;
+        if (p == end) return p;
+        switch (class_of(*p++)) {
+        case byte_class::quote: in_string_ = true; break;
+        case byte_class::open: ++depth_; break;
+        case byte_class::close:
+            if (--depth_ == 0) {
+                complete_ = true;
+                return p;
+            }
+            break;
+        default: break; // a backslash outside of strings: the parser will say so
+        }
+    }
+}
+
+const char* value_scanner::scan_scalar(const char* p, const char* end) noexcept {
+    for (; p != end; ++p) {
+        if (is_space(*p) || *p == ',' || *p == '}' || *p == ']') {
+            complete_ = true;
+            return p;
+        }
+        if (*p == ':' || class_of(*p) != byte_class::other) {
+            bad_ = true;
+            return p;
+        }
+    }
+    return p;
+}
+
+namespace {
+
+int hex_digit(char c) noexcept {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+std::optional<std::uint32_t> hex4(std::string_view s) noexcept {
+    if (s.size() < 4) return std::nullopt;
+    std::uint32_t n = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+        const int d = hex_digit(s[i]);
+        if (d < 0) return std::nullopt;
+        n = n << 4 | static_cast<std::uint32_t>(d);
+    }
+    return n;
+}
+
+void append_utf8(std::string& s, std::uint32_t c) {
+    const auto put = [&s](std::uint32_t byte) { s += static_cast<char>(static_cast<unsigned char>(byte)); };
+    if (c < 0x80) {
+        put(c);
+    } else if (c < 0x800) {
+        put(0xc0 | c >> 6);
+        put(0x80 | (c & 0x3f));
+    } else if (c < 0x10000) {
+        put(0xe0 | c >> 12);
+        put(0x80 | (c >> 6 & 0x3f));
+        put(0x80 | (c & 0x3f));
+    } else {
+        put(0xf0 | c >> 18);
+        put(0x80 | (c >> 12 & 0x3f));
+        put(0x80 | (c >> 6 & 0x3f));
+        put(0x80 | (c & 0x3f));
+    }
+}
+
+// `s` stands behind "\u"; takes what it used off `s`.
+bool append_unicode(std::string& to, std::string_view& s) {
+    const auto first = hex4(s);
+    if (!first) return false;
+    s.remove_prefix(4);
+    if (*first < 0xd800 || *first > 0xdfff) {
+        append_utf8(to, *first);
+        return true;
+    }
+    if (*first > 0xdbff || s.substr(0, 2) != "\\u") return false;
+    const auto second = hex4(s.substr(2));
+    if (!second || *second < 0xdc00 || *second > 0xdfff) return false;
+    s.remove_prefix(6);
+    append_utf8(to, 0x10000 + ((*first - 0xd800) << 10) + (*second - 0xdc00));
+    return true;
+}
+
+} // namespace
+
+std::optional<std::string> unescape(std::string_view s) {
+    if (s.size() < 2 || s.front() != '"' || s.back() != '"') return std::nullopt;
+    s = s.substr(1, s.size() - 2);
+    std::string out;
+    out.reserve(s.size());
+    for (;;) {
+        const auto slash = s.find('\\');
+        out.append(s.substr(0, slash));
+        if (slash == std::string_view::npos) return out;
+        s.remove_prefix(slash + 1);
+        if (s.empty()) return std::nullopt;
+        const char c = s.front();
+        s.remove_prefix(1);
+        switch (c) {
+        case '"':
+        case '\\':
+        case '/': out += c; break;
+        case 'b': out += '\b'; break;
+        case 'f': out += '\f'; break;
+        case 'n': out += '\n'; break;
+        case 'r': out += '\r'; break;
+        case 't': out += '\t'; break;
+        case 'u':
+            if (!append_unicode(out, s)) return std::nullopt;
+            break;
+        default: return std::nullopt;
+        }
+    }
+}
+
+bool says(std::string_view literal, std::string_view word) {
+    if (literal.size() < 2) return false;
+    const std::string_view inside = literal.substr(1, literal.size() - 2);
+    if (inside.find('\\') == std::string_view::npos) return inside == word;
+    const auto text = unescape(literal);
+    return text && *text == word;
+}
+
+} // namespace informer::detail

@@ -1,0 +1,66 @@
+// Scanning JSON text without parsing it: where values end, what a string says. For the framers and for peek_key.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace informer::detail {
+
+enum class byte_class : std::uint8_t { other, quote, backslash, open, close };
+
+constexpr std::array<byte_class, 256> make_byte_classes() {
+    std::array<byte_class, 256> t{};
+    t['"'] = byte_class::quote;
+    t['\\'] = byte_class::backslash;
+    t['{'] = t['['] = byte_class::open;
+    t['}'] = t[']'] = byte_class::close;
+    return t;
+}
+inline constexpr std::array<byte_class, 256> byte_classes = make_byte_classes();
+
+constexpr byte_class class_of(char c) noexcept {
+    return byte_classes[static_cast<unsigned char>(c)];
+}
+
+constexpr bool is_space(char c) noexcept {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/// Finds the end of one value that may come in pieces. Brackets are counted, not matched: what is inside is the parser's
+/// concern, and nesting costs no stack.
+class value_scanner {
+public:
+    /// Forgets the last value; `first` is the first byte of the next. False when no value can start with it.
+    bool begin(char first) noexcept;
+    /// Scans on from `p`; returns where it stopped: behind the value if `complete()`, at a byte that cannot be part of it
+    /// if `bad()`, else `end`. The first call must start at the value's first byte.
+    const char* scan(const char* p, const char* end) noexcept;
+    bool complete() const noexcept { return complete_; }
+    bool bad() const noexcept { return bad_; }
+    /// The text ends here: a scalar is complete then.
+    bool is_scalar() const noexcept { return kind_ == kind::scalar; }
+
+private:
+    enum class kind : std::uint8_t { scalar, string, container };
+    const char* scan_string(const char* p, const char* end) noexcept;
+    const char* scan_container(const char* p, const char* end) noexcept;
+    const char* scan_scalar(const char* p, const char* end) noexcept;
+
+    std::size_t depth_ = 0;
+    kind kind_ = kind::scalar;
+    bool in_string_ = false;
+    bool escaped_ = false;
+    bool complete_ = false;
+    bool bad_ = false;
+};
+
+/// What a string literal, quotes included, says; nullopt if it is none.
+std::optional<std::string> unescape(std::string_view literal);
+/// Whether it says `word`, without a copy where it holds no escapes.
+bool says(std::string_view literal, std::string_view word);
+
+} // namespace informer::detail

@@ -1,0 +1,267 @@
+#include <informer/object/json.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace informer {
+
+namespace {
+
+namespace json = boost::json;
+
+/// Limits on what a small patch can blow up: "copy" doubles a document, and every recursion below trusts the depth.
+constexpr std::size_t max_copied_values = 1'000'000;
+constexpr std::size_t max_depth = 1000;
+
+struct extent {
+    std::size_t values = 0;
+    std::size_t depth = 0;
+};
+
+extent measure(const json::value& v) {
+    extent e;
+    e.values = 1;
+    e.depth = 1;
+    const auto add = [&e](const json::value& child) {
+        const extent c = measure(child);
+        e.values += c.values;
+        e.depth = std::max(e.depth, c.depth + 1);
+    };
+    if (const auto* a = v.if_array())
+        for (const auto& x : *a) add(x);
+    if (const auto* o = v.if_object())
+        for (const auto& m : *o) add(m.value());
+    return e;
+}
+
+// RFC 6902, 4.6: numbers are equal when they are numerically equal.
+bool equal(const json::value& a, const json::value& b) {
+    if (a.is_number() && b.is_number()) {
+        if (a.is_double() || b.is_double()) return a.to_number<double>() == b.to_number<double>();
+        return a == b;
+    }
+    if (a.kind() != b.kind()) return false;
+    if (const auto* x = a.if_array()) {
+        const auto& y = b.get_array();
+        return std::equal(x->begin(), x->end(), y.begin(), y.end(), equal);
+    }
+    if (const auto* x = a.if_object()) {
+        const auto& y = b.get_object();
+        if (x->size() != y.size()) return false;
+        return std::all_of(x->begin(), x->end(), [&y](const json::key_value_pair& m) {
+            const auto* other = y.if_contains(m.key());
+            return other != nullptr && equal(m.value(), *other);
+        });
+    }
+    return a == b;
+}
+
+using tokens = std::vector<std::string>;
+
+// RFC 6901. False when it is no pointer.
+bool parse_pointer(std::string_view s, tokens& to) {
+    to.clear();
+    while (!s.empty()) {
+        if (s.front() != '/') return false;
+        s.remove_prefix(1);
+        const std::string_view part = s.substr(0, s.find('/'));
+        s.remove_prefix(part.size());
+        std::string token;
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            if (part[i] != '~') {
+                token += part[i];
+                continue;
+            }
+            if (++i == part.size() || (part[i] != '0' && part[i] != '1')) return false;
+            token += part[i] == '0' ? '~' : '/';
+        }
+        to.push_back(std::move(token));
+    }
+    return true;
+}
+
+// An index below `end`; RFC 6901 allows no sign and no leading zeros.
+bool parse_index(std::string_view s, std::size_t end, std::size_t& index) {
+    if (s.empty() || s.size() > 9 || (s.size() > 1 && s.front() == '0')) return false;
+    index = 0;
+    for (const char c : s) {
+        if (c < '0' || c > '9') return false;
+        index = index * 10 + static_cast<std::size_t>(c - '0');
+    }
+    return index < end;
+}
+
+json::value* child_of(json::value& v, const std::string& token) {
+    if (auto* o = v.if_object()) return o->if_contains(token);
+    std::size_t i = 0;
+    auto* a = v.if_array();
+    return a != nullptr && parse_index(token, a->size(), i) ? &(*a)[i] : nullptr;
+}
+
+json::value* find(json::value& root, tokens::const_iterator from, tokens::const_iterator to) {
+    json::value* at = &root;
+    for (; from != to && at != nullptr; ++from) at = child_of(*at, *from);
+    return at;
+}
+
+/// One run over a document. The functions return what is wrong, or nullptr.
+class patcher {
+public:
+    explicit patcher(json::value& document) : document_(document) {}
+
+    const char* apply(const json::object& operation) {
+        const std::string_view op = text(operation, "op");
+        path_text_ = text(operation, "path");
+        const auto* path = operation.if_contains("path");
+        if (path == nullptr || !path->is_string()) return "\"path\" is missing or no string";
+        if (!parse_pointer(path_text_, path_)) return "\"path\" is no JSON pointer";
+        if (op == "remove") return remove(path_);
+        if (op == "move" || op == "copy") return transfer(operation, op == "move");
+        const auto* value = operation.if_contains("value");
+        if (op != "add" && op != "replace" && op != "test") return "no such operation";
+        if (value == nullptr) return "\"value\" is missing";
+        if (op == "add") return add(*value);
+        json::value* const target = find(document_, path_.begin(), path_.end());
+        if (target == nullptr) return "no such path";
+        if (op == "test") return equal(*target, *value) ? nullptr : "the value is another one";
+        if (measure(*value).depth + path_.size() > max_depth) return "nested too deeply";
+        *target = *value;
+        return nullptr;
+    }
+
+    static std::string_view text(const json::object& o, std::string_view key) {
+        const auto* v = o.if_contains(key);
+        return v != nullptr && v->is_string() ? std::string_view(v->get_string()) : std::string_view();
+    }
+
+private:
+    const char* add(json::value value) {
+        if (measure(value).depth + path_.size() > max_depth) return "nested too deeply";
+        if (path_.empty()) {
+            document_ = std::move(value);
+            return nullptr;
+        }
+        json::value* const parent = find(document_, path_.begin(), path_.end() - 1);
+        if (parent == nullptr) return "no such path";
+        if (auto* o = parent->if_object()) {
+            o->insert_or_assign(path_.back(), std::move(value));
+            return nullptr;
+        }
+        auto* a = parent->if_array();
+        if (a == nullptr) return "the parent is neither an object nor an array";
+        std::size_t i = a->size();
+        if (path_.back() != "-" && !parse_index(path_.back(), a->size() + 1, i)) return "no such index";
+        a->insert(a->begin() + static_cast<std::ptrdiff_t>(i), std::move(value));
+        return nullptr;
+    }
+
+    const char* remove(const tokens& path) {
+        if (path.empty()) return "the whole document cannot be removed";
+        json::value* const parent = find(document_, path.begin(), path.end() - 1);
+        if (parent == nullptr || child_of(*parent, path.back()) == nullptr) return "no such path";
+        if (auto* o = parent->if_object()) {
+            o->stable_erase(o->find(path.back()));
+            return nullptr;
+        }
+        auto& a = parent->get_array();
+        std::size_t i = 0;
+        parse_index(path.back(), a.size(), i);
+        a.erase(a.begin() + static_cast<std::ptrdiff_t>(i));
+        return nullptr;
+    }
+
+    const char* transfer(const json::object& operation, bool move) {
+        const auto* from_member = operation.if_contains("from");
+        if (from_member == nullptr || !from_member->is_string()) return "\"from\" is missing or no string";
+        tokens from;
+        if (!parse_pointer(text(operation, "from"), from)) return "\"from\" is no JSON pointer";
+        json::value* const source = find(document_, from.begin(), from.end());
+        if (source == nullptr) return "\"from\" does not exist";
+        if (!move) {
+            copied_ += measure(*source).values;
+            if (copied_ > max_copied_values) return "the copies are too large";
+            return add(*source);
+        }
+        if (from == path_) return nullptr;
+        if (from.size() < path_.size() && std::equal(from.begin(), from.end(), path_.begin()))
+            return "a value cannot be moved into itself";
+        json::value value = *source;
+        const char* const wrong = remove(from);
+        return wrong != nullptr ? wrong : add(std::move(value));
+    }
+
+    json::value& document_;
+    std::string_view path_text_;
+    tokens path_;
+    std::size_t copied_ = 0;
+};
+
+failure bad_operation(std::size_t index, const json::value& operation, std::string_view wrong) {
+    std::string s = "JSON patch, operation " + std::to_string(index);
+    if (const auto* o = operation.if_object())
+        s.append(" (").append(patcher::text(*o, "op")).append(" ").append(patcher::text(*o, "path")).append(")");
+    return failure(errc::bad_patch, s.append(": ").append(wrong));
+}
+
+} // namespace
+
+void apply_merge_patch(json::value& target, const json::value& patch) {
+    const auto* members = patch.if_object();
+    if (members == nullptr) {
+        target = patch;
+        return;
+    }
+    if (!target.is_object()) target.emplace_object();
+    auto& object = target.get_object();
+    for (const auto& m : *members) {
+        if (!m.value().is_null()) {
+            apply_merge_patch(object[m.key()], m.value());
+        } else if (const auto at = object.find(m.key()); at != object.end()) {
+            object.stable_erase(at);
+        }
+    }
+}
+
+bool apply_json_patch(json::value& target, const json::value& operations, failure& f) {
+    const auto* list = operations.if_array();
+    if (list == nullptr) {
+        f = failure(errc::bad_patch, "JSON patch: not an array of operations");
+        return false;
+    }
+    json::value document = target;
+    patcher p(document);
+    for (std::size_t i = 0; i < list->size(); ++i) {
+        const auto* operation = (*list)[i].if_object();
+        const char* const wrong = operation != nullptr ? p.apply(*operation) : "not an object";
+        if (wrong == nullptr) continue;
+        f = bad_operation(i, (*list)[i], wrong);
+        return false;
+    }
+    target = std::move(document);
+    return true;
+}
+
+json::value make_merge_patch(const json::value& from, const json::value& to) {
+    const auto* before = from.if_object();
+    const auto* after = to.if_object();
+    if (before == nullptr || after == nullptr) return to;
+    json::object patch;
+    for (const auto& m : *before)
+        if (!after->contains(m.key())) patch[m.key()] = nullptr;
+    for (const auto& m : *after) {
+        const auto* old = before->if_contains(m.key());
+        if (old == nullptr) {
+            patch[m.key()] = m.value();
+        } else if (old->is_object() && m.value().is_object()) {
+            auto inner = make_merge_patch(*old, m.value());
+            if (!inner.get_object().empty()) patch[m.key()] = std::move(inner);
+        } else if (*old != m.value()) {
+            patch[m.key()] = m.value();
+        }
+    }
+    return patch;
+}
+
+} // namespace informer

@@ -1,0 +1,109 @@
+#include <informer/object/framer.hpp>
+
+#include "json_scan.hpp"
+
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+// Walks the members of one object, which may be cut off anywhere.
+class member_walk {
+public:
+    explicit member_walk(std::string_view text) : rest_(text) {
+        skip_space();
+        if (!take('{')) stop();
+    }
+
+    /// The next member. False at the end or where the text breaks off; `closed()` tells which.
+    bool next() {
+        if (stopped_) return false;
+        if (!std::exchange(at_key_, true) && !value()) return stop();
+        skip_space();
+        if (!first_ && !rest_.empty() && rest_.front() != '}') {
+            if (!take(',')) return stop();
+            skip_space();
+        }
+        first_ = false;
+        if (take('}')) {
+            closed_ = true;
+            return stop();
+        }
+        const auto name = rest_.empty() || rest_.front() != '"' ? std::nullopt : cut();
+        if (!name) return stop();
+        key_ = *name;
+        skip_space();
+        if (!take(':')) return stop();
+        skip_space();
+        at_key_ = false;
+        return true;
+    }
+    std::string_view key() const noexcept { return key_; }
+    /// The text of the value, once; nullopt where it is cut off.
+    std::optional<std::string_view> value() {
+        at_key_ = true;
+        return cut();
+    }
+    /// The text from the value on.
+    std::string_view rest() const noexcept { return rest_; }
+    bool closed() const noexcept { return closed_; }
+
+private:
+    bool stop() noexcept {
+        stopped_ = true;
+        return false;
+    }
+    void skip_space() noexcept {
+        while (!rest_.empty() && detail::is_space(rest_.front())) rest_.remove_prefix(1);
+    }
+    bool take(char c) noexcept {
+        if (rest_.empty() || rest_.front() != c) return false;
+        rest_.remove_prefix(1);
+        return true;
+    }
+    std::optional<std::string_view> cut() noexcept {
+        detail::value_scanner scanner;
+        if (rest_.empty() || !scanner.begin(rest_.front())) return std::nullopt;
+        const char* const from = rest_.data();
+        const char* const at = scanner.scan(from, from + rest_.size());
+        if (!scanner.complete()) return std::nullopt;
+        const auto text = rest_.substr(0, static_cast<std::size_t>(at - from));
+        rest_.remove_prefix(text.size());
+        return text;
+    }
+
+    std::string_view rest_, key_;
+    bool first_ = true, stopped_ = false, closed_ = false;
+    bool at_key_ = true; ///< the value before was taken
+};
+
+object_key key_of_metadata(std::string_view metadata) {
+    object_key key;
+    bool has_name = false, has_namespace = false;
+    member_walk members(metadata);
+    while (!(has_name && has_namespace) && members.next()) {
+        const bool is_name = detail::says(members.key(), "name");
+        if (!is_name && !detail::says(members.key(), "namespace")) continue;
+        const auto literal = members.value();
+        if (!literal) break;
+        auto text = detail::unescape(*literal);
+        if (!text) continue;
+        (is_name ? key.name : key.name_space) = std::move(*text);
+        (is_name ? has_name : has_namespace) = true;
+    }
+    // Cut off before a namespace was seen: half a key would name another object.
+    if (!has_name || (!has_namespace && !members.closed())) return object_key();
+    return key;
+}
+
+} // namespace
+
+object_key peek_key(std::string_view json) {
+    member_walk members(json);
+    while (members.next())
+        if (detail::says(members.key(), "metadata")) return key_of_metadata(members.rest());
+    return object_key();
+}
+
+} // namespace informer
