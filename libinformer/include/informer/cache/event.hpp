@@ -1,0 +1,45 @@
+// What an informer tells its subscribers.
+#pragma once
+
+#include <informer/object/object.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace informer {
+
+enum class event_kind : std::uint8_t {
+    added,
+    updated,
+    deleted,
+    synced, ///< no object: the initial state, or a relist, is complete; only with `subscription_options::sync_marks`
+};
+enum class event_reason : std::uint8_t {
+    snapshot, ///< initial state of a subscriber, or of the first list
+    watch,    ///< a watch event
+    relist,   ///< a difference that a relist revealed
+    resync,   ///< the periodic repetition
+};
+/// "ADDED", "MODIFIED", "DELETED", "SYNCED": the words of the watch protocol.
+std::string_view to_string(event_kind k) noexcept;
+std::string_view to_string(event_reason r) noexcept;
+
+/// One change of one object. Cheap to copy (two handles).
+class event {
+public:
+    event() = default;
+    event(event_kind k, object now, object before, event_reason why)
+        : kind(k), reason(why), current(std::move(now)), previous(std::move(before)) {}
+
+    event_kind kind = event_kind::added;
+    event_reason reason = event_reason::watch;
+    bool initial = false;           ///< part of the subscriber's initial state
+    bool final_state_known = true;  ///< false: deleted, revealed by a relist; `current` is the last state that was seen
+    object current;                 ///< the newest state; for deleted the last one
+    object previous;                ///< what this subscriber was told before; empty for added
+    informer::resource_version version; ///< of `synced` marks; else that of `current`
+
+    object_key key() const { return current.key(); }
+};
+
+} // namespace informer

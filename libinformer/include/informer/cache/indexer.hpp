@@ -1,0 +1,117 @@
+// The cache: a persistent map of objects with named indexes; every read is a consistent snapshot.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/object/object.hpp>
+#include <informer/object/selector.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer {
+
+/// The values of an object under an index ("node1"); none: not indexed. Must depend on nothing but the object: the values
+/// of an older version are computed again when it is replaced.
+using index_function = std::function<std::vector<std::string>(const object&)>;
+/// Index by the string at a JSON pointer ("/spec/nodeName"); anything but a string is not indexed.
+index_function index_by_pointer(std::string pointer);
+/// Index by the value of a label.
+index_function index_by_label(std::string key);
+
+/// One state of the cache, immutable: readers on any thread, for as long as they like, without stopping the writer.
+///
+/// *Complexity*: taking one is O(1) whatever the size; `get` and `by_index` are O(log32 n) plus the result;
+/// `list_namespace` is O(objects of that namespace + n / 1024): objects lie together by namespace, without an index.
+/// *Errors*: an unknown index throws `error(errc::unknown_index)`. *Lifetime*: holds its objects; one that is held for
+/// long costs what has changed since, never more than the state it shows.
+class cache_snapshot {
+public:
+    cache_snapshot() = default; ///< empty
+    object get(const object_key& key) const; ///< empty when absent
+    object get(std::string_view namespace_slash_name) const; ///< "ns/name", cluster-scoped: "name"; does not allocate
+    std::size_t size() const noexcept;
+    /// All objects, in no particular order.
+    std::vector<object> list() const;
+    std::vector<object> list(const label_selector& selector) const;
+    /// Empty: all namespaces, like list().
+    std::vector<object> list_namespace(std::string_view name_space) const;
+    std::vector<object> by_index(std::string_view index, std::string_view value) const;
+    std::vector<object_key> index_keys(std::string_view index, std::string_view value) const; ///< sorted
+    std::vector<std::string> index_values(std::string_view index) const;                      ///< sorted
+    /// Calls `f` for each object until it returns false.
+    void for_each(const std::function<bool(const object&)>& f) const;
+    /// The highest resource version applied, deletes and bookmarks included.
+    informer::resource_version resource_version() const;
+
+    class data;
+    explicit cache_snapshot(std::shared_ptr<const data> d) noexcept : data_(std::move(d)) {}
+    const data* contents() const noexcept { return data_.get(); }
+
+private:
+    std::shared_ptr<const data> data_;
+};
+
+/// The store of one informer.
+///
+/// *Thread safety*: one writer (the informer's executor); `snapshot()`, the read short-cuts and the index errors from any
+/// thread; a writer and readers wait for each other no longer than it takes to copy a pointer. *Errors*: an index function
+/// that throws is contained: the object stays in the cache without values in that index, and `index_errors()` names it.
+/// *Complexity*: writes are O(log32 n) for the map and each value of each index; nodes are copied at most once between two
+/// calls of `publish()`, so larger batches are cheaper. Replacing an object by one that is `same_as` it costs a look-up.
+class indexer {
+public:
+    indexer();
+    ~indexer();
+    indexer(const indexer&) = delete;
+    indexer& operator=(const indexer&) = delete;
+
+    cache_snapshot snapshot() const;
+    object get(const object_key& key) const { return snapshot().get(key); }
+
+    /// Adds an index, also when the cache is full already (writer's side). Throws `error(errc::duplicate_index)`.
+    /// Readers see it at once when everything is published or nothing has been yet, else with the next `publish()`.
+    void add_index(std::string name, index_function f);
+    /// The same in slices, for a full cache: begins, and then indexes about `objects` of them at each step, until
+    /// `add_index_step` returns true (then all that were begun are done). Other writes may come in between.
+    void begin_index(std::string name, index_function f);
+    bool add_index_step(std::size_t objects);
+    struct index_error {
+        std::string index;
+        object_key key;
+        std::string what;
+    };
+    /// The latest, at most 16; and how many there were.
+    std::vector<index_error> index_errors() const;
+    std::uint64_t index_error_count() const noexcept;
+
+    // ---- writer's side -----------------------------------------------------------------------------------------
+    /// What the writer has, published or not.
+    object current(const object_key& key) const;
+    object current(std::string_view namespace_slash_name) const;
+    std::size_t current_size() const noexcept;
+    /// All of it, unpublished writes included, as a snapshot of its own: O(1).
+    cache_snapshot current_snapshot() const;
+    /// Puts or replaces; returns what was there. Invisible until `publish()`. Does not touch the resource version: the
+    /// items of an unfinished list prove nothing.
+    object put(object o);
+    object erase(const object_key& key); ///< returns what was there
+    void set_resource_version(informer::resource_version v); ///< highest wins; empty and incomparable ones do not count
+    void force_resource_version(informer::resource_version v); ///< new epoch
+    /// Makes everything since the last call visible at once; cheap when there is nothing.
+    void publish();
+    /// Keys present now (of the writer's state), for relist by diff.
+    void for_each_current(const std::function<void(const object&)>& f) const;
+    /// Indexes and map nodes of the newest state, bytes (what the allocator adds is not counted).
+    std::size_t memory() const noexcept;
+
+private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+
+} // namespace informer

@@ -1,0 +1,41 @@
+// Reads of a cache, in client-go's words.
+#pragma once
+
+#include <informer/cache/indexer.hpp>
+
+#include <memory>
+#include <string>
+
+namespace informer {
+
+/// Reads one informer's cache, optionally one namespace of it. Cheap to copy.
+///
+/// *Thread safety*: any thread. *Errors*: `get` throws `error(errc::not_found)` naming resource and key, or
+/// `error(errc::not_synced)` while the cache has not been filled once; `find` gives an empty object instead of not_found.
+/// *Lifetime*: keeps the cache (not the watch) alive.
+class lister {
+public:
+    class source; ///< implemented by the informer
+    explicit lister(std::shared_ptr<const source> s, std::string name_space = {});
+    lister in(std::string name_space) const;
+    object get(std::string_view name_or_key) const;
+    object find(std::string_view name_or_key) const;
+    std::vector<object> list() const;
+    std::vector<object> list(const label_selector& selector) const;
+    std::vector<object> by_index(std::string_view index, std::string_view value) const;
+    cache_snapshot snapshot() const;
+
+private:
+    std::shared_ptr<const source> source_;
+    std::string name_space_;
+};
+
+class lister::source {
+public:
+    virtual ~source() = default;
+    virtual cache_snapshot snapshot() const = 0;
+    virtual bool has_synced() const noexcept = 0;
+    virtual std::string describe() const = 0; ///< "pods"
+};
+
+} // namespace informer

@@ -1,0 +1,89 @@
+// One listener's queue: bounded, lossless, awaitable from any executor.
+#pragma once
+
+#include <informer/cache/event.hpp>
+#include <informer/error.hpp>
+#include <informer/runtime.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace informer {
+
+enum class overflow_policy {
+    coalesce,      ///< past `capacity` pending events merge per key; memory is bounded by capacity + number of keys
+    back_pressure, ///< the informer waits for this subscriber (and stops reading its watch); nothing is ever merged
+};
+
+class subscription_options {
+public:
+    subscription_options() {}
+    subscription_options& capacity(std::size_t events) { capacity_ = events; return *this; }
+    subscription_options& policy(overflow_policy p) { policy_ = p; return *this; }
+    /// Delivers `event_kind::synced` when the initial state is complete, and again after every relist.
+    subscription_options& sync_marks(bool on = true) { sync_marks_ = on; return *this; }
+    /// Repeats every object as `updated` with reason resync at this period (keys with a pending event are skipped).
+    subscription_options& resync(std::chrono::seconds period) { resync_ = period; return *this; }
+    subscription_options& name(std::string n) { name_ = std::move(n); return *this; }
+
+    std::size_t capacity_ = 1024;
+    overflow_policy policy_ = overflow_policy::coalesce;
+    bool sync_marks_ = false;
+    std::chrono::seconds resync_ = std::chrono::seconds(0);
+    std::string name_;
+};
+
+struct subscription_figures {
+    std::size_t pending = 0;      ///< events waiting
+    std::uint64_t delivered = 0;
+    std::uint64_t coalesced = 0;  ///< events merged into a pending one
+    std::size_t peak_pending = 0;
+};
+
+/// The consumer's end.
+///
+/// Promises. *Order*: stream order; the indexer holds an event's state before the event is delivered. *Bounded and
+/// lossless*: see `overflow_policy`; with `coalesce`, what is pending + what comes → what is pending:
+/// added+updated → added(new) · added+deleted → nothing · updated+updated → updated(first previous, newest) ·
+/// updated+deleted → deleted · deleted+added → updated, or both if the uid differs · deleted+added+deleted → deleted.
+/// *Late subscribers* get the current state as `added`, `initial`, in series with live delivery.
+///
+/// *Thread safety*: one consumer at a time, on any thread. *Executor*: `next()` resumes on the awaiter's.
+/// *Lifetime*: the destructor closes; nothing is delivered after `close()` returned. May outlive the informer.
+class subscription {
+public:
+    class state;
+    explicit subscription(std::shared_ptr<state> s) noexcept;
+    subscription(subscription&&) noexcept;
+    subscription& operator=(subscription&&) noexcept;
+    ~subscription();
+
+    /// The next event; nullopt once the subscription is closed or the informer has ended and everything is delivered.
+    /// *Cancellation*: any type; throws `error(errc::cancelled)`, no event is lost.
+    asio::awaitable<std::optional<event>> next();
+    /// Up to `max` events that are ready, at least one; empty at the end.
+    asio::awaitable<std::vector<event>> next_batch(std::size_t max);
+    /// Without waiting.
+    std::optional<event> try_next();
+
+    /// True once the consumer has been handed all of its initial state.
+    bool has_synced() const noexcept;
+    /// Waits for that (some other coroutine must consume). Throws `error`: `stopped` when the informer ended before.
+    asio::awaitable<void> synced();
+
+    enum class pending_events { discard, drain };
+    /// Stops delivery. `drain`: what is pending can still be read, then `next()` gives nullopt.
+    void close(pending_events p = pending_events::discard);
+    subscription_figures figures() const;
+
+private:
+    std::shared_ptr<state> state_;
+};
+
+} // namespace informer

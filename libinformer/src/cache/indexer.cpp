@@ -1,0 +1,302 @@
+// The writer's side of the cache.
+#include "cache_data.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <random>
+
+namespace informer {
+
+using detail::index_definition;
+using detail::index_version;
+using detail::key_view;
+using detail::object_map;
+using detail::object_traits;
+using detail::posting;
+using detail::posting_map;
+using detail::posting_ref;
+using detail::posting_traits;
+
+namespace {
+
+constexpr std::size_t kept_errors = 16;
+
+std::uint64_t random_seed() {
+    std::random_device device;
+    return std::uint64_t(device()) << 32 | device();
+}
+
+void put_in(index_version& index, const std::string& value, const object& o, const object_traits& traits) {
+    if (posting_ref* there = index.postings.edit(std::string_view(value))) {
+        posting& p = there->own();
+        const std::size_t before = p.bytes();
+        p.objects.put(o);
+        index.posting_bytes = index.posting_bytes - before + p.bytes();
+        return;
+    }
+    object_map one(traits);
+    one.put(o);
+    posting_ref made(new posting(value, std::move(one)));
+    index.posting_bytes += made->bytes();
+    index.postings.put(std::move(made));
+}
+
+void erase_in(index_version& index, const std::string& value, const object& o) {
+    posting_ref* there = index.postings.edit(std::string_view(value));
+    if (!there) return;
+    posting& p = there->own();
+    const std::size_t before = p.bytes();
+    p.objects.erase(o);
+    index.posting_bytes = index.posting_bytes - before + p.bytes();
+    if (p.objects.empty()) {
+        index.posting_bytes -= p.bytes();
+        index.postings.erase(std::string_view(value));
+    }
+}
+
+} // namespace
+
+struct indexer::impl {
+    // An index that is being filled while the cache changes: first the objects there were, then what changed meanwhile.
+    struct building {
+        index_version version;
+        object_map::cursor rest;
+        bool walked = false;
+        std::deque<std::pair<object, object>> changes; // before, after
+    };
+
+    object_traits traits{random_seed()};
+    object_map objects{traits};
+    std::vector<index_version> indexes;
+    std::vector<building> begun;
+    informer::resource_version version;
+    bool changed = false;        // since the last publish()
+    bool ever_published = false; // publish() was called
+
+    mutable std::mutex published_mutex; // held for no longer than a copy or a swap
+    std::shared_ptr<const cache_snapshot::data> published = std::make_shared<cache_snapshot::data>();
+
+    mutable std::mutex error_mutex;
+    std::deque<index_error> errors;
+    std::atomic<std::uint64_t> error_count{0};
+
+    void note(const index_definition& index, const object& o, std::string what) {
+        error_count.fetch_add(1, std::memory_order_relaxed);
+        const std::lock_guard lock(error_mutex);
+        if (errors.size() == kept_errors) errors.pop_front();
+        errors.push_back(index_error{index.name, o.key(), std::move(what)});
+    }
+
+    /// Sorted, each once; none when the function throws, which is noted if `first`.
+    std::vector<std::string> values_of(const index_definition& index, const object& o, bool first) {
+        std::vector<std::string> values;
+        if (!o) return values;
+        try {
+            values = index.function(o);
+        } catch (const std::exception& e) {
+            if (first) note(index, o, e.what());
+        } catch (...) {
+            if (first) note(index, o, "unknown exception");
+        }
+        std::sort(values.begin(), values.end());
+        values.erase(std::unique(values.begin(), values.end()), values.end());
+        return values;
+    }
+
+    /// Brings an index from one version of an object to the next; either may be empty.
+    void reindex(index_version& index, const object& before, const object& after) {
+        const std::vector<std::string> old_values = values_of(*index.definition, before, false);
+        const std::vector<std::string> new_values = values_of(*index.definition, after, true);
+        for (const std::string& v : old_values) {
+            if (!std::binary_search(new_values.begin(), new_values.end(), v)) erase_in(index, v, before);
+        }
+        for (const std::string& v : new_values) put_in(index, v, after, traits);
+    }
+
+    void reindex_all(const object& before, const object& after) {
+        for (index_version& i : indexes) reindex(i, before, after);
+        for (building& b : begun) b.changes.emplace_back(before, after);
+        changed = true;
+    }
+
+    bool knows(std::string_view name) const {
+        const auto named = [&](const index_version& i) { return i.definition->name == name; };
+        return std::any_of(indexes.begin(), indexes.end(), named) ||
+               std::any_of(begun.begin(), begun.end(), [&](const building& b) { return named(b.version); });
+    }
+
+    /// Works off up to `budget` objects; what is left of the budget.
+    std::size_t build(building& b, std::size_t budget) {
+        while (budget > 0 && !b.walked) {
+            if (const object* o = b.rest.next()) {
+                reindex(b.version, object(), *o);
+                --budget;
+            } else {
+                b.walked = true;
+                b.rest = object_map::cursor();
+            }
+        }
+        while (budget > 0 && b.walked && !b.changes.empty()) {
+            reindex(b.version, b.changes.front().first, b.changes.front().second);
+            b.changes.pop_front();
+            --budget;
+        }
+        return budget;
+    }
+
+    void publish() {
+        auto next = std::make_shared<cache_snapshot::data>();
+        next->objects = objects;
+        next->indexes = indexes;
+        next->version = version;
+        std::shared_ptr<const cache_snapshot::data> last = std::move(next);
+        {
+            const std::lock_guard lock(published_mutex);
+            published.swap(last);
+        }
+        changed = false;
+        // `last` goes here, outside of the lock: with it what only the old state had.
+    }
+
+    /// A new index becomes visible.
+    void show(index_version index) {
+        if (ever_published || !changed) {
+            const bool all_published = !changed;
+            indexes.push_back(std::move(index));
+            changed = true;
+            if (all_published) publish();
+            return;
+        }
+        // Nothing was ever published: readers see an empty cache, and so an empty index.
+        auto next = std::make_shared<cache_snapshot::data>(*published);
+        next->indexes.push_back(index_version{index.definition, posting_map(index.postings.traits()), 0});
+        indexes.push_back(std::move(index));
+        std::shared_ptr<const cache_snapshot::data> last = std::move(next);
+        const std::lock_guard lock(published_mutex);
+        published.swap(last);
+    }
+};
+
+indexer::indexer() : impl_(std::make_unique<impl>()) {}
+indexer::~indexer() = default;
+
+cache_snapshot indexer::snapshot() const {
+    const std::lock_guard lock(impl_->published_mutex);
+    return cache_snapshot(impl_->published);
+}
+
+void indexer::add_index(std::string name, index_function f) {
+    begin_index(std::move(name), std::move(f));
+    while (!add_index_step(static_cast<std::size_t>(-1))) {
+    }
+}
+
+void indexer::begin_index(std::string name, index_function f) {
+    if (impl_->knows(name)) throw error(errc::duplicate_index, "add index \"" + name + "\"");
+    if (!f) throw error(errc::bad_configuration, "add index \"" + name + "\": no function");
+    auto definition = std::make_shared<index_definition>();
+    definition->name = std::move(name);
+    definition->function = std::move(f);
+    impl::building b;
+    b.version.definition = std::move(definition);
+    b.version.postings = posting_map(posting_traits{impl_->traits.seed});
+    b.rest = object_map::cursor(impl_->objects);
+    impl_->begun.push_back(std::move(b));
+}
+
+bool indexer::add_index_step(std::size_t objects) {
+    objects = std::max<std::size_t>(objects, 1);
+    while (!impl_->begun.empty()) {
+        impl::building& first = impl_->begun.front();
+        objects = impl_->build(first, objects);
+        if (!first.walked || !first.changes.empty()) return false;
+        index_version done = std::move(first.version);
+        impl_->begun.erase(impl_->begun.begin());
+        impl_->show(std::move(done));
+        if (objects == 0) break;
+    }
+    return impl_->begun.empty();
+}
+
+std::vector<indexer::index_error> indexer::index_errors() const {
+    const std::lock_guard lock(impl_->error_mutex);
+    return {impl_->errors.begin(), impl_->errors.end()};
+}
+
+std::uint64_t indexer::index_error_count() const noexcept {
+    return impl_->error_count.load(std::memory_order_relaxed);
+}
+
+object indexer::current(const object_key& key) const {
+    const object* o = impl_->objects.find(key_view::of(key));
+    return o ? *o : object();
+}
+
+object indexer::current(std::string_view namespace_slash_name) const {
+    const object* o = impl_->objects.find(key_view::parse(namespace_slash_name));
+    return o ? *o : object();
+}
+
+std::size_t indexer::current_size() const noexcept { return impl_->objects.size(); }
+
+cache_snapshot indexer::current_snapshot() const {
+    auto now = std::make_shared<cache_snapshot::data>();
+    now->objects = impl_->objects;
+    now->indexes = impl_->indexes;
+    now->version = impl_->version;
+    return cache_snapshot(std::move(now));
+}
+
+object indexer::put(object o) {
+    if (!o) return {};
+    const object* there = impl_->objects.find(o);
+    if (there && there->same_as(o)) return *there;
+    std::optional<object> before = impl_->objects.put(o);
+    object old = before ? std::move(*before) : object();
+    impl_->reindex_all(old, o);
+    return old;
+}
+
+object indexer::erase(const object_key& key) {
+    std::optional<object> before = impl_->objects.erase(key_view::of(key));
+    if (!before) return {};
+    impl_->reindex_all(*before, object());
+    return std::move(*before);
+}
+
+void indexer::set_resource_version(informer::resource_version v) {
+    if (v.empty()) return;
+    const auto order = v <=> impl_->version;
+    const bool takes = order > 0 || (order == std::partial_ordering::unordered && !impl_->version.comparable());
+    if (!takes) return;
+    impl_->version = std::move(v);
+    impl_->changed = true;
+}
+
+void indexer::force_resource_version(informer::resource_version v) {
+    if (v.str() == impl_->version.str()) return;
+    impl_->version = std::move(v);
+    impl_->changed = true;
+}
+
+void indexer::publish() {
+    if (!impl_->changed && impl_->ever_published) return;
+    impl_->ever_published = true;
+    impl_->publish();
+}
+
+void indexer::for_each_current(const std::function<void(const object&)>& f) const {
+    object_map::cursor c(impl_->objects);
+    while (const object* o = c.next()) f(*o);
+}
+
+std::size_t indexer::memory() const noexcept {
+    std::size_t bytes = sizeof(impl) + impl_->objects.bytes();
+    for (const index_version& i : impl_->indexes) bytes += i.postings.bytes() + i.posting_bytes;
+    for (const impl::building& b : impl_->begun) bytes += b.version.postings.bytes() + b.version.posting_bytes;
+    return bytes;
+}
+
+} // namespace informer

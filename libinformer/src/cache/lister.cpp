@@ -1,0 +1,56 @@
+#include <informer/cache/lister.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+cache_snapshot filled(const lister::source& s, std::string_view doing) {
+    if (!s.has_synced()) throw error(errc::not_synced, std::string(doing) + " " + s.describe());
+    return s.snapshot();
+}
+
+} // namespace
+
+lister::lister(std::shared_ptr<const source> s, std::string name_space)
+    : source_(std::move(s)), name_space_(std::move(name_space)) {}
+
+lister lister::in(std::string name_space) const { return lister(source_, std::move(name_space)); }
+
+object lister::find(std::string_view name_or_key) const {
+    const cache_snapshot s = filled(*source_, "read");
+    if (name_space_.empty()) return s.get(name_or_key);
+    object_key key = object_key::parse(name_or_key);
+    if (name_or_key.find('/') == std::string_view::npos) key.name_space = name_space_;
+    return key.name_space == name_space_ ? s.get(key) : object();
+}
+
+object lister::get(std::string_view name_or_key) const {
+    object found = find(name_or_key);
+    if (found) return found;
+    std::string what = "read " + source_->describe() + " \"" + std::string(name_or_key) + "\"";
+    if (!name_space_.empty()) what += " in namespace \"" + name_space_ + "\"";
+    throw error(errc::not_found, std::move(what));
+}
+
+std::vector<object> lister::list() const { return filled(*source_, "list").list_namespace(name_space_); }
+
+std::vector<object> lister::list(const label_selector& selector) const {
+    if (name_space_.empty()) return filled(*source_, "list").list(selector);
+    std::vector<object> found = list();
+    if (!selector.everything()) std::erase_if(found, [&](const object& o) { return !selector.matches(o); });
+    return found;
+}
+
+std::vector<object> lister::by_index(std::string_view index, std::string_view value) const {
+    std::vector<object> found = filled(*source_, "list").by_index(index, value);
+    if (name_space_.empty()) return found;
+    std::erase_if(found, [&](const object& o) { return !(o.meta().name_space() == name_space_); });
+    return found;
+}
+
+cache_snapshot lister::snapshot() const { return source_->snapshot(); }
+
+} // namespace informer

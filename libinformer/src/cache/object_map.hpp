@@ -1,0 +1,70 @@
+// The persistent map of objects by their key.
+#pragma once
+
+#include "persistent_map.hpp"
+
+#include <informer/object/object.hpp>
+
+#include <boost/container_hash/hash.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace informer::detail {
+
+/// A key that owns nothing.
+struct key_view {
+    std::string_view name_space, name;
+
+    /// Splits at the first "/", like object_key::parse.
+    static key_view parse(std::string_view s) noexcept {
+        const auto slash = s.find('/');
+        if (slash == std::string_view::npos) return {{}, s};
+        return {s.substr(0, slash), s.substr(slash + 1)};
+    }
+    static key_view of(const object_key& k) noexcept { return {k.name_space, k.name}; }
+    friend bool operator==(const key_view&, const key_view&) = default;
+};
+
+/// Reads keys in place. The lowest bits of a hash come from the namespace alone, so that the objects of one namespace lie
+/// in one sub-trie: listing a namespace needs no index.
+struct object_traits {
+    static constexpr unsigned namespace_levels = 2; // of 5 bits
+    static constexpr unsigned namespace_bits = namespace_levels * 5;
+
+    std::uint64_t seed = 0; // servers choose names: keep collisions from being prepared
+
+    /// Calls `f` with the object's key, read in place.
+    template <class F>
+    static auto with_key(const object& o, F f) noexcept {
+        const object_meta m = o.meta();
+        const text name_space = m.name_space();
+        const text name = m.name();
+        return f(key_view{name_space.view(), name.view()});
+    }
+
+    static std::uint64_t hash_text(std::uint64_t seed, std::string_view s) noexcept {
+        std::size_t h = seed;
+        boost::hash_range(h, s.data(), s.data() + s.size());
+        return h;
+    }
+    std::uint64_t hash_namespace(std::string_view name_space) const noexcept { return hash_text(seed, name_space); }
+    std::uint64_t hash(const key_view& k) const noexcept {
+        const std::uint64_t n = hash_namespace(k.name_space);
+        return hash_text(n, k.name) << namespace_bits | (n & ((1u << namespace_bits) - 1));
+    }
+    std::uint64_t hash(const object& o) const noexcept {
+        return with_key(o, [this](const key_view& k) { return hash(k); });
+    }
+    bool equal(const object& o, const key_view& k) const noexcept {
+        return with_key(o, [&k](const key_view& own) { return own == k; });
+    }
+    bool equal(const object& a, const object& b) const noexcept {
+        return with_key(b, [&](const key_view& k) { return equal(a, k); });
+    }
+};
+
+using object_map = persistent_map<object, object_traits>;
+
+} // namespace informer::detail

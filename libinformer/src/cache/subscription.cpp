@@ -1,0 +1,89 @@
+// The consumer's end of a subscription: its coroutines.
+#include "subscription_state.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+failure cancelled_failure(const subscription_options& o) {
+    return failure(errc::cancelled, o.name_.empty() ? "subscription" : "subscription " + o.name_);
+}
+
+} // namespace
+
+asio::awaitable<std::vector<event>> subscription::state::batch_of(std::shared_ptr<state> s, std::size_t max) {
+    std::vector<event> events;
+    for (;;) {
+        const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
+        // Before anything is taken: a cancelled consumer loses no event.
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        if (s->poll(events, max) != outcome::nothing) co_return events;
+        const parker park(s, wait::event);
+        const bool woken = co_await detail::wait_parked(park);
+        if (!woken) throw error(cancelled_failure(s->options_));
+    }
+}
+
+asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_ptr<state> s) {
+    std::vector<event> one = co_await batch_of(std::move(s), 1);
+    if (one.empty()) co_return std::nullopt;
+    co_return std::move(one.front());
+}
+
+asio::awaitable<void> subscription::state::synced_of(std::shared_ptr<state> s) {
+    for (;;) {
+        const outcome now = s->poll_sync();
+        if (now == outcome::taken) co_return;
+        if (now == outcome::finished) {
+            throw error(errc::stopped, "subscription " + s->options_.name_ + ": ended before its initial state was complete");
+        }
+        const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        const parker park(s, wait::synced);
+        const bool woken = co_await detail::wait_parked(park);
+        if (!woken) throw error(cancelled_failure(s->options_));
+    }
+}
+
+asio::awaitable<void> subscription::state::room_of(std::shared_ptr<state> s) {
+    while (s->over()) {
+        const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
+        if (cancellation.cancelled() != asio::cancellation_type::none) co_return;
+        const parker park(s, wait::room);
+        const bool woken = co_await detail::wait_parked(park);
+        if (!woken) co_return;
+    }
+}
+
+asio::awaitable<std::optional<event>> subscription::state::next() { return next_of(shared_from_this()); }
+asio::awaitable<std::vector<event>> subscription::state::next_batch(std::size_t max) {
+    return batch_of(shared_from_this(), std::max<std::size_t>(max, 1));
+}
+asio::awaitable<void> subscription::state::synced() { return synced_of(shared_from_this()); }
+asio::awaitable<void> subscription::state::room() { return room_of(shared_from_this()); }
+
+subscription::subscription(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
+subscription::subscription(subscription&&) noexcept = default;
+subscription& subscription::operator=(subscription&& o) noexcept {
+    if (this == &o) return *this;
+    if (state_) state_->close(pending_events::discard);
+    state_ = std::move(o.state_);
+    return *this;
+}
+subscription::~subscription() {
+    if (state_) state_->close(pending_events::discard);
+}
+
+asio::awaitable<std::optional<event>> subscription::next() { return state_->next(); }
+asio::awaitable<std::vector<event>> subscription::next_batch(std::size_t max) { return state_->next_batch(max); }
+std::optional<event> subscription::try_next() { return state_->try_next(); }
+bool subscription::has_synced() const noexcept { return state_->has_synced(); }
+asio::awaitable<void> subscription::synced() { return state_->synced(); }
+void subscription::close(pending_events p) { state_->close(p); }
+subscription_figures subscription::figures() const { return state_->figures(); }
+
+} // namespace informer

@@ -1,0 +1,346 @@
+// The queue of a subscription: order, coalescing, sync. No coroutine in here.
+#include "subscription_state.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace informer {
+
+// Declare one before taking the mutex: it settles when it goes out of scope, after the mutex was released.
+struct subscription::state::aftermath {
+    aftermath() = default;
+    aftermath(const aftermath&) = delete;
+    aftermath& operator=(const aftermath&) = delete;
+    ~aftermath() {
+        for (const detail::waiter_ptr& w : to_wake) detail::wake(w);
+    }
+
+    entries gone;
+    std::optional<detail::object_cursor> walked;
+    std::vector<detail::waiter_ptr> to_wake;
+};
+
+namespace {
+
+bool same_uid(const object& a, const object& b) noexcept {
+    const text x = a.meta().uid(), y = b.meta().uid();
+    return x == y;
+}
+
+} // namespace
+
+subscription::state::state(subscription_options options) : options_([&] {
+    options.capacity_ = std::max<std::size_t>(options.capacity_, 1);
+    return std::move(options);
+}()) {}
+
+subscription::state::~state() = default;
+
+// ---- producer -------------------------------------------------------------------------------------------------------
+
+void subscription::state::start(cache_snapshot initial, informer::resource_version version) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (closed_ || ended_) return;
+        assert(!initial_ && pending_.empty());
+        if (initial.size() > 0) initial_.emplace(initial);
+    }
+    mark(std::move(version), true);
+}
+
+void subscription::state::push(event e) {
+    assert(e.kind != event_kind::synced);
+    if (!e.current) e.current = e.previous;
+    entries one;
+    one.emplace_back(std::move(e));
+    aftermath a;
+    const std::lock_guard lock(mutex_);
+    if (closed_ || ended_) return;
+    if (!merge(one.front(), a)) append(one);
+    pass_hidden_marks(a);
+    wake_consumer(a);
+}
+
+void subscription::state::initial_complete(informer::resource_version version) { mark(std::move(version), true); }
+
+void subscription::state::relisted(informer::resource_version version) { mark(std::move(version), false); }
+
+void subscription::state::mark(informer::resource_version version, bool completes_initial) {
+    entries one;
+    one.emplace_back(event(event_kind::synced, object(), object(),
+                           completes_initial ? event_reason::snapshot : event_reason::relist));
+    one.front().what.initial = completes_initial;
+    one.front().what.version = std::move(version);
+    one.front().completes_initial = completes_initial;
+    aftermath a;
+    const std::lock_guard lock(mutex_);
+    if (closed_ || ended_) return;
+    if (completes_initial) {
+        initial_complete_ = true;
+    } else if (!options_.sync_marks_) {
+        return;
+    } else if (options_.policy_ == overflow_policy::coalesce && queued_ >= options_.capacity_ && marks_ >= 2) {
+        // The first one stays where it is, so that a slow consumer still comes to it; the last one moves back.
+        a.gone.splice(a.gone.end(), pending_, last_mark_);
+        --marks_;
+        --queued_;
+        ++coalesced_;
+    }
+    append(one);
+    pass_hidden_marks(a);
+    wake_consumer(a);
+}
+
+void subscription::state::end() {
+    aftermath a;
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    wake_consumer(a);
+    a.to_wake.push_back(std::move(producer_));
+    if (sync_is_hopeless()) wake_sync_waiters(a);
+}
+
+bool subscription::state::over_locked() const noexcept {
+    return options_.policy_ == overflow_policy::back_pressure && queued_ >= options_.capacity_ && !closed_ && !ended_;
+}
+
+bool subscription::state::over() const {
+    const std::lock_guard lock(mutex_);
+    return over_locked();
+}
+
+// ---- queue ----------------------------------------------------------------------------------------------------------
+
+void subscription::state::append(entries& one) {
+    entry& e = one.front();
+    e.sequence = next_sequence_++;
+    e.self = one.begin();
+    pending_.splice(pending_.end(), one);
+    if (e.mark()) {
+        ++marks_;
+        last_mark_ = e.self;
+    } else if (by_key_) {
+        remember(e);
+    }
+    if (hidden(e)) return;
+    ++queued_;
+    peak_ = std::max(peak_, queued_);
+}
+
+void subscription::state::remember(entry& e) {
+    const auto [there, fresh] = by_key_->insert(&e);
+    if (fresh) return;
+    e.before = *there;
+    e.before_sequence = e.before->sequence;
+    by_key_->erase(there);
+    by_key_->insert(&e);
+}
+
+subscription::state::entry* subscription::state::last_of_key(entry& like) {
+    if (!by_key_) {
+        by_key_.emplace(pending_.size());
+        for (entry& e : pending_) {
+            e.before = nullptr;
+            if (!e.mark()) remember(e);
+        }
+    }
+    const auto found = by_key_->find(&like);
+    return found == by_key_->end() ? nullptr : *found;
+}
+
+/// Takes an event out of the middle: the last one of its key.
+void subscription::state::drop(entry& e, aftermath& a) {
+    by_key_->erase(&e);
+    if (e.before && e.before_sequence >= pending_.front().sequence) by_key_->insert(e.before);
+    a.gone.splice(a.gone.end(), pending_, e.self);
+    --queued_;
+    if (pending_.empty()) by_key_.reset();
+}
+
+/// The table of the public header. True: the incoming event is in a pending one now.
+bool subscription::state::merge(entry& incoming, aftermath& a) {
+    event& e = incoming.what;
+    const bool resync = e.reason == event_reason::resync;
+    if (resync && initial_) {
+        ++coalesced_;
+        return true;
+    }
+    const bool full = options_.policy_ == overflow_policy::coalesce && queued_ >= options_.capacity_;
+    if ((!full && !resync) || pending_.empty()) return false;
+    entry* const last = last_of_key(incoming);
+    if (!last) return false;
+    event& p = last->what;
+    const bool created_anew = p.kind == event_kind::deleted && e.kind == event_kind::added;
+    if (!resync && created_anew && !same_uid(p.current, e.current)) return false;
+    ++coalesced_;
+    if (resync) return true;
+    if (p.kind == event_kind::added && e.kind == event_kind::deleted) {
+        drop(*last, a);
+        return true;
+    }
+    if (p.kind != event_kind::added) {
+        p.reason = e.reason;
+        p.final_state_known = e.final_state_known;
+        if (e.kind == event_kind::deleted) {
+            p.kind = event_kind::deleted;
+        } else if (p.kind == event_kind::deleted) {
+            p.kind = event_kind::updated;
+            if (!p.previous) p.previous = p.current;
+        }
+    }
+    using std::swap;
+    swap(p.current, e.current); // what was there goes with `incoming`, outside of the lock
+    p.version = std::move(e.version);
+    return true;
+}
+
+// ---- consumer -------------------------------------------------------------------------------------------------------
+
+void subscription::state::pass_hidden_marks(aftermath& a) {
+    while (!initial_ && !in_hand_ && !pending_.empty() && hidden(pending_.front())) {
+        if (pending_.front().completes_initial) set_synced(a);
+        a.gone.splice(a.gone.end(), pending_, pending_.begin());
+        --marks_;
+    }
+    if (pending_.empty()) by_key_.reset();
+}
+
+bool subscription::state::take(event& into, aftermath& a) {
+    if (initial_) {
+        if (const object* o = initial_->next()) {
+            into = event(event_kind::added, *o, object(), event_reason::snapshot);
+            into.initial = true;
+            in_hand_ = true;
+            ++delivered_;
+            return true;
+        }
+        a.walked = std::move(initial_);
+        initial_.reset();
+    }
+    pass_hidden_marks(a);
+    if (pending_.empty()) return false;
+    entry& e = pending_.front();
+    if (e.mark()) {
+        // Not in one batch with what it completes: the consumer must have come back.
+        if (in_hand_) return false;
+        --marks_;
+        if (e.completes_initial) set_synced(a);
+    } else if (by_key_) {
+        const auto found = by_key_->find(&e);
+        if (found != by_key_->end() && *found == &e) by_key_->erase(found);
+    }
+    into = std::move(e.what);
+    a.gone.splice(a.gone.end(), pending_, pending_.begin());
+    if (pending_.empty()) by_key_.reset();
+    --queued_;
+    ++delivered_;
+    in_hand_ = true;
+    if (queued_ <= options_.capacity_ / 2 && producer_) a.to_wake.push_back(std::move(producer_));
+    return true;
+}
+
+subscription::state::outcome subscription::state::poll(std::vector<event>& into, std::size_t max) {
+    outcome result = outcome::taken;
+    const std::size_t first = into.size();
+    {
+        aftermath a;
+        const std::lock_guard lock(mutex_);
+        in_hand_ = false;
+        event e;
+        while (into.size() - first < max && take(e, a)) into.push_back(std::move(e));
+        if (into.size() == first) result = closed_ || ended_ ? outcome::finished : outcome::nothing;
+        if (result == outcome::nothing && detail::is_waiting(consumer_)) {
+            throw error(errc::already_running, "subscription " + options_.name_ + ": two consumers at once");
+        }
+    }
+    for (std::size_t i = first; i < into.size(); ++i) {
+        event& e = into[i];
+        if (e.version.empty() && e.current) e.version = e.current.resource_version();
+    }
+    return result;
+}
+
+std::optional<event> subscription::state::try_next() {
+    std::vector<event> one;
+    if (poll(one, 1) != outcome::taken) return std::nullopt;
+    return std::move(one.front());
+}
+
+void subscription::state::wake_consumer(aftermath& a) {
+    if (consumer_ && (initial_ || !pending_.empty() || closed_ || ended_)) a.to_wake.push_back(std::move(consumer_));
+}
+
+void subscription::state::wake_sync_waiters(aftermath& a) {
+    for (detail::waiter_ptr& w : sync_waiters_) a.to_wake.push_back(std::move(w));
+    sync_waiters_.clear();
+}
+
+void subscription::state::set_synced(aftermath& a) {
+    synced_.store(true, std::memory_order_release);
+    wake_sync_waiters(a);
+}
+
+bool subscription::state::sync_is_hopeless() const noexcept {
+    if (synced_) return false;
+    const bool may_still_come = initial_ || std::any_of(pending_.begin(), pending_.end(), [](const entry& e) {
+        return e.completes_initial;
+    });
+    return (closed_ || ended_) && !may_still_come;
+}
+
+subscription::state::outcome subscription::state::poll_sync() {
+    const std::lock_guard lock(mutex_);
+    if (synced_) return outcome::taken;
+    return sync_is_hopeless() ? outcome::finished : outcome::nothing;
+}
+
+void subscription::state::close(pending_events p) {
+    aftermath a;
+    const std::lock_guard lock(mutex_);
+    closed_.store(true, std::memory_order_release);
+    if (p == pending_events::discard) {
+        by_key_.reset();
+        a.gone.splice(a.gone.end(), pending_);
+        a.walked = std::move(initial_);
+        initial_.reset();
+        queued_ = marks_ = 0;
+    }
+    wake_consumer(a);
+    a.to_wake.push_back(std::move(producer_));
+    if (sync_is_hopeless()) wake_sync_waiters(a);
+}
+
+subscription_figures subscription::state::figures() const {
+    const std::lock_guard lock(mutex_);
+    subscription_figures f;
+    f.pending = queued_;
+    f.delivered = delivered_;
+    f.coalesced = coalesced_;
+    f.peak_pending = peak_;
+    return f;
+}
+
+void subscription::state::park(wait w, const detail::waiter_ptr& p) {
+    {
+        const std::lock_guard lock(mutex_);
+        switch (w) {
+        case wait::event:
+            if (initial_ || !pending_.empty() || closed_ || ended_) break;
+            consumer_ = p;
+            return;
+        case wait::room:
+            if (!over_locked()) break;
+            producer_ = p;
+            return;
+        case wait::synced:
+            if (synced_ || sync_is_hopeless()) break;
+            std::erase_if(sync_waiters_, [](const detail::waiter_ptr& other) { return !detail::is_waiting(other); });
+            sync_waiters_.push_back(p);
+            return;
+        }
+    }
+    detail::wake(p);
+}
+
+} // namespace informer

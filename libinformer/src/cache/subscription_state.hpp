@@ -1,0 +1,146 @@
+// What a subscription and its informer share: the queue between them.
+#pragma once
+
+#include "cache_data.hpp"
+#include "parking.hpp"
+
+#include <informer/cache/subscription.hpp>
+
+#include <boost/unordered/unordered_flat_set.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace informer {
+
+/// *Thread safety*: all functions from any thread; one producer, one consumer at a time.
+///
+/// How the informer uses it. A subscriber that comes when the cache is filled: `start(snapshot, version)` before the
+/// first `push()`; the snapshot must be exactly the state before that first event (no event already in it may be pushed).
+/// One that comes before: `push()` of added events marked initial, then `initial_complete(version)`. After every later
+/// relist `relisted(version)`. While `over()` it awaits `room()` before it pushes on. Forgets the state when `closed()`;
+/// `end()` when it ends itself.
+class subscription::state : public std::enable_shared_from_this<subscription::state> {
+public:
+    explicit state(subscription_options options);
+    ~state();
+    const subscription_options& options() const noexcept { return options_; }
+
+    // ---- producer's side -------------------------------------------------------------------------------------------
+    /// The initial state of a late subscriber, complete. It is not copied but walked as the consumer asks, and does not
+    /// count into the capacity. Resync events are ignored while it lasts.
+    void start(cache_snapshot initial, informer::resource_version version);
+    /// Queues an event, or merges it into a pending one when `capacity` is reached (policy coalesce). A resync event of a
+    /// key with a pending event is dropped. Ignored when closed or ended.
+    void push(event e);
+    /// All initial events have been pushed.
+    void initial_complete(informer::resource_version version);
+    /// A relist is complete; all its events have been pushed.
+    void relisted(informer::resource_version version);
+    /// Nothing more will come; what is pending can still be read. Idempotent.
+    void end();
+    /// The consumer closed it.
+    bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+    /// Policy back_pressure: wait for room() before the next push().
+    bool over() const;
+    /// Waits until at most half of the capacity is pending, or it is closed or ended. *Cancellation*: any type; returns.
+    asio::awaitable<void> room();
+
+    // ---- consumer's side: see class subscription -------------------------------------------------------------------
+    asio::awaitable<std::optional<event>> next();
+    asio::awaitable<std::vector<event>> next_batch(std::size_t max);
+    std::optional<event> try_next();
+    bool has_synced() const noexcept { return synced_.load(std::memory_order_acquire); }
+    asio::awaitable<void> synced();
+    void close(pending_events p);
+    subscription_figures figures() const;
+
+private:
+    struct entry {
+        explicit entry(event e) : what(std::move(e)) {}
+        event what;
+        std::uint64_t sequence = 0;
+        bool completes_initial = false; // a mark
+        // The pending event of the same key before this one; pending still if its number is not below the front's.
+        entry* before = nullptr;
+        std::uint64_t before_sequence = 0;
+        std::list<entry>::iterator self;
+        bool mark() const noexcept { return what.kind == event_kind::synced; }
+    };
+    struct entry_hash {
+        detail::object_traits traits;
+        std::size_t operator()(const entry* e) const noexcept { return traits.hash(e->what.current); }
+    };
+    struct entry_equal {
+        bool operator()(const entry* a, const entry* b) const noexcept {
+            return detail::object_traits().equal(a->what.current, b->what.current);
+        }
+    };
+    using entries = std::list<entry>;
+    using index = boost::unordered_flat_set<entry*, entry_hash, entry_equal>;
+    struct aftermath; // what must be destroyed or woken, but not under the mutex
+
+    // All of these under the mutex.
+    bool hidden(const entry& e) const noexcept { return e.mark() && !options_.sync_marks_; }
+    void append(entries& one);
+    bool merge(entry& incoming, aftermath& a);
+    entry* last_of_key(entry& like);
+    void remember(entry& e);
+    void drop(entry& e, aftermath& a);
+    void pass_hidden_marks(aftermath& a);
+    bool take(event& into, aftermath& a);
+    void wake_consumer(aftermath& a);
+    void wake_sync_waiters(aftermath& a);
+    void set_synced(aftermath& a);
+    bool over_locked() const noexcept;
+    bool sync_is_hopeless() const noexcept;
+
+    void mark(informer::resource_version version, bool completes_initial);
+    enum class outcome { taken, finished, nothing };
+    outcome poll(std::vector<event>& into, std::size_t max);
+    outcome poll_sync();
+
+    // What a coroutine can wait for. park() keeps the waiter, or wakes it at once when there is nothing to wait for.
+    enum class wait { event, room, synced };
+    class parker {
+    public:
+        parker(std::shared_ptr<state> s, wait w) : state_(std::move(s)), wait_(w) {}
+        void operator()(const detail::waiter_ptr& w) const { state_->park(wait_, w); }
+
+    private:
+        std::shared_ptr<state> state_;
+        wait wait_;
+    };
+    void park(wait w, const detail::waiter_ptr& p);
+    static asio::awaitable<std::optional<event>> next_of(std::shared_ptr<state> s);
+    static asio::awaitable<std::vector<event>> batch_of(std::shared_ptr<state> s, std::size_t max);
+    static asio::awaitable<void> synced_of(std::shared_ptr<state> s);
+    static asio::awaitable<void> room_of(std::shared_ptr<state> s);
+
+    const subscription_options options_;
+    mutable std::mutex mutex_;
+    std::optional<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
+    entries pending_;
+    std::optional<index> by_key_; // last pending event of each key; made when it is first needed, until nothing is pending
+    std::uint64_t next_sequence_ = 1;
+    std::size_t queued_ = 0;        // of pending_, without hidden marks
+    std::size_t marks_ = 0;         // of pending_
+    entries::iterator last_mark_;   // if there are any
+    bool in_hand_ = false;          // the consumer has not come back since it was handed an event
+    bool initial_complete_ = false; // the mark is queued, or was
+    bool ended_ = false;
+    std::atomic<bool> closed_{false};
+    std::atomic<bool> synced_{false};
+    detail::waiter_ptr consumer_, producer_;
+    std::vector<detail::waiter_ptr> sync_waiters_;
+    std::uint64_t delivered_ = 0, coalesced_ = 0;
+    std::size_t peak_ = 0;
+};
+
+} // namespace informer
