@@ -1,0 +1,40 @@
+// What the user asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace informerctl {
+
+enum class command { get, watch, sync, resources };
+
+struct command_line {
+    informerctl::command command = informerctl::command::get;
+    // where
+    std::string kubeconfig, context, server, token;
+    bool insecure = false;
+    // what
+    std::string resource;
+    std::vector<std::string> names;
+    std::string name_space;
+    bool all_namespaces = false;
+    std::string labels, fields;
+    bool watch_list = true;
+    // how
+    std::string output;   ///< "", name, wide, json, yaml, jsonpath=…
+    std::string jsonpath; ///< the template of jsonpath=
+    bool no_headers = false;
+    bool diff = false;
+    bool json = false; ///< sync --json
+    std::vector<std::pair<std::string, std::string>> indexes;
+    std::uint64_t updates = 0;
+    bool keep_managed_fields = false;
+    unsigned verbosity = 0;
+};
+
+/// Parses; on wrong usage or --help prints what is due and returns the exit code to leave with (2, 0), else -1.
+int parse_command_line(int argc, char** argv, command_line& into);
+
+} // namespace informerctl

@@ -1,0 +1,137 @@
+// informerctl: the library's command line.
+#include "command_line.hpp"
+#include "session.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+
+namespace informerctl {
+
+std::string session::name_space() const {
+    if (!resource.namespaced || line.all_namespaces) return {};
+    return line.name_space.empty() ? client.config().name_space : line.name_space;
+}
+
+std::string session::describe() const {
+    const auto ns = name_space();
+    return resource.group_resource() + (ns.empty() ? "" : " in " + ns);
+}
+
+std::string session::field_selector() const {
+    return line.names.empty() ? line.fields : "metadata.name=" + line.names.front();
+}
+
+asio::awaitable<void> find_resource(std::shared_ptr<session> s) {
+    s->resource = co_await s->client.find_resource(s->line.resource);
+}
+
+int complain(const std::string& what) {
+    std::string one_line = what;
+    for (char& c : one_line)
+        if (c == '\n' || c == '\r') c = ' ';
+    std::fprintf(stderr, "informerctl: %s\n", one_line.c_str());
+    return 1;
+}
+
+namespace {
+
+asio::awaitable<int> run_command(std::shared_ptr<session> s) {
+    switch (s->line.command) {
+    case command::get: return run_get(s);
+    case command::watch: return run_watch(s);
+    case command::sync: return run_sync(s);
+    case command::resources: break;
+    }
+    return run_resources(s);
+}
+
+void log_to_stderr(informer::log_level level, std::string_view text) {
+    static constexpr const char* names[] = {"error", "warning", "info", "debug"};
+    std::fprintf(stderr, "informerctl: %s: %.*s\n", names[static_cast<int>(level)], static_cast<int>(text.size()), text.data());
+}
+
+int run(const command_line& line) {
+    asio::io_context context(1);
+    informer::runtime runtime(context.get_executor());
+    if (line.verbosity > 0)
+        runtime.with_logger(log_to_stderr, line.verbosity > 1 ? informer::log_level::debug : informer::log_level::info);
+
+    informer::failure f;
+    informer::kubernetes::kubeconfig_options where;
+    where.path(line.kubeconfig).context(line.context).server(line.server).insecure(line.insecure);
+    auto config = informer::kubernetes::default_config(where, f);
+    if (f) return complain(f.what());
+    for (const auto& w : config.warnings) runtime.log(informer::log_level::warning, w);
+    if (!line.token.empty()) {
+        config.credentials.token = line.token;
+        config.credentials.token_file.clear();
+    }
+    config.user_agent = "informerctl/" INFORMER_VERSION " (linux)";
+    informer::kubernetes::client client(runtime, config, f);
+    if (f) return complain(f.what());
+    auto s = std::make_shared<session>(line, runtime, client);
+
+    int code = 0;
+    std::exception_ptr failed;
+    asio::cancellation_signal stop;
+    // SIGINT, SIGTERM, and a reader of our stdout that went away end the command.
+    asio::posix::stream_descriptor signals(context, ::dup(signal_descriptor()));
+    asio::posix::stream_descriptor reader(context);
+    bool finished = false, ended_from_outside = false;
+    const auto end = [&](const boost::system::error_code& ec) {
+        if (ec || finished) return;
+        ended_from_outside = true;
+        stop.emit(asio::cancellation_type::terminal);
+    };
+    signals.async_wait(asio::posix::descriptor_base::wait_read, end);
+    struct stat kind {};
+    if (::fstat(STDOUT_FILENO, &kind) == 0 && S_ISFIFO(kind.st_mode)) {
+        boost::system::error_code ignored;
+        reader.assign(::dup(STDOUT_FILENO), ignored);
+        if (!ignored) reader.async_wait(asio::posix::descriptor_base::wait_error, end);
+    }
+    asio::co_spawn(context, run_command(s), // lint: law3 the root coroutine of the program
+                   asio::bind_cancellation_slot(stop.slot(), asio::bind_executor(context.get_executor(), [&](std::exception_ptr e, int c) {
+                                                    finished = true;
+                                                    failed = e;
+                                                    code = c;
+                                                    boost::system::error_code ignored;
+                                                    signals.close(ignored);
+                                                    reader.close(ignored);
+                                                })));
+    context.run();
+    s->out.flush();
+    if (ended_from_outside || signalled() || s->out.closed()) return 0;
+    if (failed) {
+        try {
+            std::rethrow_exception(failed);
+        } catch (const std::exception& e) {
+            return complain(e.what());
+        }
+    }
+    return code;
+}
+
+} // namespace
+} // namespace informerctl
+
+int main(int argc, char** argv) {
+    informerctl::measure_process(); // the clock of the first phase starts here
+    informerctl::install_signals();
+    informerctl::command_line line;
+    try {
+        if (const int code = informerctl::parse_command_line(argc, argv, line); code >= 0) return code;
+        return informerctl::run(line);
+    } catch (const std::exception& e) {
+        return informerctl::complain(e.what());
+    }
+}

@@ -1,0 +1,223 @@
+#include "printer.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+namespace informerctl {
+
+using informer::object;
+using informer::value;
+using informer::value_kind;
+
+std::string timestamp(std::chrono::system_clock::time_point t) {
+    using namespace std::chrono;
+    const auto ms = duration_cast<milliseconds>(t.time_since_epoch()).count();
+    const std::time_t s = static_cast<std::time_t>(ms / 1000);
+    std::tm parts{};
+    gmtime_r(&s, &parts);
+    std::array<char, 40> buffer{};
+    const auto n = std::strftime(buffer.data(), buffer.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+    std::array<char, 8> fraction{};
+    std::snprintf(fraction.data(), fraction.size(), ".%03dZ", static_cast<int>(ms % 1000));
+    return std::string(buffer.data(), n) + fraction.data();
+}
+
+std::string age(std::chrono::system_clock::duration d) {
+    const auto s = std::max<long long>(0, std::chrono::duration_cast<std::chrono::seconds>(d).count());
+    const auto two = [](long long a, const char* ua, long long b, const char* ub) {
+        return std::to_string(a) + ua + (b ? std::to_string(b) + ub : "");
+    };
+    if (s < 120) return std::to_string(s) + "s";
+    if (s < 600) return two(s / 60, "m", s % 60, "s");
+    if (s < 3 * 3600) return std::to_string(s / 60) + "m";
+    if (s < 8 * 3600) return two(s / 3600, "h", s / 60 % 60, "m");
+    if (s < 48 * 3600) return std::to_string(s / 3600) + "h";
+    return std::to_string(s / 86400) + "d";
+}
+
+std::string resource_name(const informer::api_resource& r, const object& o) {
+    std::string kind = r.singular.empty() ? r.kind : r.singular;
+    std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (!r.group.empty()) kind += "." + r.group;
+    return kind + "/" + o.meta().name().str();
+}
+
+std::string labels(const object& o) {
+    std::string s;
+    for (const auto m : o.meta().labels().members()) {
+        if (!s.empty()) s += ',';
+        s += m.key;
+        s += '=';
+        s += m.value.string_or_empty();
+    }
+    return s.empty() ? "<none>" : s;
+}
+
+std::string glance(const object& o) {
+    if (o.meta().deletion_time()) return "Terminating";
+    const value status = o["status"];
+    // A container that waits or ended says more than the pod's phase.
+    for (const value c : status["containerStatuses"]) {
+        const auto waiting = c.at_pointer("/state/waiting/reason").string_or_empty();
+        if (!waiting.empty()) return waiting.str();
+    }
+    const auto phase = status["phase"].string_or_empty();
+    if (!phase.empty()) return phase.str();
+    const value wanted = o.at_pointer("/spec/replicas");
+    if (wanted.is_number()) {
+        return std::to_string(status["readyReplicas"].int64_or(0)) + "/" + wanted.number_text();
+    }
+    std::string last;
+    for (const value c : status["conditions"]) {
+        if (c["type"].string_or_empty() == "Ready") return c["status"].string_or_empty() == "True" ? "Ready" : "NotReady";
+        if (c["status"].string_or_empty() == "True") last = c["type"].string_or_empty().str();
+    }
+    return last;
+}
+
+namespace {
+
+bool plain_is_safe(const std::string& s) {
+    if (s.empty()) return false;
+    for (const char c : s) {
+        const auto u = static_cast<unsigned char>(c);
+        if (u < 0x20 || u == 0x7f) return false;
+    }
+    static constexpr std::array words{"null", "Null", "NULL", "~",  "true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes",
+                                      "YES",  "no",   "No",   "NO", "on",   "On",   "ON",   "off",   "Off",   "OFF",   "y",   "Y",
+                                      "n",    "N",    "<<",   "=",  ".nan", ".NaN", ".inf", "-.inf"};
+    if (std::find(words.begin(), words.end(), s) != words.end()) return false;
+    // Anything that begins like a number or a date is quoted: 1, 0x1f, 1e3, 12:30, 2026-01-01.
+    const char c = s.front();
+    if ((c >= '0' && c <= '9') || ((c == '-' || c == '+' || c == '.') && s.size() > 1 && s[1] >= '0' && s[1] <= '9')) return false;
+    return true;
+}
+
+void emit(YAML::Emitter& out, const value& v) {
+    switch (v.kind()) {
+    case value_kind::object:
+        if (v.empty()) {
+            out << YAML::Flow << YAML::BeginMap << YAML::EndMap;
+            return;
+        }
+        out << YAML::BeginMap;
+        for (const auto m : v.members()) {
+            const std::string key = m.key.str();
+            out << YAML::Key;
+            if (!plain_is_safe(key)) out << YAML::DoubleQuoted;
+            out << key << YAML::Value;
+            emit(out, m.value);
+        }
+        out << YAML::EndMap;
+        return;
+    case value_kind::array:
+        if (v.empty()) {
+            out << YAML::Flow << YAML::BeginSeq << YAML::EndSeq;
+            return;
+        }
+        out << YAML::BeginSeq;
+        for (const value e : v) emit(out, e);
+        out << YAML::EndSeq;
+        return;
+    case value_kind::string: {
+        const std::string s = v.as_string().str();
+        if (!plain_is_safe(s)) out << YAML::DoubleQuoted;
+        out << s;
+        return;
+    }
+    case value_kind::boolean: out << v.as_bool(); return;
+    case value_kind::null:
+    case value_kind::missing: out << YAML::Null; return;
+    default: out << v.number_text(); return;
+    }
+}
+
+// "/spec/containers/0/image" -> ".spec.containers[0].image"; keys that are no plain words are quoted.
+std::string field_path(std::string_view pointer, const object& in) {
+    std::string out;
+    value at = in.value();
+    while (!pointer.empty()) {
+        pointer.remove_prefix(1);
+        const auto end = std::min(pointer.find('/'), pointer.size());
+        std::string token;
+        for (std::size_t i = 0; i < end; ++i) {
+            if (pointer[i] == '~' && i + 1 < end) token += pointer[++i] == '1' ? '/' : '~';
+            else token += pointer[i];
+        }
+        pointer.remove_prefix(end);
+        if (at.is_array()) {
+            out += "[" + token + "]";
+            at = at[static_cast<std::size_t>(std::strtoull(token.c_str(), nullptr, 10))];
+            continue;
+        }
+        at = at[token];
+        const bool word = !token.empty() && std::all_of(token.begin(), token.end(), [](unsigned char c) {
+            return std::isalnum(c) || c == '_' || c == '-';
+        });
+        out += word ? "." + token : "['" + token + "']";
+    }
+    return out;
+}
+
+std::string short_json(const value& v) {
+    if (!v.exists()) return "(none)";
+    std::string s = v.is_string() ? v.as_string().str() : v.to_json();
+    for (char& c : s)
+        if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+    constexpr std::size_t limit = 160;
+    if (s.size() > limit) {
+        std::size_t cut = limit;
+        while (cut > 0 && (static_cast<unsigned char>(s[cut]) & 0xC0) == 0x80) --cut; // not inside a character
+        s = s.substr(0, cut) + "… (" + std::to_string(s.size()) + " bytes)";
+    }
+    return s.empty() ? "\"\"" : s;
+}
+
+} // namespace
+
+std::string yaml(const value& v) {
+    YAML::Emitter out;
+    out.SetIndent(2);
+    emit(out, v);
+    return std::string(out.c_str(), out.size()) + "\n";
+}
+
+std::string diff_lines(const object& before, const object& after) {
+    std::string out;
+    for (const auto& c : informer::diff(before, after)) {
+        if (c.pointer == "/metadata/resourceVersion") continue;
+        out += "    " + field_path(c.pointer, c.after.exists() ? after : before) + ": " + short_json(c.before) + " → " +
+               short_json(c.after) + "\n";
+    }
+    return out;
+}
+
+table::table(std::vector<std::string> header, bool show_header) {
+    if (show_header) rows_.push_back(std::move(header));
+}
+
+void table::row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+
+std::string table::str() const {
+    std::vector<std::size_t> widths;
+    for (const auto& r : rows_) {
+        widths.resize(std::max(widths.size(), r.size()));
+        for (std::size_t i = 0; i < r.size(); ++i) widths[i] = std::max(widths[i], r[i].size());
+    }
+    std::string out;
+    for (const auto& r : rows_) {
+        for (std::size_t i = 0; i < r.size(); ++i) {
+            out += r[i];
+            if (i + 1 < r.size()) out.append(widths[i] - r[i].size() + 3, ' ');
+        }
+        while (!out.empty() && out.back() == ' ') out.pop_back();
+        out += '\n';
+    }
+    return out;
+}
+
+} // namespace informerctl

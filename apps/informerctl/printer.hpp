@@ -1,0 +1,41 @@
+// Objects as lines, tables, YAML.
+#pragma once
+
+#include <informer/object/api_resource.hpp>
+#include <informer/object/diff.hpp>
+#include <informer/object/object.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informerctl {
+
+/// RFC 3339, UTC, milliseconds.
+std::string timestamp(std::chrono::system_clock::time_point t);
+/// "5s", "3m10s", "4h", "12d" as kubectl.
+std::string age(std::chrono::system_clock::duration d);
+/// "pod/nginx", "deployment.apps/web".
+std::string resource_name(const informer::api_resource& r, const informer::object& o);
+/// "a=b,c=d" or "<none>".
+std::string labels(const informer::object& o);
+/// The phase, the number of ready replicas, or the last true condition: what a glance wants.
+std::string glance(const informer::object& o);
+/// YAML of one object, two blanks, strings quoted where YAML would read them as something else.
+std::string yaml(const informer::value& v);
+/// "  .spec.replicas: 1 -> 3" lines; resourceVersion is left out, it stands in the event's line.
+std::string diff_lines(const informer::object& before, const informer::object& after);
+
+/// Columns padded to the widest cell.
+class table {
+public:
+    explicit table(std::vector<std::string> header, bool show_header = true);
+    void row(std::vector<std::string> cells);
+    std::string str() const;
+
+private:
+    std::vector<std::vector<std::string>> rows_;
+};
+
+} // namespace informerctl

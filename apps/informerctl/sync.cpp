@@ -1,0 +1,113 @@
+#include "session.hpp"
+
+#include <informer/cache/shared_informer.hpp>
+#include <informer/task_group.hpp>
+
+#include <cstdio>
+
+namespace informerctl {
+namespace {
+
+using informer::shared_informer;
+
+asio::awaitable<void> keep_running(std::shared_ptr<shared_informer> i) { co_await i->run(); }
+
+std::string number(double d, int digits) {
+    char buffer[64];
+    std::snprintf(buffer, sizeof buffer, "%.*f", digits, d);
+    return buffer;
+}
+
+/// Prints what a phase cost: `now` less `before`.
+void print_phase(session& s, const char* phase, const process_figures& before, const informer::informer_status& status,
+                 std::uint64_t events) {
+    const auto now = measure_process();
+    const double wall = now.wall_s - before.wall_s, user = now.user_s - before.user_s, sys = now.sys_s - before.sys_s;
+    const double pool_mb = static_cast<double>(status.pool.bytes) / 1e6;
+    const double per_object = status.objects ? static_cast<double>(status.pool.bytes) / static_cast<double>(status.objects) : 0;
+    if (s.line.json) {
+        s.out.line(std::string("{\"phase\":\"") + phase + "\",\"objects\":" + std::to_string(status.objects) +
+                   ",\"events\":" + std::to_string(events) + ",\"wall_s\":" + number(wall, 6) + ",\"user_s\":" + number(user, 6) +
+                   ",\"sys_s\":" + number(sys, 6) + ",\"rss_mb\":" + number(now.rss_mb, 3) + ",\"peak_rss_mb\":" +
+                   number(now.peak_rss_mb, 3) + ",\"pool_mb\":" + number(pool_mb, 3) + ",\"bytes_per_object\":" +
+                   number(per_object, 1) + ",\"resource_version\":\"" + status.resource_version.str() + "\"}");
+    } else {
+        s.out.line(std::string(phase) + ": " + std::to_string(status.objects) + " objects of " + s.describe() + ", " +
+                   std::to_string(events) + " updates, at resource version " + status.resource_version.str());
+        s.out.line("  time    " + number(wall, 3) + " s wall, " + number(user, 3) + " s user, " + number(sys, 3) + " s system");
+        s.out.line("  memory  " + number(now.rss_mb, 1) + " MB resident, " + number(now.peak_rss_mb, 1) + " MB at its peak");
+        s.out.line("  pool    " + number(pool_mb, 2) + " MB, " + number(per_object, 0) + " bytes per object");
+        for (const auto& b : status.quarantine)
+            s.out.line("  bad     " + (b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) + ": " + b.why.what());
+    }
+    s.out.flush();
+}
+
+/// A refusal ends it at once, another error when it lasts: a cache that never fills is no result.
+struct end_on_error {
+    informer::failure fatal;
+    unsigned failures = 0;
+};
+
+} // namespace
+
+asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
+    co_await find_resource(s);
+    informer::informer_options options;
+    options.labels(s->line.labels).fields(s->field_selector()).watch_list(s->line.watch_list);
+    informer::decode_options decode;
+    decode.keep_managed_fields(s->line.keep_managed_fields);
+    options.decode(decode);
+    for (const auto& [name, pointer] : s->line.indexes) options.index(name, informer::index_by_pointer(pointer));
+    auto from = s->client.make_list_watch(s->resource, s->name_space());
+    auto cache = std::make_shared<shared_informer>(s->runtime, from, options);
+
+    auto end = std::make_shared<end_on_error>();
+    cache->on_error([end, weak = std::weak_ptr(cache)](std::string_view, const informer::failure& f) {
+        const auto i = weak.lock();
+        if (!i || i->has_synced()) return;
+        using informer::condition;
+        const bool refused = f == condition::unauthorized || f == condition::forbidden || f == condition::not_found ||
+                             f == informer::errc::connection_refused || f == informer::errc::tls_failed;
+        if (!refused && ++end->failures < 4) return;
+        end->fatal = f;
+        i->stop();
+    });
+    informer::task_group group(s->runtime.executor());
+    group.spawn(keep_running(cache));
+
+    int code = 0;
+    {
+        progress bar("syncing " + s->describe());
+        while (!cache->has_synced() && cache->status().phase != informer::informer_phase::stopped) {
+            const auto now = cache->status();
+            bar.show(now.bytes_received / 1'000'000, 0, "MB");
+            co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
+        }
+    }
+    if (!cache->has_synced()) {
+        code = complain(end->fatal ? end->fatal.what() : "the informer stopped before it was synced");
+    } else {
+        print_phase(*s, "synced", process_figures(), cache->status(), 0);
+        if (s->line.updates > 0) {
+            const auto before = measure_process();
+            const auto base = cache->status().events_modified;
+            progress bar("waiting for updates");
+            for (;;) {
+                const auto seen = cache->status().events_modified - base;
+                if (seen >= s->line.updates) break;
+                if (cache->status().phase == informer::informer_phase::stopped) break;
+                bar.show(seen, s->line.updates, "updates");
+                co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
+            }
+            bar.clear();
+            const auto now = cache->status();
+            print_phase(*s, "events", before, now, now.events_modified - base);
+        }
+    }
+    cache->stop();
+    co_await group.join();
+    co_return code;
+}
+
+} // namespace informerctl

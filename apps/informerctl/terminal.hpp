@@ -1,0 +1,60 @@
+// stdout as a program for pipes sees it: whole lines, flushed, stalled by a slow reader, silent when the reader is gone.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace informerctl {
+
+/// Writes to stdout. Blocking on purpose: while the reader is slow nothing is read from the network either, and no
+/// event is dropped. A signal ends the wait.
+class output {
+public:
+    output();
+    /// Appends to the buffer.
+    void write(std::string_view s) { buffer_ += s; }
+    void line(std::string_view s) {
+        buffer_ += s;
+        buffer_ += '\n';
+    }
+    /// Hands everything to the kernel. False when the reader is gone.
+    bool flush();
+    bool closed() const noexcept { return closed_; }
+    std::size_t buffered() const noexcept { return buffer_.size(); }
+
+private:
+    std::string buffer_;
+    bool closed_ = false;
+};
+
+/// Installs handlers for SIGINT and SIGTERM (flag and self-pipe), ignores SIGPIPE.
+void install_signals();
+bool signalled() noexcept;
+/// Readable once a signal came; for poll and for Asio.
+int signal_descriptor() noexcept;
+
+/// A line on stderr that redraws itself, on a terminal only, and only for what lasts over 2 s.
+class progress {
+public:
+    explicit progress(std::string what);
+    ~progress();
+    /// Call often; draws at most ten times a second. `total` 0: unknown.
+    void show(std::uint64_t done, std::uint64_t total, std::string_view unit);
+    void clear();
+
+private:
+    std::string what_;
+    double started_, last_ = 0;
+    bool terminal_, drawn_ = false;
+};
+
+struct process_figures {
+    double wall_s = 0, user_s = 0, sys_s = 0, rss_mb = 0, peak_rss_mb = 0;
+};
+/// Since the start of the process.
+process_figures measure_process();
+
+} // namespace informerctl

@@ -1,0 +1,156 @@
+#include "json_path.hpp"
+#include "printer.hpp"
+#include "session.hpp"
+
+#include <informer/cache/shared_informer.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/json.hpp>
+
+namespace informerctl {
+namespace {
+
+using informer::event;
+using informer::event_kind;
+
+std::string json_string(std::string_view s) { return boost::json::serialize(boost::json::string_view(s.data(), s.size())); }
+
+/// Turns events into text.
+class event_printer {
+public:
+    explicit event_printer(const session& s) : session_(s) {
+        std::string why;
+        if (s.line.output == "jsonpath") path_ = json_path::parse(s.line.jsonpath, why);
+    }
+
+    void print(const event& e, std::string& out) const {
+        const auto& how = session_.line.output;
+        if (how == "json") return json(e, out);
+        if (e.kind == event_kind::synced) return; // marks are for machines
+        if (how == "name") out += resource_name(session_.resource, e.current) + "\n";
+        else if (how == "yaml") out += "---\n" + yaml(e.current.value());
+        else if (path_) out += path_->evaluate(e.current) + "\n";
+        else line(e, out);
+    }
+
+private:
+    void json(const event& e, std::string& out) const {
+        if (e.kind == event_kind::synced) {
+            out += "{\"type\":\"SYNCED\",\"resourceVersion\":" + json_string(e.version.str()) + "}\n";
+            return;
+        }
+        out += "{\"time\":\"" + timestamp(session_.runtime.clock().wall()) + "\",\"type\":\"";
+        out += to_string(e.kind);
+        out += "\",\"key\":" + json_string(e.key().str());
+        out += ",\"resourceVersion\":" + json_string(e.current.resource_version().str());
+        out += e.initial ? ",\"initial\":true" : ",\"initial\":false";
+        out += ",\"reason\":\"";
+        out += to_string(e.reason);
+        out += '"';
+        if (e.kind == event_kind::deleted) out += e.final_state_known ? ",\"finalStateKnown\":true" : ",\"finalStateKnown\":false";
+        out += ",\"object\":";
+        e.current.value().to_json(out);
+        out += "}\n";
+    }
+
+    void line(const event& e, std::string& out) const {
+        out += timestamp(session_.runtime.clock().wall()) + "  ";
+        std::string type(to_string(e.kind));
+        type.resize(8, ' ');
+        out += type + "  " + e.current.kind().str() + "  " + e.key().str() + "  " + e.current.resource_version().str();
+        if (session_.line.output == "wide") {
+            const auto born = e.current.meta().creation_time();
+            out += "  " + (born ? age(session_.runtime.clock().wall() - *born) : std::string("<unknown>")) + "  " + labels(e.current);
+        }
+        if (e.kind == event_kind::deleted && !e.final_state_known) out += "  (final state unknown)";
+        out += '\n';
+        if (session_.line.diff && e.kind == event_kind::updated && e.previous) out += diff_lines(e.previous, e.current);
+    }
+
+    const session& session_;
+    std::optional<json_path> path_;
+};
+
+/// What the user is told of the informer's state, one line a change.
+struct reporter {
+    bool synced = false;
+    bool failing = false;
+    informer::failure fatal;
+    unsigned failures = 0;
+
+    /// True when the watch must end: a refusal or a lasting error before the first sync.
+    bool error(const informer::failure& f) {
+        using informer::condition;
+        ++failures;
+        if (synced) return false;
+        const bool refused = f == condition::unauthorized || f == condition::forbidden || f == condition::not_found ||
+                             f == informer::errc::connection_refused || f == informer::errc::tls_failed ||
+                             f == informer::errc::resolve_failed || f == informer::errc::bad_configuration ||
+                             f == informer::errc::bad_request || f == informer::errc::invalid;
+        if (!refused && failures < 4) return false;
+        fatal = f;
+        return true;
+    }
+};
+
+asio::awaitable<void> wait_for_end(std::shared_ptr<informer::shared_informer> i) { co_await i->run(); }
+
+} // namespace
+
+asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
+    co_await find_resource(s);
+    informer::informer_options options;
+    options.labels(s->line.labels).fields(s->field_selector()).watch_list(s->line.watch_list);
+    informer::decode_options decode;
+    decode.keep_managed_fields(s->line.keep_managed_fields);
+    options.decode(decode);
+    auto from = s->client.make_list_watch(s->resource, s->name_space());
+    auto watched = std::make_shared<informer::shared_informer>(s->runtime, from, options);
+
+    auto report = std::make_shared<reporter>();
+    const std::string what = s->describe();
+    watched->on_error([report, raw = std::weak_ptr(watched)](std::string_view, const informer::failure& f) {
+        if (!report->error(f)) return;
+        if (const auto i = raw.lock()) i->stop();
+    });
+    watched->on_state_change([report, what](const informer::informer_status& now) {
+        if (!report->synced || now.phase == informer::informer_phase::stopped) return;
+        const bool failing = now.attempts > 0;
+        if (failing == report->failing) return; // told once, not at each retry
+        report->failing = failing;
+        if (failing) std::fprintf(stderr, "informerctl: %s: %s; trying again\n", what.c_str(), now.last_error.what().c_str());
+        else std::fprintf(stderr, "informerctl: %s: following again\n", what.c_str());
+    });
+
+    informer::subscription_options how;
+    how.policy(informer::overflow_policy::back_pressure).sync_marks();
+    auto events = watched->subscribe(how);
+    informer::task_group group(s->runtime.executor());
+    group.spawn(wait_for_end(watched));
+
+    progress bar("listing " + what);
+    const event_printer printer(*s);
+    std::string text;
+    for (;;) {
+        auto batch = co_await events.next_batch(256);
+        if (batch.empty()) break;
+        for (const auto& e : batch) {
+            if (e.kind == event_kind::synced) {
+                report->synced = true;
+                bar.clear();
+            }
+            text.clear();
+            printer.print(e, text);
+            s->out.write(text);
+            if (s->out.buffered() > (std::size_t(64) << 10) && !s->out.flush()) break;
+        }
+        if (!s->out.flush()) break;
+    }
+    bar.clear();
+    watched->stop();
+    co_await group.join();
+    if (report->fatal && !s->out.closed()) co_return complain(report->fatal.what());
+    co_return 0;
+}
+
+} // namespace informerctl
