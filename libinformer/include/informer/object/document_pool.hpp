@@ -1,0 +1,125 @@
+// The store of all documents of one informer: hash-consed, immutable, 32-bit handles.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/object/object.hpp>
+
+#include <boost/json/fwd.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer {
+
+/// Rewrites an object before it is stored; runs exactly once for each received object.
+using transform = std::function<void(boost::json::value&)>;
+
+/// Which parts of objects to store. Paths are JSON pointers; "*" stands for every element or member.
+class projection {
+public:
+    projection() = default;
+    /// Drops these sub-trees.
+    static projection drop(std::vector<std::string> pointers);
+    /// Keeps only these sub-trees (apiVersion, kind and the identity in metadata are always kept).
+    static projection keep(std::vector<std::string> pointers);
+    bool empty() const noexcept { return pointers_.empty(); }
+    bool keeps() const noexcept { return keep_; }
+    const std::vector<std::string>& pointers() const noexcept { return pointers_; }
+    friend bool operator==(const projection&, const projection&) = default;
+
+private:
+    std::vector<std::string> pointers_;
+    bool keep_ = false;
+};
+
+class decode_options {
+public:
+    decode_options() {}
+    /// `metadata.managedFields` is skipped while parsing unless kept.
+    decode_options& keep_managed_fields(bool on = true) { keep_managed_fields_ = on; return *this; }
+    decode_options& project(projection p) { projection_ = std::move(p); return *this; }
+    decode_options& transform_with(transform t) { transform_ = std::move(t); return *this; }
+    /// What list items lack on the wire; added as the first members when missing.
+    decode_options& type(std::string api_version, std::string kind) {
+        api_version_ = std::move(api_version);
+        kind_ = std::move(kind);
+        return *this;
+    }
+    /// Nesting, the object itself included; at most 1,000, since whoever reads a document recurses.
+    decode_options& max_depth(std::size_t d) { max_depth_ = d; return *this; }
+
+    bool keep_managed_fields_ = false;
+    projection projection_;
+    transform transform_;
+    std::string api_version_, kind_;
+    std::size_t max_depth_ = 1000;
+};
+
+struct pool_statistics {
+    std::uint64_t objects = 0;         ///< live roots
+    std::uint64_t bytes = 0;           ///< everything the pool holds of the system: nodes, free room, tables, roots
+    std::uint64_t node_bytes = 0;      ///< live nodes alone
+    std::uint64_t free_bytes = 0;      ///< on free lists or not yet handed out
+    std::uint64_t table_bytes = 0;     ///< intern table and other side structures
+    std::uint64_t string_bytes = 0, array_bytes = 0, object_bytes = 0, shape_bytes = 0, number_bytes = 0; ///< of node_bytes
+    std::uint64_t nodes = 0;
+    std::uint64_t referenced_nodes = 0; ///< references to nodes from nodes and roots; sharing() = referenced / nodes
+    std::uint64_t generations = 0;     ///< alive, old ones included
+    double sharing() const noexcept { return nodes ? static_cast<double>(referenced_nodes) / static_cast<double>(nodes) : 1.0; }
+};
+
+/// Builds and owns documents. Strings, shapes (ordered key lists), arrays and objects are interned: equal sub-trees are
+/// stored once, and a document whose content did not change *is* its predecessor.
+///
+/// *Thread safety*: one writer at a time (`decode`, `collect`, `statistics`); handles that it gave out are read, copied
+/// and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*: `decode` never throws for
+/// bad input; a full generation (4 GiB) is `errc::pool_full`, before anything is lost. *Complexity*: `decode` is linear
+/// in the text; `collect` in what died since the last one.
+/// Source of the layout and its figures: docs/design/document-pool.md.
+class document_pool {
+public:
+    static std::shared_ptr<document_pool> make(decode_options options = decode_options());
+    virtual ~document_pool() = default;
+
+    /// Parses one JSON object and interns it. `previous` is the older version of the same object, if any: it is walked
+    /// alongside, so that equal parts are found without hashing; an object that did not change comes back as a handle
+    /// `same_as(previous)` and costs nothing.
+    /// On error an empty object and `f`: syntax_error (with offset), bad_utf8, too_deep, not_an_object, pool_full.
+    /// Items without metadata.name are not judged here.
+    virtual object decode(std::string_view json, const object& previous, failure& f) = 0;
+    /// The same from a value in memory (no options are applied but `type`).
+    virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
+
+    /// Takes what other threads dropped and frees its nodes, at most about `budget` nodes; true when nothing is left.
+    /// `decode` does a share of this by itself.
+    virtual bool collect(std::size_t budget = 1'000'000) = 0;
+    virtual pool_statistics statistics() const = 0;
+
+    /// True when a compaction would give a fair part of the memory back (dead room over a quarter).
+    virtual bool wants_compaction() const = 0;
+    /// Starts a new generation: what is decoded from now on goes there. `move()` copies a live object over; the old
+    /// generation is freed when its last handle drops.
+    virtual void begin_generation() = 0;
+    virtual object move(const object& o, failure& f) = 0;
+
+    virtual const decode_options& options() const noexcept = 0;
+};
+
+namespace detail {
+/// Sizes of a pool that tests lower and small pools choose.
+struct pool_limits {
+    std::uint64_t max_bytes = std::uint64_t{1} << 32; ///< per generation; more than 4 GiB has no handles
+    std::uint32_t first_chunk = 16 * 1024;            ///< bytes; each further chunk is four times larger, up to 1 MiB
+};
+std::shared_ptr<document_pool> make_pool(decode_options options, pool_limits limits);
+} // namespace detail
+
+/// Parses one document outside of any cache (client answers, tests). Throws `error`.
+object parse_object(std::string_view json, decode_options options = decode_options());
+object parse_object(std::string_view json, failure& f, decode_options options = decode_options());
+
+} // namespace informer

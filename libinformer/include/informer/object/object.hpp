@@ -1,0 +1,96 @@
+// An immutable Kubernetes object.
+#pragma once
+
+#include <informer/object/object_key.hpp>
+#include <informer/object/resource_version.hpp>
+#include <informer/object/value.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace informer {
+
+namespace detail {
+struct root; // a reference-counted root of a document
+void retain(root* r) noexcept;
+void release(root* r) noexcept; // on the last one: onto the pool's lock-free retire list
+} // namespace detail
+
+/// The metadata of an object: a view with the lifetime of `value`.
+class object_meta {
+public:
+    explicit object_meta(informer::value metadata) noexcept : metadata_(metadata) {}
+    text name() const noexcept { return metadata_["name"].string_or_empty(); }
+    text name_space() const noexcept { return metadata_["namespace"].string_or_empty(); }
+    text uid() const noexcept { return metadata_["uid"].string_or_empty(); }
+    informer::resource_version resource_version() const;
+    std::int64_t generation() const noexcept { return metadata_["generation"].int64_or(0); }
+    informer::value labels() const noexcept { return metadata_["labels"]; }
+    informer::value annotations() const noexcept { return metadata_["annotations"]; }
+    text label(std::string_view key) const noexcept { return labels()[key].string_or_empty(); }
+    text annotation(std::string_view key) const noexcept { return annotations()[key].string_or_empty(); }
+    informer::value owner_references() const noexcept { return metadata_["ownerReferences"]; }
+    informer::value finalizers() const noexcept { return metadata_["finalizers"]; }
+    std::optional<std::chrono::system_clock::time_point> creation_time() const noexcept;
+    std::optional<std::chrono::system_clock::time_point> deletion_time() const noexcept;
+    informer::value value() const noexcept { return metadata_; }
+
+private:
+    informer::value metadata_;
+};
+
+/// A handle on an immutable document in a `document_pool`: one pointer, with an atomic count behind it.
+///
+/// *Thread safety*: copies may be read, copied and dropped on any thread. *Lifetime*: keeps its pool's memory alive;
+/// views (`value`, `text`) are valid while a handle on this document is held, and temporaries refuse to give views:
+/// name the object first. *Complexity*: copying is one relaxed increment.
+class object {
+public:
+    object() noexcept = default;
+    /// Adopts one count.
+    explicit object(detail::root* adopt) noexcept : root_(adopt) {}
+    object(const object& o) noexcept : root_(o.root_) {
+        if (root_) detail::retain(root_);
+    }
+    object(object&& o) noexcept : root_(std::exchange(o.root_, nullptr)) {}
+    object& operator=(object o) noexcept {
+        std::swap(root_, o.root_);
+        return *this;
+    }
+    ~object() {
+        if (root_) detail::release(root_);
+    }
+
+    explicit operator bool() const noexcept { return root_ != nullptr; }
+
+    informer::value value() const& noexcept;
+    informer::value value() const&& = delete;
+    informer::value operator[](std::string_view key) const& noexcept { return value()[key]; }
+    informer::value operator[](std::string_view key) const&& = delete;
+    informer::value at_pointer(std::string_view pointer) const& noexcept { return value().at_pointer(pointer); }
+    informer::value at_pointer(std::string_view pointer) const&& = delete;
+    object_meta meta() const& noexcept { return object_meta(value()["metadata"]); }
+    object_meta meta() const&& = delete;
+
+    text kind() const& noexcept { return value()["kind"].string_or_empty(); }
+    text api_version() const& noexcept { return value()["apiVersion"].string_or_empty(); }
+    // By value: fine on temporaries.
+    object_key key() const;
+    std::string uid() const;
+    informer::resource_version resource_version() const;
+    std::string to_json() const;
+
+    /// The same document (one root), or equal handles within one pool: O(1).
+    bool same_as(const object& o) const noexcept;
+    /// Deep equality, O(1) where `same_as`.
+    friend bool operator==(const object& a, const object& b);
+
+    detail::root* root() const noexcept { return root_; }
+
+private:
+    detail::root* root_ = nullptr;
+};
+
+} // namespace informer

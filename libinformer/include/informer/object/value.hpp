@@ -1,0 +1,169 @@
+// A value inside an immutable document.
+#pragma once
+
+#include <informer/object/text.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer {
+
+namespace detail {
+class generation; // one generation of a document pool: chunks of nodes
+}
+
+enum class value_kind : std::uint8_t {
+    missing, ///< the path does not exist; reading on from it stays missing
+    null,
+    boolean,
+    int64,
+    uint64,
+    floating,
+    number, ///< a number that is neither int64, uint64 nor a double that prints back exactly: its text is kept
+    string,
+    array,
+    object,
+};
+std::string_view to_string(value_kind k) noexcept;
+
+/// A view of one value of a document: two words, copied freely.
+///
+/// *Lifetime*: valid as long as the `object` it comes from is held (objects refuse to give views from temporaries).
+/// *Thread safety*: reads from any thread. *Errors*: `as_*` throw `error(errc::wrong_type)` that names what was found;
+/// `at()` and `at_pointer` do not throw but return a missing value. *Complexity*: member look-up is linear in the
+/// members of that object with a compare of length and bytes; everything else is O(1) unless it says otherwise.
+class value {
+public:
+    value() noexcept = default;
+    value(const detail::generation* g, std::uint32_t handle) noexcept : generation_(g), handle_(handle) {}
+
+    value_kind kind() const noexcept;
+    bool exists() const noexcept { return generation_ != nullptr; }
+    explicit operator bool() const noexcept { return exists(); }
+    bool is_null() const noexcept { return kind() == value_kind::null; }
+    bool is_string() const noexcept { return kind() == value_kind::string; }
+    bool is_array() const noexcept { return kind() == value_kind::array; }
+    bool is_object() const noexcept { return kind() == value_kind::object; }
+    bool is_number() const noexcept;
+
+    bool as_bool() const;
+    /// Any whole number that fits, whatever its spelling.
+    std::int64_t as_int64() const;
+    std::uint64_t as_uint64() const;
+    /// Any number, rounded to double.
+    double as_double() const;
+    text as_string() const;
+    /// The text of a number as it would be serialised.
+    std::string number_text() const;
+
+    bool bool_or(bool fallback) const noexcept;
+    std::int64_t int64_or(std::int64_t fallback) const noexcept;
+    /// The string, or empty when missing or of another type.
+    text string_or_empty() const noexcept;
+
+    /// Members or elements; 0 for scalars and missing.
+    std::size_t size() const noexcept;
+    bool empty() const noexcept { return size() == 0; }
+    /// A member; missing when there is none or this is no object.
+    value operator[](std::string_view key) const noexcept;
+    value operator[](const char* key) const noexcept { return (*this)[std::string_view(key)]; }
+    /// An element; missing beyond the end.
+    value operator[](std::size_t index) const noexcept;
+    value operator[](int index) const noexcept { return index < 0 ? value() : (*this)[static_cast<std::size_t>(index)]; }
+    bool contains(std::string_view key) const noexcept { return (*this)[key].exists(); }
+    /// JSON pointer (RFC 6901): "/spec/containers/0/image", "" is this value, "~1" is "/", "~0" is "~".
+    value at_pointer(std::string_view pointer) const noexcept;
+
+    /// The i-th member of an object, in document order.
+    text member_key(std::size_t i) const noexcept;
+    value member_value(std::size_t i) const noexcept;
+
+    class iterator; ///< over the elements of an array
+    iterator begin() const noexcept;
+    iterator end() const noexcept;
+    class member_range;
+    /// `for (auto [key, v] : obj.members())`
+    member_range members() const noexcept;
+
+    /// Deep equality; order of members does not count, spelling of numbers does not count where both are exact.
+    /// Equal handles are a short cut, so equal versions of one object compare in O(1).
+    friend bool operator==(const value& a, const value& b);
+    /// O(1) identity. Between two versions of one object: true exactly when equal. Otherwise: true implies equal.
+    bool same_as(const value& other) const noexcept { return generation_ == other.generation_ && handle_ == other.handle_; }
+
+    /// Compact JSON. Complexity: size of the text.
+    std::string to_json() const;
+    void to_json(std::string& append_to) const;
+    /// Indented by `indent` blanks a level.
+    std::string to_pretty_json(int indent = 2) const;
+
+    const detail::generation* generation() const noexcept { return generation_; }
+    std::uint32_t handle() const noexcept { return handle_; }
+
+private:
+    const detail::generation* generation_ = nullptr;
+    std::uint32_t handle_ = 0;
+};
+
+struct member {
+    text key;
+    informer::value value;
+};
+
+class value::iterator {
+public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = value;
+    using difference_type = std::ptrdiff_t;
+    using reference = value;
+    using pointer = void;
+    iterator() noexcept = default;
+    iterator(value of, std::size_t i) noexcept : of_(of), i_(i) {}
+    value operator*() const noexcept { return of_[i_]; }
+    iterator& operator++() noexcept { ++i_; return *this; }
+    iterator operator++(int) noexcept { auto c = *this; ++i_; return c; }
+    friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.i_ == b.i_; }
+
+private:
+    value of_;
+    std::size_t i_ = 0;
+};
+
+class value::member_range {
+public:
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = member;
+        using difference_type = std::ptrdiff_t;
+        using reference = member;
+        using pointer = void;
+        iterator() noexcept = default;
+        iterator(value of, std::size_t i) noexcept : of_(of), i_(i) {}
+        member operator*() const noexcept { return member{of_.member_key(i_), of_.member_value(i_)}; }
+        iterator& operator++() noexcept { ++i_; return *this; }
+        iterator operator++(int) noexcept { auto c = *this; ++i_; return c; }
+        friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.i_ == b.i_; }
+
+    private:
+        value of_;
+        std::size_t i_ = 0;
+    };
+    explicit member_range(value of) noexcept : of_(of) {}
+    iterator begin() const noexcept { return {of_, 0}; }
+    iterator end() const noexcept { return {of_, of_.is_object() ? of_.size() : 0}; }
+
+private:
+    value of_;
+};
+
+inline value::iterator value::begin() const noexcept { return {*this, 0}; }
+inline value::iterator value::end() const noexcept { return {*this, is_array() ? size() : 0}; }
+inline value::member_range value::members() const noexcept { return member_range(*this); }
+
+} // namespace informer

@@ -1,0 +1,145 @@
+// One generation of a pool: the memory of its nodes, their counts, and the table that finds them by content.
+#pragma once
+
+#include "hash.hpp"
+#include "intern_table.hpp"
+#include "node.hpp"
+
+#include <informer/object/document_pool.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace informer::detail {
+
+struct pool_core;
+
+/// Thrown inside the pool only, when a generation is full or the system has no memory left.
+struct pool_is_full {};
+
+class alignas(64) generation {
+public:
+    generation(pool_core& owner, pool_limits limits, hash_seed seed);
+    ~generation();
+    generation(const generation&) = delete;
+    generation& operator=(const generation&) = delete;
+
+    // ---- readers, any thread: the directory of segments only grows, and what a node holds is never written again.
+
+    /// The header of a node; the payload follows it.
+    const std::uint32_t* node(handle h) const noexcept {
+        std::uint32_t* const* directory = directory_.load(std::memory_order_acquire);
+        const std::uint32_t i = h & (node_bit - 1);
+        return directory[i >> segment_shift] + (i & (segment_words - 1)) + 1;
+    }
+
+    // ---- the writer
+
+    struct interned {
+        handle h;
+        bool fresh; ///< it did not exist before
+    };
+    /// The node with this content, with one more count. `known_new`: it contains a node made just now, so do not look for it.
+    interned intern(std::uint32_t header, const void* data, std::size_t bytes, bool known_new = false);
+    /// The shape with these keys, or 0; adds a count if found.
+    handle find_shape(const handle* keys, std::uint32_t count);
+    /// A shape that `find_shape` did not find; takes over the counts of the keys.
+    handle make_shape(const handle* keys, std::uint32_t count);
+
+    void retain(handle h) noexcept {
+        if (!is_node(h)) return;
+        ++count(h);
+        ++references_;
+    }
+    /// At the last one the node leaves the table at once and waits for `collect` to free it.
+    void release(handle h) noexcept {
+        if (!is_node(h)) return;
+        --references_;
+        if (--count(h) == 0) bury(h);
+    }
+    /// Frees dead nodes, at most about `budget`, which is reduced; true when none is left.
+    bool collect(std::size_t& budget) noexcept;
+
+    /// No more writing here: drops what only the writer needs.
+    void seal() noexcept;
+    void add_to(pool_statistics& s) const noexcept;
+    std::uint64_t free_bytes() const noexcept;  ///< not used by a node
+    std::uint64_t dead_bytes() const noexcept;  ///< of those, what was used once
+    std::uint64_t segment_bytes() const noexcept { return segment_bytes_; }
+    std::uint64_t nodes_made() const noexcept { return nodes_made_; }
+
+    pool_core& owner() const noexcept { return owner_; }
+    std::uint64_t roots = 0; ///< live ones; the writer's
+
+private:
+    static constexpr std::uint32_t exact_sizes = 257;            // free lists by the word up to 1 KiB, then 8 a doubling
+    static constexpr std::uint32_t medium_words = 4096;          // from 16 KiB on out of a cursor of their own
+    static constexpr std::uint32_t large_words = segment_words / 2; // from 512 KiB on in memory of their own
+    static constexpr std::uint32_t classes = exact_sizes + 10 * 8;
+    static constexpr std::uint32_t inline_segments = 7;
+    static constexpr std::uint32_t none = ~0u;
+
+    struct segment {
+        std::uint32_t* base = nullptr;
+        std::uint32_t words = 0;
+        std::uint32_t spans = 0; ///< directory slots; 0 inside a large one
+        bool mapped = false;
+    };
+    struct range {
+        std::uint32_t next = 0, end = 0;
+        std::uint32_t left() const noexcept { return end - next; }
+    };
+    struct dying {
+        handle h;
+        std::uint32_t at; ///< children already released
+    };
+
+    std::uint32_t* words(std::uint32_t index) noexcept {
+        return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
+    }
+    std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
+    std::uint32_t size_of(const std::uint32_t* header) const noexcept; ///< words of the whole node
+    std::size_t hashed_bytes(const std::uint32_t* header) const noexcept;
+
+    handle make_node(std::uint32_t header, std::uint32_t node_words);
+    std::uint32_t allocate(std::uint32_t node_words);
+    std::uint32_t allocate_large(std::uint32_t node_words);
+    bool refill(range& r, std::uint32_t node_words);
+    void make_free_heads();
+    void set_aside(range r);
+    void free_node(std::uint32_t index, std::uint32_t node_words) noexcept;
+    std::uint32_t add_segment(std::uint64_t bytes, std::uint32_t spans);
+    void drop_segment(std::uint32_t first) noexcept;
+    std::uint32_t find_slots(std::uint32_t spans);
+    void grow_directory(std::uint32_t slots);
+    void bury(handle h) noexcept;
+    void account(const std::uint32_t* header, std::uint32_t node_words, bool add) noexcept;
+
+    // The first cache line is the readers'.
+    std::uint32_t* inline_directory_[inline_segments] = {};
+    std::atomic<std::uint32_t**> directory_;
+
+    pool_core& owner_;
+    const pool_limits limits_;
+    const hash_seed seed_;
+    std::uint32_t directory_size_ = inline_segments;
+    std::vector<std::unique_ptr<std::uint32_t*[]>> directories_; // old ones stay: a reader may be looking
+    std::vector<segment> segments_;
+    std::uint64_t next_segment_bytes_;
+    std::uint64_t segment_bytes_ = 0;
+    range small_, medium_;
+    std::vector<range> spare_;
+    std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
+    std::unique_ptr<intern_table> table_;
+    std::vector<dying> dying_;
+
+    std::uint64_t bytes_by_kind_[8] = {}; // node_kind; objects are counted in object_bytes_
+    std::uint64_t object_bytes_ = 0;
+    std::uint64_t nodes_ = 0, nodes_made_ = 0, references_ = 0;
+    std::uint64_t free_list_words_ = 0;
+};
+
+} // namespace informer::detail

@@ -1,0 +1,21 @@
+// Feeds a document_reader from JSON text or from a boost::json value.
+#pragma once
+
+#include "document_reader.hpp"
+
+#include <boost/json/fwd.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace informer::detail {
+
+/// False and `f` if the text is not one JSON object; the reader then holds a part that must be aborted.
+/// `scratch` keeps its memory between calls.
+bool read_json(document_reader& to, std::string_view json, std::size_t max_depth, std::string& scratch, failure& f);
+bool read_value(document_reader& to, const boost::json::value& v, std::size_t max_depth, failure& f);
+/// Parses, rewrites and reads. What the transform throws is a failure.
+bool read_transformed(document_reader& to, std::string_view json, std::size_t max_depth, const transform& rewrite,
+                      failure& f);
+
+} // namespace informer::detail

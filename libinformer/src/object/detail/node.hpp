@@ -1,0 +1,79 @@
+// What a 32-bit handle and a node look like.
+//
+// A handle is a small value itself or names a node:
+//   1ttttttt…  timestamp, 31 bits of seconds since 2000-01-01T00:00:00Z, standing for its 20 characters
+//   01xxxxxx…  node: 30 bits × 4 bytes
+//   001iiiii…  integer, 29 bits signed
+//   0001 00ll c c c   string of at most three bytes
+//   0000…      missing, null, false, true, {}, []
+//
+// A node is an array of 32-bit words: [count][header][payload…]. The count is read and written by the writer alone; what
+// follows is never written again while the node lives, so readers need no lock. The header is
+//   01xxxxxx…  an object: the handle of its shape (its ordered keys); payload: one handle a member
+//   1kkk nnnn… kind and 28 bits of length: bytes of a string or number text, elements of an array, keys of a shape
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace informer::detail {
+
+using handle = std::uint32_t;
+
+inline constexpr handle missing_handle = 0;
+inline constexpr handle null_handle = 1;
+inline constexpr handle false_handle = 2;
+inline constexpr handle true_handle = 3;
+inline constexpr handle empty_object_handle = 4;
+inline constexpr handle empty_array_handle = 5;
+
+inline constexpr handle timestamp_bit = 0x8000'0000u;
+inline constexpr handle node_bit = 0x4000'0000u;
+inline constexpr handle int_bit = 0x2000'0000u;
+inline constexpr handle string_bit = 0x1000'0000u;
+
+inline constexpr std::uint32_t segment_shift = 18; // words: a segment spans 1 MiB of handles
+inline constexpr std::uint32_t segment_words = 1u << segment_shift;
+inline constexpr std::uint32_t max_segments = 1u << (30 - segment_shift);
+
+constexpr bool is_timestamp(handle h) noexcept { return (h & timestamp_bit) != 0; }
+constexpr bool is_node(handle h) noexcept { return (h >> 30) == 1; }
+constexpr bool is_small_int(handle h) noexcept { return (h >> 29) == 1; }
+constexpr bool is_small_string(handle h) noexcept { return (h >> 28) == 1; }
+
+constexpr bool fits_small_int(std::int64_t v) noexcept { return v >= -(1 << 28) && v < (1 << 28); }
+constexpr handle make_small_int(std::int64_t v) noexcept {
+    return int_bit | (static_cast<std::uint32_t>(v) & (int_bit - 1));
+}
+constexpr std::int32_t small_int(handle h) noexcept { return static_cast<std::int32_t>(h << 3) >> 3; }
+
+constexpr handle make_small_string(std::string_view s) noexcept {
+    handle h = string_bit | (static_cast<std::uint32_t>(s.size()) << 24);
+    for (std::size_t i = 0; i < s.size(); ++i)
+        h |= static_cast<std::uint32_t>(static_cast<unsigned char>(s[i])) << (8 * i);
+    return h;
+}
+constexpr std::uint32_t small_string_size(handle h) noexcept { return (h >> 24) & 3; }
+
+enum class node_kind : std::uint32_t { string, uuid, array, shape, int64, uint64, floating, number };
+
+inline constexpr std::uint32_t max_length = (1u << 28) - 1;
+
+constexpr std::uint32_t make_header(node_kind k, std::uint32_t length) noexcept {
+    return timestamp_bit | (static_cast<std::uint32_t>(k) << 28) | length;
+}
+constexpr bool header_is_object(std::uint32_t header) noexcept { return (header & timestamp_bit) == 0; }
+constexpr node_kind header_kind(std::uint32_t header) noexcept { return static_cast<node_kind>((header >> 28) & 7); }
+constexpr std::uint32_t header_length(std::uint32_t header) noexcept { return header & max_length; }
+
+constexpr std::uint32_t words_of(std::size_t bytes) noexcept { return static_cast<std::uint32_t>((bytes + 3) / 4); }
+
+/// One byte of a key, kept beside the keys of a shape: most members are told apart by it without touching their keys.
+inline unsigned char key_fingerprint(std::string_view key) noexcept {
+    if (key.empty()) return 0;
+    const auto at = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(key[i])); };
+    return static_cast<unsigned char>(key.size() * 37 + at(0) * 3 + at(key.size() / 2) * 11 + at(key.size() - 1) * 7);
+}
+
+} // namespace informer::detail

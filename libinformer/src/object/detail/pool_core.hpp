@@ -1,0 +1,53 @@
+// What outlives the pool's owner: roots and generations. Freed by whoever comes last, the owner or the last handle.
+#pragma once
+
+#include "generation.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace informer::detail {
+
+/// A document somebody holds. 24 bytes, in slabs of the core.
+struct root {
+    std::atomic<std::uint32_t> count{0};
+    handle document = 0;
+    informer::detail::generation* generation = nullptr;
+    root* next = nullptr; ///< on the retire list or the free list
+};
+static_assert(sizeof(root) <= 32);
+
+struct pool_core {
+    pool_core(pool_limits limits, hash_seed seed);
+    ~pool_core();
+    pool_core(const pool_core&) = delete;
+    pool_core& operator=(const pool_core&) = delete;
+
+    // Any thread. The root's count reached zero; afterwards neither it nor the core may be touched.
+    void retire(root* r) noexcept;
+
+    // The writer.
+    root* make_root(generation& g, handle document); ///< takes over one count of the document
+    generation& current() noexcept { return *generations.back(); }
+    void begin_generation();
+    /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
+    bool collect(std::size_t budget) noexcept;
+    /// The owner goes: frees everything now, or leaves it to the last handle. The core may be gone afterwards.
+    void close() noexcept;
+
+    alignas(64) std::atomic<root*> retired{nullptr};
+    std::atomic<std::uint64_t> left{0}; ///< once closed: handles' roots still there, and one for the owner while closing
+
+    alignas(64) pool_limits limits;
+    hash_seed seed;
+    std::vector<std::unique_ptr<generation>> generations; ///< the last one is current
+    std::vector<std::unique_ptr<root[]>> slabs;
+    std::uint64_t slab_roots = 0;
+    root* free_roots = nullptr;
+    root* pending = nullptr; ///< taken from `retired`, not yet dealt with
+    std::uint64_t live_roots = 0; ///< made and not yet dealt with
+};
+
+} // namespace informer::detail

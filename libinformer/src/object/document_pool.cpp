@@ -1,0 +1,175 @@
+#include <informer/object/document_pool.hpp>
+#include <informer/object/json.hpp>
+
+#include "detail/document_reader.hpp"
+#include "detail/json_reader.hpp"
+#include "detail/pool_core.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace informer {
+namespace detail {
+
+namespace {
+
+class pool final : public document_pool {
+public:
+    pool(decode_options options, pool_limits limits)
+        : options_(std::move(options)), projection_(options_.projection_), reader_(options_, projection_),
+          core_(new pool_core(limits, hash_seed::random())) {
+        options_.max_depth_ = std::clamp<std::size_t>(options_.max_depth_, 1, 1000);
+    }
+    ~pool() override { core_->close(); }
+    pool(const pool&) = delete;
+    pool& operator=(const pool&) = delete;
+
+    object decode(std::string_view json, const object& previous, failure& f) override {
+        return build(previous, f, [&](handle old) {
+            reader_.start(core_->current(), old, false);
+            if (options_.transform_) return read_transformed(reader_, json, options_.max_depth_, options_.transform_, f);
+            return read_json(reader_, json, options_.max_depth_, scratch_, f);
+        });
+    }
+
+    object encode(const boost::json::value& v, const object& previous, failure& f) override {
+        return build(previous, f, [&](handle old) {
+            reader_.start(core_->current(), old, true);
+            return read_value(reader_, v, options_.max_depth_, f);
+        });
+    }
+
+    object move(const object& o, failure& f) override {
+        if (!o) return {};
+        const root* r = o.root();
+        if (r->generation == &core_->current()) return o;
+        return build(object(), f, [&](handle) {
+            reader_.start(core_->current(), missing_handle, true);
+            reader_.nodes().copy(*r->generation, r->document);
+            return true;
+        });
+    }
+
+    bool collect(std::size_t budget) override { return core_->collect(budget); }
+
+    pool_statistics statistics() const override {
+        pool_statistics s;
+        for (const auto& g : core_->generations)
+            g->add_to(s);
+        std::uint64_t retired = 0; // only we take from these lists
+        for (const root* list : {core_->pending, core_->retired.load(std::memory_order_acquire)})
+            for (; list; list = list->next)
+                ++retired;
+        s.objects = core_->live_roots - retired;
+        const std::uint64_t side = sizeof(pool) + sizeof(pool_core) + core_->slab_roots * sizeof(root) +
+                                   reader_.bytes() + scratch_.capacity();
+        s.table_bytes += side;
+        s.bytes += side;
+        return s;
+    }
+
+    bool wants_compaction() const override {
+        const generation& g = core_->current();
+        return g.segment_bytes() >= 1024 * 1024 && g.dead_bytes() > g.segment_bytes() / 4;
+    }
+    void begin_generation() override { core_->begin_generation(); }
+
+    const decode_options& options() const noexcept override { return options_; }
+
+private:
+    /// Runs `read(handle of the previous version)` and makes an object of what it built. A full generation is emptied of
+    /// what died and tried once more.
+    template <class Read>
+    object build(const object& previous, failure& f, const Read& read) {
+        f = failure();
+        // As much as the last document made, and some: the dead never pile up.
+        core_->collect(256 + 2 * last_made_);
+        for (bool again = true;; again = false) {
+            generation& g = core_->current();
+            const root* old = previous.root();
+            const handle old_document = old && old->generation == &g ? old->document : missing_handle;
+            const std::uint64_t made_before = g.nodes_made();
+            try {
+                const bool ok = read(old_document);
+                last_made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
+                if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
+                if (!ok) {
+                    reader_.abort();
+                    return {};
+                }
+                return finish(g, old_document, previous);
+            } catch (const pool_is_full&) {
+                f = failure(errc::pool_full, "store a document");
+            } catch (const std::bad_alloc&) {
+                f = failure(errc::pool_full, "store a document: out of memory");
+            }
+            reader_.abort();
+            if (!again) return {};
+            core_->collect(std::numeric_limits<std::size_t>::max());
+            f = failure();
+        }
+    }
+
+    object finish(generation& g, handle old, const object& previous) {
+        const handle h = reader_.finish();
+        // Equal but for the order of members or the spelling of numbers is unchanged too.
+        if (old && (h == old || value(&g, h) == value(&g, old))) {
+            g.release(h);
+            return previous;
+        }
+        try {
+            return object(core_->make_root(g, h));
+        } catch (...) {
+            g.release(h);
+            throw;
+        }
+    }
+
+    decode_options options_;
+    projection_trie projection_;
+    document_reader reader_;
+    std::string scratch_;
+    std::size_t last_made_ = 0;
+    pool_core* core_; // frees itself
+};
+
+} // namespace
+
+std::shared_ptr<document_pool> make_pool(decode_options options, pool_limits limits) {
+    return std::make_shared<pool>(std::move(options), limits);
+}
+
+/// For one document: a chunk that it nearly fills.
+pool_limits limits_for(std::size_t text_size) {
+    pool_limits l;
+    l.first_chunk = static_cast<std::uint32_t>(std::clamp<std::size_t>(text_size / 2 + 256, 512, 64 * 1024));
+    return l;
+}
+
+} // namespace detail
+
+std::shared_ptr<document_pool> document_pool::make(decode_options options) {
+    return detail::make_pool(std::move(options), detail::pool_limits());
+}
+
+object parse_object(std::string_view json, failure& f, decode_options options) {
+    return detail::make_pool(std::move(options), detail::limits_for(json.size()))->decode(json, object(), f);
+}
+
+object parse_object(std::string_view json, decode_options options) {
+    failure f;
+    object o = parse_object(json, f, std::move(options));
+    throw_on(f);
+    return o;
+}
+
+object from_value(const boost::json::value& v) {
+    failure f;
+    object o = document_pool::make()->encode(v, object(), f);
+    throw_on(f);
+    return o;
+}
+
+} // namespace informer

@@ -1,0 +1,363 @@
+#include "detail/generation.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace informer::detail {
+
+namespace {
+
+constexpr std::uint64_t segment_size = std::uint64_t{segment_words} * 4;
+
+/// Above the exact sizes a node takes the next of eight steps a doubling: 6 % of it is lost on average.
+constexpr std::uint32_t step_shift(std::uint32_t w) noexcept { return static_cast<std::uint32_t>(std::bit_width(w - 1)) - 4; }
+constexpr std::uint32_t rounded(std::uint32_t w, std::uint32_t exact, std::uint32_t large) noexcept {
+    if (w < exact || w > large) return w;
+    const std::uint32_t s = step_shift(w);
+    return ((w - 1) >> s << s) + (1u << s);
+}
+
+constexpr std::uint32_t class_of(std::uint32_t size, std::uint32_t exact) noexcept {
+    if (size < exact) return size;
+    const std::uint32_t s = step_shift(size);
+    return exact + ((size - 1) >> s) - 8 + 8 * (s - step_shift(exact));
+}
+
+} // namespace
+
+generation::generation(pool_core& owner, pool_limits limits, hash_seed seed)
+    : directory_(inline_directory_), owner_(owner), limits_(limits), seed_(seed),
+      next_segment_bytes_(std::clamp<std::uint64_t>(limits.first_chunk, 256, segment_size)),
+      table_(std::make_unique<intern_table>()) {}
+
+generation::~generation() {
+    for (std::uint32_t i = 0; i < segments_.size(); ++i)
+        if (segments_[i].base) drop_segment(i);
+}
+
+// ---- memory
+
+std::uint32_t generation::find_slots(std::uint32_t spans) {
+    std::uint32_t run = 0;
+    for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+        run = segments_[i].base || segments_[i].words ? 0 : run + 1;
+        if (run == spans) return i + 1 - spans;
+    }
+    const auto first = static_cast<std::uint32_t>(segments_.size()) - run;
+    if (first + spans > max_segments) throw pool_is_full();
+    return first;
+}
+
+void generation::grow_directory(std::uint32_t slots) {
+    if (slots <= directory_size_) return;
+    const std::uint32_t size = std::max(slots, directory_size_ * 2);
+    auto bigger = std::make_unique<std::uint32_t*[]>(size);
+    std::copy_n(directory_.load(std::memory_order_relaxed), directory_size_, bigger.get());
+    directories_.push_back(std::move(bigger));
+    directory_.store(directories_.back().get(), std::memory_order_release);
+    directory_size_ = size;
+}
+
+std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans) {
+    if (segment_bytes_ + bytes > limits_.max_bytes) throw pool_is_full();
+    const std::uint32_t first = find_slots(spans);
+    grow_directory(first + spans);
+    if (segments_.size() < first + spans) segments_.resize(first + spans);
+    segment s;
+    s.words = static_cast<std::uint32_t>(bytes / 4);
+    s.spans = spans;
+    s.mapped = bytes >= segment_size / 2;
+    if (s.mapped) { // given back to the system when the generation dies, whatever the heap looks like
+        void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) throw pool_is_full();
+        s.base = static_cast<std::uint32_t*>(p);
+    } else {
+        s.base = static_cast<std::uint32_t*>(::operator new(bytes));
+    }
+    std::uint32_t** directory = directory_.load(std::memory_order_relaxed);
+    segments_[first] = s;
+    directory[first] = s.base;
+    for (std::uint32_t i = 1; i < spans; ++i) {
+        segments_[first + i].words = 1; // taken
+        directory[first + i] = s.base + std::uint64_t{i} * segment_words;
+    }
+    segment_bytes_ += bytes;
+    return first;
+}
+
+void generation::drop_segment(std::uint32_t first) noexcept {
+    const segment s = segments_[first];
+    const std::uint64_t bytes = std::uint64_t{s.words} * 4;
+    if (s.mapped)
+        ::munmap(s.base, bytes);
+    else
+        ::operator delete(s.base);
+    segment_bytes_ -= bytes;
+    std::fill_n(segments_.begin() + first, s.spans, segment());
+}
+
+void generation::make_free_heads() {
+    if (free_heads_) return;
+    free_heads_ = std::make_unique<std::uint32_t[]>(classes);
+    std::fill_n(free_heads_.get(), classes, none);
+}
+
+void generation::set_aside(range r) {
+    if (r.left() < 2) return;
+    if (r.left() < exact_sizes)
+        free_node(r.next, r.left());
+    else
+        spare_.push_back(r);
+}
+
+bool generation::refill(range& r, std::uint32_t node_words) {
+    if (r.left() > 0) { // set_aside must not fail half way
+        spare_.reserve(spare_.size() + 1);
+        make_free_heads();
+    }
+    const auto fits = [&](const range& s) { return s.left() >= node_words; };
+    if (const auto it = std::find_if(spare_.begin(), spare_.end(), fits); &r == &small_ && it != spare_.end()) {
+        const range taken = *it;
+        spare_.erase(it);
+        set_aside(std::exchange(r, taken));
+        return true;
+    }
+    const std::uint64_t needed = std::uint64_t{node_words} * 4;
+    std::uint64_t bytes = std::max(next_segment_bytes_, std::bit_ceil(needed));
+    // Near the limit take what is left.
+    if (segment_bytes_ + bytes > limits_.max_bytes)
+        bytes = limits_.max_bytes > segment_bytes_ ? (limits_.max_bytes - segment_bytes_) & ~std::uint64_t{4095} : 0;
+    if (bytes < needed) return false;
+    const std::uint32_t first = add_segment(bytes, 1);
+    next_segment_bytes_ = std::min(segment_size, std::max(next_segment_bytes_, bytes) * 4);
+    const std::uint32_t start = first << segment_shift;
+    set_aside(std::exchange(r, range{start, start + segments_[first].words}));
+    return true;
+}
+
+std::uint32_t generation::allocate_large(std::uint32_t node_words) {
+    const std::uint64_t bytes = (std::uint64_t{node_words} * 4 + 4095) & ~std::uint64_t{4095};
+    const auto spans = static_cast<std::uint32_t>((bytes + segment_size - 1) / segment_size);
+    return add_segment(bytes, spans) << segment_shift;
+}
+
+std::uint32_t generation::allocate(std::uint32_t node_words) {
+    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
+    if (size > large_words) return allocate_large(size);
+    if (free_heads_) {
+        const std::uint32_t c = class_of(size, exact_sizes);
+        if (const std::uint32_t head = free_heads_[c]; head != none) {
+            free_heads_[c] = words(head)[0];
+            free_list_words_ -= size;
+            return head;
+        }
+    }
+    range& r = size > medium_words ? medium_ : small_;
+    if (r.left() < size && !refill(r, size)) {
+        // The last resort before the limit: the rest of the other cursor.
+        range& other = &r == &small_ ? medium_ : small_;
+        if (other.left() < size) throw pool_is_full();
+        return std::exchange(other.next, other.next + size);
+    }
+    return std::exchange(r.next, r.next + size);
+}
+
+void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexcept {
+    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
+    if (size > large_words) {
+        drop_segment(index >> segment_shift);
+        return;
+    }
+    const std::uint32_t c = class_of(size, exact_sizes);
+    words(index)[0] = free_heads_[c];
+    free_heads_[c] = index;
+    free_list_words_ += size;
+}
+
+// ---- nodes
+
+std::uint32_t generation::size_of(const std::uint32_t* header) const noexcept {
+    const std::uint32_t h = *header;
+    if (header_is_object(h)) return 2 + header_length(*node(h));
+    const std::uint32_t n = header_length(h);
+    switch (header_kind(h)) {
+    case node_kind::string:
+    case node_kind::number: return 2 + words_of(n);
+    case node_kind::uuid: return 6;
+    case node_kind::array: return 2 + n;
+    case node_kind::shape: return 2 + n + words_of(n);
+    default: return 4;
+    }
+}
+
+std::size_t generation::hashed_bytes(const std::uint32_t* header) const noexcept {
+    const std::uint32_t h = *header;
+    if (header_is_object(h)) return std::size_t{header_length(*node(h))} * 4;
+    const std::size_t n = header_length(h);
+    switch (header_kind(h)) {
+    case node_kind::string:
+    case node_kind::number: return n;
+    case node_kind::uuid: return 16;
+    case node_kind::array:
+    case node_kind::shape: return n * 4; // the fingerprints of a shape follow from its keys
+    default: return 8;
+    }
+}
+
+void generation::account(const std::uint32_t* header, std::uint32_t node_words, bool add) noexcept {
+    const std::uint64_t bytes = std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
+    std::uint64_t& kind =
+        header_is_object(*header) ? object_bytes_ : bytes_by_kind_[static_cast<std::uint32_t>(header_kind(*header))];
+    kind = add ? kind + bytes : kind - bytes;
+    nodes_ = add ? nodes_ + 1 : nodes_ - 1;
+}
+
+handle generation::make_node(std::uint32_t header, std::uint32_t node_words) {
+    const std::uint32_t index = allocate(node_words);
+    std::uint32_t* w = words(index);
+    w[0] = 1;
+    w[1] = header;
+    w[node_words - 1] = 0; // the padding of text
+    account(w + 1, node_words, true);
+    ++nodes_made_;
+    ++references_;
+    return node_bit | index;
+}
+
+generation::interned generation::intern(std::uint32_t header, const void* data, std::size_t bytes, bool known_new) {
+    const std::uint64_t hash = hash_bytes(seed_, header, data, bytes);
+    if (!known_new) {
+        const handle found = table_->find(hash, [&](handle candidate) {
+            const std::uint32_t* n = node(candidate);
+            return *n == header && std::memcmp(n + 1, data, bytes) == 0;
+        });
+        if (found) {
+            retain(found);
+            return {found, false};
+        }
+    }
+    table_->reserve(hash);
+    const handle h = make_node(header, 2 + words_of(bytes));
+    std::memcpy(words(h & (node_bit - 1)) + 2, data, bytes);
+    table_->insert(hash, h);
+    return {h, true};
+}
+
+handle generation::find_shape(const handle* keys, std::uint32_t n) {
+    const std::uint32_t header = make_header(node_kind::shape, n);
+    const handle found = table_->find(hash_bytes(seed_, header, keys, std::size_t{n} * 4), [&](handle candidate) {
+        const std::uint32_t* c = node(candidate);
+        return *c == header && std::memcmp(c + 1, keys, std::size_t{n} * 4) == 0;
+    });
+    if (found) retain(found);
+    return found;
+}
+
+handle generation::make_shape(const handle* keys, std::uint32_t n) {
+    const std::uint32_t header = make_header(node_kind::shape, n);
+    const std::uint64_t hash = hash_bytes(seed_, header, keys, std::size_t{n} * 4);
+    table_->reserve(hash);
+    const handle h = make_node(header, 2 + n + words_of(n));
+    std::uint32_t* payload = words(h & (node_bit - 1)) + 2;
+    std::memcpy(payload, keys, std::size_t{n} * 4);
+    auto* prints = reinterpret_cast<unsigned char*>(payload + n);
+    for (std::uint32_t i = 0; i < n; ++i) {
+        char small[3];
+        std::string_view key;
+        if (is_small_string(keys[i])) {
+            for (std::uint32_t c = 0; c < 3; ++c)
+                small[c] = static_cast<char>(keys[i] >> (8 * c));
+            key = {small, small_string_size(keys[i])};
+        } else {
+            const std::uint32_t* k = node(keys[i]);
+            key = {reinterpret_cast<const char*>(k + 1), header_length(*k)};
+        }
+        prints[i] = key_fingerprint(key);
+    }
+    table_->insert(hash, h);
+    return h;
+}
+
+void generation::bury(handle h) noexcept {
+    const std::uint32_t* n = node(h);
+    // Out of the table at once: what is found there must be alive.
+    if (table_) table_->erase(hash_bytes(seed_, *n, n + 1, hashed_bytes(n)), h);
+    dying_.push_back({h, 0});
+}
+
+bool generation::collect(std::size_t& budget) noexcept {
+    while (!dying_.empty()) {
+        if (budget == 0) return false;
+        --budget;
+        const dying d = dying_.back();
+        dying_.pop_back();
+        const std::uint32_t* n = node(d.h);
+        const std::uint32_t header = *n;
+        const bool is_object = header_is_object(header);
+        std::uint32_t children = 0;
+        if (is_object)
+            children = header_length(*node(header));
+        else if (header_kind(header) == node_kind::array || header_kind(header) == node_kind::shape)
+            children = header_length(header);
+        // A long array dies in pieces; children that die on the way lie above the rest of it and go first.
+        const std::uint32_t end = std::min(children, d.at + 4096);
+        if (end < children) dying_.push_back({d.h, end});
+        for (std::uint32_t i = d.at; i < end; ++i)
+            release(n[1 + i]);
+        if (end < children) continue;
+        const std::uint32_t size = size_of(n);
+        if (is_object) release(header);
+        make_free_heads();
+        account(n, size, false);
+        free_node(d.h & (node_bit - 1), size);
+    }
+    if (dying_.capacity() > 65'536) std::vector<dying>().swap(dying_);
+    return true;
+}
+
+void generation::seal() noexcept {
+    table_.reset();
+    free_heads_.reset();
+    std::vector<dying>().swap(dying_);
+    std::vector<range>().swap(spare_);
+}
+
+std::uint64_t generation::free_bytes() const noexcept {
+    std::uint64_t w = free_list_words_ + small_.left() + medium_.left();
+    for (const range& r : spare_)
+        w += r.left();
+    return w * 4;
+}
+
+std::uint64_t generation::dead_bytes() const noexcept {
+    return free_list_words_ * 4;
+}
+
+void generation::add_to(pool_statistics& s) const noexcept {
+    std::uint64_t node_bytes = object_bytes_;
+    for (const std::uint64_t b : bytes_by_kind_)
+        node_bytes += b;
+    const auto of = [&](node_kind k) { return bytes_by_kind_[static_cast<std::uint32_t>(k)]; };
+    s.node_bytes += node_bytes;
+    s.object_bytes += object_bytes_;
+    s.string_bytes += of(node_kind::string) + of(node_kind::uuid);
+    s.array_bytes += of(node_kind::array);
+    s.shape_bytes += of(node_kind::shape);
+    s.number_bytes += of(node_kind::int64) + of(node_kind::uint64) + of(node_kind::floating) + of(node_kind::number);
+    s.nodes += nodes_;
+    s.referenced_nodes += references_;
+    s.free_bytes += free_bytes();
+    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + dying_.capacity() * sizeof(dying);
+    if (directory_size_ > inline_segments) side += std::uint64_t{directory_size_} * 2 * sizeof(void*);
+    if (free_heads_) side += classes * 4;
+    if (table_) side += table_->bytes();
+    s.table_bytes += side;
+    s.bytes += side + segment_bytes_;
+    ++s.generations;
+}
+
+} // namespace informer::detail

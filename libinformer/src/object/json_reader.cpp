@@ -1,0 +1,206 @@
+// The only unit that instantiates Boost.JSON's parser with a handler of ours.
+#include "detail/json_reader.hpp"
+
+#include <boost/json/basic_parser_impl.hpp>
+#include <boost/json/parser.hpp>
+#include <boost/json/value.hpp>
+
+#include <limits>
+
+namespace informer::detail {
+
+namespace {
+
+namespace json = boost::json;
+
+class sax_handler {
+public:
+    static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t max_string_size = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t max_key_size = std::numeric_limits<std::size_t>::max();
+
+    sax_handler(document_reader& to, std::string& scratch) : to_(to), scratch_(scratch) {}
+
+    bool on_document_begin(error_code&) { return true; }
+    bool on_document_end(error_code&) { return true; }
+    bool on_object_begin(error_code& ec) { return check(to_.begin_object(), ec); }
+    bool on_object_end(std::size_t, error_code&) {
+        to_.end_object();
+        return true;
+    }
+    bool on_array_begin(error_code& ec) { return check(to_.begin_array(), ec); }
+    bool on_array_end(std::size_t, error_code&) {
+        to_.end_array();
+        return true;
+    }
+    bool on_key_part(std::string_view s, std::size_t, error_code&) {
+        scratch_.append(s);
+        return true;
+    }
+    bool on_key(std::string_view s, std::size_t, error_code&) {
+        to_.key(whole(s));
+        scratch_.clear();
+        return true;
+    }
+    bool on_string_part(std::string_view s, std::size_t, error_code&) {
+        scratch_.append(s);
+        return true;
+    }
+    bool on_string(std::string_view s, std::size_t, error_code& ec) {
+        const bool ok = to_.string(whole(s));
+        scratch_.clear();
+        return check(ok, ec);
+    }
+    bool on_number_part(std::string_view s, error_code&) {
+        scratch_.append(s);
+        return true;
+    }
+    bool on_int64(std::int64_t, std::string_view s, error_code& ec) { return number(s, ec); }
+    bool on_uint64(std::uint64_t, std::string_view s, error_code& ec) { return number(s, ec); }
+    bool on_double(double, std::string_view s, error_code& ec) { return number(s, ec); }
+    bool on_bool(bool b, error_code& ec) { return check(to_.literal(b ? true_handle : false_handle), ec); }
+    bool on_null(error_code& ec) { return check(to_.literal(null_handle), ec); }
+    bool on_comment_part(std::string_view, error_code&) { return true; }
+    bool on_comment(std::string_view, error_code&) { return true; }
+
+private:
+    std::string_view whole(std::string_view last) {
+        if (scratch_.empty()) return last;
+        scratch_.append(last);
+        return scratch_;
+    }
+    bool number(std::string_view s, error_code& ec) {
+        const bool ok = to_.number(whole(s));
+        scratch_.clear();
+        return check(ok, ec);
+    }
+    static bool check(bool ok, error_code& ec) {
+        if (!ok) ec = make_error_code(errc::not_an_object);
+        return ok;
+    }
+    document_reader& to_;
+    std::string& scratch_;
+};
+
+/// Where the text stops being UTF-8, or its size (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
+std::size_t utf8_end(std::string_view s) noexcept {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+    std::size_t i = 0;
+    while (i < s.size()) {
+        const unsigned char c = byte(i);
+        if (c < 0x80) {
+            ++i;
+            continue;
+        }
+        const std::size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+        if (c < 0xc2 || c > 0xf4 || i + n > s.size()) return i;
+        for (std::size_t k = 1; k < n; ++k)
+            if ((byte(i + k) & 0xc0) != 0x80) return i;
+        const unsigned char d = byte(i + 1);
+        if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) || (c == 0xf4 && d > 0x8f))
+            return i;
+        i += n;
+    }
+    return i;
+}
+
+failure explain(const error_code& ec, std::string_view text, std::size_t offset) {
+    const auto at = [](std::size_t n) { return " at byte " + std::to_string(n); };
+    if (ec == make_error_code(errc::not_an_object)) return failure(errc::not_an_object, "the document is no JSON object");
+    if (ec == json::error::too_deep) return failure(errc::too_deep, "nested too deeply" + at(offset));
+    if (ec == json::error::illegal_leading_surrogate || ec == json::error::illegal_trailing_surrogate ||
+        ec == json::error::expected_utf16_escape)
+        return failure(errc::bad_utf8, "half of a surrogate pair" + at(offset));
+    if (ec != json::error::incomplete) {
+        const std::size_t bad = utf8_end(text);
+        if (bad < text.size() && bad <= offset + 4) return failure(errc::bad_utf8, "invalid UTF-8" + at(bad));
+    }
+    return failure(errc::syntax_error, ec.message() + at(offset));
+}
+
+bool read(document_reader& to, const json::value& v, std::size_t depth_left, failure& f) {
+    bool ok = true;
+    switch (v.kind()) {
+    case json::kind::null: ok = to.literal(null_handle); break;
+    case json::kind::bool_: ok = to.literal(v.get_bool() ? true_handle : false_handle); break;
+    case json::kind::int64: ok = to.integer(v.get_int64()); break;
+    case json::kind::uint64: ok = to.integer(v.get_uint64()); break;
+    case json::kind::double_: ok = to.floating(v.get_double()); break;
+    case json::kind::string: ok = to.string(v.get_string()); break;
+    case json::kind::array:
+    case json::kind::object:
+        if (depth_left == 0) {
+            f = failure(errc::too_deep, "nested too deeply");
+            return false;
+        }
+        if (const json::array* a = v.if_array()) {
+            ok = to.begin_array();
+            if (!ok) break;
+            for (const json::value& element : *a)
+                if (!read(to, element, depth_left - 1, f)) return false;
+            to.end_array();
+        } else {
+            ok = to.begin_object();
+            for (const auto& member : v.get_object()) {
+                to.key(member.key());
+                if (!read(to, member.value(), depth_left - 1, f)) return false;
+            }
+            to.end_object();
+        }
+    }
+    if (!ok) f = failure(errc::not_an_object, "the document is no JSON object");
+    return ok;
+}
+
+} // namespace
+
+bool read_json(document_reader& to, std::string_view text, std::size_t max_depth, std::string& scratch, failure& f) {
+    scratch.clear();
+    if (text.empty()) {
+        f = failure(errc::syntax_error, "empty text");
+        return false;
+    }
+    json::parse_options options;
+    options.max_depth = max_depth;
+    options.numbers = json::number_precision::none;
+    json::basic_parser<sax_handler> parser(options, to, scratch);
+    error_code ec;
+    const std::size_t end = parser.write_some(false, text.data(), text.size(), ec);
+    if (!ec && end < text.size()) ec = json::error::extra_data;
+    if (ec) f = explain(ec, text, end);
+    return !ec;
+}
+
+bool read_value(document_reader& to, const json::value& v, std::size_t max_depth, failure& f) {
+    return read(to, v, max_depth, f);
+}
+
+bool read_transformed(document_reader& to, std::string_view text, std::size_t max_depth, const transform& rewrite,
+                      failure& f) {
+    json::parse_options options;
+    options.max_depth = max_depth;
+    options.numbers = json::number_precision::precise;
+    error_code ec;
+    json::parser parser(json::storage_ptr(), options);
+    const std::size_t end = parser.write_some(text.data(), text.size(), ec);
+    if (!ec && end < text.size()) ec = json::error::extra_data;
+    if (ec) {
+        f = explain(ec, text, end);
+        return false;
+    }
+    json::value v = parser.release();
+    if (!v.is_object()) return read(to, v, max_depth, f);
+    try {
+        rewrite(v);
+    } catch (const std::exception& e) {
+        f = failure(errc::bad_configuration, std::string("the transform threw: ") + e.what());
+        return false;
+    } catch (...) {
+        f = failure(errc::bad_configuration, "the transform threw");
+        return false;
+    }
+    return read(to, v, max_depth, f);
+}
+
+} // namespace informer::detail

@@ -1,0 +1,236 @@
+#include "detail/packed.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace informer::detail {
+
+namespace {
+
+bool digits(const char* p, unsigned count, unsigned& out) noexcept {
+    out = 0;
+    for (unsigned i = 0; i < count; ++i) {
+        const unsigned d = static_cast<unsigned char>(p[i]) - unsigned{'0'};
+        if (d > 9) return false;
+        out = out * 10 + d;
+    }
+    return true;
+}
+
+void put(char* p, unsigned count, unsigned v) noexcept {
+    for (unsigned i = count; i-- > 0; v /= 10)
+        p[i] = static_cast<char>('0' + v % 10);
+}
+
+int hex(char c) noexcept {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+}
+
+constexpr bool dash_at(std::size_t i) noexcept { return i == 8 || i == 13 || i == 18 || i == 23; }
+
+} // namespace
+
+std::int64_t days_from_civil(std::int64_t year, unsigned month, unsigned day) noexcept {
+    year -= month <= 2;
+    const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
+    const auto yoe = static_cast<unsigned>(year - era * 400);
+    const unsigned doy = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+    const unsigned doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+    return era * 146'097 + static_cast<std::int64_t>(doe) - 719'468;
+}
+
+bool is_date(unsigned year, unsigned month, unsigned day) noexcept {
+    static constexpr unsigned char lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (month < 1 || month > 12 || day < 1) return false;
+    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return day <= lengths[month - 1] + unsigned{month == 2 && leap};
+}
+
+bool pack_timestamp(std::string_view s, std::uint32_t& seconds) noexcept {
+    if (s.size() != timestamp_size || s[19] != 'Z' || s[10] != 'T' || s[4] != '-' || s[7] != '-' || s[13] != ':' ||
+        s[16] != ':')
+        return false;
+    unsigned year, month, day, hour, minute, second;
+    const char* p = s.data();
+    if (!digits(p, 4, year) || !digits(p + 5, 2, month) || !digits(p + 8, 2, day) || !digits(p + 11, 2, hour) ||
+        !digits(p + 14, 2, minute) || !digits(p + 17, 2, second))
+        return false;
+    if (year < 2000 || !is_date(year, month, day) || hour > 23 || minute > 59 || second > 59) return false;
+    const std::int64_t unix_time =
+        days_from_civil(year, month, day) * 86'400 + std::int64_t{hour} * 3600 + minute * 60 + second;
+    const std::int64_t since = unix_time - timestamp_epoch;
+    if (since >= (std::int64_t{1} << 31)) return false;
+    seconds = static_cast<std::uint32_t>(since);
+    return true;
+}
+
+void unpack_timestamp(std::uint32_t seconds, char* out) noexcept {
+    // Days since 2000-03-01 in years that begin in March, so that the leap day is the last one ("civil_from_days").
+    const unsigned second_of_day = seconds % 86'400;
+    const unsigned z = seconds / 86'400 + 730'425; // days from 0000-03-01 to 2000-01-01
+    const unsigned era = z / 146'097;
+    const unsigned doe = z - era * 146'097;
+    const unsigned yoe = (doe - doe / 1460 + doe / 36'524 - doe / 146'096) / 365;
+    const unsigned doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    const unsigned mp = (5 * doy + 2) / 153;
+    const unsigned month = mp < 10 ? mp + 3 : mp - 9;
+    put(out, 4, yoe + era * 400 + (month <= 2 ? 1 : 0));
+    out[4] = '-';
+    put(out + 5, 2, month);
+    out[7] = '-';
+    put(out + 8, 2, doy - (153 * mp + 2) / 5 + 1);
+    out[10] = 'T';
+    put(out + 11, 2, second_of_day / 3600);
+    out[13] = ':';
+    put(out + 14, 2, second_of_day / 60 % 60);
+    out[16] = ':';
+    put(out + 17, 2, second_of_day % 60);
+    out[19] = 'Z';
+}
+
+bool pack_uuid(std::string_view s, unsigned char* out16) noexcept {
+    if (s.size() != uuid_text_size || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-') return false;
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < uuid_text_size;) {
+        if (dash_at(i)) {
+            ++i;
+            continue;
+        }
+        const int high = hex(s[i]), low = hex(s[i + 1]);
+        if (high < 0 || low < 0) return false;
+        out16[n++] = static_cast<unsigned char>(high << 4 | low);
+        i += 2;
+    }
+    return true;
+}
+
+void unpack_uuid(const unsigned char* in16, char* out) noexcept {
+    static constexpr char hex_digits[] = "0123456789abcdef";
+    for (std::size_t i = 0; i < uuid_text_size;) {
+        if (dash_at(i)) {
+            out[i++] = '-';
+            continue;
+        }
+        out[i++] = hex_digits[*in16 >> 4];
+        out[i++] = hex_digits[*in16++ & 15];
+    }
+}
+
+std::size_t print_shortest(double d, char* out) noexcept {
+    return static_cast<std::size_t>(std::to_chars(out, out + number_buffer_size, d).ptr - out);
+}
+
+number_form classify_number(std::string_view text) noexcept {
+    number_form form;
+    const char* first = text.data();
+    const char* last = first + text.size();
+    bool whole = true;
+    for (const char c : text)
+        whole = whole && c != '.' && c != 'e' && c != 'E';
+    if (whole) {
+        if (text == "-0") return form; // an integer would lose the sign
+        if (auto r = std::from_chars(first, last, form.i); r.ec == std::errc() && r.ptr == last)
+            form.type = number_form::type::int64;
+        else if (r = std::from_chars(first, last, form.u); r.ec == std::errc() && r.ptr == last)
+            form.type = number_form::type::uint64;
+        return form;
+    }
+    // 24 characters hold every double in its shortest form.
+    if (text.size() > 24) return form;
+    if (auto r = std::from_chars(first, last, form.d); r.ec != std::errc() || r.ptr != last) return form;
+    char buffer[number_buffer_size];
+    if (std::string_view(buffer, print_shortest(form.d, buffer)) == text) form.type = number_form::type::floating;
+    return form;
+}
+
+std::string print_double(double d) {
+    if (!std::isfinite(d)) return "null";
+    char buffer[number_buffer_size];
+    std::string s(buffer, print_shortest(d, buffer));
+    if (s.find_first_of(".e") == std::string::npos) s += ".0";
+    return s;
+}
+
+decimal::decimal(std::string_view text) {
+    std::size_t i = 0;
+    if (i < text.size() && text[i] == '-') {
+        negative = true;
+        ++i;
+    }
+    bool fraction = false;
+    for (; i < text.size(); ++i) {
+        const char c = text[i];
+        if (c == '.') {
+            fraction = true;
+        } else if (c >= '0' && c <= '9') {
+            if (digits.empty() && c == '0') {
+                exponent -= fraction ? 1 : 0;
+                continue;
+            }
+            digits += c;
+            exponent += fraction ? 0 : 1;
+        } else {
+            break;
+        }
+    }
+    while (!digits.empty() && digits.back() == '0')
+        digits.pop_back();
+    if (i < text.size()) { // e or E
+        ++i;
+        bool minus = false;
+        if (i < text.size() && (text[i] == '+' || text[i] == '-')) minus = text[i++] == '-';
+        std::int64_t e = 0;
+        for (; i < text.size(); ++i) {
+            if (e > std::numeric_limits<std::int64_t>::max() / 100) {
+                huge = true;
+                break;
+            }
+            e = e * 10 + (text[i] - '0');
+        }
+        exponent += minus ? -e : e;
+    }
+}
+
+bool decimal::to_uint64(std::uint64_t& out) const noexcept {
+    out = 0;
+    if (zero()) return true;
+    if (negative || huge || exponent < static_cast<std::int64_t>(digits.size()) || exponent > 20) return false;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(exponent); ++i) {
+        const auto d = static_cast<std::uint64_t>(i < digits.size() ? digits[i] - '0' : 0);
+        if (out > (std::numeric_limits<std::uint64_t>::max() - d) / 10) return false;
+        out = out * 10 + d;
+    }
+    return true;
+}
+
+bool decimal::to_int64(std::int64_t& out) const noexcept {
+    decimal magnitude = *this;
+    magnitude.negative = false;
+    std::uint64_t u;
+    if (!magnitude.to_uint64(u)) return false;
+    constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (u > max + (negative ? 1 : 0)) return false;
+    out = static_cast<std::int64_t>(negative ? 0 - u : u);
+    return true;
+}
+
+bool same_number(std::string_view a, std::string_view b) { return a == b || decimal(a) == decimal(b); }
+
+double to_double(std::string_view text) noexcept {
+    double d = 0;
+    const auto r = std::from_chars(text.data(), text.data() + text.size(), d);
+    if (r.ec != std::errc::result_out_of_range) return d;
+    // from_chars says neither which end it left nor by what: the exponent of the decimal does.
+    const decimal exact(text);
+    const std::size_t e = text.find_first_of("eE");
+    const bool tiny = exact.huge ? e + 1 < text.size() && text[e + 1] == '-' : exact.exponent < 0;
+    const double magnitude = tiny || exact.zero() ? 0.0 : std::numeric_limits<double>::infinity();
+    return exact.negative ? -magnitude : magnitude;
+}
+
+} // namespace informer::detail

@@ -1,0 +1,118 @@
+#include "detail/pool_core.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace informer::detail {
+
+namespace {
+
+root closed_mark; // on the retire list: the owner is gone, count `left` down instead
+
+} // namespace
+
+hash_seed hash_seed::random() noexcept {
+    static const std::uint64_t secret = [] {
+        std::random_device device;
+        return std::uint64_t{device()} << 32 | device();
+    }();
+    static std::atomic<std::uint64_t> pools{0};
+    const std::uint64_t n = secret + pools.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15ULL;
+    hash_seed s;
+    s.a = hash_mix(n ^ 0xe7037ed1a0b428dbULL, secret | 1);
+    s.b = hash_mix(n + 0x8ebc6af09c88c6e3ULL, secret ^ 0x589965cc75374cc3ULL) | 1;
+    return s;
+}
+
+void retain(root* r) noexcept { r->count.fetch_add(1, std::memory_order_relaxed); }
+
+void release(root* r) noexcept {
+    if (r->count.fetch_sub(1, std::memory_order_acq_rel) == 1) r->generation->owner().retire(r);
+}
+
+pool_core::pool_core(pool_limits l, hash_seed s) : limits(l), seed(s) { begin_generation(); }
+
+pool_core::~pool_core() = default;
+
+void pool_core::begin_generation() {
+    generations.reserve(generations.size() + 1);
+    auto fresh = std::make_unique<generation>(*this, limits, seed);
+    if (!generations.empty()) {
+        if (current().roots == 0)
+            generations.pop_back();
+        else
+            current().seal();
+    }
+    generations.push_back(std::move(fresh));
+}
+
+void pool_core::retire(root* r) noexcept {
+    root* head = retired.load(std::memory_order_acquire);
+    for (;;) {
+        if (head == &closed_mark) {
+            if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+            return;
+        }
+        r->next = head;
+        if (retired.compare_exchange_weak(head, r, std::memory_order_release, std::memory_order_acquire)) return;
+    }
+}
+
+root* pool_core::make_root(generation& g, handle document) {
+    if (!free_roots) {
+        const std::uint64_t n = std::clamp<std::uint64_t>(slab_roots, 2, 2048);
+        slabs.reserve(slabs.size() + 1);
+        slabs.push_back(std::make_unique<root[]>(n));
+        slab_roots += n;
+        for (std::uint64_t i = n; i-- > 0;) {
+            slabs.back()[i].next = free_roots;
+            free_roots = &slabs.back()[i];
+        }
+    }
+    root* r = free_roots;
+    free_roots = r->next;
+    r->count.store(1, std::memory_order_relaxed);
+    r->document = document;
+    r->generation = &g;
+    ++g.roots;
+    ++live_roots;
+    return r;
+}
+
+bool pool_core::collect(std::size_t budget) noexcept {
+    for (;;) {
+        if (!current().collect(budget)) return false;
+        if (!pending) {
+            if (!retired.load(std::memory_order_relaxed)) return true;
+            pending = retired.exchange(nullptr, std::memory_order_acquire);
+        }
+        if (budget == 0) return false;
+        --budget;
+        root* r = pending;
+        pending = r->next;
+        generation* g = r->generation;
+        --live_roots;
+        --g->roots;
+        if (g == &current())
+            g->release(r->document);
+        else if (g->roots == 0) // an old generation is freed as a whole
+            std::erase_if(generations, [&](const auto& p) { return p.get() == g; });
+        r->next = free_roots;
+        free_roots = r;
+    }
+}
+
+void pool_core::close() noexcept {
+    // Whoever still holds a handle only reads: the tables go at once.
+    for (const auto& g : generations)
+        g->seal();
+    left.store(live_roots + 1, std::memory_order_relaxed);
+    root* taken = retired.exchange(&closed_mark, std::memory_order_acq_rel);
+    std::uint64_t gone = 1; // the owner
+    for (const root* list : {pending, taken})
+        for (; list; list = list->next)
+            ++gone;
+    if (left.fetch_sub(gone, std::memory_order_acq_rel) == gone) delete this;
+}
+
+} // namespace informer::detail
