@@ -134,6 +134,10 @@ def main():
         total = [total[0] + passed, total[1] + bad, total[2] + skipped]
         took = time.monotonic() - start
         say(f"    {passed} passed, {bad} failed" + (f", {skipped} skipped" if skipped else "") + f" ({took:.1f} s)")
+        with open(log, errors="replace") as file:
+            for line in file:
+                if line.startswith("notice: "):
+                    say("    " + line.rstrip())
         if bad:
             failed.append(job.name)
             if trouble:

@@ -1,0 +1,2 @@
+// The smallest user, until docs/examples/readme.cpp is there.
+int main() {}
