@@ -1,0 +1,69 @@
+// How to reach a cluster: kubeconfig files and in-cluster configuration.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/http/client.hpp>
+
+#include <string>
+#include <vector>
+
+namespace informer::kubernetes {
+
+/// Who we are. Never printed.
+class credentials {
+public:
+    credentials() {}
+    std::string token;       ///< bearer token
+    std::string token_file;  ///< re-read every minute; wins over `token` once it could be read
+    std::string username, password; ///< basic
+    std::string impersonate_user;
+    std::vector<std::string> impersonate_groups;
+};
+
+/// One cluster, one user, one default namespace.
+class client_config {
+public:
+    client_config() {}
+    std::string server;               ///< URL
+    http::tls_options tls;            ///< CA, client certificate, server name, insecure
+    kubernetes::credentials credentials;
+    std::string name_space = "default";
+    std::string context;              ///< name of the context, for messages
+    std::string origin;               ///< where it came from: file name(s), "in-cluster", "--server"
+    std::vector<std::string> warnings; ///< for the logger: missing files, insecure
+    http::timeouts time;
+    std::string user_agent;
+};
+
+/// What to load; empty members mean kubectl's defaults.
+class kubeconfig_options {
+public:
+    kubeconfig_options() {}
+    kubeconfig_options& path(std::string p) { path_ = std::move(p); return *this; }       ///< --kubeconfig: this file alone; missing is an error
+    kubeconfig_options& context(std::string c) { context_ = std::move(c); return *this; } ///< --context
+    kubeconfig_options& server(std::string s) { server_ = std::move(s); return *this; }   ///< --server
+    kubeconfig_options& insecure(bool on) { insecure_ = on; return *this; }
+    /// For tests: instead of getenv("KUBECONFIG") and $HOME.
+    kubeconfig_options& environment(std::string kubeconfig_variable, std::string home) {
+        environment_ = std::move(kubeconfig_variable);
+        home_ = std::move(home);
+        use_environment_ = true;
+        return *this;
+    }
+    std::string path_, context_, server_, environment_, home_;
+    bool insecure_ = false, use_environment_ = false;
+};
+
+/// Loads like kubectl: --kubeconfig, else the list in $KUBECONFIG (first file wins per entry; missing files are
+/// skipped), else ~/.kube/config; relative paths in a file are relative to its folder; data beats file.
+/// With `server` alone and no file at all, that server is used without credentials.
+/// *Errors*: errc::bad_kubeconfig, naming file and line. Exec and auth-provider plugins are refused by name.
+client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
+/// From text (tests): `file` is for messages and relative paths.
+client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options, failure& f);
+/// Service account of a pod: $KUBERNETES_SERVICE_HOST/PORT and the token, CA and namespace under `root`.
+client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
+/// kubeconfig; in-cluster when there is none and it is possible.
+client_config default_config(const kubeconfig_options& options, failure& f);
+
+} // namespace informer::kubernetes

@@ -1,0 +1,388 @@
+#include <informer/kubernetes/config.hpp>
+
+#include "kubernetes/base64.hpp"
+#include "kubernetes/file.hpp"
+#include "kubernetes/kubeconfig.hpp"
+
+#include <boost/asio/ip/address.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+namespace informer::kubernetes {
+
+namespace {
+
+using detail::kubeconfig;
+using detail::located_text;
+using detail::place;
+
+std::string in_quotes(std::string_view s) {
+    return "\"" + std::string(s.substr(0, 256)) + "\"";
+}
+
+std::string variable(const char* name) {
+    const char* v = std::getenv(name); // NOLINT(concurrency-mt-unsafe) read at start-up, as kubectl does
+    return v ? v : "";
+}
+
+/// Relative paths are relative to the file that names them.
+std::string beside(const located_text& path) {
+    const std::filesystem::path p(path.text);
+    if (p.is_absolute()) return p.string();
+    return (std::filesystem::path(path.at.file).parent_path() / p).lexically_normal().string();
+}
+
+/// Inline data, else the file's content; both must be PEM.
+std::string pem(const located_text& data, const located_text& file, std::string_view key, failure& f) {
+    if (f || (!data.given() && !file.given())) return {};
+    const place& at = data.given() ? data.at : file.at;
+    std::string text, name(key);
+    if (data.given()) {
+        name += "-data";
+        auto decoded = detail::base64_decode(data.text);
+        if (!decoded) {
+            f = at.refuse(name + " is not base64");
+            return {};
+        }
+        text = std::move(*decoded);
+    } else {
+        const std::string path = beside(file);
+        std::string why;
+        auto content = detail::read_file(path, why);
+        if (!content) {
+            f = at.refuse(name + ": cannot read " + path + ": " + why);
+            return {};
+        }
+        name += ": " + path;
+        text = std::move(*content);
+    }
+    if (text.find("-----BEGIN ") == std::string::npos) {
+        f = at.refuse(name + " holds no PEM");
+        return {};
+    }
+    return text;
+}
+
+bool loopback(const http::endpoint& e) {
+    if (e.host == "localhost") return true;
+    error_code ec;
+    const auto address = asio::ip::make_address(e.host, ec);
+    return !ec && address.is_loopback();
+}
+
+/// Makes the configuration of one context out of the merged files.
+class resolver {
+public:
+    resolver(const kubeconfig& k, const kubeconfig_options& options, std::string origin)
+        : files_(k), options_(options), origin_(std::move(origin)) {
+        config_.origin = origin_;
+    }
+
+    client_config resolve(failure& f) {
+        f = failure();
+        const auto* context = choose_context(f);
+        if (!f && context && context->cluster.given()) add_cluster(*context, f);
+        if (!f) settle_server(context, f);
+        if (!f && context && context->user.given()) add_user(*context, f);
+        if (!f) guard_credentials();
+        if (context && context->name_space.given()) config_.name_space = context->name_space.text;
+        for (const auto& empty : files_.empty_files) config_.warnings.push_back(empty + " is empty");
+        return f ? client_config() : std::move(config_);
+    }
+
+private:
+    failure refuse(std::string_view what) const { return place{origin_, 0}.refuse(what); }
+
+    const detail::context_entry* choose_context(failure& f) {
+        const std::string& name = options_.context_.empty() ? files_.current_context.text : options_.context_;
+        if (name.empty()) {
+            if (!options_.server_.empty()) return nullptr;
+            if (files_.contexts.empty() && !files_.empty_files.empty()) {
+                f = place{files_.empty_files.front(), 0}.refuse("the file is empty");
+                return nullptr;
+            }
+            f = refuse("no current-context is set, and no context was asked for" + known_contexts());
+            return nullptr;
+        }
+        config_.context = name;
+        const auto found = files_.contexts.find(name);
+        if (found != files_.contexts.end()) return &found->second;
+        if (options_.context_.empty())
+            f = files_.current_context.at.refuse("current-context is " + in_quotes(name) + ", which is not there" + known_contexts());
+        else
+            f = refuse("there is no context " + in_quotes(name) + known_contexts());
+        return nullptr;
+    }
+
+    std::string known_contexts() const {
+        constexpr std::size_t shown = 8;
+        std::string text;
+        std::size_t n = 0;
+        for (const auto& [name, entry] : files_.contexts)
+            if (++n <= shown) text += (n == 1 ? " (there are: " : ", ") + name;
+        if (n == 0) return " (there are no contexts)";
+        return text + (n > shown ? ", …)" : ")");
+    }
+
+    void add_cluster(const detail::context_entry& context, failure& f) {
+        const auto found = files_.clusters.find(context.cluster.text);
+        if (found == files_.clusters.end()) {
+            f = context.cluster.at.refuse("context " + in_quotes(config_.context) + " names cluster " +
+                                          in_quotes(context.cluster.text) + ", which is not there");
+            return;
+        }
+        const auto& c = found->second;
+        server_ = c.server;
+        if (!c.server.given()) server_.at = c.at;
+        if (c.proxy_url.given()) {
+            f = c.proxy_url.at.refuse("proxy-url is not supported yet");
+            return;
+        }
+        if (c.insecure && (c.ca_file.given() || c.ca_data.given()) && !options_.insecure_) {
+            f = c.at.refuse("cluster " + in_quotes(context.cluster.text) +
+                            ": certificate-authority and insecure-skip-tls-verify exclude each other");
+            return;
+        }
+        config_.tls.server_name_ = c.tls_server_name.text;
+        config_.tls.insecure_ = c.insecure;
+        if (!options_.insecure_) config_.tls.ca_pem_ = pem(c.ca_data, c.ca_file, "certificate-authority", f);
+    }
+
+    void settle_server(const detail::context_entry* context, failure& f) {
+        if (!options_.server_.empty()) {
+            server_ = located_text{options_.server_, place{"--server", 0}};
+            config_.tls.server_name_.clear(); // it was the other server's
+        }
+        if (options_.insecure_) config_.tls.insecure_ = true;
+        if (!server_.given()) {
+            const std::string where = context && !context->cluster.given()
+                                          ? "context " + in_quotes(config_.context) + " names no cluster"
+                                          : "the cluster has no server";
+            f = (context && !context->cluster.given() ? context->at : server_.at).refuse(where);
+            return;
+        }
+        // kubectl's rule: what has TLS material is meant to be TLS.
+        if (server_.text.find("://") == std::string::npos) {
+            const bool tls = !config_.tls.ca_pem_.empty() || config_.tls.insecure_ || user_has_certificate(context);
+            server_.text.insert(0, tls ? "https://" : "http://");
+        }
+        failure bad;
+        endpoint_ = http::endpoint::parse(server_.text, bad);
+        if (bad) {
+            f = server_.at.refuse("server: " + bad.message());
+            return;
+        }
+        config_.server = server_.text;
+        if (endpoint_.tls && config_.tls.insecure_)
+            config_.warnings.push_back(endpoint_.url() + ": the server's certificate is not verified");
+    }
+
+    bool user_has_certificate(const detail::context_entry* context) const {
+        if (!context) return false;
+        const auto found = files_.users.find(context->user.text);
+        return found != files_.users.end() &&
+               (found->second.certificate_data.given() || found->second.certificate_file.given());
+    }
+
+    void add_user(const detail::context_entry& context, failure& f) {
+        const auto found = files_.users.find(context.user.text);
+        if (found == files_.users.end()) {
+            f = context.user.at.refuse("context " + in_quotes(config_.context) + " names user " + in_quotes(context.user.text) +
+                                       ", which is not there");
+            return;
+        }
+        const auto& u = found->second;
+        const std::string who = "user " + in_quotes(context.user.text);
+        if (u.unsupported.given()) {
+            f = u.unsupported.at.refuse(who + " needs " + u.unsupported.text + ", which is not supported yet");
+            return;
+        }
+        auto& c = config_.credentials;
+        c.token = u.token.text;
+        if (u.token_file.given()) add_token_file(u.token_file, f);
+        if (f) return;
+        if (u.username.given() && (!c.token.empty() || !c.token_file.empty())) {
+            f = u.username.at.refuse(who + " has a token and a user name: which one is meant?");
+            return;
+        }
+        c.username = u.username.text;
+        c.password = u.password.text;
+        c.impersonate_user = u.impersonate.text;
+        c.impersonate_groups = u.impersonate_groups;
+        if (c.impersonate_user.empty() && !c.impersonate_groups.empty()) {
+            f = u.at.refuse(who + " has as-groups, but no as");
+            return;
+        }
+        const bool certificate = u.certificate_data.given() || u.certificate_file.given();
+        const bool key = u.key_data.given() || u.key_file.given();
+        if (certificate != key) {
+            f = u.at.refuse(who + (certificate ? " has a client-certificate, but no client-key"
+                                               : " has a client-key, but no client-certificate"));
+            return;
+        }
+        config_.tls.certificate_pem_ = pem(u.certificate_data, u.certificate_file, "client-certificate", f);
+        config_.tls.key_pem_ = pem(u.key_data, u.key_file, "client-key", f);
+    }
+
+    void add_token_file(const located_text& file, failure& f) {
+        auto& c = config_.credentials;
+        c.token_file = beside(file);
+        std::string why;
+        const auto text = detail::read_file(c.token_file, why);
+        if (text && detail::trimmed(*text).empty()) why = "the file is empty";
+        if (text && why.empty()) {
+            c.token = detail::trimmed(*text);
+        } else if (c.token.empty()) {
+            f = file.at.refuse("tokenFile: cannot read " + c.token_file + ": " + why);
+        } else {
+            config_.warnings.push_back("tokenFile: cannot read " + c.token_file + ": " + why);
+        }
+    }
+
+    /// Like kubectl, who we are is said over TLS alone; loopback does no harm.
+    void guard_credentials() {
+        auto& c = config_.credentials;
+        const bool some = !c.token.empty() || !c.token_file.empty() || !c.username.empty() || !c.impersonate_user.empty();
+        if (endpoint_.tls || loopback(endpoint_) || !some) return;
+        c = credentials();
+        config_.warnings.push_back(endpoint_.url() + " is not TLS: credentials are not sent");
+    }
+
+    const kubeconfig& files_;
+    const kubeconfig_options& options_;
+    std::string origin_;
+    client_config config_;
+    located_text server_;
+    http::endpoint endpoint_;
+};
+
+struct sources {
+    std::vector<std::string> files; ///< that exist
+    std::vector<std::string> warnings;
+    std::string none;               ///< where we looked, when there is no file
+};
+
+sources find_files(const kubeconfig_options& options) {
+    sources s;
+    if (!options.path_.empty()) {
+        s.files.push_back(options.path_); // missing is an error, said when it is read
+        return s;
+    }
+    const std::string list = options.use_environment_ ? options.environment_ : variable("KUBECONFIG");
+    const std::string home = options.use_environment_ ? options.home_ : variable("HOME");
+    const auto exists = [](const std::string& path) {
+        std::error_code ec;
+        return std::filesystem::exists(path, ec) || ec; // one that we may not look at is there
+    };
+    if (!list.empty()) {
+        std::vector<std::string> seen;
+        for (std::size_t at = 0; at <= list.size();) {
+            const auto end = std::min(list.find(':', at), list.size());
+            const std::string path = list.substr(at, end - at);
+            at = end + 1;
+            if (path.empty() || std::find(seen.begin(), seen.end(), path) != seen.end()) continue;
+            seen.push_back(path);
+            if (exists(path)) s.files.push_back(path);
+            else s.warnings.push_back("KUBECONFIG: " + path + " does not exist");
+        }
+        s.none = "no file of $KUBECONFIG exists: " + list;
+        return s;
+    }
+    if (home.empty()) {
+        s.none = "neither $KUBECONFIG nor $HOME is set";
+        return s;
+    }
+    const std::string usual = home + "/.kube/config";
+    if (exists(usual)) s.files.push_back(usual);
+    s.none = "no kubeconfig: $KUBECONFIG is not set and " + usual + " does not exist";
+    return s;
+}
+
+client_config load(const kubeconfig_options& options, const sources& from, failure& f) {
+    f = failure();
+    if (from.files.empty() && options.server_.empty()) {
+        f = failure(errc::bad_kubeconfig, from.none);
+        return {};
+    }
+    kubeconfig all;
+    std::string origin;
+    for (const auto& file : from.files) {
+        std::string why;
+        const auto text = detail::read_file(file, why);
+        if (!text) {
+            f = place{file, 0}.refuse(why);
+            return {};
+        }
+        kubeconfig one = detail::read_kubeconfig(*text, file, f);
+        if (f) return {};
+        all.merge(std::move(one));
+        origin += (origin.empty() ? "" : ":") + file;
+    }
+    if (origin.empty()) origin = "--server";
+    resolver r(all, options, origin);
+    client_config c = r.resolve(f);
+    if (!f) c.warnings.insert(c.warnings.begin(), from.warnings.begin(), from.warnings.end());
+    return c;
+}
+
+} // namespace
+
+client_config load_kubeconfig(const kubeconfig_options& options, failure& f) {
+    return load(options, find_files(options), f);
+}
+
+client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options,
+                               failure& f) {
+    const kubeconfig k = detail::read_kubeconfig(yaml, file, f);
+    if (f) return {};
+    resolver r(k, options, file);
+    return r.resolve(f);
+}
+
+client_config in_cluster_config(failure& f, std::string root) {
+    f = failure();
+    const auto refuse = [&f](const std::string& what) {
+        f = failure(errc::bad_configuration, "in-cluster configuration: " + what);
+        return client_config();
+    };
+    std::string host = variable("KUBERNETES_SERVICE_HOST");
+    const std::string port = variable("KUBERNETES_SERVICE_PORT");
+    if (host.empty() || port.empty())
+        return refuse("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this is no pod");
+    if (host.find(':') != std::string::npos) host = "[" + host + "]";
+
+    client_config c;
+    c.origin = "in-cluster";
+    c.server = "https://" + host + ":" + port;
+    failure bad;
+    http::endpoint::parse(c.server, bad);
+    if (bad) return refuse(bad.message());
+    std::string why;
+    c.credentials.token_file = root + "/token";
+    const auto token = detail::read_file(c.credentials.token_file, why);
+    if (!token) return refuse("cannot read " + c.credentials.token_file + ": " + why);
+    c.credentials.token = detail::trimmed(*token);
+    if (c.credentials.token.empty()) return refuse(c.credentials.token_file + " is empty");
+    if (const auto ca = detail::read_file(root + "/ca.crt", why); ca && !detail::trimmed(*ca).empty())
+        c.tls.ca_pem_ = *ca;
+    else
+        c.warnings.push_back("cannot read " + root + "/ca.crt (" + (ca ? "the file is empty" : why) +
+                             "): the system's certificate authorities are used");
+    // The order of client-go.
+    if (const std::string space = variable("POD_NAMESPACE"); !space.empty()) c.name_space = space;
+    else if (const auto file = detail::read_file(root + "/namespace", why); file && !detail::trimmed(*file).empty())
+        c.name_space = detail::trimmed(*file);
+    return c;
+}
+
+client_config default_config(const kubeconfig_options& options, failure& f) {
+    const sources from = find_files(options);
+    const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
+    if (from.files.empty() && options.server_.empty() && in_pod) return in_cluster_config(f);
+    return load(options, from, f);
+}
+
+} // namespace informer::kubernetes

@@ -1,0 +1,25 @@
+// The names by which people ask for resources.
+#pragma once
+
+#include <informer/object/api_resource.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer::kubernetes::detail {
+
+/// One way to read "deployments.v1.apps"; all in lower case.
+struct asked_name {
+    std::string resource, version, group;
+    bool has_group = false; ///< with an empty group: the core group
+};
+
+/// All readings, the likeliest first: NAME, NAME.GROUP, NAME.VERSION.GROUP, NAME.VERSION (core), "NAME." (core).
+std::vector<asked_name> readings(std::string_view name);
+/// The first in preference that fits; groups may be abbreviated to a prefix, as with kubectl. Null when there is none.
+const api_resource* match(const std::vector<api_resource>& all, const std::vector<asked_name>& asked);
+/// At most three names that may have been meant, nearest first.
+std::vector<std::string> nearest(const std::vector<api_resource>& all, std::string_view name);
+
+} // namespace informer::kubernetes::detail

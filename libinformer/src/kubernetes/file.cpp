@@ -1,0 +1,45 @@
+#include "kubernetes/file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+#include <sys/stat.h>
+
+namespace informer::kubernetes::detail {
+
+std::optional<std::string> read_file(const std::string& path, std::string& why) {
+    struct close_file {
+        void operator()(std::FILE* f) const { std::fclose(f); }
+    };
+    const auto refuse = [&why](int code) {
+        why = code == ENOENT ? "no such file" : std::generic_category().message(code);
+        return std::nullopt;
+    };
+    const std::unique_ptr<std::FILE, close_file> file(std::fopen(path.c_str(), "rbe"));
+    if (!file) return refuse(errno);
+    struct stat about {};
+    if (fstat(fileno(file.get()), &about) == 0 && S_ISDIR(about.st_mode)) return refuse(EISDIR);
+    // Read to the end rather than by the size: it may be a pipe.
+    std::string text;
+    char block[16 * 1024];
+    while (const std::size_t n = std::fread(block, 1, sizeof block, file.get())) {
+        text.append(block, n);
+        if (text.size() > largest_file) {
+            why = "larger than 16 MiB";
+            return std::nullopt;
+        }
+    }
+    if (std::ferror(file.get())) return refuse(errno);
+    return text;
+}
+
+std::string_view trimmed(std::string_view s) noexcept {
+    constexpr std::string_view space = " \t\r\n";
+    const auto first = s.find_first_not_of(space);
+    if (first == std::string_view::npos) return {};
+    return s.substr(first, s.find_last_not_of(space) - first + 1);
+}
+
+} // namespace informer::kubernetes::detail

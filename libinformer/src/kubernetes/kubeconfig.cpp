@@ -1,0 +1,210 @@
+#include "kubernetes/kubeconfig.hpp"
+
+#include "kubernetes/file.hpp"
+
+#include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+
+namespace informer::kubernetes::detail {
+
+failure place::refuse(std::string_view what) const {
+    std::string text = file;
+    if (line > 0) text += ":" + std::to_string(line);
+    return failure(errc::bad_kubeconfig, text.append(": ").append(what));
+}
+
+namespace {
+
+std::string in_quotes(std::string_view s) {
+    return "\"" + std::string(s.substr(0, 256)) + "\"";
+}
+
+std::string_view name_of(YAML::NodeType::value type) {
+    switch (type) {
+    case YAML::NodeType::Map: return "a map";
+    case YAML::NodeType::Sequence: return "a list";
+    case YAML::NodeType::Scalar: return "a single value";
+    default: return "nothing";
+    }
+}
+
+/// Walks the few known paths of one file. The first thing wrong stays in `wrong`; reading goes on harmlessly.
+class file_reader {
+public:
+    explicit file_reader(std::string file) : file_(std::move(file)) {}
+
+    failure wrong;
+
+    place at(const YAML::Node& n) const { return place{file_, n.Mark().line + 1}; }
+
+    void refuse(const YAML::Node& n, const std::string& what) {
+        if (!wrong) wrong = at(n).refuse(what);
+    }
+
+    /// A member of a map; not defined where it is absent or null.
+    static YAML::Node member(const YAML::Node& map, const char* key) {
+        if (!map.IsMap()) return YAML::Node(YAML::NodeType::Undefined);
+        const YAML::Node found = map[key];
+        if (!found.IsDefined() || found.IsNull()) return YAML::Node(YAML::NodeType::Undefined);
+        return found;
+    }
+
+    located_text text(const YAML::Node& map, const char* key) {
+        const YAML::Node n = member(map, key);
+        if (!n.IsDefined()) return {};
+        if (!n.IsScalar()) {
+            refuse(n, std::string(key) + " must be a string, not " + std::string(name_of(n.Type())));
+            return {};
+        }
+        return located_text{n.Scalar(), at(n)};
+    }
+
+    bool flag(const YAML::Node& map, const char* key) {
+        const YAML::Node n = member(map, key);
+        bool on = false;
+        if (n.IsDefined() && (!n.IsScalar() || !YAML::convert<bool>::decode(n, on)))
+            refuse(n, std::string(key) + " must be true or false");
+        return on;
+    }
+
+    /// The value of a member that must be a map, the parent where it is absent (for its place).
+    YAML::Node map(const YAML::Node& parent, const char* key) {
+        YAML::Node n = member(parent, key);
+        if (n.IsDefined() && !n.IsMap()) {
+            refuse(n, std::string(key) + " must be a map, not " + std::string(name_of(n.Type())));
+            return YAML::Node(YAML::NodeType::Undefined);
+        }
+        return n;
+    }
+
+    /// [{name: N, <inside>: {…}}, …] into `to`.
+    template <class Entry, class Read>
+    void named(const YAML::Node& root, const char* list, const char* inside, std::map<std::string, Entry, std::less<>>& to,
+               Read read) {
+        const YAML::Node all = member(root, list);
+        if (!all.IsDefined()) return;
+        if (!all.IsSequence())
+            return refuse(all, std::string(list) + " must be a list, not " + std::string(name_of(all.Type())));
+        for (const YAML::Node& n : all) {
+            if (wrong) return;
+            if (!n.IsMap()) return refuse(n, "an entry of " + std::string(list) + " must be a map, not " +
+                                                 std::string(name_of(n.Type())));
+            const located_text name = text(n, "name");
+            if (!name.given()) return refuse(n, "an entry of " + std::string(list) + " has no name");
+            const YAML::Node body = map(n, inside);
+            Entry e = read(body);
+            e.at = at(n);
+            if (!to.emplace(name.text, std::move(e)).second)
+                return refuse(n, std::string(inside) + " " + in_quotes(name.text) + " stands in this file twice");
+        }
+    }
+
+    cluster_entry cluster(const YAML::Node& n) {
+        cluster_entry c;
+        c.server = text(n, "server");
+        c.ca_file = text(n, "certificate-authority");
+        c.ca_data = text(n, "certificate-authority-data");
+        c.tls_server_name = text(n, "tls-server-name");
+        c.proxy_url = text(n, "proxy-url");
+        c.insecure = flag(n, "insecure-skip-tls-verify");
+        return c;
+    }
+
+    user_entry user(const YAML::Node& n) {
+        user_entry u;
+        u.token = text(n, "token");
+        u.token_file = text(n, "tokenFile");
+        u.username = text(n, "username");
+        u.password = text(n, "password");
+        u.certificate_file = text(n, "client-certificate");
+        u.certificate_data = text(n, "client-certificate-data");
+        u.key_file = text(n, "client-key");
+        u.key_data = text(n, "client-key-data");
+        u.impersonate = text(n, "as");
+        const YAML::Node groups = member(n, "as-groups");
+        if (groups.IsDefined() && !groups.IsSequence()) refuse(groups, "as-groups must be a list");
+        if (groups.IsDefined() && groups.IsSequence())
+            for (const YAML::Node& g : groups) {
+                if (g.IsScalar()) u.impersonate_groups.push_back(g.Scalar());
+                else refuse(g, "as-groups must be a list of strings");
+            }
+        unsupported(n, u);
+        return u;
+    }
+
+    void unsupported(const YAML::Node& n, user_entry& u) {
+        // Leaving out part of an impersonation would make us somebody else.
+        for (const char* key : {"as-uid", "as-user-extra"}) {
+            const YAML::Node extra = member(n, key);
+            if (extra.IsDefined()) u.unsupported = located_text{key, at(extra)};
+        }
+        if (const YAML::Node exec = map(n, "exec"); exec.IsDefined())
+            u.unsupported = located_text{"the exec plugin " + in_quotes(text(exec, "command").text), at(exec)};
+        if (const YAML::Node provider = map(n, "auth-provider"); provider.IsDefined())
+            u.unsupported = located_text{"the auth-provider " + in_quotes(text(provider, "name").text), at(provider)};
+    }
+
+    context_entry context(const YAML::Node& n) {
+        context_entry c;
+        c.cluster = text(n, "cluster");
+        c.user = text(n, "user");
+        c.name_space = text(n, "namespace");
+        return c;
+    }
+
+private:
+    std::string file_;
+};
+
+} // namespace
+
+void kubeconfig::merge(kubeconfig later) {
+    clusters.merge(later.clusters);
+    users.merge(later.users);
+    contexts.merge(later.contexts);
+    if (!current_context.given()) current_context = std::move(later.current_context);
+    std::move(later.empty_files.begin(), later.empty_files.end(), std::back_inserter(empty_files));
+}
+
+kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failure& f) {
+    f = failure();
+    kubeconfig k;
+    const place whole{file, 0};
+    if (yaml.size() > largest_file) {
+        f = whole.refuse("larger than 16 MiB");
+        return k;
+    }
+    std::string text(yaml);
+    // JSON may be indented by tabs, YAML not.
+    if (const auto first = trimmed(yaml); !first.empty() && first.front() == '{')
+        std::replace(text.begin(), text.end(), '\t', ' ');
+    try {
+        const YAML::Node root = YAML::Load(text);
+        if (!root.IsDefined() || root.IsNull()) {
+            k.empty_files.push_back(file);
+            return k;
+        }
+        file_reader r(file);
+        if (!root.IsMap()) {
+            f = r.at(root).refuse("not a kubeconfig: " + std::string(name_of(root.Type())) + " instead of a map");
+            return k;
+        }
+        const located_text kind = r.text(root, "kind");
+        if (kind.given() && kind.text != "Config") r.refuse(root, "not a kubeconfig: its kind is " + in_quotes(kind.text));
+        k.current_context = r.text(root, "current-context");
+        r.named(root, "clusters", "cluster", k.clusters, [&r](const YAML::Node& n) { return r.cluster(n); });
+        r.named(root, "users", "user", k.users, [&r](const YAML::Node& n) { return r.user(n); });
+        r.named(root, "contexts", "context", k.contexts, [&r](const YAML::Node& n) { return r.context(n); });
+        f = r.wrong;
+    } catch (const YAML::DeepRecursion& e) {
+        f = place{file, e.mark.line + 1}.refuse("nested too deeply");
+    } catch (const YAML::Exception& e) {
+        // e.msg names keys and rules, never values.
+        f = place{file, e.mark.is_null() ? 0 : e.mark.line + 1}.refuse(e.msg);
+    }
+    return k;
+}
+
+} // namespace informer::kubernetes::detail

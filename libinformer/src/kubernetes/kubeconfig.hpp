@@ -1,0 +1,63 @@
+// What stands in kubeconfig files, before anything is made of it.
+#pragma once
+
+#include <informer/error.hpp>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer::kubernetes::detail {
+
+/// Where something stands.
+struct place {
+    std::string file;
+    int line = 0;
+
+    /// "file:line: what" as errc::bad_kubeconfig.
+    failure refuse(std::string_view what) const;
+};
+
+struct located_text {
+    std::string text; ///< empty: not given
+    place at;
+
+    bool given() const noexcept { return !text.empty(); }
+};
+
+struct cluster_entry {
+    place at;
+    located_text server, ca_file, ca_data, tls_server_name, proxy_url;
+    bool insecure = false;
+};
+
+struct user_entry {
+    place at;
+    located_text token, token_file, username, password, certificate_file, certificate_data, key_file, key_data, impersonate;
+    std::vector<std::string> impersonate_groups;
+    /// Ways to authenticate that we do not have: "exec plugin \"aws\"".
+    located_text unsupported;
+};
+
+struct context_entry {
+    place at;
+    located_text cluster, user, name_space;
+};
+
+/// One file or the merge of several.
+struct kubeconfig {
+    std::map<std::string, cluster_entry, std::less<>> clusters;
+    std::map<std::string, user_entry, std::less<>> users;
+    std::map<std::string, context_entry, std::less<>> contexts;
+    located_text current_context;
+    std::vector<std::string> empty_files;
+
+    /// Adds what `later` has more: the first file wins, entry by entry.
+    void merge(kubeconfig later);
+};
+
+/// Reads the YAML (or JSON) of one file. Aliases are followed, never copied; nesting is limited by the parser.
+kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failure& f);
+
+} // namespace informer::kubernetes::detail

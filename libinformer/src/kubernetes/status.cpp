@@ -1,0 +1,105 @@
+#include "kubernetes/status.hpp"
+
+#include "kubernetes/file.hpp"
+#include "kubernetes/json_tools.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace informer::kubernetes::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t largest_message = std::size_t(64) << 10;
+constexpr std::size_t most_causes = 100;
+
+std::optional<std::chrono::seconds> seconds_of(std::string_view text) {
+    // The header may hold a date, too; like client-go we take numbers only.
+    long long n = 0;
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (ec != std::errc() || end != text.data() + text.size() || n < 0 || n > 1'000'000'000) return std::nullopt;
+    return std::chrono::seconds(n);
+}
+
+/// Length of the valid UTF-8 sequence at the start of `s`; 0 when there is none.
+std::size_t sequence(std::string_view s) {
+    const auto byte = [&s](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+    const unsigned char c = byte(0);
+    const std::size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    if (n == 0 || n > s.size()) return 0;
+    for (std::size_t i = 1; i < n; ++i)
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    const bool overlong = n > 2 && ((c == 0xe0 && byte(1) < 0xa0) || (c == 0xf0 && byte(1) < 0x90));
+    const bool beyond = n > 2 && ((c == 0xed && byte(1) > 0x9f) || (c == 0xf4 && byte(1) > 0x8f));
+    return overlong || beyond ? 0 : n;
+}
+
+} // namespace
+
+std::string printable(std::string_view text, std::size_t limit) {
+    std::string out;
+    std::string_view rest = trimmed(text);
+    while (!rest.empty()) {
+        const std::size_t n = sequence(rest);
+        const auto c = static_cast<unsigned char>(rest.front());
+        const bool control = c < 0x20 || c == 0x7f;
+        const std::string_view piece = n == 0 ? "?" : control ? " " : rest.substr(0, n);
+        if (out.size() + piece.size() > limit) return out + "…";
+        out += piece;
+        rest.remove_prefix(std::max<std::size_t>(n, 1));
+    }
+    return out;
+}
+
+bool is_status(const json::object& o) noexcept {
+    return string_member(o, "kind") == "Status";
+}
+
+api_status read_status(const json::object& o) {
+    api_status s;
+    const auto code = int_member(o, "code").value_or(0);
+    s.code = code > 0 && code < 1000 ? static_cast<int>(code) : 0;
+    s.reason = string_member(o, "reason").substr(0, 256);
+    s.message = printable(string_member(o, "message"), largest_message);
+    if (const auto* details = object_member(o, "details")) {
+        s.details_name = string_member(*details, "name").substr(0, 1024);
+        s.details_group = string_member(*details, "group").substr(0, 1024);
+        s.details_kind = string_member(*details, "kind").substr(0, 1024);
+        const auto wait = int_member(*details, "retryAfterSeconds").value_or(0);
+        if (wait > 0 && wait <= 1'000'000'000) s.retry_after = std::chrono::seconds(wait);
+        for (const auto& each : array_member(*details, "causes")) {
+            const auto* c = each.if_object();
+            if (!c || s.causes.size() == most_causes) continue;
+            s.causes.push_back(api_status::cause{printable(string_member(*c, "reason")), printable(string_member(*c, "message")),
+                                                 printable(string_member(*c, "field"))});
+        }
+    }
+    // An expired `continue` comes with a fresh one that goes on at the same key, but not in the same state.
+    if (const auto* metadata = object_member(o, "metadata")) s.continue_token = text_member(*metadata, "continue");
+    return s;
+}
+
+failure refused(int http_status, std::string_view body, std::string_view retry_after, std::string doing) {
+    failure ignored;
+    const json::value v = parse_small(body, ignored);
+    const auto* o = ignored ? nullptr : v.if_object();
+    api_status s;
+    if (o && is_status(*o)) s = read_status(*o);
+    else s.message = printable(body);
+    s.code = http_status; // what was answered, whatever the body says
+    if (const auto told = seconds_of(trimmed(retry_after))) s.retry_after = told;
+    return failure(std::move(s), std::move(doing));
+}
+
+failure refused_in_stream(std::string_view object, std::string doing) {
+    failure bad;
+    const json::value v = parse_small(object, bad);
+    const auto* o = bad ? nullptr : v.if_object();
+    if (!o || !is_status(*o))
+        return failure(errc::bad_response, doing + ": an error that is no Status: " + printable(object, 256));
+    return failure(read_status(*o), std::move(doing));
+}
+
+} // namespace informer::kubernetes::detail

@@ -1,0 +1,30 @@
+// The server's `Status`, out of error answers and ERROR events.
+#pragma once
+
+#include <informer/error.hpp>
+
+#include <boost/json/fwd.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace informer::kubernetes::detail {
+
+/// Bodies of errors are read up to this; what is no Status is shown up to `shown_body`.
+inline constexpr std::size_t largest_error_body = std::size_t(1) << 20;
+inline constexpr std::size_t shown_body = 2048;
+
+/// kind is "Status".
+bool is_status(const boost::json::object& o) noexcept;
+api_status read_status(const boost::json::object& o);
+
+/// The failure that an answer with an HTTP error stands for. `retry_after` is the header's value.
+failure refused(int http_status, std::string_view body, std::string_view retry_after, std::string doing);
+/// The failure of an ERROR event or of a Status where an object was expected; bad_response when it is none.
+failure refused_in_stream(std::string_view object, std::string doing);
+
+/// At most `limit` bytes of server text, in one piece of valid, printable UTF-8.
+std::string printable(std::string_view text, std::size_t limit = shown_body);
+
+} // namespace informer::kubernetes::detail

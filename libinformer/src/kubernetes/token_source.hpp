@@ -1,0 +1,34 @@
+// The Authorization header, with tokens that are replaced on disk.
+#pragma once
+
+#include <informer/kubernetes/config.hpp>
+#include <informer/runtime.hpp>
+
+#include <string>
+
+namespace informer::kubernetes::detail {
+
+/// Re-reads a token file once a minute (client-go's interval; a projected service account token lives ten minutes at
+/// least). A file that cannot be read or is empty leaves the old token in use, and says so once.
+class token_source {
+public:
+    /// `f`: errc::bad_configuration when there is a token file, but no token at all.
+    token_source(const credentials& c, runtime r, failure& f);
+
+    /// The value of the Authorization header; empty for none.
+    const std::string& header();
+    /// The server answered 401: look at the file before the next request.
+    void refused() noexcept { next_read_ = clock::time_point::min(); }
+
+    static constexpr std::chrono::minutes interval = std::chrono::minutes(1);
+
+private:
+    bool read(std::string& why);
+
+    runtime runtime_;
+    std::string file_, header_;
+    clock::time_point next_read_ = clock::time_point::max();
+    bool complained_ = false;
+};
+
+} // namespace informer::kubernetes::detail
