@@ -1,0 +1,128 @@
+#include "programs.hpp"
+
+#include <algorithm>
+
+using namespace programs;
+namespace json = boost::json;
+
+TEST_CASE("get prints what is asked for in every form") {
+    const server s;
+    s.make("a", "1", R"({"app":"x","tier":"t"})");
+    s.make("b", "2", R"({"app":"y"})");
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    const auto get = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), {"get", k});
+        const auto r = run(more);
+        INFO(r.err);
+        CHECK(r.code == 0);
+        return r.out;
+    };
+    const auto table = get({"configmaps"});
+    CHECK(table.rfind("NAME", 0) == 0);
+    CHECK(lines(table) == 3);
+    CHECK(get({"cm", "--no-headers"}).rfind("a", 0) == 0);
+    CHECK(get({"cm", "-A"}).rfind("NAMESPACE", 0) == 0);
+    const auto wide = get({"cm", "-o", "wide"});
+    CHECK(wide.find("AGE") != std::string::npos);
+    CHECK(wide.find("app=x,tier=t") != std::string::npos);
+    CHECK(get({"cm", "-o", "name"}) == "configmap/a\nconfigmap/b\n");
+    CHECK(get({"cm", "-l", "app=y", "-o", "name"}) == "configmap/b\n");
+    CHECK(get({"cm", "--field-selector", "metadata.name=a", "-o", "name"}) == "configmap/a\n");
+
+    const auto list = json::parse(get({"cm", "-o", "json"}));
+    CHECK(list.at("kind").as_string() == "List");
+    REQUIRE(list.at("items").as_array().size() == 2);
+    CHECK(list.at("items").at(0).at("kind").as_string() == "ConfigMap");
+    const auto one = json::parse(get({"cm/a", "-o", "json"}));
+    CHECK(one.at("metadata").at("name").as_string() == "a");
+    CHECK_FALSE(one.at("metadata").as_object().contains("managedFields"));
+    CHECK(json::parse(get({"cm", "a", "-o", "json", "--show-managed-fields"})).at("metadata").as_object().contains("managedFields"));
+
+    CHECK(get({"cm", "-o", "jsonpath={.items[*].metadata.name}"}) == "a b");
+    CHECK(get({"cm", "-o", "jsonpath={.items[1].data['value']}{\"\\n\"}"}) == "2\n");
+    CHECK(get({"cm", "a", "-o", "jsonpath={.metadata.labels.tier}"}) == "t");
+    CHECK(get({"cm", "a", "-o", "jsonpath={.no.such.path}"}).empty());
+    const auto yaml = get({"cm", "a", "-o", "yaml"});
+    CHECK(yaml.find("\n  name: a\n") != std::string::npos);
+    CHECK(yaml.find("value: \"1\"") != std::string::npos); // a string that looks like a number stays a string
+}
+
+TEST_CASE("get finds resources by plural, singular, short and qualified name, and custom ones") {
+    const server s;
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    for (const char* name : {"nodes", "node", "no", "deployments.apps", "deploy", "deploy.apps", "ns", "Namespace"}) {
+        INFO(name);
+        CHECK(run({"get", k, name}).code == 0);
+    }
+    s.curl("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+           R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io"},
+           "spec":{"group":"samplecontroller.k8s.io","scope":"Namespaced","names":{"plural":"foos","singular":"foo","kind":"Foo"},
+           "versions":[{"name":"v1alpha1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
+    s.curl("POST", "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",
+           R"({"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"name":"f"},"spec":{"replicas":1}})");
+    const auto r = run({"get", k, "foos.samplecontroller.k8s.io", "-o", "name"});
+    CHECK(r.code == 0);
+    CHECK(r.out == "foo.samplecontroller.k8s.io/f\n");
+    const auto all = run({"resources", k, "-o", "name"});
+    CHECK(all.code == 0);
+    CHECK(all.out.find("foos.samplecontroller.k8s.io\n") != std::string::npos);
+    CHECK(all.out.find("pods\n") != std::string::npos);
+}
+
+TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
+    const server s({"--token", "good"});
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    const temporary_folder folder;
+    const auto fails = [](const result& r, int code, const std::string& part) {
+        INFO(r.err);
+        CHECK(r.code == code);
+        CHECK(r.out.empty());
+        CHECK(lines(r.err) == 1);
+        CHECK(r.err.find(part) != std::string::npos);
+    };
+    for (const std::string command : {"get", "watch", "sync"}) {
+        INFO(command);
+        fails(run({command, "--server", "http://127.0.0.1:1", "pods"}), 1, "refused");
+        fails(run({command, "--server", s.url, "--token", "bad", "pods"}), 1, "nauthorized");
+        fails(run({command, k, "deploymets"}), 1, "deployments");
+        fails(run({command, "--kubeconfig", folder.file("absent"), "pods"}), 1, "absent");
+        fails(run({command, "--kubeconfig", folder.write("broken", "apiVersion: v1\nclusters: [\n"), "pods"}), 1, "broken:");
+        fails(run({command, k, "--context", "nowhere", "pods"}), 1, "nowhere");
+        fails(run({command, k}), 2, "RESOURCE");
+        fails(run({command, k, "pods", "-l", "a=="}), 2, "-l"); // kubectl accepts an empty value; the empty key it does not
+    }
+    fails(run({"get", k, "cm", "absent"}), 1, "absent");
+    fails(run({"get", k, "cm", "-o", "xml"}), 2, "xml");
+    fails(run({"get", k, "cm", "-o", "jsonpath={.a"}), 2, "missing }");
+    fails(run({"frobnicate"}), 2, "");
+    fails(run({"sync", k, "pods", "--index", "nonsense"}), 2, "--index");
+    CHECK(run({"--help"}).code == 0);
+}
+
+TEST_CASE("a user without rights is told which verb on what") {
+    const server s({"--token", "good", "--forbidden-token", "weak"});
+    for (const std::string command : {"get", "watch", "sync"}) {
+        const auto r = run({command, "--server", s.url, "--token", "weak", "pods"});
+        INFO(r.err);
+        CHECK(r.code == 1);
+        CHECK(lines(r.err) == 1);
+        CHECK(r.err.find("cannot list resource \"pods\"") + r.err.find("cannot watch resource \"pods\"") != 2 * std::string::npos);
+        CHECK(r.err.find("weak") == std::string::npos); // no secrets
+    }
+}
+
+TEST_CASE("TLS: verified by the kubeconfig's CA, refused without, and the failed check is named") {
+    const server s({"--tls"});
+    CHECK(s.url.rfind("https://", 0) == 0);
+    CHECK(run({"get", "--kubeconfig", s.kubeconfig(), "ns"}).code == 0);
+    const auto refused = run({"get", "--server", s.url, "ns"});
+    CHECK(refused.code == 1);
+    CHECK(lines(refused.err) == 1);
+    CHECK((refused.err.find("certificate") != std::string::npos || refused.err.find("issuer") != std::string::npos));
+    const auto insecure = run({"get", "--server", s.url, "--insecure-skip-tls-verify", "ns"});
+    CHECK(insecure.code == 1); // past TLS; but nobody without a certificate
+    CHECK(insecure.err.find("nauthorized") != std::string::npos);
+    auto plain = s.url;
+    plain.erase(4, 1); // http://
+    CHECK(run({"get", "--server", plain, "ns"}).code == 1);
+}

@@ -1,0 +1,161 @@
+#include "programs.hpp"
+
+#include <map>
+
+using namespace programs;
+namespace json = boost::json;
+
+namespace {
+
+bool is(const std::string& line, const char* type) { return json::parse(line).at("type").as_string() == type; }
+bool is_synced(const std::string& l) { return is(l, "SYNCED"); }
+
+} // namespace
+
+TEST_CASE("watch -o json prints the state, SYNCED, then every event with its fields") {
+    const server s;
+    s.make("there", "1");
+    process w(ctl({"watch", "cm", "--kubeconfig", s.kubeconfig(), "-o", "json"}));
+    const auto first = w.line();
+    REQUIRE(first);
+    const auto initial = json::parse(*first);
+    CHECK(initial.at("type").as_string() == "ADDED");
+    CHECK(initial.at("key").as_string() == "default/there");
+    CHECK(initial.at("initial").as_bool());
+    CHECK(initial.at("reason").as_string() == "snapshot");
+    CHECK(initial.at("object").at("kind").as_string() == "ConfigMap");
+    CHECK(initial.at("object").at("metadata").at("resourceVersion") == initial.at("resourceVersion"));
+    const std::string time(initial.at("time").as_string());
+    CHECK(time.size() == 24); // 2026-01-02T03:04:05.678Z
+    CHECK(time[10] == 'T');
+    CHECK(time[19] == '.');
+    CHECK(time[23] == 'Z');
+    const auto second = w.line();
+    REQUIRE(second);
+    const auto synced = json::parse(*second);
+    CHECK(synced.at("type").as_string() == "SYNCED");
+    CHECK(synced.as_object().size() == 2);
+    CHECK_FALSE(synced.at("resourceVersion").as_string().empty());
+
+    s.make("x", "1");
+    s.change("x", "2");
+    s.remove("x");
+    std::vector<std::string> types;
+    for (int i = 0; i < 3; ++i) {
+        const auto l = w.line();
+        REQUIRE(l);
+        const auto e = json::parse(*l);
+        types.emplace_back(e.at("type").as_string());
+        CHECK(e.at("key").as_string() == "default/x");
+        CHECK_FALSE(e.at("initial").as_bool());
+        CHECK(e.at("reason").as_string() == "watch");
+        CHECK(e.as_object().contains("finalStateKnown") == (i == 2));
+        if (i == 2) CHECK(e.at("finalStateKnown").as_bool());
+    }
+    CHECK(types == std::vector<std::string>{"ADDED", "MODIFIED", "DELETED"});
+    w.signal(SIGINT);
+    CHECK(w.wait() == 0);
+    CHECK(w.err().empty());
+}
+
+TEST_CASE("watch prints a line an event, --diff the changed fields") {
+    const server s;
+    process w(ctl({"watch", "cm", "-A", "--diff", "--kubeconfig", s.kubeconfig()}));
+    s.make("x", "old");
+    const auto added = w.line_where([](const std::string& l) { return l.find("default/x") != std::string::npos; });
+    REQUIRE(added);
+    CHECK(added->find("ADDED") != std::string::npos);
+    CHECK(added->find("ConfigMap") != std::string::npos);
+    s.change("x", "new");
+    const auto modified = w.line();
+    REQUIRE(modified);
+    CHECK(modified->find("MODIFIED") != std::string::npos);
+    const auto diff = w.line();
+    REQUIRE(diff);
+    CHECK(*diff == "    .data.value: old → new");
+    w.signal(SIGTERM);
+    CHECK(w.wait() == 0);
+}
+
+TEST_CASE("a closed pipe ends watch silently") {
+    const server s;
+    s.make("x", "1");
+    process w(ctl({"watch", "cm", "--kubeconfig", s.kubeconfig()}));
+    REQUIRE(w.line());
+    w.close_out();
+    CHECK(w.wait() == 0);
+    CHECK(w.err().empty());
+}
+
+TEST_CASE("a reader that pauses loses nothing: the stream stalls instead") {
+    const server s;
+    process w(ctl({"watch", "cm", "--kubeconfig", s.kubeconfig(), "-o", "json"}));
+    REQUIRE(w.line_where(is_synced));
+    s.make("big", std::string(20'000, 'x'));
+    constexpr int updates = 60; // 1.2 MB: far over what a pipe holds
+    for (int i = 1; i <= updates; ++i) s.change("big", std::to_string(i) + std::string(20'000, 'x'));
+    REQUIRE(w.line()); // only now somebody reads
+    for (int i = 1; i <= updates; ++i) {
+        const auto l = w.line();
+        REQUIRE(l);
+        const std::string value(json::parse(*l).at("object").at("data").at("value").as_string());
+        CHECK(value.substr(0, value.find('x')) == std::to_string(i));
+    }
+    w.signal(SIGINT);
+    CHECK(w.wait() == 0);
+}
+
+TEST_CASE("SIGINT ends a watch whose reader does not read") {
+    const server s;
+    process w(ctl({"watch", "cm", "--kubeconfig", s.kubeconfig(), "-o", "json"}));
+    REQUIRE(w.line_where(is_synced));
+    s.make("big", std::string(200'000, 'x'));
+    s.change("big", std::string(200'000, 'y'));
+    w.signal(SIGINT);
+    CHECK(w.wait() == 0);
+}
+
+TEST_CASE("watch survives a stopped server and says so once") {
+    auto s = std::make_unique<server>();
+    s->make("x", "1");
+    process w(ctl({"watch", "cm", "--kubeconfig", s->kubeconfig(), "-o", "json"}));
+    REQUIRE(w.line_where(is_synced));
+    s->child().signal(SIGTERM);
+    CHECK(s->child().wait() == 0);
+    CHECK(w.error_holds("trying again"));
+    // A new server on the same port, that knows nothing of the old state.
+    const auto port = s->url.substr(s->url.rfind(':') + 1);
+    process again({bin("devserver"), "--port", port});
+    REQUIRE(again.line());
+    const auto relisted = w.line_where(is_synced, std::chrono::seconds(90));
+    REQUIRE(relisted);
+    CHECK(lines(w.err()) <= 3);
+    w.signal(SIGINT);
+    CHECK(w.wait() == 0);
+}
+
+TEST_CASE("sync --json prints what it cost, and again after updates") {
+    const server s({"--pods", "200"});
+    process p(ctl({"sync", "pods", "-A", "--server", s.url, "--index", "node=/spec/nodeName", "--updates", "3", "--json"}));
+    const auto first = p.line();
+    REQUIRE(first);
+    const auto synced = json::parse(*first);
+    for (const char* key : {"phase", "objects", "events", "wall_s", "user_s", "sys_s", "rss_mb", "peak_rss_mb", "pool_mb", "bytes_per_object", "resource_version"})
+        CHECK(synced.as_object().contains(key));
+    CHECK(synced.at("phase").as_string() == "synced");
+    CHECK(synced.at("objects").to_number<int>() == 200);
+    CHECK(synced.at("events").to_number<int>() == 0);
+    CHECK(synced.at("bytes_per_object").to_number<double>() > 100);
+    const auto list = json::parse(s.curl("GET", "/api/v1/pods?limit=1"));
+    const std::string ns(list.at("items").at(0).at("metadata").at("namespace").as_string());
+    const std::string name(list.at("items").at(0).at("metadata").at("name").as_string());
+    for (int i = 0; i < 3; ++i)
+        s.curl("PATCH", "/api/v1/namespaces/" + ns + "/pods/" + name, R"({"metadata":{"annotations":{"n":")" + std::to_string(i) + R"("}}})",
+               "application/merge-patch+json");
+    const auto second = p.line();
+    REQUIRE(second);
+    const auto events = json::parse(*second);
+    CHECK(events.at("phase").as_string() == "events");
+    CHECK(events.at("events").to_number<int>() >= 3);
+    CHECK(p.wait() == 0);
+}
