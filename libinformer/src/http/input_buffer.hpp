@@ -19,13 +19,13 @@ public:
     bool empty() const noexcept { return begin_ == end_; }
     std::size_t size() const noexcept { return end_ - begin_; }
     std::string_view view() const noexcept { return {bytes_.data() + begin_, size()}; }
-    void consume(std::size_t n) noexcept {
-        begin_ += n;
+    /// Moves nothing, so that a read into `prepare()`'s room may be under way.
+    void consume(std::size_t n) noexcept { begin_ += n; }
+    /// Room for the next read, valid until `commit()`. Moves what is pending to the front; grows only when that alone
+    /// fills half a piece.
+    boost::asio::mutable_buffer prepare() {
         if (begin_ == end_)
             begin_ = end_ = 0;
-    }
-    /// Room for the next read. Moves what is pending to the front; grows only when that alone fills half a piece.
-    boost::asio::mutable_buffer prepare() {
         if (begin_ > 0 && bytes_.size() - end_ < piece / 2) {
             std::memmove(bytes_.data(), bytes_.data() + begin_, size());
             end_ = size();
@@ -38,8 +38,10 @@ public:
     void commit(std::size_t n) noexcept { end_ += n; }
     /// Gives memory back when nothing is pending.
     void release() noexcept {
-        if (empty())
-            std::vector<char>().swap(bytes_);
+        if (!empty())
+            return;
+        std::vector<char>().swap(bytes_);
+        begin_ = end_ = 0;
     }
 
 private:

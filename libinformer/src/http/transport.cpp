@@ -210,13 +210,9 @@ void use_pair(ssl::context& c, const std::string& certificate, const std::string
     c.use_certificate_chain(asio::buffer(certificate), ec);
     if (ec)
         return refuse(f, of + " certificate", ec);
-    c.use_private_key(asio::buffer(key), ssl::context::pem, ec);
+    c.use_private_key(asio::buffer(key), ssl::context::pem, ec); // also checks that the two belong together
     if (ec)
         return refuse(f, of + " key", ec);
-    if (SSL_CTX_check_private_key(c.native_handle()) != 1) {
-        ERR_clear_error();
-        f = failure(errc::bad_configuration, of + " certificate and key do not belong together");
-    }
 }
 
 void harden(ssl::context& c) {

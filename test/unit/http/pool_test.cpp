@@ -1,0 +1,272 @@
+// Keep-alive: connections are used again, stale ones are noticed, and only a GET is ever sent twice.
+#include "support.hpp"
+
+using namespace http_test;
+
+namespace {
+
+asio::awaitable<void> number(request_ptr q, response_ptr r) {
+    co_await r->send(200, "text/plain", std::to_string(q->connection));
+}
+
+asio::awaitable<std::string> text_of(http::client* c, http::request q, failure& f) {
+    auto r = co_await c->send(std::move(q), f);
+    if (f)
+        co_return std::string();
+    auto text = co_await r.read_all(1000, f);
+    co_return text;
+}
+
+http::request get() { return http::request("GET", "/"); }
+http::request post() { return http::request("POST", "/").body("x", "text/plain"); }
+
+asio::awaitable<void> reuse(bool tls) {
+    const auto ex = co_await asio::this_coro::executor;
+    http::server_options o;
+    if (tls)
+        o.tls(server_tls(loopback_pair()));
+    bench b(ex, number, o);
+    auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
+    failure f;
+    for (int i = 0; i < 5; ++i) {
+        http::request q = get();
+        if (i == 2)
+            q = post();
+        const std::string text = co_await text_of(c.get(), std::move(q), f);
+        CHECK_FALSE(f);
+        CHECK(text == "1");
+    }
+    CHECK(c->figures().connections_opened == 1);
+    CHECK(c->figures().requests == 5);
+    CHECK(c->figures().idle == 1);
+    CHECK(c->figures().bytes_sent > 0);
+    CHECK(c->figures().bytes_received > 0);
+    c->close_idle();
+    CHECK(c->figures().idle == 0);
+    const std::function<bool()> closed = [&] { return b.server.connections() == 0; };
+    const bool seen1 = co_await eventually(closed);
+    CHECK(seen1);
+    const std::string text = co_await text_of(c.get(), get(), f);
+    CHECK(text == "2");
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> limits() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, number);
+    auto c = b.client(http::client_options().max_idle(2));
+    failure f;
+    std::vector<http::response> open;
+    for (int i = 0; i < 4; ++i) {
+        open.push_back(co_await c->send(get(), f));
+        REQUIRE_FALSE(f);
+    }
+    for (auto& r : open)
+        co_await r.read_all(100, f);
+    CHECK(c->figures().idle == 2);
+    const std::function<bool()> two_left = [&] { return b.server.connections() == 2; };
+    const bool seen2 = co_await eventually(two_left);
+    CHECK(seen2);
+    auto brief = b.client(http::client_options().idle_for(0s));
+    co_await text_of(brief.get(), get(), f);
+    co_await text_of(brief.get(), get(), f);
+    CHECK(brief->figures().connections_opened == 2);
+    auto never = b.client(http::client_options().max_idle(0));
+    co_await text_of(never.get(), get(), f);
+    CHECK(never->figures().idle == 0);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> stale(bool tls, bool reset) {
+    const auto ex = co_await asio::this_coro::executor;
+    http::server_options o;
+    if (tls)
+        o.tls(server_tls(loopback_pair()));
+    bench b(ex, number, o);
+    auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
+    failure f;
+    co_await text_of(c.get(), get(), f);
+    CHECK(c->figures().idle == 1);
+    b.server.stop_listening(reset);
+    if (!reset)
+        co_await b.server.stop();
+    bench again(ex, number, o);
+    if (reset)
+        b.server.listen(f);
+    REQUIRE_FALSE(f);
+    if (reset) {
+        // Even a POST goes through: the closed connection is noticed before anything is sent.
+        const std::string text = co_await text_of(c.get(), post(), f);
+        CHECK_FALSE(f);
+        CHECK(text == "2");
+        CHECK(c->figures().requests == 2);
+    } else {
+        co_await text_of(c.get(), post(), f);
+        CHECK(f == errc::connection_refused);
+    }
+    co_await again.server.stop();
+    co_await b.server.stop();
+}
+
+/// Answers the first request of each connection and closes when the second one comes: what a server does whose idle
+/// time-out ends while a request is on its way.
+asio::awaitable<void> answer_once(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    co_await read_head(s);
+}
+
+asio::awaitable<void> answer_half(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 200 OK\r\n");
+}
+
+asio::awaitable<void> race(raw_peer::script script, http::request second, int connections, bool works) {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, std::move(script));
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    std::string text = co_await text_of(&c, get(), f);
+    CHECK(text == "ok");
+    CHECK(c.figures().idle == 1);
+    text = co_await text_of(&c, std::move(second), f);
+    if (works) {
+        CHECK_FALSE(f);
+        CHECK(text == "ok");
+    } else {
+        CHECK(f == errc::connection_lost);
+    }
+    CHECK(p.accepted() == connections);
+    p.close();
+}
+
+asio::awaitable<void> lose_at_once(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+}
+
+asio::awaitable<void> fresh_loss() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, lose_at_once);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    co_await text_of(&c, get(), f);
+    CHECK(f == errc::connection_lost);
+    CHECK(p.accepted() == 1);
+    p.close();
+}
+
+asio::awaitable<void> chatty(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+    co_await read_to_end(s);
+}
+
+asio::awaitable<void> unasked_answer() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, chatty);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    const std::string text = co_await text_of(&c, get(), f);
+    CHECK(text == "ok");
+    CHECK(c.figures().idle == 0);
+    p.close();
+}
+
+asio::awaitable<void> closing_answer(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
+    co_await read_to_end(s);
+}
+
+asio::awaitable<void> told_to_close() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, closing_answer);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    co_await text_of(&c, get(), f);
+    CHECK_FALSE(f);
+    CHECK(c.figures().idle == 0);
+    p.close();
+}
+
+asio::awaitable<void> stream_for_ever(request_ptr, response_ptr r) {
+    co_await r->begin(200, "text/plain");
+    co_await r->write("first");
+    co_await r->wait_gone();
+}
+
+asio::awaitable<void> lifetimes() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, stream_for_ever);
+    auto c = b.client();
+    failure f;
+    char buffer[100];
+    {
+        auto given_up = co_await c->send(get(), f);
+        REQUIRE_FALSE(f);
+        CHECK(b.server.connections() == 1);
+    }
+    const std::function<bool()> closed = [&] { return b.server.connections() == 0; };
+    const bool seen3 = co_await eventually(closed); // the handler noticed
+    CHECK(seen3);
+    CHECK(c->figures().idle == 0);
+
+    auto outlives = co_await c->send(get(), f);
+    REQUIRE_FALSE(f);
+    c.reset();
+    auto moved = std::move(outlives);
+    const std::size_t n = co_await moved.read_some(asio::buffer(buffer), f);
+    CHECK(n == 5);
+    CHECK(moved.status() == 200);
+    moved.close();
+    co_await moved.read_some(asio::buffer(buffer), f);
+    CHECK(f == errc::cancelled);
+    const bool seen4 = co_await eventually(closed);
+    CHECK(seen4);
+    http::response none;
+    CHECK(none.status() == 0);
+    co_await none.read_some(asio::buffer(buffer), f);
+    CHECK(f);
+    co_await none.read_all(10, f);
+    CHECK(f);
+    co_await b.server.stop();
+}
+
+} // namespace
+
+TEST_CASE("connections are kept alive and used again") {
+    run_test(reuse(false));
+    run_test(reuse(true));
+}
+TEST_CASE("idle connections are limited in number and in time") {
+    run_test(limits());
+}
+TEST_CASE("an idle connection that the peer closed is noticed before it is used") {
+    run_test(stale(false, true));
+    run_test(stale(true, true));
+    run_test(stale(false, false));
+}
+TEST_CASE("a GET that meets a closing connection is sent again once, on a new one") {
+    run_test(race(answer_once, get(), 2, true));
+}
+TEST_CASE("a POST that meets a closing connection is not sent again") {
+    run_test(race(answer_once, post(), 1, false));
+    run_test(race(answer_once, http::request("DELETE", "/"), 1, false));
+}
+TEST_CASE("a GET whose answer had begun is not sent again") {
+    run_test(race(answer_half, get(), 1, false));
+}
+TEST_CASE("a GET on a new connection is not sent again") {
+    run_test(fresh_loss());
+}
+TEST_CASE("bytes that nobody asked for make a connection unfit") {
+    run_test(unasked_answer());
+}
+TEST_CASE("Connection: close is honoured") {
+    run_test(told_to_close());
+}
+TEST_CASE("a response given up closes its connection; one may outlive its client") {
+    run_test(lifetimes());
+}

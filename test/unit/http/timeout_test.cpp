@@ -1,0 +1,319 @@
+// Every phase has a time-out and an error of its own.
+#include "support.hpp"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+namespace {
+
+std::atomic<int> resolver_delay_ms{0};
+
+} // namespace
+
+/// In front of the C library's: a name server that is slow when a test says so.
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
+    using function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+    static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+    if (node && std::strcmp(node, "slow.test") == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(resolver_delay_ms)); // lint: sleep the thing under test is slow
+    if (node && std::strcmp(node, "nowhere.test") == 0)
+        return EAI_NONAME;
+    return real(node, service, hints, result);
+}
+
+using namespace http_test;
+
+namespace {
+
+asio::awaitable<void> stall(request_ptr, response_ptr r) {
+    co_await r->wait_gone();
+}
+
+asio::awaitable<void> half_a_body(request_ptr, response_ptr r) {
+    co_await r->begin(200, "text/plain");
+    co_await r->write("half");
+    co_await r->wait_gone();
+}
+
+asio::awaitable<void> drip(request_ptr, response_ptr r) {
+    co_await r->begin(200, "text/plain");
+    asio::steady_timer t(co_await asio::this_coro::executor);
+    for (;;) {
+        const bool ok = co_await r->write("drop");
+        if (!ok)
+            co_return;
+        t.expires_after(5ms);
+        const auto [ec] = co_await t.async_wait(as_result);
+        if (ec)
+            co_return;
+    }
+}
+
+asio::awaitable<void> flood(request_ptr, response_ptr r) {
+    co_await r->begin(200, "text/plain");
+    const std::string piece(256 << 10, 'x');
+    for (;;) {
+        const bool ok = co_await r->write(piece);
+        if (!ok)
+            co_return;
+    }
+}
+
+asio::awaitable<void> quick(request_ptr, response_ptr r) {
+    co_await r->send(200, "text/plain", "ok");
+}
+
+asio::awaitable<failure> failure_of(http::client* c, http::request q) {
+    failure f;
+    auto r = co_await c->send(std::move(q), f);
+    if (f)
+        co_return f;
+    co_await r.read_all(std::size_t(1) << 40, f);
+    co_return f;
+}
+
+http::request get(http::timeouts t) {
+    return http::request("GET", "/").time(t);
+}
+
+asio::awaitable<void> resolve_phase() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, quick);
+    resolver_delay_ms = 300;
+    auto slow = b.client(http::client_options(), "slow.test");
+    const auto start = std::chrono::steady_clock::now();
+    failure f = co_await failure_of(slow.get(), get(http::timeouts().resolve(30ms)));
+    CHECK(f == errc::resolve_timeout);
+    CHECK(f == condition::timed_out);
+    CHECK(std::chrono::steady_clock::now() - start < 250ms); // although getaddrinfo is still at it
+    f = co_await failure_of(slow.get(), get(http::timeouts().request(30ms)));
+    CHECK(f == errc::request_timeout);
+    auto nowhere = b.client(http::client_options(), "nowhere.test");
+    f = co_await failure_of(nowhere.get(), get(http::timeouts()));
+    CHECK(f == errc::resolve_failed);
+    CHECK(f.message().find("nowhere.test") != std::string::npos);
+    auto local = b.client(http::client_options(), "localhost");
+    f = co_await failure_of(local.get(), get(http::timeouts()));
+    CHECK_FALSE(f);
+    co_await b.server.stop();
+}
+
+/// A listener whose queue is full: the kernel leaves further connections unanswered.
+class full_listener {
+public:
+    explicit full_listener(asio::any_io_executor ex) : acceptor_(ex) {
+        acceptor_.open(tcp::v4());
+        acceptor_.bind(tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+        acceptor_.listen(0);
+        for (int i = 0; i < 4; ++i) {
+            auto s = std::make_unique<tcp::socket>(ex);
+            s->open(tcp::v4());
+            s->native_non_blocking(true);
+            const auto to = acceptor_.local_endpoint(); // Asio's own connect would wait
+            static_cast<void>(::connect(s->native_handle(), to.data(), static_cast<socklen_t>(to.size())));
+            waiting_.push_back(std::move(s));
+        }
+    }
+    http::endpoint endpoint() const {
+        http::endpoint e;
+        e.host = "127.0.0.1";
+        e.port = acceptor_.local_endpoint().port();
+        return e;
+    }
+
+private:
+    tcp::acceptor acceptor_;
+    std::vector<std::unique_ptr<tcp::socket>> waiting_;
+};
+
+asio::awaitable<void> connect_phase() {
+    const auto ex = co_await asio::this_coro::executor;
+    full_listener full(ex);
+    failure f;
+    http::client c(runtime(ex), full.endpoint(), http::client_options(), f);
+    f = co_await failure_of(&c, get(http::timeouts().connect(50ms)));
+    CHECK(f == errc::connect_timeout);
+    f = co_await failure_of(&c, get(http::timeouts().request(50ms)));
+    CHECK(f == errc::request_timeout);
+}
+
+asio::awaitable<void> refused() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, quick);
+    auto c = b.client();
+    auto by_name = b.client(http::client_options(), "localhost");
+    b.server.stop_listening(true);
+    failure f = co_await failure_of(c.get(), get(http::timeouts()));
+    CHECK(f == errc::connection_refused);
+    CHECK(f.message().find(std::to_string(b.server.port())) != std::string::npos);
+    f = co_await failure_of(by_name.get(), get(http::timeouts()));
+    CHECK(f == errc::connection_refused);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> tls_phase() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, quick, http::server_options().tls(server_tls(loopback_pair())));
+    b.server.on_accept(http::server::accept_mode::stall);
+    auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
+    failure f = co_await failure_of(c.get(), get(http::timeouts().tls(50ms)));
+    CHECK(f == errc::tls_timeout);
+    f = co_await failure_of(c.get(), get(http::timeouts().request(50ms)));
+    CHECK(f == errc::request_timeout);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> header_phase(bool tls) {
+    const auto ex = co_await asio::this_coro::executor;
+    http::server_options o;
+    if (tls)
+        o.tls(server_tls(loopback_pair()));
+    bench b(ex, stall, o);
+    auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
+    failure f = co_await failure_of(c.get(), get(http::timeouts().header(50ms)));
+    CHECK(f == errc::header_timeout);
+    CHECK(f.message().find("GET http") == 0);
+    f = co_await failure_of(c.get(), get(http::timeouts().request(50ms)));
+    CHECK(f == errc::request_timeout);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> drip_header(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    asio::steady_timer t(s->get_executor());
+    std::string next = "HTTP/1.1 200 OK\r\n";
+    for (;;) {
+        const auto [ec, n] = co_await s->async_write_some(asio::buffer(next), as_result);
+        if (ec)
+            co_return;
+        next = "X: y\r\n";
+        t.expires_after(5ms);
+        const auto [stopped] = co_await t.async_wait(as_result);
+        if (stopped)
+            co_return;
+    }
+}
+
+asio::awaitable<void> dripping_header() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, drip_header);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    f = co_await failure_of(&c, get(http::timeouts().header(60ms)));
+    CHECK(f == errc::header_timeout);
+    p.close();
+}
+
+asio::awaitable<void> body_phase(bool tls) {
+    const auto ex = co_await asio::this_coro::executor;
+    http::server_options o;
+    if (tls)
+        o.tls(server_tls(loopback_pair()));
+    bench b(ex, half_a_body, o);
+    auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
+    failure f;
+    auto r = co_await c->send(get(http::timeouts().body_idle(50ms)), f);
+    REQUIRE_FALSE(f);
+    char buffer[100];
+    std::size_t n = co_await r.read_some(asio::buffer(buffer), f);
+    CHECK_FALSE(f);
+    CHECK(std::string_view(buffer, n) == "half");
+    n = co_await r.read_some(asio::buffer(buffer), f);
+    CHECK(n == 0);
+    CHECK(f == errc::body_idle_timeout);
+    f = failure();
+    n = co_await r.read_some(asio::buffer(buffer), f);
+    CHECK(n == 0);
+    CHECK(f == errc::body_idle_timeout); // it stays so
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> whole_request(http::server_handler h, http::timeouts t, errc expected) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, std::move(h));
+    auto c = b.client();
+    const failure f = co_await failure_of(c.get(), get(t));
+    CHECK(f == expected);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> body_that_is_not_read(std::shared_ptr<tcp::socket> s) {
+    asio::steady_timer t(s->get_executor(), 5s);
+    co_await t.async_wait(as_result);
+}
+
+asio::awaitable<void> request_body_phase() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, body_that_is_not_read);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    http::request q("POST", "/");
+    q.body(std::string(64 << 20, 'x'), "text/plain");
+    q.time(http::timeouts().body_idle(50ms));
+    f = co_await failure_of(&c, std::move(q));
+    CHECK(f == errc::body_idle_timeout);
+    p.close();
+}
+
+asio::awaitable<void> slow_reader() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, flood);
+    auto c = b.client();
+    failure f;
+    auto r = co_await c->send(get(http::timeouts().body_idle(20ms)), f);
+    REQUIRE_FALSE(f);
+    char buffer[1000];
+    for (int i = 0; i < 3; ++i) {
+        asio::steady_timer t(ex, 50ms); // our own pause is not the peer's
+        co_await t.async_wait(as_result);
+        const std::size_t n = co_await r.read_some(asio::buffer(buffer), f);
+        CHECK(n > 0);
+        CHECK_FALSE(f);
+    }
+    r.close();
+    co_await b.server.stop();
+}
+
+} // namespace
+
+TEST_CASE("resolving: its own time-out, which does not wait for getaddrinfo; unknown names; localhost") {
+    run_test(resolve_phase());
+}
+TEST_CASE("connecting has a time-out of its own") {
+    run_test(connect_phase());
+}
+TEST_CASE("a port where nobody listens is connection_refused, by address and by name") {
+    run_test(refused());
+}
+TEST_CASE("the TLS handshake has a time-out of its own") {
+    run_test(tls_phase());
+}
+TEST_CASE("the response's header has a time-out of its own") {
+    run_test(header_phase(false));
+    run_test(header_phase(true));
+}
+TEST_CASE("a header that comes byte by byte does not escape its time-out") {
+    run_test(dripping_header());
+}
+TEST_CASE("a body that stalls has a time-out of its own, after the bytes that came") {
+    run_test(body_phase(false));
+    run_test(body_phase(true));
+}
+TEST_CASE("the whole request has a time-out however busy the body is") {
+    run_test(whole_request(drip, http::timeouts().body_idle(10s).request(80ms), errc::request_timeout));
+    run_test(whole_request(flood, http::timeouts().body_idle(10s).request(80ms), errc::request_timeout));
+}
+TEST_CASE("a slow but living body does not time out") {
+    run_test(whole_request(drip, http::timeouts().body_idle(150ms).request(400ms), errc::request_timeout));
+}
+TEST_CASE("a request body that nobody reads times out") {
+    run_test(request_body_phase());
+}
+TEST_CASE("a slow consumer is not the peer's stall") {
+    run_test(slow_reader());
+}

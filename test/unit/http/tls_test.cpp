@@ -1,0 +1,305 @@
+// TLS: what is accepted, what is refused, and whether the sentence says why.
+#include "support.hpp"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+using namespace http_test;
+
+namespace {
+
+asio::awaitable<void> who(request_ptr q, response_ptr r) {
+    std::string text = q->client_common_name;
+    for (const auto& o : q->client_organizations)
+        text += "/" + o;
+    co_await r->send(200, "text/plain", std::move(text));
+}
+
+/// One request to a fresh server: the body, or the failure.
+struct outcome {
+    outcome() {}
+    failure f;
+    std::string body;
+};
+
+asio::awaitable<void> ask(http::server_tls server, http::tls_options t, std::string host, std::shared_ptr<outcome> out) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, who, http::server_options().tls(std::move(server)));
+    auto c = b.tls_client(std::move(t), std::move(host));
+    http::request q("GET", "/");
+    auto r = co_await c->send(std::move(q), out->f);
+    if (!out->f)
+        out->body = co_await r.read_all(1000, out->f);
+    CHECK(c->figures().idle == (out->f ? 0u : 1u));
+    co_await b.server.stop();
+}
+
+outcome run(http::server_tls server, http::tls_options t, std::string host = "127.0.0.1") {
+    const auto out = std::make_shared<outcome>();
+    run_test(ask(std::move(server), std::move(t), std::move(host), out));
+    UNSCOPED_INFO(out->f.what());
+    return *out;
+}
+
+bool says(const failure& f, std::string_view text) {
+    return f.what().find(text) != std::string::npos;
+}
+
+http::tls_options trusting() {
+    return http::tls_options().ca(authority().certificate_pem());
+}
+
+/// A server certificate by SNI shows what name the client sent.
+int remember_sni(SSL* s, int*, void* to) {
+    const char* name = SSL_get_servername(s, TLSEXT_NAMETYPE_host_name);
+    *static_cast<std::string*>(to) = name ? name : "(none)";
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/// OpenSSL as server on a plain socket, over memory: sees the first flight of the client and no more.
+asio::awaitable<void> read_client_hello(std::shared_ptr<tcp::socket> s, std::shared_ptr<std::string> sni,
+                                        std::shared_ptr<int> highest) {
+    std::vector<unsigned char> hello(16384);
+    const auto [ec, n] = co_await s->async_read_some(asio::buffer(hello), as_result);
+    SSL_CTX* c = SSL_CTX_new(TLS_server_method());
+    SSL_CTX_set_max_proto_version(c, *highest);
+    SSL_CTX_set_min_proto_version(c, TLS1_VERSION);
+    SSL_CTX_set_tlsext_servername_callback(c, remember_sni);
+    SSL_CTX_set_tlsext_servername_arg(c, sni.get());
+    SSL* ssl = SSL_new(c);
+    BIO* in = BIO_new(BIO_s_mem());
+    BIO* out = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, in, out);
+    BIO_write(in, hello.data(), static_cast<int>(n));
+    SSL_accept(ssl);
+    ERR_clear_error();
+    char* answer = nullptr;
+    const long size = BIO_get_mem_data(out, &answer);
+    std::string bytes(answer, static_cast<std::size_t>(size));
+    SSL_free(ssl);
+    SSL_CTX_free(c);
+    if (!ec)
+        co_await write_all(s, std::move(bytes));
+}
+
+struct hello_script {
+    std::shared_ptr<std::string> sni;
+    std::shared_ptr<int> highest = std::make_shared<int>(TLS1_3_VERSION);
+    asio::awaitable<void> operator()(std::shared_ptr<tcp::socket> s) const { return read_client_hello(s, sni, highest); }
+};
+
+asio::awaitable<void> sni_of(std::string host, std::string override_name, std::shared_ptr<std::string> sni) {
+    const auto ex = co_await asio::this_coro::executor;
+    hello_script script;
+    script.sni = sni;
+    raw_peer p(ex, script);
+    auto e = p.endpoint();
+    e.tls = true;
+    e.host = host;
+    failure f;
+    http::client c(runtime(ex), e, http::client_options().tls(http::tls_options().server_name(override_name)), f);
+    REQUIRE_FALSE(f);
+    http::request q("GET", "/");
+    co_await c.send(std::move(q), f);
+    CHECK(f);
+    p.close();
+}
+
+std::string sni(std::string host, std::string override_name = {}) {
+    const auto name = std::make_shared<std::string>();
+    run_test(sni_of(std::move(host), std::move(override_name), name));
+    return *name;
+}
+
+asio::awaitable<void> plain_server() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, who);
+    auto e = b.endpoint();
+    e.tls = true;
+    failure f;
+    http::client c(runtime(ex), e, http::client_options(), f);
+    http::request q("GET", "/");
+    co_await c.send(std::move(q), f);
+    INFO(f.what());
+    CHECK(f == errc::tls_failed);
+    CHECK(says(f, "does not speak TLS"));
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> hang_up(std::shared_ptr<tcp::socket> s) {
+    char hello[2000];
+    co_await s->async_read_some(asio::buffer(hello), as_result);
+}
+
+asio::awaitable<void> broken_handshake() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, hang_up);
+    auto e = p.endpoint();
+    e.tls = true;
+    failure f;
+    http::client c(runtime(ex), e, http::client_options(), f);
+    http::request q("GET", "/");
+    co_await c.send(std::move(q), f);
+    CHECK(f == errc::connection_lost);
+    CHECK(f == condition::retryable);
+    p.close();
+}
+
+asio::awaitable<void> rotate() {
+    const auto ex = co_await asio::this_coro::executor;
+    auto tls = server_tls(loopback_pair());
+    tls.client_ca_pem_ = authority().certificate_pem();
+    bench b(ex, who, http::server_options().tls(tls));
+    const auto alice = authority().client("alice", {});
+    const auto bob = authority().client("bob", {});
+    auto c = b.tls_client(trusting().certificate(alice.certificate_pem, alice.key_pem));
+    failure f;
+    http::request q("GET", "/");
+    auto first = co_await c->send(q, f);
+    REQUIRE_FALSE(f);
+    std::string name = co_await first.read_all(100, f);
+    CHECK(name == "alice");
+    c->set_tls(trusting().certificate("nonsense", "nonsense"), f);
+    CHECK(f == errc::bad_configuration);
+    CHECK(c->figures().idle == 1); // refused material changes nothing
+    auto in_flight = co_await c->send(q, f);
+    REQUIRE_FALSE(f);
+    c->set_tls(trusting().certificate(bob.certificate_pem, bob.key_pem), f);
+    CHECK_FALSE(f);
+    CHECK(c->figures().idle == 0);
+    name = co_await in_flight.read_all(100, f);
+    CHECK(name == "alice");
+    CHECK(c->figures().idle == 0); // opened with the old material
+    auto second = co_await c->send(q, f);
+    REQUIRE_FALSE(f);
+    name = co_await second.read_all(100, f);
+    CHECK(name == "bob");
+    co_await b.server.stop();
+}
+
+failure configuration(http::tls_options t) {
+    asio::io_context context;
+    failure ignored, f;
+    http::client c(runtime(context.get_executor()), http::endpoint::parse("https://127.0.0.1", ignored),
+                   http::client_options().tls(std::move(t)), f);
+    return f;
+}
+
+} // namespace
+
+TEST_CASE("a server is verified by address and by name") {
+    CHECK_FALSE(run(server_tls(loopback_pair()), trusting()).f);
+    CHECK_FALSE(run(server_tls(loopback_pair()), trusting(), "localhost").f);
+}
+
+TEST_CASE("tls-server-name replaces the name that is checked") {
+    CHECK_FALSE(run(server_tls(authority().server({"api.test"})), trusting().server_name("api.test")).f);
+    CHECK_FALSE(run(server_tls(authority().server({"10.9.8.7"})), trusting().server_name("10.9.8.7")).f);
+    const auto o = run(server_tls(loopback_pair()), trusting().server_name("other.test"));
+    CHECK(o.f == errc::tls_failed);
+}
+
+TEST_CASE("SNI is sent for names and never for addresses") {
+    CHECK(sni("localhost") == "localhost");
+    CHECK(sni("127.0.0.1") == "(none)");
+    CHECK(sni("127.0.0.1", "api.test") == "api.test");
+    CHECK(sni("localhost", "10.0.0.1") == "(none)");
+}
+
+TEST_CASE("a certificate for another host is refused, and the names are said") {
+    auto o = run(server_tls(authority().server({"api.test", "10.0.0.1"})), trusting());
+    CHECK(o.f == errc::tls_failed);
+    CHECK(says(o.f, "not valid for 127.0.0.1"));
+    CHECK(says(o.f, "api.test, 10.0.0.1"));
+    o = run(server_tls(authority().server({"api.test"})), trusting(), "localhost");
+    CHECK(o.f == errc::tls_failed);
+    CHECK(says(o.f, "not valid for localhost"));
+    o = run(server_tls(authority().server({})), trusting());
+    CHECK(o.f == errc::tls_failed);
+}
+
+TEST_CASE("an expired certificate and one not yet valid are refused by name") {
+    using std::chrono::hours;
+    auto o = run(server_tls(authority().server({"127.0.0.1"}, hours(1), hours(-3))), trusting());
+    CHECK(o.f == errc::tls_failed);
+    CHECK(says(o.f, "certificate has expired"));
+    o = run(server_tls(authority().server({"127.0.0.1"}, hours(1), hours(3))), trusting());
+    CHECK(o.f == errc::tls_failed);
+    CHECK(says(o.f, "not yet valid"));
+}
+
+TEST_CASE("a certificate of an unknown authority is refused by name") {
+    const informer::testing::certificate_authority stranger("stranger");
+    auto o = run(server_tls(stranger.server({"127.0.0.1"})), trusting());
+    CHECK(o.f == errc::tls_failed);
+    CHECK(says(o.f, "unable to get local issuer certificate"));
+    o = run(server_tls(loopback_pair()), http::tls_options()); // against the system's roots
+    CHECK(o.f == errc::tls_failed);
+}
+
+TEST_CASE("insecure accepts any certificate, only when asked") {
+    const informer::testing::certificate_authority stranger("stranger");
+    CHECK_FALSE(run(server_tls(stranger.server({"elsewhere"})), http::tls_options().insecure()).f);
+}
+
+TEST_CASE("the server's own certificate may be the trust anchor") {
+    CHECK_FALSE(run(server_tls(loopback_pair()), http::tls_options().ca(loopback_pair().certificate_pem)).f);
+}
+
+TEST_CASE("the server sees the name and the groups of a client certificate") {
+    auto tls = server_tls(loopback_pair());
+    tls.client_ca_pem_ = authority().certificate_pem();
+    const auto admin = authority().client("kubernetes-admin", {"system:masters", "ops"});
+    CHECK(run(tls, trusting().certificate(admin.certificate_pem, admin.key_pem)).body ==
+          "kubernetes-admin/system:masters/ops");
+    CHECK(run(tls, trusting()).body.empty());
+}
+
+TEST_CASE("a client certificate of an unknown authority has no name") {
+    auto tls = server_tls(loopback_pair());
+    tls.client_ca_pem_ = authority().certificate_pem();
+    const informer::testing::certificate_authority stranger("stranger");
+    const auto mallory = stranger.client("kubernetes-admin", {"system:masters"});
+    const auto o = run(tls, trusting().certificate(mallory.certificate_pem, mallory.key_pem));
+    CHECK_FALSE(o.f);
+    CHECK(o.body.empty());
+    // A server certificate is no proof of a client either.
+    const auto wrong_use = authority().server({"kubernetes-admin"});
+    CHECK(run(tls, trusting().certificate(wrong_use.certificate_pem, wrong_use.key_pem)).body.empty());
+}
+
+TEST_CASE("a server that speaks plain HTTP is called so") {
+    run_test(plain_server());
+}
+
+TEST_CASE("a peer that hangs up during the handshake is a lost connection, not a failed check") {
+    run_test(broken_handshake());
+}
+
+TEST_CASE("new TLS material serves new connections and retires the old ones") {
+    run_test(rotate());
+}
+
+TEST_CASE("TLS material that cannot be used is named, its text is not") {
+    const auto a = authority().client("a", {}), b = authority().client("b", {});
+    failure f = configuration(http::tls_options().ca("nonsense"));
+    CHECK(f == errc::bad_configuration);
+    CHECK(says(f, "CA certificate"));
+    f = configuration(http::tls_options().certificate("nonsense", a.key_pem));
+    CHECK(says(f, "client certificate"));
+    f = configuration(http::tls_options().certificate(a.certificate_pem, "s3cret"));
+    CHECK(says(f, "client key"));
+    CHECK_FALSE(says(f, "s3cret"));
+    f = configuration(http::tls_options().certificate(a.certificate_pem, b.key_pem));
+    CHECK(says(f, "client key"));
+    f = configuration(http::tls_options().certificate(a.certificate_pem, ""));
+    CHECK(says(f, "without its key"));
+}
+
+TEST_CASE("an encrypted key is an error and asks nobody for its password") {
+    static const char* encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+                                   "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgAAAAAAAAAAAICCAAw\n"
+                                   "-----END ENCRYPTED PRIVATE KEY-----\n";
+    const auto a = authority().client("a", {});
+    CHECK(configuration(http::tls_options().certificate(a.certificate_pem, encrypted)) == errc::bad_configuration);
+}
