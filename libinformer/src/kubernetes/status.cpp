@@ -89,6 +89,7 @@ failure refused(int http_status, std::string_view body, std::string_view retry_a
     if (o && is_status(*o)) s = read_status(*o);
     else s.message = printable(body);
     s.code = http_status; // what was answered, whatever the body says
+    if (s.message.empty()) s.message = "HTTP " + std::to_string(http_status);
     if (const auto told = seconds_of(trimmed(retry_after))) s.retry_after = told;
     return failure(std::move(s), std::move(doing));
 }

@@ -1,0 +1,311 @@
+#include <informer/kubernetes/client.hpp>
+
+#include "kubernetes/client_impl.hpp"
+#include "kubernetes/json_tools.hpp"
+#include "kubernetes/kubernetes_list_watch.hpp"
+#include "kubernetes/status.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+
+namespace informer::kubernetes {
+
+namespace json = boost::json;
+
+namespace {
+
+using detail::call;
+
+std::string_view content_type(patch_type t) noexcept {
+    switch (t) {
+    case patch_type::merge: return "application/merge-patch+json";
+    case patch_type::json: return "application/json-patch+json";
+    case patch_type::strategic_merge: return "application/strategic-merge-patch+json";
+    case patch_type::apply: return "application/apply-patch+yaml"; // JSON is YAML
+    }
+    return "application/json";
+}
+
+std::string query(const write_options& o, bool apply) {
+    std::string q;
+    const auto add = [&q](std::string_view key, std::string_view value) {
+        q += q.empty() ? '?' : '&';
+        q.append(key).append("=").append(http::percent_encode(value));
+    };
+    if (o.dry_run_) add("dryRun", "All");
+    // The server demands a manager for what is applied.
+    if (!o.field_manager_.empty() || apply) add("fieldManager", o.field_manager_.empty() ? "libinformer" : o.field_manager_);
+    if (apply && o.force_) add("force", "true");
+    return q;
+}
+
+std::string body_of(const delete_options& o) {
+    json::object body{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
+    if (o.grace_seconds_ >= 0) body["gracePeriodSeconds"] = o.grace_seconds_;
+    if (!o.propagation_.empty()) body["propagationPolicy"] = o.propagation_;
+    json::object preconditions;
+    if (!o.uid_.empty()) preconditions["uid"] = o.uid_;
+    if (!o.resource_version_.empty()) preconditions["resourceVersion"] = o.resource_version_;
+    if (!preconditions.empty()) body["preconditions"] = std::move(preconditions);
+    return json::serialize(body);
+}
+
+object_key key_of(const json::value& o) {
+    const auto* whole = o.if_object();
+    const auto* metadata = whole ? detail::object_member(*whole, "metadata") : nullptr;
+    if (!metadata) return {};
+    return object_key(detail::text_member(*metadata, "namespace"), detail::text_member(*metadata, "name"));
+}
+
+object decode(const std::string& body, const api_resource& r, const std::string& doing, failure& f) {
+    decode_options options;
+    if (!r.kind.empty()) options.type(r.api_version(), r.kind);
+    object o = parse_object(body, f, options);
+    if (f) {
+        f = f.within(doing + ": decode");
+        return {};
+    }
+    return o;
+}
+
+/// Carries a call out whose answer is an object.
+asio::awaitable<object> fetch(std::shared_ptr<client::impl> self, api_resource r, call c, failure& f) {
+    const std::string doing = c.doing;
+    const std::string body = co_await client::impl::perform(self, std::move(c), f);
+    if (f) co_return object();
+    object o = decode(body, r, doing, f);
+    if (!f && o.kind() == "Status" && r.kind != "Status") {
+        f = detail::refused_in_stream(body, doing);
+        co_return object();
+    }
+    co_return o;
+}
+
+/// The answer to a deletion may be a Status of success.
+asio::awaitable<object> fetch_any(std::shared_ptr<client::impl> self, call c, failure& f) {
+    const std::string doing = c.doing;
+    const std::string body = co_await client::impl::perform(self, std::move(c), f);
+    if (f) co_return object();
+    const api_resource anything;
+    object o = decode(body, anything, doing, f);
+    co_return o;
+}
+
+asio::awaitable<object> refuse(failure bad, failure& f) {
+    f = std::move(bad);
+    co_return object();
+}
+
+/// The throwing twin of a verb. `Start` holds its arguments; it is no coroutine itself.
+template <class T, class Start>
+asio::awaitable<T> or_throw(Start start) {
+    failure f;
+    auto work = start(f);
+    T result = co_await std::move(work);
+    throw_on(f);
+    co_return result;
+}
+
+/// A page for people who want it whole.
+class collector final : public object_sink {
+public:
+    collector(const api_resource& r, asio::any_io_executor executor)
+        : pool_(document_pool::make(options_for(r))), executor_(std::move(executor)) {}
+
+    document_pool& pool() override { return *pool_; }
+    object previous(const object_key&, std::size_t) override { return {}; }
+    void item(object o) override { page.items.push_back(std::move(o)); }
+    void event(watch_event_type, object) override {}
+    void bookmark(resource_version, bool) override {}
+    void quarantine(bad_object b) override { page.bad.push_back(std::move(b)); }
+    asio::awaitable<bool> ready() override { return detail::take_turn(executor_); }
+
+    object_list page;
+
+private:
+    static decode_options options_for(const api_resource& r) {
+        decode_options o;
+        if (!r.kind.empty()) o.type(r.api_version(), r.kind);
+        return o;
+    }
+
+    std::shared_ptr<document_pool> pool_;
+    asio::any_io_executor executor_;
+};
+
+asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_resource r, std::string name_space,
+                                       list_options options, failure& f) {
+    detail::retries again(true);
+    const std::string doing = "list " + detail::describe(r, name_space);
+    for (;;) {
+        f = failure();
+        collector sink(r, self->rt.executor());
+        const list_result result = co_await detail::list_into(self, r, name_space, options, sink, f);
+        if (!f) {
+            sink.page.version = result.resource_version;
+            sink.page.continue_token = result.continue_token;
+            co_return std::move(sink.page);
+        }
+        const auto pause = again.after(f);
+        if (!pause) co_return object_list();
+        const bool slept = co_await client::impl::wait(self, *pause, doing, f);
+        if (!slept) co_return object_list();
+    }
+}
+
+std::shared_ptr<client::impl> make_impl(runtime r, client_config config, failure& f) {
+    return std::make_shared<client::impl>(std::move(r), std::move(config), f);
+}
+
+} // namespace
+
+client::client(runtime r, client_config config, failure& f) : impl_(make_impl(std::move(r), std::move(config), f)) {}
+
+client::client(runtime r, client_config config) {
+    failure f;
+    impl_ = make_impl(std::move(r), std::move(config), f);
+    throw_on(f);
+}
+
+client::~client() = default;
+client::client(const client&) = default;
+client& client::operator=(const client&) = default;
+
+const client_config& client::config() const noexcept {
+    return impl_->config;
+}
+
+asio::awaitable<object> client::get(api_resource resource, object_key key, failure& f) {
+    std::string doing = detail::sentence("get", resource, key);
+    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
+    call c("GET", resource.path(key.name_space, key.name), std::move(doing));
+    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+}
+
+asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options, failure& f) {
+    return detail::quietly(list_page(impl_, std::move(resource), std::move(name_space), std::move(options), f));
+}
+
+asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
+    const object_key key = key_of(o);
+    std::string doing = detail::sentence("create", resource, key);
+    auto bad = detail::check_path(resource, key.name_space, doing);
+    if (!bad && resource.namespaced && key.name_space.empty())
+        bad = failure(errc::bad_request, doing + ": the object's namespace is missing");
+    const bool part = !options.subresource_.empty(); // pods/eviction, serviceaccounts/token: below an object
+    if (!bad && part) bad = detail::check_path(resource, key, doing);
+    if (bad) return refuse(std::move(bad), f);
+    call c("POST", resource.path(key.name_space, part ? key.name : std::string(), options.subresource_) + query(options, false),
+           std::move(doing));
+    c.body = json::serialize(o);
+    c.content_type = "application/json";
+    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+}
+
+asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options, failure& f) {
+    const object_key key = key_of(o);
+    std::string doing = detail::sentence("update", resource, key);
+    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
+    call c("PUT", resource.path(key.name_space, key.name, options.subresource_) + query(options, false), std::move(doing));
+    c.body = json::serialize(o);
+    c.content_type = "application/json";
+    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+}
+
+asio::awaitable<object> client::patch(api_resource resource, object_key key, patch_type type, json::value body,
+                                      write_options options, failure& f) {
+    std::string doing = detail::sentence("patch", resource, key);
+    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
+    call c("PATCH",
+           resource.path(key.name_space, key.name, options.subresource_) + query(options, type == patch_type::apply),
+           std::move(doing));
+    c.body = json::serialize(body);
+    c.content_type = content_type(type);
+    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+}
+
+asio::awaitable<object> client::remove(api_resource resource, object_key key, delete_options options, failure& f) {
+    std::string doing = detail::sentence("delete", resource, key);
+    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
+    call c("DELETE", resource.path(key.name_space, key.name), std::move(doing));
+    c.body = body_of(options);
+    c.content_type = "application/json";
+    return detail::quietly(fetch_any(impl_, std::move(c), f));
+}
+
+asio::awaitable<std::string> client::raw(std::string method, std::string path_and_query, std::string body, failure& f) {
+    std::string doing = method + " " + path_and_query.substr(0, path_and_query.find('?'));
+    call c(std::move(method), std::move(path_and_query), std::move(doing));
+    c.accept = "application/json, */*";
+    if (!body.empty()) c.content_type = "application/json";
+    c.body = std::move(body);
+    c.largest = std::size_t(1) << 30;
+    return detail::quietly(impl::perform(impl_, std::move(c), f));
+}
+
+asio::awaitable<discovery> client::discover(failure& f) {
+    return detail::quietly(impl::discover(impl_, f));
+}
+
+asio::awaitable<api_resource> client::find_resource(std::string name, failure& f) {
+    return detail::quietly(impl::find_resource(impl_, std::move(name), f));
+}
+
+std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::string name_space) const {
+    return detail::make_list_watch(impl_, std::move(resource), std::move(name_space));
+}
+
+// ---- the throwing twins -------------------------------------------------------------------------------------------------
+
+asio::awaitable<object> client::get(api_resource resource, object_key key) {
+    return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key)](failure& f) mutable {
+        return c.get(std::move(r), std::move(k), f);
+    });
+}
+
+asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options) {
+    return or_throw<object_list>(
+        [c = *this, r = std::move(resource), n = std::move(name_space), o = std::move(options)](failure& f) mutable {
+            return c.list(std::move(r), std::move(n), std::move(o), f);
+        });
+}
+
+asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options) {
+    return or_throw<object>(
+        [c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](failure& f) mutable {
+            return c.create(std::move(r), std::move(v), std::move(w), f);
+        });
+}
+
+asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options) {
+    return or_throw<object>(
+        [c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](failure& f) mutable {
+            return c.update(std::move(r), std::move(v), std::move(w), f);
+        });
+}
+
+asio::awaitable<object> client::patch(api_resource resource, object_key key, patch_type type, json::value body,
+                                      write_options options) {
+    return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key), type, b = std::move(body),
+                             w = std::move(options)](failure& f) mutable {
+        return c.patch(std::move(r), std::move(k), type, std::move(b), std::move(w), f);
+    });
+}
+
+asio::awaitable<object> client::remove(api_resource resource, object_key key, delete_options options) {
+    return or_throw<object>(
+        [c = *this, r = std::move(resource), k = std::move(key), o = std::move(options)](failure& f) mutable {
+            return c.remove(std::move(r), std::move(k), std::move(o), f);
+        });
+}
+
+asio::awaitable<discovery> client::discover() {
+    return or_throw<discovery>([c = *this](failure& f) mutable { return c.discover(f); });
+}
+
+asio::awaitable<api_resource> client::find_resource(std::string name) {
+    return or_throw<api_resource>([c = *this, n = std::move(name)](failure& f) mutable { return c.find_resource(std::move(n), f); });
+}
+
+} // namespace informer::kubernetes

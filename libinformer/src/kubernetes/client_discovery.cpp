@@ -1,0 +1,161 @@
+#include "kubernetes/client_impl.hpp"
+#include "kubernetes/discovery_names.hpp"
+
+#include <algorithm>
+
+namespace informer::kubernetes {
+
+namespace {
+
+using detail::call;
+
+constexpr std::string_view accepted =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+/// Reads no more than it is told to, and remembers what it read.
+class discovery_reader {
+public:
+    explicit discovery_reader(std::shared_ptr<client::impl> c) : client_(std::move(c)) {}
+
+    discovery found;
+
+    /// /api, and where the server is plain, /api/v1.
+    static asio::awaitable<void> read_core(std::shared_ptr<discovery_reader> self, failure& f) {
+        const std::string text = co_await get(self, "/api", f);
+        if (f == errc::not_found) {
+            f = failure(); // an API server of its own, behind no aggregator
+            co_return;
+        }
+        if (f || self->take_aggregated(text, f)) co_return;
+        const auto versions = discovery_format::api_versions(text, f);
+        if (f) {
+            f = f.within("discover /api");
+            co_return;
+        }
+        self->any_ = true;
+        for (const auto& version : versions) {
+            co_await read_resources(self, version, "/api/" + http::percent_encode(version), f);
+            if (f) co_return;
+        }
+    }
+
+    /// /apis, which is all there is to read where the answer is aggregated.
+    static asio::awaitable<void> read_group_list(std::shared_ptr<discovery_reader> self, failure& f) {
+        const std::string text = co_await get(self, "/apis", f);
+        if (f == errc::not_found) {
+            if (self->any_) f = failure();
+            else f = f.within("neither /api nor /apis is there");
+            co_return;
+        }
+        if (f || self->take_aggregated(text, f)) co_return;
+        self->groups_ = discovery_format::api_groups(text, f);
+        if (f) f = f.within("discover /apis");
+    }
+
+    /// The groups of the list that are wanted and were not read yet.
+    static asio::awaitable<void> read_groups(std::shared_ptr<discovery_reader> self,
+                                             std::shared_ptr<const std::vector<detail::asked_name>> asked, failure& f) {
+        std::vector<discovery_format::group> rest;
+        for (auto& g : std::exchange(self->groups_, {})) {
+            if (asked && !wanted(g, *asked)) {
+                rest.push_back(std::move(g));
+                continue;
+            }
+            for (const auto& version : g.versions) {
+                const std::string path = "/apis/" + http::percent_encode(g.name) + "/" + http::percent_encode(version);
+                co_await read_resources(self, g.name + "/" + version, path, f);
+                if (f) co_return;
+            }
+        }
+        self->groups_ = std::move(rest);
+    }
+
+    bool complete() const noexcept { return groups_.empty(); }
+
+private:
+    static bool wanted(const discovery_format::group& g, const std::vector<detail::asked_name>& asked) {
+        return std::any_of(asked.begin(), asked.end(), [&g](const auto& a) {
+            return a.has_group ? !a.group.empty() && g.name.starts_with(a.group) : true;
+        });
+    }
+
+    static asio::awaitable<std::string> get(std::shared_ptr<discovery_reader> self, std::string path, failure& f) {
+        call c("GET", path, "discover " + path);
+        c.accept = accepted;
+        std::string text = co_await client::impl::perform(self->client_, std::move(c), f);
+        co_return text;
+    }
+
+    bool take_aggregated(const std::string& text, failure& f) {
+        failure other;
+        auto all = discovery_format::aggregated(text, other, &found.problems);
+        if (other) {
+            if (other != errc::bad_response) f = other.within("discover"); // no JSON at all
+            return static_cast<bool>(f);
+        }
+        any_ = true;
+        std::move(all.begin(), all.end(), std::back_inserter(found.resources));
+        return true;
+    }
+
+    /// One group's failure is a problem of that group.
+    static asio::awaitable<void> read_resources(std::shared_ptr<discovery_reader> self, std::string name, std::string path,
+                                                failure& f) {
+        failure bad;
+        const std::string text = co_await get(self, path, bad);
+        if (bad == errc::cancelled) {
+            f = bad;
+            co_return;
+        }
+        std::vector<api_resource> all;
+        if (!bad) all = discovery_format::api_resources(text, bad);
+        if (bad) self->found.problems.push_back(name + ": " + bad.what());
+        std::move(all.begin(), all.end(), std::back_inserter(self->found.resources));
+    }
+
+    std::shared_ptr<client::impl> client_;
+    std::vector<discovery_format::group> groups_; ///< not read yet
+    bool any_ = false;
+};
+
+} // namespace
+
+asio::awaitable<discovery> client::impl::discover(std::shared_ptr<impl> self, failure& f) {
+    f = failure();
+    const auto reader = std::make_shared<discovery_reader>(self);
+    co_await discovery_reader::read_core(reader, f);
+    if (!f) co_await discovery_reader::read_group_list(reader, f);
+    if (!f) co_await discovery_reader::read_groups(reader, nullptr, f);
+    if (f) co_return discovery();
+    self->known = reader->found;
+    co_return std::move(reader->found);
+}
+
+asio::awaitable<api_resource> client::impl::find_resource(std::shared_ptr<impl> self, std::string name, failure& f) {
+    f = failure();
+    const auto asked = std::make_shared<const std::vector<detail::asked_name>>(detail::readings(name));
+    if (self->known)
+        if (const auto* found = detail::match(self->known->resources, *asked)) co_return *found;
+
+    const auto reader = std::make_shared<discovery_reader>(self);
+    co_await discovery_reader::read_core(reader, f);
+    if (f) co_return api_resource();
+    // The core group comes first in preference: what is there need not be looked for elsewhere.
+    const auto* found = detail::match(reader->found.resources, *asked);
+    if (!found) {
+        co_await discovery_reader::read_group_list(reader, f);
+        if (!f) co_await discovery_reader::read_groups(reader, asked, f);
+        if (f) co_return api_resource();
+        found = detail::match(reader->found.resources, *asked);
+    }
+    if (!found && !reader->complete()) { // for the nearest names
+        co_await discovery_reader::read_groups(reader, nullptr, f);
+        if (f) co_return api_resource();
+    }
+    self->known = reader->found;
+    if (found) co_return *found;
+    api_resource none = self->known->find(name, f);
+    co_return none;
+}
+
+} // namespace informer::kubernetes

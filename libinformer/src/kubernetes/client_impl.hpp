@@ -1,0 +1,107 @@
+// What the copies of a client share, and the one way to the server that all verbs take.
+#pragma once
+
+#include <informer/http/client.hpp>
+#include <informer/kubernetes/client.hpp>
+
+#include "kubernetes/token_source.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace informer::kubernetes {
+
+namespace detail {
+
+/// A request whose answer fits into memory.
+class call {
+public:
+    call(std::string method_, std::string target_, std::string doing_)
+        : method(std::move(method_)), target(std::move(target_)), doing(std::move(doing_)) {}
+
+    std::string method, target;
+    std::string doing; ///< "get pods ns/name", for failures
+    std::string accept = "application/json";
+    std::string body, content_type;
+    std::size_t largest = std::size_t(64) << 20; ///< of the answer
+};
+
+/// How often and when to ask again.
+class retries {
+public:
+    explicit retries(bool get) noexcept : get_(get) {}
+    /// How long to wait before the next attempt; nullopt when `f` is final.
+    std::optional<std::chrono::seconds> after(const failure& f);
+
+    static constexpr int most_attempts = 10; ///< client-go's
+    /// Who is told to wait longer decides for himself.
+    static constexpr std::chrono::seconds longest_wait = std::chrono::minutes(2);
+
+private:
+    bool get_;
+    bool lost_ = false;
+    int attempts_ = 1;
+};
+
+} // namespace detail
+
+struct client::impl {
+    impl(runtime r, client_config c, failure& f);
+
+    runtime rt;
+    client_config config;
+    detail::token_source token;
+    std::unique_ptr<http::client> http;
+    std::set<std::string, std::less<>> warned; ///< texts of the server's warnings that were logged
+    std::optional<discovery> known;
+    /// By group: an aggregated API server behind the same address may be an older one.
+    std::map<std::string, watch_list_support, std::less<>> watch_lists;
+
+    /// Says who we are, sends once, and waits for the header; what is no 2xx is a failure with the server's words.
+    static asio::awaitable<http::response> open(std::shared_ptr<impl> self, http::request r, std::string doing, failure& f);
+    /// The body of the answer; asks again where that is allowed.
+    static asio::awaitable<std::string> perform(std::shared_ptr<impl> self, detail::call c, failure& f);
+    /// False when cancelled (then `f` says so).
+    static asio::awaitable<bool> wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing, failure& f);
+
+    static asio::awaitable<discovery> discover(std::shared_ptr<impl> self, failure& f);
+    static asio::awaitable<api_resource> find_resource(std::shared_ptr<impl> self, std::string name, failure& f);
+
+private:
+    void note_warnings(const http::response& r);
+    static asio::awaitable<std::string> perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,
+                                                     failure& f);
+};
+
+namespace detail {
+
+/// Runs `work` so that cancellation comes back as a failure and not as an exception (toolchain: Asio throws at the next
+/// co_await otherwise); the caller's own setting is restored.
+template <class T>
+asio::awaitable<T> quietly(asio::awaitable<T> work) {
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    T result = co_await std::move(work);
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    co_return result;
+}
+
+/// An empty name space stands for "not in one". errc::bad_request for what no path can hold: such a request would reach
+/// another resource than the one that was meant.
+failure check_path(const api_resource& r, std::string_view name_space, std::string_view doing);
+failure check_path(const api_resource& r, const object_key& key, std::string_view doing);
+/// "get pods ns/name".
+std::string sentence(std::string_view verb, const api_resource& r, const object_key& key);
+/// "pods", "deployments.apps in ns1".
+std::string describe(const api_resource& r, std::string_view name_space);
+
+} // namespace detail
+
+} // namespace informer::kubernetes

@@ -1,0 +1,377 @@
+#include "kubernetes/kubernetes_list_watch.hpp"
+
+#include "kubernetes/json_tools.hpp"
+#include "kubernetes/status.hpp"
+
+#include <informer/object/framer.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <chrono>
+#include <vector>
+
+namespace informer::kubernetes::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t slice = std::size_t(64) << 10;
+constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);
+/// The server ends a watch by itself; one that outlives this is a dead connection.
+constexpr std::chrono::seconds watch_grace = std::chrono::seconds(15);
+
+class query_builder {
+public:
+    void add(std::string_view key, std::string_view value) {
+        if (value.empty()) return;
+        text_ += text_.empty() ? '?' : '&';
+        text_.append(key).append("=").append(http::percent_encode(value));
+    }
+    void add(std::string_view key, long long value) { add(key, std::to_string(value)); }
+    std::string take() { return std::move(text_); }
+
+private:
+    std::string text_;
+};
+
+/// Says when a slice of work has lasted long enough. Real time, whatever the runtime's clock: it is about the executor.
+class pacer {
+public:
+    bool due() noexcept {
+        if (++count_ % stride != 0) return false;
+        const auto now = std::chrono::steady_clock::now();
+        if (now - since_ < longest) return false;
+        since_ = now;
+        return true;
+    }
+    void restart() noexcept { since_ = std::chrono::steady_clock::now(); }
+
+private:
+    static constexpr unsigned stride = 8; // items between two looks at the clock
+    static constexpr auto longest = std::chrono::milliseconds(4);
+    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+    unsigned count_ = 0;
+};
+
+failure unframable(const failure& why, std::string_view doing, std::string_view content_type) {
+    std::string at(doing);
+    at += ": decode";
+    // A proxy's page explains more than our syntax error.
+    if (!content_type.empty() && content_type.find("json") == std::string_view::npos)
+        at.append(" an answer of type ").append(printable(content_type, 100));
+    return why.within(at);
+}
+
+/// Decodes the text of one object; quarantines it if that fails. Empty then; `fatal` where no other object would fare
+/// better.
+object decode(object_sink& sink, std::string_view text, bad_object context, const std::string& doing, failure& fatal) {
+    context.key = peek_key(text);
+    const object previous = sink.previous(context.key, context.position);
+    failure why;
+    object o = sink.pool().decode(text, previous, why);
+    if (why == errc::pool_full) {
+        fatal = why.within(doing + ": decode");
+        return {};
+    }
+    if (!why && o.meta().name().empty()) {
+        context.resource_version = o.resource_version();
+        why = failure(errc::no_metadata, "");
+    }
+    if (!why) return o;
+    const std::string which = context.key.empty() ? "object " + std::to_string(context.position) : context.key.str();
+    context.why = why.within(doing + ": decode " + which);
+    sink.quarantine(std::move(context));
+    return {};
+}
+
+// ---- list ---------------------------------------------------------------------------------------------------------------
+
+struct list_reader {
+    list_reader(object_sink& s, std::string d) : sink(&s), doing(std::move(d)) {}
+
+    object_sink* sink;
+    std::string doing;
+    list_framer framer;
+    list_result result;
+
+    void take(failure& f) {
+        bad_object context;
+        context.position = framer.position();
+        context.from_list = true;
+        if (framer.oversized()) {
+            context.key = peek_key(framer.item());
+            context.why = failure(errc::too_large, doing + ": item " + std::to_string(context.position));
+            sink->quarantine(std::move(context));
+            return;
+        }
+        object o = decode(*sink, framer.item(), std::move(context), doing, f);
+        if (!o) return;
+        ++result.items;
+        sink->item(std::move(o));
+    }
+
+    void finish(failure& f) {
+        if (!framer.done()) {
+            f = failure(errc::connection_lost, doing + ": the list ends in the middle");
+            return;
+        }
+        failure why;
+        const json::value v = parse_small(framer.envelope(), why);
+        const auto* o = why ? nullptr : v.if_object();
+        if (!o) {
+            f = failure(errc::bad_response, doing + ": the list cannot be read");
+            return;
+        }
+        const auto kind = string_member(*o, "kind");
+        if (kind == "Status") {
+            f = refused_in_stream(framer.envelope(), doing);
+            return;
+        }
+        const auto* metadata = object_member(*o, "metadata");
+        if (!kind.ends_with("List") || !metadata) {
+            f = failure(errc::bad_response, doing + ": the answer is no list but " +
+                                                (kind.empty() ? "has no kind" : "a " + printable(kind, 100)));
+            return;
+        }
+        result.resource_version = resource_version(string_member(*metadata, "resourceVersion"));
+        result.continue_token = text_member(*metadata, "continue");
+        if (const auto n = int_member(*metadata, "remainingItemCount"); n && *n >= 0)
+            result.remaining = static_cast<std::uint64_t>(*n);
+    }
+};
+
+asio::awaitable<void> read_list(std::shared_ptr<list_reader> r, http::response answer, asio::any_io_executor executor,
+                                failure& f) {
+    const std::string content_type(answer.header("Content-Type"));
+    std::vector<char> buffer(slice);
+    pacer pace;
+    for (;;) {
+        const std::size_t n = co_await answer.read_some(asio::buffer(buffer), f);
+        if (f) f = f.within(r->doing);
+        if (f || n == 0) break;
+        r->sink->received(n);
+        r->framer.feed(std::string_view(buffer.data(), n));
+        pace.restart();
+        for (;;) {
+            failure garbage;
+            const bool some = r->framer.next(garbage);
+            if (garbage) f = unframable(garbage, r->doing, content_type);
+            else if (some) r->take(f);
+            if (f || !some) break;
+            if (pace.due()) co_await take_turn(executor);
+        }
+        if (f) break;
+        const bool wanted = co_await r->sink->ready();
+        if (!wanted) {
+            answer.close();
+            co_return;
+        }
+    }
+    if (f) answer.close();
+    else r->finish(f);
+}
+
+// ---- watch --------------------------------------------------------------------------------------------------------------
+
+struct watch_reader {
+    watch_reader(object_sink& s, std::string d) : sink(&s), doing(std::move(d)) {}
+
+    object_sink* sink;
+    std::string doing;
+    watch_framer framer;
+
+    /// `f` ends the watch.
+    void take(failure& f) {
+        const std::string_view type = framer.type();
+        bad_object context;
+        context.position = framer.position();
+        context.type = type == "DELETED" ? watch_event_type::deleted
+                       : type == "MODIFIED" ? watch_event_type::modified
+                                            : watch_event_type::added;
+        const std::string which = doing + ": event " + std::to_string(context.position);
+        if (framer.oversized()) {
+            context.key = peek_key(framer.object());
+            context.why = failure(errc::too_large, which);
+            sink->quarantine(std::move(context));
+        } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
+            const auto what = context.type;
+            object o = decode(*sink, framer.object(), std::move(context), doing, f);
+            if (o) sink->event(what, std::move(o));
+        } else if (type == "BOOKMARK") {
+            bookmark(std::move(context), which);
+        } else if (type == "ERROR") {
+            f = refused_in_stream(framer.object(), doing);
+        } else {
+            context.key = peek_key(framer.object());
+            context.why = failure(errc::bad_response, which + " has the unknown type '" + printable(type, 64) + "'");
+            sink->quarantine(std::move(context));
+        }
+    }
+
+private:
+    void bookmark(bad_object context, const std::string& which) {
+        failure why;
+        const json::value v = parse_small(framer.object(), why);
+        const auto* o = why ? nullptr : v.if_object();
+        const auto* metadata = o ? object_member(*o, "metadata") : nullptr;
+        const std::string_view version = metadata ? string_member(*metadata, "resourceVersion") : std::string_view();
+        if (version.empty()) {
+            context.why = failure(errc::bad_response, which + " is a bookmark without a resource version");
+            sink->quarantine(std::move(context));
+            return;
+        }
+        const auto* annotations = object_member(*metadata, "annotations");
+        const bool end = annotations && string_member(*annotations, "k8s.io/initial-events-end") == "true";
+        sink->bookmark(resource_version(version), end);
+    }
+};
+
+asio::awaitable<void> read_watch(std::shared_ptr<watch_reader> r, http::response answer, asio::any_io_executor executor,
+                                 failure& f) {
+    const std::string content_type(answer.header("Content-Type"));
+    std::vector<char> buffer(slice);
+    pacer pace;
+    for (;;) {
+        const std::size_t n = co_await answer.read_some(asio::buffer(buffer), f);
+        if (f) f = f.within(r->doing);
+        if (f || n == 0) break;
+        r->sink->received(n);
+        r->framer.feed(std::string_view(buffer.data(), n));
+        pace.restart();
+        for (;;) {
+            failure garbage;
+            const bool some = r->framer.next(garbage);
+            if (garbage) f = unframable(garbage, r->doing, content_type);
+            else if (some) r->take(f);
+            if (f || !some) break;
+            if (pace.due()) co_await take_turn(executor);
+        }
+        if (f) break;
+        const bool wanted = co_await r->sink->ready();
+        if (!wanted) {
+            answer.close();
+            co_return;
+        }
+    }
+    if (f) answer.close();
+    else if (!r->framer.idle()) f = failure(errc::connection_lost, r->doing + ": the stream ends in the middle of an event");
+}
+
+http::timeouts list_times(http::timeouts t) {
+    return t.request(std::chrono::milliseconds(0)); // as long as it moves
+}
+
+http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts) {
+    const auto whole = lasts.count() > 0 ? lasts + watch_grace : std::chrono::seconds(0);
+    return t.header(watch_header_time).body_idle(std::chrono::milliseconds(0)).request(whole);
+}
+
+asio::awaitable<list_result> list_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
+                                          list_options options, object_sink& sink, failure& f) {
+    return quietly(list_into(std::move(c), std::move(r), std::move(name_space), std::move(options), sink, f));
+}
+
+asio::awaitable<void> watch_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
+                                    watch_options options, object_sink& sink, failure& f) {
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    co_await watch_into(std::move(c), std::move(r), std::move(name_space), std::move(options), sink, f);
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+}
+
+class kubernetes_list_watch final : public list_watch {
+public:
+    kubernetes_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space)
+        : client_(std::move(c)), resource_(std::move(r)), name_space_(std::move(name_space)) {}
+
+    const api_resource& resource() const override { return resource_; }
+    std::string describe() const override { return detail::describe(resource_, name_space_); }
+    asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override {
+        return list_quietly(client_, resource_, name_space_, std::move(options), sink, f);
+    }
+    asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) override {
+        return watch_quietly(client_, resource_, name_space_, std::move(options), sink, f);
+    }
+    watch_list_support watch_list() const noexcept override {
+        const auto found = client_->watch_lists.find(resource_.group);
+        return found == client_->watch_lists.end() ? watch_list_support::unknown : found->second;
+    }
+    void learnt(watch_list_support what) noexcept override { client_->watch_lists[resource_.group] = what; }
+
+private:
+    std::shared_ptr<client::impl> client_;
+    api_resource resource_;
+    std::string name_space_;
+};
+
+} // namespace
+
+std::string list_query(const list_options& o) {
+    query_builder q;
+    q.add("continue", o.continue_);
+    q.add("fieldSelector", o.field_selector_);
+    q.add("labelSelector", o.label_selector_);
+    if (o.limit_ > 0) q.add("limit", static_cast<long long>(o.limit_));
+    if (o.continue_.empty()) { // the token holds the version; a server refuses both (contract X18)
+        q.add("resourceVersion", o.resource_version_);
+        if (!o.resource_version_.empty()) q.add("resourceVersionMatch", o.resource_version_match_);
+    }
+    return q.take();
+}
+
+std::string watch_query(const watch_options& o) {
+    query_builder q;
+    if (o.bookmarks_ || o.send_initial_events_) q.add("allowWatchBookmarks", "true");
+    q.add("fieldSelector", o.field_selector_);
+    q.add("labelSelector", o.label_selector_);
+    q.add("resourceVersion", o.resource_version_);
+    if (o.send_initial_events_) {
+        q.add("resourceVersionMatch", "NotOlderThan");
+        q.add("sendInitialEvents", "true");
+    }
+    if (o.timeout_.count() > 0) q.add("timeoutSeconds", o.timeout_.count());
+    q.add("watch", "true");
+    return q.take();
+}
+
+asio::awaitable<bool> take_turn(asio::any_io_executor executor) {
+    co_await asio::post(executor, asio::use_awaitable);
+    co_return true;
+}
+
+asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
+                                       list_options options, object_sink& sink, failure& f) {
+    const std::string doing = "list " + describe(r, name_space);
+    f = check_path(r, name_space, doing);
+    if (f) co_return list_result();
+    http::request request("GET", r.path(name_space) + list_query(options));
+    request.header("Accept", "application/json").time(list_times(c->config.time));
+    http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
+    if (f) co_return list_result();
+    sink.opened();
+    const auto reader = std::make_shared<list_reader>(sink, doing);
+    co_await read_list(reader, std::move(answer), c->rt.executor(), f);
+    co_return reader->result;
+}
+
+asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
+                                 watch_options options, object_sink& sink, failure& f) {
+    const std::string doing = "watch " + describe(r, name_space);
+    f = check_path(r, name_space, doing);
+    if (f) co_return;
+    http::request request("GET", r.path(name_space) + watch_query(options));
+    request.header("Accept", "application/json").time(watch_times(c->config.time, options.timeout_));
+    http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
+    if (f) co_return;
+    sink.opened();
+    const auto reader = std::make_shared<watch_reader>(sink, doing);
+    co_await read_watch(reader, std::move(answer), c->rt.executor(), f);
+}
+
+std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space) {
+    return std::make_shared<kubernetes_list_watch>(std::move(c), std::move(r), std::move(name_space));
+}
+
+} // namespace informer::kubernetes::detail

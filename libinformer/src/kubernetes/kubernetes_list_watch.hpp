@@ -1,0 +1,26 @@
+// List and watch requests of the Kubernetes API, streamed into a sink.
+#pragma once
+
+#include "kubernetes/client_impl.hpp"
+
+#include <memory>
+#include <string>
+
+namespace informer::kubernetes::detail {
+
+std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space);
+
+/// One page. Cancellation comes as a failure if the caller runs it `quietly`.
+asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
+                                       list_options options, object_sink& sink, failure& f);
+asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
+                                 watch_options options, object_sink& sink, failure& f);
+
+/// Lets others run; true.
+asio::awaitable<bool> take_turn(asio::any_io_executor executor);
+
+/// The query part of a request, "?" included; parameters in client-go's (alphabetical) order.
+std::string list_query(const list_options& o);
+std::string watch_query(const watch_options& o);
+
+} // namespace informer::kubernetes::detail
