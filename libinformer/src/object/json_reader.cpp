@@ -105,12 +105,21 @@ std::size_t utf8_end(std::string_view s) noexcept {
     return i;
 }
 
+/// The parser reports a leading surrogate without its other half as any other syntax error, at the character that follows.
+bool after_half_pair(std::string_view text, std::size_t offset) noexcept {
+    if (offset < 6 || offset > text.size()) return false;
+    std::string_view s = text.substr(offset - 6, 6);
+    if (offset > 6 && text[offset - 1] == '\\') s = text.substr(offset - 7, 6);
+    return s[0] == '\\' && s[1] == 'u' && (s[2] | 32) == 'd' &&
+           (s[3] == '8' || s[3] == '9' || (s[3] | 32) == 'a' || (s[3] | 32) == 'b');
+}
+
 failure explain(const error_code& ec, std::string_view text, std::size_t offset) {
     const auto at = [](std::size_t n) { return " at byte " + std::to_string(n); };
     if (ec == make_error_code(errc::not_an_object)) return failure(errc::not_an_object, "the document is no JSON object");
     if (ec == json::error::too_deep) return failure(errc::too_deep, "nested too deeply" + at(offset));
     if (ec == json::error::illegal_leading_surrogate || ec == json::error::illegal_trailing_surrogate ||
-        ec == json::error::expected_utf16_escape)
+        (ec == json::error::syntax && after_half_pair(text, offset)))
         return failure(errc::bad_utf8, "half of a surrogate pair" + at(offset));
     if (ec != json::error::incomplete) {
         const std::size_t bad = utf8_end(text);

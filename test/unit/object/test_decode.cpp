@@ -224,6 +224,9 @@ TEST_CASE("invalid UTF-8 is refused with its place", "[pool]") {
     }
     CHECK(failure_of(R"({"a":"\ud800"})") == errc::bad_utf8);
     CHECK(failure_of(R"({"a":"\ud800\u0041"})") == errc::bad_utf8);
+    CHECK(failure_of(R"({"a":"\uDBFF\n"})") == errc::bad_utf8);
+    CHECK(failure_of(R"({"a":"\udc00"})") == errc::bad_utf8);
+    CHECK(failure_of(R"({"a":"\u0041" x})") == errc::syntax_error);
     CHECK(failure_of("{\"abc\":\"\xff\"}").message().find("byte 8") != std::string::npos);
     CHECK(round_trip("{\"a\":\"\xf4\x8f\xbf\xbf\xef\xbf\xbd\"}") == "{\"a\":\"\xf4\x8f\xbf\xbf\xef\xbf\xbd\"}");
 }

@@ -1,0 +1,347 @@
+// What a pool shares, frees, reuses and refuses.
+#include "support/pod_generator.hpp"
+
+#include <informer/object/diff.hpp>
+#include <informer/object/document_pool.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace informer;
+using informer::testing::make_pod_json;
+using informer::testing::pod_options;
+
+namespace {
+
+object decode(document_pool& pool, std::string_view json, const object& previous = object()) {
+    failure f;
+    object o = pool.decode(json, previous, f);
+    REQUIRE(!f);
+    return o;
+}
+
+std::string pod(unsigned index, unsigned revision = 0, bool type = false) {
+    pod_options o(index);
+    o.revision = revision;
+    o.type = type;
+    return make_pod_json(o);
+}
+
+void drain(document_pool& pool) {
+    while (!pool.collect(1000)) {}
+}
+
+} // namespace
+
+TEST_CASE("an unchanged document is its predecessor and costs nothing", "[pool]") {
+    const auto pool = document_pool::make(decode_options().type("v1", "Pod"));
+    std::vector<object> pods;
+    for (unsigned i = 0; i < 200; ++i) pods.push_back(decode(*pool, pod(i)));
+    const pool_statistics before = pool->statistics();
+    for (unsigned i = 0; i < 200; ++i) {
+        const object again = decode(*pool, pod(i, 0, i % 2 == 1), pods[i]);
+        CHECK(again.same_as(pods[i]));
+        CHECK(again.root() == pods[i].root());
+    }
+    drain(*pool);
+    const pool_statistics after = pool->statistics();
+    CHECK(after.bytes == before.bytes);
+    CHECK(after.node_bytes == before.node_bytes);
+    CHECK(after.nodes == before.nodes);
+    CHECK(after.referenced_nodes == before.referenced_nodes);
+    CHECK(after.objects == 200);
+    // Without the older version at hand the tree is found all the same; only the root is new.
+    const object lost = decode(*pool, pod(7));
+    CHECK(lost.same_as(pods[7]));
+    CHECK(pool->statistics().nodes == before.nodes);
+}
+
+TEST_CASE("order of members and spelling of numbers make no new version", "[pool]") {
+    const auto pool = document_pool::make();
+    const object a = decode(*pool, R"({"spec":{"replicas":1,"weight":2.50,"name":"long enough"},"list":[1,2]})");
+    CHECK(decode(*pool, R"({"list":[1,2.0],"spec":{"name":"long enough","weight":25e-1,"replicas":1}})", a).same_as(a));
+    CHECK_FALSE(decode(*pool, R"({"list":[2,1],"spec":{"name":"long enough","weight":2.5,"replicas":1}})", a).same_as(a));
+}
+
+TEST_CASE("a changed document shares its unchanged parts", "[pool]") {
+    const auto pool = document_pool::make();
+    const object one = decode(*pool, pod(1));
+    const pool_statistics before = pool->statistics();
+    const object two = decode(*pool, pod(1, 1), one);
+    CHECK_FALSE(two.same_as(one));
+    CHECK_FALSE(two == one);
+    CHECK(two["spec"].same_as(one["spec"]));
+    CHECK(two["metadata"]["labels"].same_as(one["metadata"]["labels"]));
+    CHECK(two.at_pointer("/status/podIPs").same_as(one.at_pointer("/status/podIPs")));
+    CHECK_FALSE(two["status"].same_as(one["status"]));
+    CHECK(pool->statistics().nodes - before.nodes < 30);
+    CHECK(two.to_json() == decode(*document_pool::make(), pod(1, 1)).to_json());
+}
+
+TEST_CASE("equal parts of different documents are stored once", "[pool]") {
+    const auto pool = document_pool::make();
+    const object a = decode(*pool, R"({"x":{"image":"registry/app:1","ports":[80,443]},"n":12345678901})");
+    const object b = decode(*pool, R"({"y":[{"image":"registry/app:1","ports":[80,443]}],"n":12345678901})");
+    CHECK(a["x"].same_as(b["y"][0]));
+    CHECK(a["n"].same_as(b["n"]));
+    CHECK(pool->statistics().sharing() > 1.0);
+    CHECK_FALSE(a["x"].same_as(b["y"]));
+}
+
+TEST_CASE("a previous version of another pool or another generation is only a hint that does not fit", "[pool]") {
+    const auto pool = document_pool::make(), other = document_pool::make();
+    const object foreign = decode(*other, pod(3));
+    const object mine = decode(*pool, pod(3), foreign);
+    CHECK_FALSE(mine.same_as(foreign));
+    CHECK(mine == foreign);
+    pool->begin_generation();
+    const object newer = decode(*pool, pod(3), mine);
+    CHECK_FALSE(newer.same_as(mine));
+    CHECK(newer == mine);
+    CHECK(newer.to_json() == mine.to_json());
+    CHECK(decode(*pool, pod(3), newer).same_as(newer));
+}
+
+TEST_CASE("what dies is freed and its memory used again", "[pool]") {
+    const auto pool = document_pool::make();
+    const object keep = decode(*pool, pod(0));
+    const pool_statistics start = pool->statistics();
+    for (int round = 0; round < 5; ++round) {
+        std::vector<object> pods;
+        for (unsigned i = 1; i < 100; ++i) pods.push_back(decode(*pool, pod(i)));
+        CHECK(pool->statistics().objects == 100);
+        pods.clear();
+        CHECK(pool->statistics().objects == 1);
+        drain(*pool);
+        CHECK(pool->statistics().nodes == start.nodes);
+        CHECK(pool->statistics().node_bytes == start.node_bytes);
+        CHECK(pool->statistics().referenced_nodes == start.referenced_nodes);
+    }
+    CHECK(keep.to_json() == decode(*document_pool::make(), pod(0)).to_json());
+}
+
+TEST_CASE("collect works in small steps, long arrays and deep documents included", "[pool]") {
+    const auto pool = document_pool::make();
+    std::string wide = "{\"a\":[", deep = "{\"a\":";
+    for (int i = 0; i < 50'000; ++i) wide += "\"element " + std::to_string(i) + "\",";
+    wide.back() = ']';
+    deep.append(999, '[').append(999, ']');
+    object a = decode(*pool, wide + "}"), b = decode(*pool, deep + "}");
+    a = b = object();
+    std::size_t steps = 1;
+    while (!pool->collect(100)) ++steps;
+    CHECK(steps >= 500);
+    CHECK(pool->statistics().nodes == 0);
+    CHECK(pool->statistics().referenced_nodes == 0);
+}
+
+TEST_CASE("memory stays level under random updates", "[pool]") {
+    const auto pool = document_pool::make();
+    constexpr unsigned count = 1000;
+    std::mt19937 random(7);
+    std::vector<object> pods(count);
+    std::vector<unsigned> revision(count);
+    for (unsigned i = 0; i < count; ++i) pods[i] = decode(*pool, pod(i));
+    std::uint64_t level = 0;
+    for (int round = 0; round < 10; ++round) {
+        for (unsigned n = 0; n < count; ++n) {
+            const unsigned i = static_cast<unsigned>(random()) % count;
+            ++revision[i];
+            pods[i] = decode(*pool, pod(i, revision[i]), pods[i]);
+        }
+        drain(*pool);
+        if (round == 2) level = pool->statistics().bytes;
+        if (round > 2) CHECK(pool->statistics().bytes <= level + level / 10);
+    }
+    for (unsigned i = 0; i < count; i += 50) CHECK(pods[i] == decode(*document_pool::make(), pod(i, revision[i])));
+    // The counts add up: nothing is left when nothing is held.
+    pods.clear();
+    drain(*pool);
+    CHECK(pool->statistics().nodes == 0);
+    CHECK(pool->statistics().node_bytes == 0);
+}
+
+TEST_CASE("handles outlive the pool, and the last one frees it", "[pool]") {
+    object a, b;
+    {
+        const auto pool = document_pool::make();
+        a = decode(*pool, pod(1));
+        b = decode(*pool, pod(2));
+        decode(*pool, pod(3)); // dropped while the pool lives
+        pool->begin_generation();
+        object c = decode(*pool, pod(4));
+    }
+    CHECK(a.meta().name().str().starts_with("service-0-"));
+    a = object();
+    CHECK(b["kind"].kind() == value_kind::missing);
+    CHECK(b.to_json() == parse_object(pod(2)).to_json());
+    // The address sanitizer sees a leak if b does not free everything, and a use after free if a did.
+}
+
+TEST_CASE("handles are dropped on other threads while the pool goes away", "[pool]") {
+    for (int round = 0; round < 20; ++round) {
+        auto pool = document_pool::make();
+        std::vector<object> pods;
+        for (unsigned i = 0; i < 64; ++i) pods.push_back(decode(*pool, "{\"some key\":\"some text " + std::to_string(i) + "\"}"));
+        std::vector<std::thread> threads;
+        for (unsigned t = 0; t < 3; ++t)
+            threads.emplace_back([mine = std::vector<object>(pods.begin() + t * 20, pods.begin() + t * 20 + 22)]() mutable {
+                while (!mine.empty()) mine.pop_back();
+            });
+        pods.clear();
+        pool->collect(10);
+        pool.reset();
+        for (auto& t : threads) t.join();
+    }
+}
+
+TEST_CASE("readers walk, copy and drop handles while the writer decodes", "[pool][threads]") {
+    const auto pool = document_pool::make();
+    constexpr unsigned count = 40;
+    // What an indexer does: publish a new version, let readers take copies.
+    struct slot {
+        std::mutex m;
+        object o;
+    };
+    std::vector<slot> slots(count);
+    for (unsigned i = 0; i < count; ++i) slots[i].o = decode(*pool, pod(i));
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> read{0}, wrong{0};
+    std::vector<std::thread> readers;
+    for (unsigned t = 0; t < 3; ++t)
+        readers.emplace_back([&, t] {
+            std::mt19937 random(t);
+            std::vector<object> held(8);
+            while (!stop) {
+                const unsigned i = static_cast<unsigned>(random()) % count;
+                object o;
+                {
+                    const std::lock_guard lock(slots[i].m);
+                    o = slots[i].o;
+                }
+                const std::string json = o.to_json();
+                if (!json.starts_with("{\"metadata\":{\"name\":\"service-") || !json.ends_with("\"qosClass\":\"Burstable\"}}"))
+                    ++wrong;
+                const object other = held[random() % held.size()];
+                if (other && other.meta().uid() == o.meta().uid() && diff(other, o).size() > 30) ++wrong;
+                held[random() % held.size()] = o;
+                ++read;
+            }
+        });
+    std::mt19937 random(99);
+    unsigned revision = 0;
+    while (read < 300 || revision < 1500) {
+        const unsigned i = static_cast<unsigned>(random()) % count;
+        if (++revision % 500 == 0) pool->begin_generation();
+        object next = decode(*pool, pod(i, revision), slots[i].o);
+        const std::lock_guard lock(slots[i].m);
+        std::swap(slots[i].o, next);
+    }
+    stop = true;
+    for (auto& r : readers) r.join();
+    CHECK(wrong == 0);
+    slots = std::vector<slot>(1);
+    drain(*pool);
+    CHECK(pool->statistics().objects == 0);
+    CHECK(pool->statistics().nodes == 0);
+    CHECK(pool->statistics().generations == 1);
+}
+
+TEST_CASE("a full pool says so and loses nothing", "[pool]") {
+    detail::pool_limits limits;
+    limits.max_bytes = 512 * 1024;
+    const auto pool = detail::make_pool(decode_options(), limits);
+    std::vector<object> pods;
+    failure f;
+    while (!f && pods.size() < 100'000) {
+        object o = pool->decode(pod(static_cast<unsigned>(pods.size()) * 20), object(), f);
+        if (o) pods.push_back(std::move(o));
+    }
+    CHECK(f == errc::pool_full);
+    REQUIRE(pods.size() > 50);
+    REQUIRE(pods.size() < 10'000);
+    CHECK(pool->statistics().bytes < 1024 * 1024);
+    // Too large for it at once, in a text, a number of elements, and a key.
+    CHECK_FALSE(pool->decode("{\"s\":\"" + std::string(600'000, 'x') + "\"}", object(), f));
+    CHECK(f == errc::pool_full);
+    CHECK_FALSE(pool->decode("{\"" + std::string(700'000, 'x') + "\":1}", object(), f));
+    CHECK(f == errc::pool_full);
+    for (unsigned i = 0; i < pods.size(); ++i) {
+        const object expected = parse_object(pod(i * 20));
+        REQUIRE(pods[i] == expected);
+    }
+    const std::uint64_t nodes = pool->statistics().nodes;
+    CHECK(pool->decode(pod(0), pods[0], f).same_as(pods[0]));
+    // What is freed can be used at once, without asking for it.
+    pods.resize(pods.size() - 20);
+    for (unsigned i = 0; i < 10; ++i) {
+        pods.push_back(pool->decode(pod(i * 20 + 1), object(), f));
+        CHECK(!f);
+    }
+    drain(*pool);
+    CHECK(pool->statistics().nodes < nodes);
+}
+
+TEST_CASE("compaction moves what lives into a new generation and frees the old one", "[pool]") {
+    const auto pool = document_pool::make();
+    std::vector<object> pods;
+    for (unsigned i = 0; i < 3000; ++i) pods.push_back(decode(*pool, pod(i * 20)));
+    CHECK_FALSE(pool->wants_compaction());
+    const pool_statistics full = pool->statistics();
+    // Every second one goes: its memory is free room, but pages stay.
+    for (unsigned i = 0; i < 1500; ++i) pods.erase(pods.begin() + i);
+    drain(*pool);
+    CHECK(pool->statistics().bytes >= full.bytes * 9 / 10);
+    CHECK(pool->wants_compaction());
+    object outside = pods[5];
+    const std::string text = outside.to_json();
+    pool->begin_generation();
+    failure f;
+    for (object& o : pods) {
+        object moved = pool->move(o, f);
+        REQUIRE(!f);
+        REQUIRE(moved == o);
+        o = moved;
+    }
+    CHECK(pool->move(pods[0], f).root() == pods[0].root());
+    drain(*pool);
+    CHECK(pool->statistics().generations == 2); // somebody still holds one old document
+    CHECK(outside.to_json() == text);
+    CHECK(outside == pods[5]);
+    outside = object();
+    drain(*pool);
+    const pool_statistics after = pool->statistics();
+    CHECK(after.generations == 1);
+    CHECK(after.bytes < full.bytes * 7 / 10);
+    CHECK(after.objects == pods.size());
+    CHECK_FALSE(pool->wants_compaction());
+    CHECK(decode(*pool, pod(20), pods[0]).same_as(pods[0]));
+    // A document of another pool can move in as well.
+    CHECK(pool->move(parse_object(pod(20)), f).same_as(pods[0]));
+}
+
+TEST_CASE("statistics add up", "[pool]") {
+    const auto pool = document_pool::make();
+    std::vector<object> pods;
+    for (unsigned i = 0; i < 500; ++i) pods.push_back(decode(*pool, pod(i)));
+    const pool_statistics s = pool->statistics();
+    CHECK(s.objects == 500);
+    CHECK(s.node_bytes == s.string_bytes + s.array_bytes + s.object_bytes + s.shape_bytes + s.number_bytes);
+    CHECK(s.bytes >= s.node_bytes + s.table_bytes + s.free_bytes);
+    CHECK(s.bytes - (s.node_bytes + s.table_bytes + s.free_bytes) < 64);
+    CHECK(s.sharing() > 1.5);
+    CHECK(s.generations == 1);
+}
+
+TEST_CASE("one document alone is cheap", "[pool]") {
+    const auto pool = detail::make_pool(decode_options(), detail::pool_limits());
+    const std::string small = R"({"metadata":{"name":"x"}})";
+    const object o = decode(*pool, small);
+    CHECK(pool->statistics().bytes < 24 * 1024);
+}

@@ -1,0 +1,211 @@
+// Reading documents: members, pointers, equality, text, differences.
+#include <informer/object/diff.hpp>
+#include <informer/object/document_pool.hpp>
+#include <informer/object/json.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace informer;
+
+TEST_CASE("members, elements and pointers are found, and what is missing is missing", "[value]") {
+    const object o = parse_object(R"({"a":{"b c":[10,{"x":null}],"~t/":1,"":"empty"},"list":[[1,2],[3]],"s":"text","no":"x"})");
+    CHECK(o["a"]["b c"][0].as_int64() == 10);
+    CHECK(o.at_pointer("") == o.value());
+    CHECK(o.at_pointer("/a/b c/0").as_int64() == 10);
+    CHECK(o.at_pointer("/a/b c/1/x").is_null());
+    CHECK(o.at_pointer("/a/~0t~1").as_int64() == 1);
+    CHECK(o.at_pointer("/a/").as_string() == "empty");
+    CHECK(o.at_pointer("/list/1/0").as_int64() == 3);
+    for (const char* none : {"/x", "/a/x", "/list/2", "/list/01", "/list/-", "/list/1/0/0", "/s/0", "a", "/list/", "/a/~2", "/list/-1",
+                             "/list/99999999999999999999999"})
+        CHECK_FALSE(o.at_pointer(none).exists());
+    CHECK_FALSE(o["x"]["y"][3]["z"].exists());
+    CHECK_FALSE(o["list"][-1].exists());
+    CHECK_FALSE(o["list"]["0"].exists());
+    CHECK_FALSE(o["a"][0].exists());
+    CHECK(o["a"].contains("b c"));
+    CHECK(o["a"].size() == 3);
+    CHECK(o["list"].size() == 2);
+    CHECK(o["s"].size() == 0);
+    CHECK(value().kind() == value_kind::missing);
+    CHECK(o["x"].string_or_empty().empty());
+    CHECK(o["no"].string_or_empty() == "x");
+    CHECK(o["list"].int64_or(4) == 4);
+    CHECK(o["x"].bool_or(true));
+    std::string seen;
+    for (const value row : o["list"])
+        for (const value cell : row) seen += cell.number_text() + ",";
+    CHECK(seen == "1,2,3,");
+    seen.clear();
+    for (const auto [key, v] : o.value().members()) {
+        seen += key;
+        seen += ' ';
+    }
+    CHECK(seen == "a list s no ");
+    int none = 0;
+    for (const auto m : o["list"].members()) none += static_cast<int>(m.key.size()) + 1;
+    for (const value v : o["a"]) none += v.exists();
+    CHECK(none == 0);
+}
+
+TEST_CASE("keys with one fingerprint are told apart", "[value]") {
+    std::string json = "{";
+    for (int i = 0; i < 2000; ++i) json += "\"key-" + std::to_string(i * 7919) + "\":" + std::to_string(i) + ",";
+    json.back() = '}';
+    const object o = parse_object(json);
+    for (int i = 0; i < 2000; ++i) REQUIRE(o["key-" + std::to_string(i * 7919)].as_int64() == i);
+    CHECK_FALSE(o["key-1"].exists());
+    CHECK_FALSE(o["key"].exists());
+    CHECK_FALSE(o[""].exists());
+}
+
+TEST_CASE("a wrong type is an error that names what was found", "[value]") {
+    const object o = parse_object(R"({"s":"x","n":1,"b":true,"o":{},"z":null,"f":1.5})");
+    const auto message = [](const auto& act) -> std::string {
+        try {
+            act();
+        } catch (const error& e) {
+            CHECK(e.code() == make_error_code(errc::wrong_type));
+            return e.what();
+        }
+        return "no error";
+    };
+    CHECK(message([&] { (void)o["s"].as_int64(); }).find("found string") != std::string::npos);
+    CHECK(message([&] { (void)o["n"].as_string(); }).find("found integer") != std::string::npos);
+    CHECK(message([&] { (void)o["none"].as_string(); }).find("found nothing") != std::string::npos);
+    CHECK(message([&] { (void)o["o"].as_bool(); }).find("found object") != std::string::npos);
+    CHECK(message([&] { (void)o["z"].as_double(); }).find("found null") != std::string::npos);
+    CHECK(message([&] { (void)o["f"].as_int64(); }).find("found number") != std::string::npos);
+    CHECK(message([&] { (void)o["b"].number_text(); }).find("found boolean") != std::string::npos);
+}
+
+TEST_CASE("equality is deep, in one pool and between pools", "[value]") {
+    const auto same = [](std::string_view a, std::string_view b) {
+        const object x = parse_object(a), y = parse_object(b);
+        const auto pool = document_pool::make();
+        failure f;
+        const object p = pool->decode(a, object(), f), q = pool->decode(b, object(), f);
+        CHECK((x == y) == (y == x));
+        CHECK((x == y) == (p == q));
+        CHECK(x == p);
+        return x == y;
+    };
+    CHECK(same(R"({"a":1,"b":[1,"x"]})", R"({"b":[1,"x"],"a":1})"));
+    CHECK(same(R"({"n":1})", R"({"n":1.0})"));
+    CHECK(same(R"({"n":100000})", R"({"n":1e5})"));
+    CHECK(same(R"({"n":0.5})", R"({"n":5e-1})"));
+    CHECK(same(R"({"n":0.5})", R"({"n":0.50})"));
+    CHECK(same(R"({"n":0})", R"({"n":-0.0})"));
+    CHECK(same(R"({"n":1e400})", R"({"n":10e399})"));
+    CHECK(same(R"({"n":12345678901234567890123})", R"({"n":12345678901234567890123.0})"));
+    CHECK(same(R"({"n":18446744073709551615})", R"({"n":18446744073709551615.0})"));
+    CHECK(same(R"({"n":1e99999999999999999999})", R"({"n":1e99999999999999999999})"));
+    CHECK_FALSE(same(R"({"n":1e99999999999999999999})", R"({"n":2e99999999999999999999})"));
+    CHECK_FALSE(same(R"({"n":9007199254740993})", R"({"n":9007199254740992.0})"));
+    CHECK_FALSE(same(R"({"n":0.1})", R"({"n":0.1000000000000000055})"));
+    CHECK_FALSE(same(R"({"n":-1})", R"({"n":1})"));
+    CHECK_FALSE(same(R"({"n":18446744073709551615})", R"({"n":-1})"));
+    CHECK_FALSE(same(R"({"n":9223372036854775807})", R"({"n":9223372036854775806})"));
+    CHECK_FALSE(same(R"({"a":1})", R"({"a":"1"})"));
+    CHECK_FALSE(same(R"({"a":1})", R"({"a":true})"));
+    CHECK_FALSE(same(R"({"a":null})", R"({})"));
+    CHECK_FALSE(same(R"({"a":null})", R"({"b":null})"));
+    CHECK_FALSE(same(R"({"a":{}})", R"({"a":[]})"));
+    CHECK_FALSE(same(R"({"a":[1,2]})", R"({"a":[2,1]})"));
+    CHECK_FALSE(same(R"({"a":[1,2]})", R"({"a":[1,2,3]})"));
+    CHECK_FALSE(same(R"({"a":"some text"})", R"({"a":"some texu"})"));
+    CHECK_FALSE(same(R"({"some key":{"x":1}})", R"({"some key":{"y":1}})"));
+    CHECK_FALSE(same(R"({"a":"123e4567-e89b-12d3-a456-426614174000"})", R"({"a":"123e4567-e89b-12d3-a456-426614174001"})"));
+    CHECK(object() == object());
+    CHECK_FALSE(object() == parse_object("{}"));
+}
+
+TEST_CASE("pretty JSON is indented", "[value]") {
+    const object o = parse_object(R"({"a":[1,{"b":"x"}],"e":{},"f":[]})");
+    CHECK(o.value().to_pretty_json() == "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x\"\n    }\n  ],\n  \"e\": {},\n  \"f\": []\n}");
+    CHECK(o["a"].to_pretty_json(1) == "[\n 1,\n {\n  \"b\": \"x\"\n }\n]");
+}
+
+TEST_CASE("metadata reads what Kubernetes writes", "[value]") {
+    const object o = parse_object(
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","namespace":"ns","uid":"123e4567-e89b-12d3-a456-426614174000",)"
+        R"("resourceVersion":"42","generation":3,"labels":{"app":"web"},"annotations":{"note":"x"},"finalizers":["f"],)"
+        R"("creationTimestamp":"2024-05-06T07:08:09Z","deletionTimestamp":"2024-05-06T09:08:09.250+02:00"}})");
+    CHECK(o.key().str() == "ns/n");
+    CHECK(o.uid() == "123e4567-e89b-12d3-a456-426614174000");
+    CHECK(o.resource_version().str() == "42");
+    CHECK(o.meta().generation() == 3);
+    CHECK(o.meta().label("app") == "web");
+    CHECK(o.meta().annotation("none").empty());
+    CHECK(o.meta().finalizers().size() == 1);
+    REQUIRE(o.meta().creation_time());
+    CHECK(std::chrono::system_clock::to_time_t(*o.meta().creation_time()) == 1714979289);
+    REQUIRE(o.meta().deletion_time());
+    CHECK(*o.meta().deletion_time() - *o.meta().creation_time() == std::chrono::milliseconds(250));
+    for (const char* bad : {"", "x", "2024-02-30T00:00:00Z", "2024-05-06T07:08:09", "2024-05-06T07:08:09.Z", "9999-01-01T00:00:00Z",
+                            "2024-05-06T07:08:09+2:00", "2024-05-06T25:08:09Z"}) {
+        const object b = parse_object(std::string(R"({"metadata":{"creationTimestamp":")") + bad + "\"}}");
+        CHECK_FALSE(b.meta().creation_time());
+    }
+    const object empty = parse_object("{}");
+    CHECK(empty.key().empty());
+    CHECK_FALSE(empty.meta().creation_time());
+    CHECK(empty.meta().resource_version().empty());
+    const object wrong = parse_object(R"({"metadata":[1],"kind":7})");
+    CHECK(wrong.key().empty());
+    CHECK(wrong.kind().empty());
+    CHECK(object().key().empty());
+    const object none;
+    CHECK_FALSE(none.value().exists());
+}
+
+TEST_CASE("a document survives the way through boost::json", "[value]") {
+    const char* json = R"({"a":[1,-1,18446744073709551615,0.5,1.0,"x",true,null,{},[]],"o":{"k":"long enough text"}})";
+    const object o = parse_object(json);
+    CHECK(from_value(to_value(o)) == o);
+    CHECK(from_value(to_value(o)).to_json() == json);
+    CHECK(to_value(o["none"]).is_null());
+    CHECK_THROWS_AS(from_value(boost::json::array()), error);
+}
+
+namespace {
+
+std::string changes(std::string_view a, std::string_view b, bool one_pool) {
+    failure f;
+    const auto pool = document_pool::make();
+    const object x = pool->decode(a, object(), f), y = one_pool ? pool->decode(b, x, f) : parse_object(b);
+    std::string s;
+    for (const change& c : diff(x, y)) {
+        s += c.pointer + " " + (c.before ? c.before.to_json() : "-") + ">" + (c.after ? c.after.to_json() : "-") + "; ";
+    }
+    return s;
+}
+
+} // namespace
+
+TEST_CASE("diff names what changed, was added and was removed", "[diff]") {
+    for (const bool one_pool : {true, false}) {
+        const auto d = [&](std::string_view a, std::string_view b) { return changes(a, b, one_pool); };
+        CHECK(d(R"({"a":1})", R"({"a":1})") == "");
+        CHECK(d(R"({"a":1,"b":"some text","c":[1,2]})", R"({"c":[1,2],"b":"some text","a":1.0})") == "");
+        CHECK(d(R"({"a":1,"b":2})", R"({"a":1,"b":3})") == "/b 2>3; ");
+        CHECK(d(R"({"a":{"x":1,"gone":{"y":2}}})", R"({"a":{"new":[1],"x":2}})") == "/a/new ->[1]; /a/x 1>2; /a/gone {\"y\":2}>-; ");
+        CHECK(d(R"({"a":[1,2,3]})", R"({"a":[1,5]})") == "/a/1 2>5; /a/2 3>-; ");
+        CHECK(d(R"({"a":[1]})", R"({"a":[1,{"b":2}]})") == "/a/1 ->{\"b\":2}; ");
+        CHECK(d(R"({"a":[{"b":{"c":1}}]})", R"({"a":[{"b":{"c":2}}]})") == "/a/0/b/c 1>2; ");
+        CHECK(d(R"({"a":{}})", R"({"a":[]})") == "/a {}>[]; ");
+        CHECK(d(R"({"a":{}})", R"({"a":{"b":1}})") == "/a/b ->1; ");
+        CHECK(d(R"({"a":"text one"})", R"({"a":null})") == "/a \"text one\">null; ");
+        CHECK(d(R"({"a/b":{"~":1}})", R"({"a/b":{"~":2}})") == "/a~1b/~0 1>2; ");
+        CHECK(d(R"({"t":"2024-05-06T07:08:09Z"})", R"({"t":"2024-05-06T07:08:10Z"})") ==
+              "/t \"2024-05-06T07:08:09Z\">\"2024-05-06T07:08:10Z\"; ");
+    }
+    const object a = parse_object(R"({"a":1})");
+    const object nothing;
+    CHECK(diff(nothing, nothing).empty());
+    REQUIRE(diff(nothing, a).size() == 1);
+    CHECK_FALSE(diff(nothing, a)[0].before.exists());
+}
