@@ -10,17 +10,12 @@
 
 namespace informer::testing {
 
-namespace {
-
-struct sleeper {
-    sleeper() = default;
-    asio::steady_timer* timer = nullptr;
-    bool due = false;
-};
-
-} // namespace
-
 struct manual_clock::state {
+    struct sleeper {
+        sleeper() = default;
+        asio::steady_timer* timer = nullptr;
+        bool due = false;
+    };
     using sleepers = std::multimap<time_point, sleeper*>;
 
     // Away from zero, so that "a while ago" is a time too.
@@ -31,29 +26,24 @@ struct manual_clock::state {
     time_point current() const noexcept { return time_point(duration(now.load())); }
     void wake_due();
 
+    // Takes the sleeper off the list, also when its frame is destroyed instead of resumed.
+    class bed {
+    public:
+        bed(sleepers& all, time_point when, sleeper& who) : all_(all), who_(who), at_(all.emplace(when, &who)) {}
+        bed(const bed&) = delete;
+        bed& operator=(const bed&) = delete;
+        ~bed() {
+            if (!who_.due) all_.erase(at_);
+        }
+
+    private:
+        sleepers& all_;
+        sleeper& who_;
+        sleepers::iterator at_;
+    };
+
     static asio::awaitable<bool> sleep(std::shared_ptr<state> s, time_point when);
 };
-
-namespace {
-
-// Takes the sleeper off the list, also when its frame is destroyed instead of resumed.
-template <class Map>
-class bed {
-public:
-    bed(Map& map, typename Map::key_type when, sleeper& who) : map_(map), who_(who), at_(map.emplace(when, &who)) {}
-    bed(const bed&) = delete;
-    bed& operator=(const bed&) = delete;
-    ~bed() {
-        if (!who_.due) map_.erase(at_);
-    }
-
-private:
-    Map& map_;
-    sleeper& who_;
-    typename Map::iterator at_;
-};
-
-} // namespace
 
 void manual_clock::state::wake_due() {
     while (!asleep.empty() && asleep.begin()->first <= current()) {
@@ -72,7 +62,7 @@ asio::awaitable<bool> manual_clock::state::sleep(std::shared_ptr<state> s, time_
     asio::steady_timer timer(executor, asio::steady_timer::time_point::max());
     sleeper me;
     me.timer = &timer;
-    const bed<sleepers> in_bed(s->asleep, when, me);
+    const bed in_bed(s->asleep, when, me);
     const auto [ec] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     static_cast<void>(ec);
     co_return me.due;

@@ -1,0 +1,87 @@
+#include "support/log_capture.hpp"
+#include "support/run.hpp"
+
+#include <informer/runtime.hpp>
+
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+using namespace informer;
+using namespace std::chrono_literals;
+
+TEST_CASE("equal seeds draw equal sequences, copies share one", "[runtime]") {
+    asio::io_context context;
+    runtime a(context.get_executor()), b(context.get_executor());
+    a.with_seed(5);
+    b.with_seed(5);
+    const auto first = a.draw_seed();
+    CHECK(first == b.draw_seed());
+    const runtime copy = a;
+    const auto second = copy.draw_seed();
+    CHECK(second != first);
+    CHECK(a.draw_seed() != second);
+    CHECK(runtime(context.get_executor()).draw_seed() != runtime(context.get_executor()).draw_seed());
+}
+
+TEST_CASE("threads draw different seeds", "[runtime]") {
+    asio::io_context context;
+    const runtime r(context.get_executor());
+    std::vector<std::uint64_t> drawn(4000);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (std::size_t i = 0; i < 1000; ++i) drawn[t * 1000 + i] = r.draw_seed();
+        });
+    for (auto& t : threads) t.join();
+    CHECK(std::set<std::uint64_t>(drawn.begin(), drawn.end()).size() == drawn.size());
+}
+
+TEST_CASE("log lines pass up to the chosen verbosity", "[runtime]") {
+    asio::io_context context;
+    testing::log_capture logs;
+    runtime r(context.get_executor());
+    r.log(log_level::error, "nobody listens");
+    CHECK_FALSE(r.logs(log_level::error));
+    r.with_logger(logs.logger(), log_level::warning);
+    r.log(log_level::error, "one");
+    r.log(log_level::warning, "two");
+    r.log(log_level::info, "three");
+    CHECK(r.logs(log_level::warning));
+    CHECK_FALSE(r.logs(log_level::info));
+    REQUIRE(logs.lines().size() == 2);
+    CHECK(logs.lines()[1].text == "two");
+    CHECK(logs.count(log_level::error) == 1);
+}
+
+TEST_CASE("a logger that throws disturbs nobody", "[runtime]") {
+    asio::io_context context;
+    runtime r(context.get_executor());
+    r.with_logger([](log_level, std::string_view) { throw std::runtime_error("disk full"); });
+    CHECK_NOTHROW(r.log(log_level::error, "x"));
+}
+
+namespace {
+
+asio::awaitable<void> sleeps(std::shared_ptr<informer::clock> c) {
+    const auto start = c->now();
+    const bool slept = co_await c->sleep_for(5ms);
+    CHECK(slept);
+    CHECK(c->now() - start >= 5ms);
+    const bool past = co_await c->sleep_until(start);
+    CHECK(past);
+}
+
+} // namespace
+
+TEST_CASE("the system clock sleeps", "[runtime]") {
+    testing::run_test(sleeps(system_clock()));
+}
+
+TEST_CASE("a missing clock is the system clock", "[runtime]") {
+    asio::io_context context;
+    runtime r(context.get_executor());
+    r.with_clock(nullptr);
+    const auto before = std::chrono::steady_clock::now();
+    CHECK(r.clock().now() >= before);
+}
