@@ -1,0 +1,75 @@
+// Between the stream and the cache: a bounded queue with one producer and one consumer.
+#pragma once
+
+#include <informer/object/object.hpp>
+#include <informer/runtime.hpp>
+#include <informer/source/list_watch.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace informer {
+
+namespace detail {
+struct replacement; // a whole new state, collected from a list or from the initial events of a watch-list
+class async_event;
+} // namespace detail
+
+/// One step from one state of the cache to the next.
+class delta {
+public:
+    enum class kind {
+        upsert,   ///< ADDED or MODIFIED: which of them it is, the cache's content decides (client-go C3)
+        erase,    ///< DELETED
+        bookmark, ///< only the version moves on
+        replace,  ///< everything is replaced at once
+        bad,      ///< an event that could not be used
+        resync,   ///< somebody's resync is due
+    };
+    explicit delta(kind k) : what(k) {}
+
+    kind what;
+    watch_event_type type = watch_event_type::added;
+    object current;
+    informer::resource_version version;       ///< of bookmarks
+    std::shared_ptr<detail::replacement> all; ///< of replace
+    std::shared_ptr<const bad_object> bad;    ///< of bad
+};
+
+/// Deltas on their way to the cache, in stream order; nothing is merged here (contract X15).
+///
+/// *Executor*: producer and consumer run on the same one. *Bound*: the producer pushes what it has read in one slice
+/// and then awaits `room()`, so `capacity` is exceeded by one slice at most. *Cancellation*: any type; the waits end.
+class delta_queue {
+public:
+    delta_queue(asio::any_io_executor executor, std::size_t capacity);
+    ~delta_queue();
+    delta_queue(const delta_queue&) = delete;
+    delta_queue& operator=(const delta_queue&) = delete;
+
+    /// False when the queue is closed.
+    bool push(delta d);
+    /// Waits until fewer than `capacity` deltas are queued; false when cancelled or closed.
+    asio::awaitable<bool> room();
+    /// Up to `max` deltas, at least one; empty when cancelled, or closed and drained.
+    asio::awaitable<std::vector<delta>> pop(std::size_t max);
+    /// What is queued can still be popped; nothing more can be pushed.
+    void close();
+
+    std::size_t size() const noexcept { return deltas_.size(); }
+    std::size_t peak() const noexcept { return peak_; }
+    std::size_t capacity() const noexcept { return capacity_; }
+
+private:
+    std::deque<delta> deltas_;
+    std::size_t capacity_, peak_ = 0;
+    bool closed_ = false;
+    std::unique_ptr<detail::async_event> filled_, drained_;
+};
+
+} // namespace informer

@@ -1,0 +1,160 @@
+// What to ask the server next: the decisions of list, watch-list, watch, resume and relist, without any I/O.
+#pragma once
+
+#include <informer/backoff.hpp>
+#include <informer/cache/status.hpp>
+#include <informer/runtime.hpp>
+#include <informer/source/list_watch.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+
+namespace informer {
+
+class reflector_options {
+public:
+    reflector_options() {}
+    std::string labels_, fields_;
+    bool watch_list_ = true, any_version_ = false;
+    std::uint64_t page_size_ = 500;
+    backoff_options backoff_;
+    std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);
+    std::uint64_t seed_ = 1;
+};
+
+/// The state machine behind an informer. The owner asks `next()`, carries the action out, tells what happened while it
+/// did (`opened` … `tick`), and how it ended (`slept`, `list_done`, `watch_done`). The contract (client-go's reflector
+/// with our decisions) is kept here and nowhere else.
+///
+/// In short: the state is fetched by watch-list, or, where the server cannot do that, by a paged list. From then on
+/// watches resume at the last resource version; only a 410, a removed resource, a lasting refusal of that version or a
+/// server that went back in time fetches the state again.
+///
+/// *Thread safety*: none. *Executor*: none. *Errors*: none thrown.
+class reflector {
+public:
+    using time_point = clock::time_point;
+
+    enum class step { wait, list, watch };
+    class action {
+    public:
+        action() {}
+        step what = step::wait;
+        time_point until{};   ///< of wait
+        list_options list;    ///< of list: one page
+        watch_options watch;  ///< of watch; `send_initial_events_` makes it a watch-list
+        bool fresh = false;   ///< a new fetch of the whole state begins: forget what was collected
+        bool check = false;   ///< a list whose items nobody wants: only its resource version counts
+    };
+
+    /// What to do with an event or a bookmark.
+    enum class verdict {
+        collect,  ///< part of the initial state, which is not complete yet
+        apply,    ///< a change to follow
+        complete, ///< the initial state is complete: replace the cache by what was collected
+        ignore,
+        end,      ///< end the request; then call `watch_done`
+    };
+    enum class page_verdict { more, complete, checked, failed };
+
+    explicit reflector(reflector_options options, watch_list_support support = watch_list_support::unknown);
+
+    /// What to do now. Asking twice without telling anything gives the same step.
+    action next(time_point now);
+    void slept();
+
+    // ---- while a request is under way ------------------------------------------------------------------------------
+    void opened(time_point now);
+    void progress(time_point now); ///< bytes came
+    /// `known`: the key was collected before (only asked for while the initial state is collected).
+    verdict event_seen(time_point now, watch_event_type type, const resource_version& version, bool known);
+    verdict bookmark_seen(time_point now, const resource_version& version, bool initial_events_end);
+    /// When `tick()` wants to be called; `time_point::max()` when never.
+    time_point deadline() const;
+    /// True: the request must be ended now; then call `list_done` or `watch_done`.
+    bool tick(time_point now);
+
+    // ---- how it ended ----------------------------------------------------------------------------------------------
+    /// One page is there. `failed`: the answer is of no use, `f` says why.
+    page_verdict page_done(time_point now, const list_result& r, failure& f);
+    /// A page failed. Returns true if the same page is asked for again, so that the pages before it are kept. `f` becomes
+    /// the failure to report ("no progress" instead of "cancelled").
+    bool list_failed(time_point now, failure& f);
+    /// The watch ended; `f` is empty after a clean end. Returns the failure to report, which may be one of our own
+    /// ("no progress"), and empty where nothing is wrong.
+    failure watch_done(time_point now, const failure& f);
+
+    // ---- what is known ---------------------------------------------------------------------------------------------
+    informer_phase phase() const noexcept;
+    /// The resource version to resume from.
+    const resource_version& version() const noexcept { return last_; }
+    std::uint64_t epoch() const noexcept { return epoch_; }
+    std::uint64_t attempts() const noexcept { return attempts_; } ///< failed in a row
+    /// Learnt about the server; to be remembered with the source.
+    watch_list_support support() const noexcept { return support_; }
+    /// The current watch still collects the initial state.
+    bool collecting() const noexcept { return request_.collecting; }
+    /// "list", "watch-list", "open" or "stream": where the request is, for the report of its failure.
+    std::string_view request_phase() const noexcept;
+
+    // Times that are ours. The rest are client-go's (see backoff_options).
+    static constexpr std::chrono::seconds silence = std::chrono::seconds(2);  ///< watch-list: nothing at all came
+    static constexpr std::chrono::seconds pause = std::chrono::seconds(5);    ///< watch-list: events, but no end
+    static constexpr std::chrono::seconds no_progress = std::chrono::seconds(30);
+    static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2); ///< list without a byte
+    static constexpr std::chrono::seconds overtime = std::chrono::seconds(15); ///< a watch beyond its time-out
+    static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< R13
+    static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
+
+private:
+    enum class goal { fetch, follow, check };
+    /// Why we ended a request ourselves.
+    enum class cut { none, silent, plain_events, unusable_end, stalled, overdue, went_back };
+    struct request {
+        bool watch = false, collecting = false, consistent = false, first_page = false;
+        bool opened = false, proven = false, delivered = false, synced = false;
+        std::uint64_t seen = 0; ///< events and bookmarks since the request (or since the initial state was complete)
+        std::string continue_token;
+        std::chrono::seconds timeout{};
+        time_point started{}, opened_at{}, last_progress{};
+        cut why = cut::none;
+    };
+
+    bool by_watch_list() const noexcept;
+    std::string fetch_version() const;
+    void advance(const resource_version& v);
+    bool below(const resource_version& v) const;
+    void fetch_again(bool consistent);
+    void complete(const resource_version& v);
+    void succeeded() noexcept;
+    void failed(time_point now, const failure& f, bool parked);
+    void delay(time_point now, const failure& f, bool hard);
+    void initial_ended(time_point now, const failure& f);
+    void follow_ended(time_point now, const failure& f);
+    failure our_words(const failure& f) const;
+
+    reflector_options options_;
+    watch_list_support support_;
+    backoff backoff_;
+    std::mt19937_64 random_;
+
+    goal goal_ = goal::fetch;
+    request request_;
+    std::optional<time_point> wait_;
+    resource_version last_, first_page_;
+    std::string continue_;        // of the next page
+    bool paging_ = false;         // between two pages of one list
+    bool in_one_piece_ = false;   // the continue token expired: once without paging
+    bool consistent_ = false;     // the last version was refused: read the newest
+    bool list_this_time_ = false; // watch-list failed just now
+    bool doubtful_ = false;       // refused with 403: if the list works, watch-list is what was refused
+    unsigned interrupted_ = 0;    // watch-lists that broke before their end, in a row
+    unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
+    std::uint64_t epoch_ = 1, attempts_ = 0;
+    bool failing_ = false, parked_ = false;
+};
+
+} // namespace informer

@@ -1,0 +1,129 @@
+// The informer: one list and watch, one cache, any number of listeners.
+#pragma once
+
+#include <informer/backoff.hpp>
+#include <informer/cache/event.hpp>
+#include <informer/cache/indexer.hpp>
+#include <informer/cache/lister.hpp>
+#include <informer/cache/status.hpp>
+#include <informer/cache/subscription.hpp>
+#include <informer/runtime.hpp>
+#include <informer/source/list_watch.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace informer {
+
+class informer_options {
+public:
+    informer_options() {}
+    informer_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
+    informer_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
+    informer_options& decode(decode_options d) { decode_ = std::move(d); return *this; }
+    informer_options& index(std::string name, index_function f) {
+        indexes_.emplace_back(std::move(name), std::move(f));
+        return *this;
+    }
+    /// Watch-list first (default), else list and watch only.
+    informer_options& watch_list(bool on) { watch_list_ = on; return *this; }
+    /// Page size of lists; 0: in one piece. client-go: 500.
+    informer_options& page_size(std::uint64_t n) { page_size_ = n; return *this; }
+    /// Allows the first list to be served from any version the server has (resourceVersion=0).
+    informer_options& any_version(bool on = true) { any_version_ = on; return *this; }
+    informer_options& backoff(backoff_options b) { backoff_ = b; return *this; }
+    /// Watches ask for a time-out drawn uniformly from [d, 2d]. client-go: 5 min.
+    informer_options& watch_timeout(std::chrono::seconds d) { watch_timeout_ = d; return *this; }
+    /// Deltas between the stream and the cache before the socket is not read any more.
+    informer_options& queue_capacity(std::size_t n) { queue_capacity_ = n; return *this; }
+    informer_options& name(std::string n) { name_ = std::move(n); return *this; }
+
+    std::string label_selector_, field_selector_, name_;
+    decode_options decode_;
+    std::vector<std::pair<std::string, index_function>> indexes_;
+    bool watch_list_ = true, any_version_ = false;
+    std::uint64_t page_size_ = 500;
+    backoff_options backoff_;
+    std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);
+    std::size_t queue_capacity_ = 1000;
+};
+
+/// Keeps an indexed cache of one resource and fans its changes out.
+///
+/// The promises (each has a test of its name): *completeness* across relists, *order*, *bounded and lossless*
+/// subscriptions, *late subscribers*, *unsubscribing*, *sync per subscription*, *read your writes*, *nothing hides*,
+/// *typed events*. See docs/promises.md.
+///
+/// *Thread safety*: `run`, `subscribe`, `add_event_handler`, `add_index`, `stop` on the runtime's executor; `status()`,
+/// `lister()`, `snapshot()`, `has_synced()` from any thread. *Lifetime*: a handle; copies share one informer. Views of
+/// the cache outlive it. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
+/// subscriptions end, `run()` returns when no coroutine is left.
+class shared_informer {
+public:
+    shared_informer(runtime r, std::shared_ptr<list_watch> from, informer_options options = informer_options());
+    ~shared_informer();
+    shared_informer(const shared_informer&);
+    shared_informer& operator=(const shared_informer&);
+    shared_informer(shared_informer&&) noexcept;
+    shared_informer& operator=(shared_informer&&) noexcept;
+
+    /// Lists, watches, and goes on for ever. Exactly once; a second call throws `error(errc::already_running)`.
+    asio::awaitable<void> run();
+    /// Asks `run()` to end. Idempotent.
+    void stop();
+
+    const api_resource& resource() const noexcept;
+    bool has_synced() const noexcept;
+    /// Waits until the cache is complete for the first time. Throws `error(errc::deadline_exceeded)` that says which
+    /// informer and its last error; `error(errc::stopped)`.
+    asio::awaitable<void> synced(clock::duration at_most);
+    /// Read your writes: waits until the cache holds at least `version`. Throws like `synced`, and
+    /// `error(errc::new_epoch)`; an incomparable version is `error(errc::bad_configuration)`.
+    asio::awaitable<void> wait_until(informer::resource_version version, clock::duration at_most);
+
+    informer_status status() const;
+    /// Called on the executor at each change of phase, at each failed attempt, and after each list.
+    void on_state_change(std::function<void(const informer_status&)> f);
+    /// Called for every error that ends a list or a watch, with its phase (contract X2).
+    void on_error(std::function<void(std::string_view phase, const failure& f)> f);
+
+    subscription subscribe(subscription_options options = subscription_options());
+
+    class handler_handle {
+    public:
+        class state;
+        explicit handler_handle(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
+        bool has_synced() const noexcept; ///< all initial `on_add` calls have returned
+        void remove();                    ///< no call begins after this returned
+        std::uint64_t exceptions() const noexcept;
+
+    private:
+        std::shared_ptr<state> state_;
+    };
+    using add_function = std::function<void(const object& current, bool initial)>;
+    using update_function = std::function<void(const object& previous, const object& current)>;
+    using delete_function = std::function<void(const object& last, bool final_state_known)>;
+    /// Sugar over a subscription: calls on the executor, one at a time. An exception is contained, counted and logged
+    /// once per kind (contract X10). Dropping the handle does not remove the handler.
+    handler_handle add_event_handler(add_function on_add, update_function on_update, delete_function on_delete,
+                                     subscription_options options = subscription_options());
+
+    /// Also on a running informer. Throws `error(errc::duplicate_index)`.
+    void add_index(std::string name, index_function f);
+    informer::lister lister() const;
+    cache_snapshot snapshot() const;
+    object get(std::string_view key) const { return snapshot().get(key); }
+
+    struct impl;
+
+private:
+    friend class informer_handle;
+    std::shared_ptr<impl> impl_;
+    std::string name_space_; ///< what `lister()` is narrowed to
+};
+
+} // namespace informer

@@ -1,0 +1,49 @@
+// What an informer says about itself. Nothing hides.
+#pragma once
+
+#include <informer/object/document_pool.hpp>
+#include <informer/source/list_watch.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer {
+
+enum class informer_phase {
+    idle,        ///< `run()` was not called yet
+    listing,     ///< list or watch-list under way
+    watching,    ///< synced and following
+    backing_off, ///< the last attempt failed; waiting to try again
+    parked,      ///< the resource does not exist (404) or may not be read (401, 403): tried again rarely
+    stopped,
+};
+std::string_view to_string(informer_phase p) noexcept;
+
+/// A picture of the state; never holds secrets.
+struct informer_status {
+    std::string resource;        ///< "pods", "deployments.apps in ns1"
+    informer_phase phase = informer_phase::idle;
+    bool synced = false;         ///< the cache was complete once
+    failure last_error;          ///< of the last failed attempt, kept until an attempt succeeds
+    std::string last_error_phase; ///< list, watch-list, open, stream, decode
+    std::uint64_t attempts = 0;  ///< failed in a row
+    std::chrono::system_clock::time_point since{};        ///< of the phase
+    std::chrono::system_clock::time_point last_contact{}; ///< last bytes from the server
+    std::uint64_t epoch = 1;     ///< grows when the server went back in time
+    std::size_t objects = 0;
+    std::uint64_t bytes = 0;     ///< pool plus index
+    informer::resource_version resource_version;
+    // totals since the start
+    std::uint64_t lists = 0, watch_lists = 0, watches = 0, relists = 0;
+    std::uint64_t events_added = 0, events_modified = 0, events_deleted = 0, bookmarks = 0;
+    std::uint64_t bytes_received = 0;
+    std::chrono::nanoseconds longest_slice{}; ///< longest time the executor was held
+    std::size_t quarantined = 0;
+    std::vector<bad_object> quarantine; ///< at most 16 of them
+    pool_statistics pool;
+};
+
+} // namespace informer

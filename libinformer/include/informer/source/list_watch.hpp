@@ -1,0 +1,134 @@
+// What a reflector reads from: list, watch, and the sink they build into.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/object/api_resource.hpp>
+#include <informer/object/document_pool.hpp>
+#include <informer/object/object.hpp>
+#include <informer/object/resource_version.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace informer {
+
+namespace asio = boost::asio;
+
+/// Query of a list. An empty resource version is the consistent read.
+class list_options {
+public:
+    list_options() {}
+    list_options& resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
+    /// "Exact" or "NotOlderThan"; only with a resource version.
+    list_options& resource_version_match(std::string v) { resource_version_match_ = std::move(v); return *this; }
+    list_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
+    list_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
+    list_options& limit(std::uint64_t n) { limit_ = n; return *this; }
+    /// Never sent together with a resource version (contract X18).
+    list_options& continue_token(std::string t) { continue_ = std::move(t); return *this; }
+
+    std::string resource_version_, resource_version_match_, label_selector_, field_selector_, continue_;
+    std::uint64_t limit_ = 0; ///< 0: no paging
+};
+
+/// Query of a watch.
+class watch_options {
+public:
+    watch_options() {}
+    watch_options& resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
+    watch_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
+    watch_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
+    /// Bookmarks are asked for by default.
+    watch_options& bookmarks(bool on) { bookmarks_ = on; return *this; }
+    /// Watch-list: the current state as ADDED events, closed by a bookmark; sends resourceVersionMatch=NotOlderThan.
+    watch_options& send_initial_events(bool on = true) { send_initial_events_ = on; return *this; }
+    /// The server ends the watch after this; the client gives up a little later.
+    watch_options& timeout(std::chrono::seconds d) { timeout_ = d; return *this; }
+
+    std::string resource_version_, label_selector_, field_selector_;
+    bool bookmarks_ = true;
+    bool send_initial_events_ = false;
+    std::chrono::seconds timeout_ = std::chrono::minutes(7);
+};
+
+/// What ends one list request (one page).
+struct list_result {
+    informer::resource_version resource_version;
+    std::string continue_token;      ///< empty on the last page
+    std::uint64_t items = 0;         ///< handed to the sink, quarantined ones not counted
+    std::optional<std::uint64_t> remaining; ///< metadata.remainingItemCount
+};
+
+enum class watch_event_type { added, modified, deleted };
+
+/// An item or event that could not be used: bad JSON, wrong type, no metadata, too large.
+struct bad_object {
+    object_key key;            ///< empty when not even the name could be read
+    std::size_t position = 0;  ///< in the list or stream
+    watch_event_type type = watch_event_type::added;
+    bool from_list = false;
+    informer::resource_version resource_version; ///< if it could be read
+    failure why;
+};
+
+/// Where a `list_watch` builds. Implemented by the cache (and by tests). All calls come on the list_watch's executor,
+/// from within `list()` or `watch()`, in stream order.
+class object_sink {
+public:
+    virtual ~object_sink() = default;
+    /// The pool to decode into; may change between two calls (compaction).
+    virtual document_pool& pool() = 0;
+    /// The older version of the object about to be decoded, or empty. `key` may be empty (then only `position` counts).
+    virtual object previous(const object_key& key, std::size_t position) = 0;
+    /// The server answered with success; a watch is open, or a list begins.
+    virtual void opened() {}
+    /// Bytes came in (any traffic): for "last contact" and for metrics.
+    virtual void received(std::size_t bytes) { (void)bytes; }
+    /// One item of a list.
+    virtual void item(object o) = 0;
+    /// One watch event.
+    virtual void event(watch_event_type type, object o) = 0;
+    /// `initial_events_end`: the annotation k8s.io/initial-events-end is "true".
+    virtual void bookmark(informer::resource_version version, bool initial_events_end) = 0;
+    virtual void quarantine(bad_object b) = 0;
+    /// Called after every slice of input; suspends while the consumer is behind (back-pressure: the socket is not
+    /// read meanwhile) and gives the executor a turn. False: the sink has seen enough, end the request.
+    virtual asio::awaitable<bool> ready() = 0;
+};
+
+/// What is known of a server's watch-list (sendInitialEvents).
+enum class watch_list_support {
+    unknown, ///< to be tried; two seconds of silence tell that it is not there
+    yes,     ///< it worked, or the server's version has it: given the full time
+    no,      ///< lists and watches only
+};
+
+/// A resource that can be listed and watched. Implementations: kubernetes (and etcd) ones, scripted ones in tests.
+///
+/// *Executor*: that of the `runtime` it was made with. *Cancellation*: terminal; the request's socket is closed at once
+/// and `f` says `errc::cancelled`. *Errors*: reported in `f`, with phase and server text; nothing is thrown but
+/// `std::bad_alloc`. 410 is `errc::gone` in all four places (list, continue, opening a watch, ERROR event).
+class list_watch {
+public:
+    virtual ~list_watch() = default;
+    virtual const api_resource& resource() const = 0;
+    /// For logs and status: "pods", "deployments.apps in ns1".
+    virtual std::string describe() const = 0;
+    /// One page into `sink.item()`.
+    virtual asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) = 0;
+    /// One watch into `sink.event()` and `sink.bookmark()`; returns when the stream ends. A clean end leaves `f` empty.
+    virtual asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) = 0;
+
+    /// What the reflector has learnt, or the implementation knows (from the server's version; shared between the
+    /// resources of one server). What a server cannot do is remembered here, so that a new informer does not try again.
+    virtual watch_list_support watch_list() const noexcept { return watch_list_; }
+    virtual void learnt(watch_list_support what) noexcept { watch_list_ = what; }
+
+private:
+    watch_list_support watch_list_ = watch_list_support::unknown;
+};
+
+} // namespace informer

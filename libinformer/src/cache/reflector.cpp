@@ -1,0 +1,476 @@
+#include <informer/cache/reflector.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+using time_point = reflector::time_point;
+
+/// What a failure means for the next step.
+enum class kind { none, cancelled, gone, too_new, throttled, unauthorized, forbidden, missing, rejected, transport, other };
+
+kind kind_of(const failure& f) {
+    if (!f) return kind::none;
+    if (f == condition::cancelled) return kind::cancelled;
+    if (f == condition::gone) return kind::gone;
+    if (f == errc::resource_version_too_large) return kind::too_new;
+    if (f == errc::unauthorized) return kind::unauthorized;
+    if (f == errc::forbidden) return kind::forbidden;
+    if (f == errc::not_found) return kind::missing;
+    if (f == errc::too_many_requests || (f.status() && f.status()->retry_after)) return kind::throttled;
+    if (f == errc::bad_request || f == errc::invalid || f == errc::unexpected_status) return kind::rejected;
+    if (f == condition::transport) return kind::transport;
+    return kind::other;
+}
+
+bool hard(kind k) noexcept {
+    return k == kind::unauthorized || k == kind::forbidden || k == kind::missing;
+}
+
+int code_of(const failure& f) noexcept {
+    return f.status() ? f.status()->code : 0;
+}
+
+} // namespace
+
+reflector::reflector(reflector_options options, watch_list_support support)
+    : options_(std::move(options)), support_(support), backoff_(options_.backoff_, options_.seed_),
+      random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {}
+
+bool reflector::by_watch_list() const noexcept {
+    return options_.watch_list_ && support_ != watch_list_support::no && !list_this_time_;
+}
+
+// R3, WL2, with our default: the first state is a consistent read; later ones are never older than what was seen.
+std::string reflector::fetch_version() const {
+    if (consistent_) return {};
+    if (last_.empty()) return options_.any_version_ ? "0" : "";
+    return last_.str();
+}
+
+reflector::action reflector::next(time_point now) {
+    action a;
+    if (wait_) {
+        a.what = step::wait;
+        a.until = *wait_;
+        return a;
+    }
+    request_ = request();
+    request_.started = request_.last_progress = now;
+
+    if (goal_ == goal::check) {
+        // A consistent read of one item: what counts is the version of the list.
+        a.what = step::list;
+        a.check = true;
+        a.list.labels(options_.labels_).fields(options_.fields_).limit(1);
+        request_.consistent = request_.first_page = true;
+        return a;
+    }
+    if (goal_ == goal::fetch && !by_watch_list()) {
+        a.what = step::list;
+        a.list.labels(options_.labels_).fields(options_.fields_);
+        if (paging_) {
+            a.list.limit(options_.page_size_).continue_token(continue_); // X18: and no version
+            request_.continue_token = continue_;
+            return a;
+        }
+        const std::string version = fetch_version();
+        a.fresh = request_.first_page = true;
+        request_.consistent = version.empty();
+        // R4: a list at a version is served from the server's cache only when it is not paged.
+        const bool paged = !in_one_piece_ && (version.empty() || version == "0");
+        a.list.resource_version(version).limit(paged ? options_.page_size_ : 0);
+        return a;
+    }
+
+    a.what = step::watch;
+    request_.watch = true;
+    const auto least = std::max<std::int64_t>(options_.watch_timeout_.count(), 1);
+    request_.timeout = std::chrono::seconds(std::uniform_int_distribution<std::int64_t>(least, 2 * least)(random_));
+    a.watch.labels(options_.labels_).fields(options_.fields_).timeout(request_.timeout);
+    if (goal_ == goal::fetch) {
+        const std::string version = fetch_version();
+        a.fresh = request_.collecting = true;
+        request_.consistent = version.empty();
+        a.watch.resource_version(version).send_initial_events();
+    } else {
+        a.watch.resource_version(last_.str());
+    }
+    return a;
+}
+
+void reflector::slept() {
+    wait_.reset();
+}
+
+void reflector::opened(time_point now) {
+    if (request_.opened) return;
+    request_.opened = true;
+    request_.opened_at = request_.last_progress = now;
+}
+
+void reflector::progress(time_point now) {
+    request_.last_progress = now;
+}
+
+void reflector::advance(const resource_version& v) {
+    if (v.empty()) return;
+    if (v.comparable() && last_.comparable() && v <= last_) return;
+    if (v.str() == last_.str()) return;
+    last_ = v;
+    stuck_ = 0;
+    request_.delivered = true;
+}
+
+bool reflector::below(const resource_version& v) const {
+    return v.comparable() && last_.comparable() && v < last_;
+}
+
+reflector::verdict reflector::event_seen(time_point now, watch_event_type type, const resource_version& version,
+                                         bool known) {
+    if (request_.why != cut::none) return verdict::end;
+    request_.last_progress = now;
+    ++request_.seen;
+    if (!request_.collecting) {
+        advance(version);
+        succeeded();
+        return verdict::apply;
+    }
+    // A change of something we were not told of: this server gives a plain watch from now on.
+    if (type != watch_event_type::added && !known) {
+        request_.why = cut::plain_events;
+        return verdict::end;
+    }
+    return verdict::collect; // R18, WL5: versions of initial events are not recorded
+}
+
+reflector::verdict reflector::bookmark_seen(time_point now, const resource_version& version, bool initial_events_end) {
+    if (request_.why != cut::none) return verdict::end;
+    request_.last_progress = now;
+    ++request_.seen;
+    if (!request_.collecting) {
+        if (below(version)) {
+            request_.why = cut::went_back;
+            return verdict::end;
+        }
+        advance(version);
+        succeeded();
+        return verdict::apply;
+    }
+    if (!initial_events_end) return verdict::ignore; // WL4
+    if (version.empty()) {
+        request_.why = cut::unusable_end;
+        return verdict::end;
+    }
+    if (below(version) && !request_.consistent) {
+        request_.why = cut::went_back;
+        return verdict::end;
+    }
+    complete(version);
+    support_ = watch_list_support::yes;
+    request_.collecting = false;
+    request_.synced = request_.delivered = true;
+    request_.seen = 0;
+    return verdict::complete;
+}
+
+reflector::time_point reflector::deadline() const {
+    const auto& r = request_;
+    if (!r.watch) return r.last_progress + list_patience;
+    time_point first = r.started + r.timeout + overtime;
+    if (r.collecting) {
+        first = std::min(first, r.last_progress + no_progress);
+        if (r.opened && support_ == watch_list_support::unknown)
+            first = std::min(first, r.last_progress + (r.seen == 0 ? silence : pause));
+    } else if (r.opened && !r.proven) {
+        first = std::min(first, r.opened_at + very_short);
+    }
+    return first;
+}
+
+bool reflector::tick(time_point now) {
+    auto& r = request_;
+    if (r.why != cut::none) return true;
+    if (!r.watch) {
+        if (now < r.last_progress + list_patience) return false;
+        r.why = cut::stalled;
+        return true;
+    }
+    if (now >= r.started + r.timeout + overtime) {
+        r.why = cut::overdue;
+        return true;
+    }
+    if (r.collecting) {
+        if (now >= r.last_progress + no_progress) {
+            r.why = cut::stalled;
+        } else if (r.opened && support_ == watch_list_support::unknown) {
+            if (r.seen == 0 && now >= r.last_progress + silence) r.why = cut::silent;
+            if (r.seen != 0 && now >= r.last_progress + pause) r.why = cut::plain_events;
+        }
+        return r.why != cut::none;
+    }
+    if (r.opened && !r.proven && now >= r.opened_at + very_short) {
+        // A watch that stays open is an attempt that succeeded, however quiet the resource is.
+        r.proven = true;
+        succeeded();
+    }
+    return false;
+}
+
+void reflector::succeeded() noexcept {
+    attempts_ = 0;
+    failing_ = parked_ = false;
+}
+
+void reflector::delay(time_point now, const failure& f, bool long_one) {
+    if (long_one) backoff_.hard();
+    auto d = std::chrono::duration_cast<clock::duration>(backoff_.next());
+    if (f.status() && f.status()->retry_after) {
+        const auto told = std::min<std::chrono::seconds>(*f.status()->retry_after, longest_retry_after);
+        d = std::max<clock::duration>(d, told);
+    }
+    wait_ = now + d;
+}
+
+void reflector::failed(time_point now, const failure& f, bool parked) {
+    ++attempts_;
+    failing_ = true;
+    parked_ = parked;
+    delay(now, f, parked);
+}
+
+void reflector::fetch_again(bool consistent) {
+    goal_ = goal::fetch;
+    paging_ = in_one_piece_ = list_this_time_ = false;
+    consistent_ = consistent_ || consistent;
+}
+
+void reflector::complete(const resource_version& v) {
+    if (below(v)) ++epoch_; // a consistent read: the server really is older than what it told us before
+    last_ = v;
+    goal_ = goal::follow;
+    paging_ = in_one_piece_ = consistent_ = list_this_time_ = false;
+    interrupted_ = 0;
+    succeeded();
+}
+
+reflector::page_verdict reflector::page_done(time_point now, const list_result& r, failure& f) {
+    if (goal_ == goal::check) {
+        if (below(r.resource_version)) {
+            fetch_again(true);
+        } else {
+            goal_ = goal::follow;
+        }
+        succeeded();
+        return page_verdict::checked;
+    }
+    if (request_.first_page) first_page_ = r.resource_version;
+    if (first_page_.empty()) first_page_ = r.resource_version; // PG2: the first one that there is
+    if (!r.continue_token.empty()) {
+        if (r.continue_token != request_.continue_token) {
+            continue_ = r.continue_token;
+            paging_ = true;
+            return page_verdict::more;
+        }
+        f = failure(errc::bad_response, "list: the same continue token twice");
+    } else if (first_page_.empty()) {
+        f = failure(errc::bad_response, "list: the answer has no resourceVersion");
+    }
+    if (f) {
+        paging_ = false;
+        list_failed(now, f);
+        return page_verdict::failed;
+    }
+    if (below(first_page_) && !consistent_ && !last_.empty()) {
+        // Older than what we asked for: only the newest state can tell whether the server went back in time.
+        fetch_again(true);
+        list_this_time_ = true;
+        return page_verdict::more;
+    }
+    if (doubtful_) support_ = watch_list_support::no;
+    doubtful_ = false;
+    complete(first_page_);
+    return page_verdict::complete;
+}
+
+bool reflector::list_failed(time_point now, failure& f) {
+    f = our_words(f);
+    const kind k = kind_of(f);
+    if (k == kind::cancelled) return false;
+    if (goal_ == goal::check) {
+        // Not found out; watching again is right unless the server went back, and then the next silence tells.
+        goal_ = goal::follow;
+        failed(now, f, hard(k));
+        return false;
+    }
+    if (k == kind::gone && !request_.first_page && !in_one_piece_) {
+        // PG3. The fresh token that the server offers would give an inconsistent list.
+        paging_ = false;
+        in_one_piece_ = true;
+        return false;
+    }
+    if ((k == kind::gone || k == kind::too_new) && request_.first_page && !request_.consistent) {
+        consistent_ = true; // R5
+        return false;
+    }
+    const bool same_page = paging_ && !request_.first_page &&
+                           (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
+    failed(now, f, hard(k));
+    if (same_page) return true;
+    if (k == kind::gone) consistent_ = true;
+    paging_ = in_one_piece_ = list_this_time_ = doubtful_ = false;
+    return false;
+}
+
+failure reflector::our_words(const failure& f) const {
+    switch (request_.why) {
+    case cut::none: return f;
+    case cut::silent: return failure(errc::bad_response, "watch-list: opened, but nothing came; trying a list");
+    case cut::plain_events:
+        return failure(errc::bad_response, "watch-list: events, but no end of the initial ones; trying a list");
+    case cut::unusable_end: return failure(errc::bad_response, "watch-list: its last bookmark has no resourceVersion");
+    case cut::stalled:
+        return failure(errc::body_idle_timeout, request_.watch ? "watch-list: no progress" : "list: no progress");
+    case cut::overdue: return failure(errc::request_timeout, "watch: open long after its time-out");
+    case cut::went_back:
+        return failure(errc::bad_response, "watch: a bookmark is older than version " + last_.str() + ", which was seen");
+    }
+    return f;
+}
+
+failure reflector::watch_done(time_point now, const failure& given) {
+    const failure f = our_words(given);
+    if (request_.why == cut::none && f == condition::cancelled) return f;
+    // X1: health is time in which something was delivered, not time without attempts.
+    if (request_.delivered || request_.seen != 0) backoff_.healthy_for(now - request_.started);
+    if (request_.collecting) {
+        initial_ended(now, f);
+        if (!f) return failure(errc::connection_lost, "watch-list: the stream ended before the initial events did");
+        return f;
+    }
+    const bool very_short_one = !f && request_.seen == 0 && !request_.synced && now - request_.started < very_short;
+    follow_ended(now, f);
+    if (very_short_one) return failure(errc::connection_lost, "watch: ended at once, without an event");
+    return f;
+}
+
+// WL7, X5: the initial state did not come to its end.
+void reflector::initial_ended(time_point now, const failure& f) {
+    const auto list_now = [this](bool remember) {
+        list_this_time_ = true;
+        if (remember) support_ = watch_list_support::no;
+    };
+    switch (request_.why) {
+    case cut::silent:
+    case cut::plain_events:
+    case cut::unusable_end:
+    case cut::stalled: list_now(true); return;
+    case cut::went_back: consistent_ = true; return;
+    case cut::none:
+    case cut::overdue: break;
+    }
+    const kind k = kind_of(f);
+    switch (k) {
+    case kind::gone:
+    case kind::too_new:
+        if (!request_.consistent) {
+            consistent_ = true; // at once
+        } else {
+            failed(now, f, false);
+        }
+        return;
+    case kind::unauthorized:
+    case kind::missing: failed(now, f, true); return;
+    case kind::forbidden: // "resourceVersionMatch is forbidden for watch", or the verb is: the list will tell
+        doubtful_ = true;
+        list_now(false);
+        return;
+    case kind::rejected: list_now(true); return;
+    case kind::throttled: failed(now, f, false); return;
+    case kind::none:
+    case kind::cancelled:
+    case kind::transport:
+        // What was collected is dropped. A stream that breaks again and again before its end is not for us.
+        if (request_.opened && ++interrupted_ >= 2) list_this_time_ = true;
+        failed(now, f, false);
+        return;
+    case kind::other:
+        // An ERROR event with 5xx in the middle of the initial events is how servers without watch-list refuse it.
+        list_now(request_.opened && code_of(f) >= 500);
+        return;
+    }
+}
+
+void reflector::follow_ended(time_point now, const failure& f) {
+    const auto& r = request_;
+    const auto lived = now - r.started;
+    if (r.why == cut::went_back) {
+        goal_ = goal::check;
+        failed(now, f, false);
+        return;
+    }
+    const kind k = kind_of(f);
+    // A whole time-out without a sign: quiet, or the server is behind the version that we wait for.
+    if ((k == kind::none || k == kind::transport || r.why == cut::overdue) && r.seen == 0 && lived >= r.timeout) {
+        goal_ = goal::check;
+        return;
+    }
+    const bool productive = r.delivered || r.synced || lived >= very_short;
+    switch (k) {
+    case kind::none: // R12, R13
+        if (productive || r.seen != 0) return;
+        failed(now, f, false);
+        return;
+    case kind::transport:
+    case kind::cancelled: // R11
+        if (r.opened && productive) return;
+        failed(now, f, false);
+        return;
+    case kind::gone: // R14; a second time in a row the server's cache is behind itself
+        fetch_again(++stuck_ >= 2);
+        delay(now, f, false);
+        return;
+    case kind::too_new:
+        goal_ = goal::check;
+        failed(now, f, false);
+        return;
+    case kind::throttled: failed(now, f, false); return;
+    case kind::unauthorized:
+    case kind::forbidden: failed(now, f, true); return;
+    case kind::missing: // while it was away its objects may have gone without an event
+        fetch_again(false);
+        failed(now, f, true);
+        return;
+    case kind::rejected: // this version means nothing to the server
+        fetch_again(true);
+        failed(now, f, false);
+        return;
+    case kind::other: {
+        failed(now, f, false);
+        const bool corrupt = f.status() && f.status()->reason == "StoreReadError";
+        if (r.opened || code_of(f) == 500) ++stuck_;
+        // The same error at the same version: it will not go away by asking again.
+        if (corrupt || stuck_ >= (r.opened ? 2U : 5U)) {
+            stuck_ = 0;
+            fetch_again(false);
+        }
+        return;
+    }
+    }
+}
+
+informer_phase reflector::phase() const noexcept {
+    if (failing_) return parked_ ? informer_phase::parked : informer_phase::backing_off;
+    return goal_ == goal::fetch ? informer_phase::listing : informer_phase::watching;
+}
+
+std::string_view reflector::request_phase() const noexcept {
+    if (!request_.watch) return "list";
+    if (request_.collecting) return "watch-list";
+    return request_.opened ? "stream" : "open";
+}
+
+} // namespace informer

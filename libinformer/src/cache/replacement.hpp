@@ -1,0 +1,44 @@
+// A whole new state of the cache, while it is collected and until it is applied.
+#pragma once
+
+#include "object_map.hpp"
+
+#include <informer/source/list_watch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace informer::detail {
+
+/// Bad objects of which the keys are remembered. Beyond that nothing is believed to be absent.
+inline constexpr std::size_t most_bad_keys = 10'000;
+/// Bad objects that are kept with their story, for the status.
+inline constexpr std::size_t most_bad_told = 16;
+
+/// About 16 bytes an object: the objects themselves are shared with the cache where they did not change.
+struct replacement {
+    explicit replacement(std::uint64_t seed) : objects(object_traits{seed}) {}
+
+    object_map objects;
+    std::unordered_set<object_key> bad_keys; ///< there, but unusable: their last good version stays
+    std::size_t unnamed = 0;                        ///< bad ones whose key could not be read
+    std::vector<bad_object> bad;                    ///< the first of them
+    informer::resource_version version;
+    std::uint64_t epoch = 1;
+
+    void quarantine(bad_object b) {
+        if (b.key.empty() || bad_keys.size() >= most_bad_keys) {
+            ++unnamed;
+        } else if (!bad_keys.insert(b.key).second) {
+            return; // a page that was asked for again
+        }
+        if (bad.size() < most_bad_told) bad.push_back(std::move(b));
+    }
+    /// What is not in `objects` is gone. With an unnamed bad object nothing is known to be absent.
+    bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }
+};
+
+} // namespace informer::detail

@@ -1,0 +1,355 @@
+#include "shared_informer_impl.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+reflector_options options_for(const informer_options& o, std::uint64_t seed) {
+    reflector_options r;
+    r.labels_ = o.label_selector_;
+    r.fields_ = o.field_selector_;
+    r.watch_list_ = o.watch_list_;
+    r.any_version_ = o.any_version_;
+    r.page_size_ = o.page_size_;
+    r.backoff_ = o.backoff_;
+    r.watch_timeout_ = o.watch_timeout_;
+    r.seed_ = seed;
+    return r;
+}
+
+clock::time_point later(clock::time_point now, clock::duration d) {
+    const auto room = clock::time_point::max() - now;
+    return d >= room ? clock::time_point::max() : now + d;
+}
+
+/// Errors of documents end a stream too, when it cannot be framed any more.
+bool is_decode(const failure& f) {
+    return f == errc::syntax_error || f == errc::bad_utf8 || f == errc::too_deep || f == errc::not_an_object ||
+           f == errc::too_large;
+}
+
+template <class F, class... Arguments>
+void call_observer(const F& f, const Arguments&... arguments) {
+    if (!f) return;
+    const F copy = f; // it may replace itself
+    try {
+        copy(arguments...);
+    } catch (...) { // NOLINT(bugprone-empty-catch) an observer must not stop an informer
+    }
+}
+
+} // namespace
+
+// ---- life ------------------------------------------------------------------------------------------------------------
+
+asio::awaitable<void> shared_informer::impl::run(self s) {
+    if (s->started) throw error(errc::already_running, "run " + s->name);
+    s->started = true;
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+
+    s->machine = reflector(options_for(s->options, s->rt.draw_seed()), s->from->watch_list());
+    if (!s->stopping) {
+        s->note_phase();
+        s->tasks.spawn(consume(s));
+        s->tasks.spawn(produce(s));
+        s->start_waiting_children();
+    }
+    while (!s->stopping) {
+        const bool told = co_await s->stop_asked.wait();
+        if (!told) break; // cancelled
+    }
+
+    s->stopping = true;
+    s->queue.close();
+    s->tasks.stop();
+    std::exception_ptr failed;
+    try {
+        co_await s->tasks.join();
+    } catch (...) {
+        failed = std::current_exception();
+    }
+    s->ended = true;
+    for (const auto* list : {&s->subscribers, &s->waiting})
+        for (const subscriber& one : *list) one->end();
+    s->subscribers.clear();
+    s->waiting.clear();
+    s->refresh_figures();
+    s->note_phase();
+    s->news();
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (failed) std::rethrow_exception(failed);
+}
+
+void shared_informer::impl::stop() {
+    if (stopping) return;
+    stopping = true;
+    stop_asked.notify();
+    if (!started) {
+        ended = true;
+        for (const subscriber& one : waiting) one->end();
+        waiting.clear();
+        note_phase();
+    }
+    news();
+}
+
+// ---- waiting ---------------------------------------------------------------------------------------------------------
+
+void shared_informer::impl::news() {
+    if (waiters.empty()) return;
+    for (const auto& weak : std::exchange(waiters, {})) {
+        if (const auto waiter = weak.lock()) waiter->notify();
+    }
+}
+
+asio::awaitable<void> shared_informer::impl::wait_for_news(self s, clock::time_point until) {
+    const auto told = std::make_shared<detail::async_event>(s->rt.executor());
+    std::erase_if(s->waiters, [](const auto& weak) { return weak.expired(); });
+    s->waiters.push_back(told);
+    const bool notified = co_await told->wait_until(s->rt.clock(), until);
+    static_cast<void>(notified);
+}
+
+void shared_informer::impl::give_up(const std::string& doing, errc why) const {
+    std::string text = name + ": " + doing;
+    failure last;
+    std::string phase;
+    {
+        const std::lock_guard lock(mutex);
+        last = figures.last_error;
+        phase = figures.last_error_phase;
+    }
+    if (last) text += " (last error, " + phase + ": " + last.what() + ")";
+    throw error(why, text);
+}
+
+asio::awaitable<void> shared_informer::impl::synced(self s, clock::duration at_most) {
+    const auto until = later(s->now(), at_most);
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    errc why{};
+    while (!s->store->has_synced()) {
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) {
+            why = errc::cancelled;
+        } else if (s->stopping) {
+            why = errc::stopped;
+        } else if (s->now() >= until) {
+            why = errc::deadline_exceeded;
+        }
+        if (why != errc{}) break;
+        co_await wait_for_news(s, until);
+    }
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (why != errc{}) s->give_up("wait for the first state", why);
+}
+
+asio::awaitable<void> shared_informer::impl::wait_until(self s, informer::resource_version version,
+                                                        clock::duration at_most) {
+    const std::string doing = "wait for version " + version.str();
+    if (!version.comparable()) throw error(errc::bad_configuration, s->name + ": " + doing + ": not a decimal number");
+    const auto until = later(s->now(), at_most);
+    const auto epoch = s->epoch;
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    errc why{};
+    for (;;) {
+        if (s->epoch != epoch) {
+            why = errc::new_epoch;
+            break;
+        }
+        if (s->store->index.snapshot().resource_version() >= version) break;
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) {
+            why = errc::cancelled;
+        } else if (s->stopping) {
+            why = errc::stopped;
+        } else if (s->now() >= until) {
+            why = errc::deadline_exceeded;
+        }
+        if (why != errc{}) break;
+        co_await wait_for_news(s, until);
+    }
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (why != errc{}) s->give_up(doing, why);
+}
+
+// ---- status ----------------------------------------------------------------------------------------------------------
+
+void shared_informer::impl::note_phase() {
+    const auto phase = ended ? informer_phase::stopped : machine.phase();
+    bool changed = false;
+    std::uint64_t failures = 0;
+    {
+        const std::lock_guard lock(mutex);
+        failures = figures.attempts;
+        figures.attempts = machine.attempts();
+        if (failures != 0 && figures.attempts == 0) {
+            figures.last_error = failure();
+            figures.last_error_phase.clear();
+        }
+        changed = figures.phase != phase;
+        if (changed) {
+            figures.phase = phase;
+            figures.since = rt.clock().wall();
+        }
+    }
+    if (!changed) return;
+    // Entering a bad phase is logged with its reason, by report().
+    if (failures != 0 && phase != informer_phase::backing_off && phase != informer_phase::parked) {
+        const std::string line = name + ": " + std::string(to_string(phase)) + " again after " +
+                                 std::to_string(failures) + " failed attempts";
+        rt.log(log_level::info, line);
+    } else if (rt.logs(log_level::debug)) {
+        rt.log(log_level::debug, name + ": " + std::string(to_string(phase)));
+    }
+    tell_state();
+}
+
+void shared_informer::impl::report(std::string_view phase, const failure& f) {
+    const std::string where = is_decode(f) ? std::string("decode") : std::string(phase);
+    const bool failing = machine.attempts() != 0;
+    bool told_before = false;
+    {
+        const std::lock_guard lock(mutex);
+        told_before = failing && figures.attempts != 0 && figures.last_error.code() == f.code();
+        figures.last_error = f;
+        figures.last_error_phase = where;
+        figures.attempts = machine.attempts();
+        const auto now_in = machine.phase();
+        if (figures.phase != now_in) {
+            figures.phase = now_in;
+            figures.since = rt.clock().wall();
+        }
+    }
+    // Once per change, not per retry.
+    const auto level = told_before ? log_level::debug : failing ? log_level::warning : log_level::info;
+    if (rt.logs(level)) {
+        std::string line = name + ": " + where + ": " + f.what();
+        if (failing) line += machine.phase() == informer_phase::parked ? "; tried again rarely" : "; tried again";
+        rt.log(level, line);
+    }
+    count("informer_restarts_total", 1, "reason", where);
+    call_observer(error_observer, std::string_view(where), f);
+    tell_state();
+}
+
+void shared_informer::impl::tell_state() const {
+    if (state_observer) call_observer(state_observer, status());
+}
+
+void shared_informer::impl::refresh_figures() {
+    const auto snapshot = store->index.snapshot();
+    const auto statistics = pool->statistics();
+    const auto memory = store->index.memory();
+    {
+        const std::lock_guard lock(mutex);
+        figures.objects = snapshot.size();
+        figures.resource_version = snapshot.resource_version();
+        figures.pool = statistics;
+        figures.bytes = statistics.bytes + memory;
+        figures.longest_slice = std::max(reading.longest(), applying.longest());
+        figures.quarantined = bad.size() + bad_unnamed_count;
+        if (figures.quarantined != 0 || !figures.quarantine.empty()) {
+            figures.quarantine = bad_unnamed;
+            for (const auto& [key, b] : bad) {
+                if (figures.quarantine.size() >= detail::most_bad_told) break;
+                figures.quarantine.push_back(b);
+            }
+        }
+    }
+    if (!rt.metrics()) return;
+    gauge("informer_objects", static_cast<double>(snapshot.size()));
+    gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
+    gauge("informer_queue_depth", static_cast<double>(queue.size()));
+}
+
+informer_status shared_informer::impl::status() const {
+    const std::lock_guard lock(mutex);
+    return figures;
+}
+
+void shared_informer::impl::count(std::string_view counter, double n) const {
+    if (auto* m = rt.metrics()) m->add(counter, n, {{"resource", name}});
+}
+
+void shared_informer::impl::count(std::string_view counter, double n, std::string_view label,
+                                  std::string_view value) const {
+    if (auto* m = rt.metrics()) m->add(counter, n, {{"resource", name}, {label, value}});
+}
+
+void shared_informer::impl::gauge(std::string_view what, double value) const {
+    if (auto* m = rt.metrics()) m->set(what, value, {{"resource", name}});
+}
+
+// ---- the handle ------------------------------------------------------------------------------------------------------
+
+shared_informer::shared_informer(runtime r, std::shared_ptr<list_watch> from, informer_options options)
+    : impl_(std::make_shared<impl>(std::move(r), std::move(from), std::move(options))) {}
+shared_informer::~shared_informer() = default;
+shared_informer::shared_informer(const shared_informer&) = default;
+shared_informer& shared_informer::operator=(const shared_informer&) = default;
+shared_informer::shared_informer(shared_informer&&) noexcept = default;
+shared_informer& shared_informer::operator=(shared_informer&&) noexcept = default;
+
+asio::awaitable<void> shared_informer::run() {
+    return impl::run(impl_);
+}
+
+void shared_informer::stop() {
+    impl_->stop();
+}
+
+const api_resource& shared_informer::resource() const noexcept {
+    return impl_->from->resource();
+}
+
+bool shared_informer::has_synced() const noexcept {
+    return impl_->store->has_synced();
+}
+
+asio::awaitable<void> shared_informer::synced(clock::duration at_most) {
+    return impl::synced(impl_, at_most);
+}
+
+asio::awaitable<void> shared_informer::wait_until(informer::resource_version version, clock::duration at_most) {
+    return impl::wait_until(impl_, std::move(version), at_most);
+}
+
+informer_status shared_informer::status() const {
+    return impl_->status();
+}
+
+void shared_informer::on_state_change(std::function<void(const informer_status&)> f) {
+    impl_->state_observer = std::move(f);
+}
+
+void shared_informer::on_error(std::function<void(std::string_view phase, const failure& f)> f) {
+    impl_->error_observer = std::move(f);
+}
+
+subscription shared_informer::subscribe(subscription_options options) {
+    return subscription(impl_->add_subscriber(std::move(options)));
+}
+
+void shared_informer::add_index(std::string name, index_function f) {
+    impl_->store->index.add_index(std::move(name), std::move(f));
+}
+
+informer::lister shared_informer::lister() const {
+    return informer::lister(impl_->store, name_space_);
+}
+
+cache_snapshot shared_informer::snapshot() const {
+    return impl_->store->index.snapshot();
+}
+
+} // namespace informer

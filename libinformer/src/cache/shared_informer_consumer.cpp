@@ -1,0 +1,354 @@
+// The consumer: applies deltas to the cache, publishes, then tells the subscribers.
+#include "shared_informer_impl.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+constexpr std::size_t batch_size = 1000;           // RealFIFO's
+constexpr std::size_t collect_budget = 20'000;     // nodes a slice
+constexpr auto between_compactions = std::chrono::minutes(1);
+
+bool same(const object& a, const object& b) {
+    return a.same_as(b) || a == b;
+}
+
+} // namespace
+
+/// Gives the executor a turn when the slice is used up.
+asio::awaitable<void> shared_informer::impl::breathe(self s) {
+    if (s->applying.used_up()) {
+        s->applying.end();
+        co_await asio::post(s->rt.executor(), asio::use_awaitable);
+        s->applying.begin();
+    }
+}
+
+asio::awaitable<void> shared_informer::impl::consume(self s) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    for (;;) {
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none || s->stopping) co_return;
+        std::vector<delta> batch = co_await s->queue.pop(batch_size);
+        if (batch.empty()) co_return;
+        s->applying.begin();
+        std::vector<event> events;
+        std::size_t i = 0;
+        while (i < batch.size()) {
+            delta d = std::move(batch[i++]);
+            const bool alone = d.what == delta::kind::replace || d.what == delta::kind::resync;
+            if (!alone) s->apply(d, events);
+            if (i % 32 == 0) co_await breathe(s);
+            if (!alone && i < batch.size()) continue;
+            // Everything before a replacement must be seen before it.
+            s->store->index.publish();
+            s->news();
+            if (!events.empty()) {
+                std::vector<subscriber> to = s->listeners();
+                std::vector<event> now = std::move(events);
+                events = std::vector<event>();
+                co_await deliver(s, std::move(now), std::move(to));
+            }
+            if (d.what == delta::kind::replace) co_await replace(s, std::move(d.all));
+            if (d.what == delta::kind::resync) {
+                while (!s->resync_due.empty() && !s->stopping) {
+                    subscriber of = s->resync_due.front().lock();
+                    s->resync_due.pop_front();
+                    if (of && !of->closed()) co_await repeat(s, std::move(of));
+                }
+            }
+            if (s->stopping) co_return;
+        }
+        batch.clear(); // before what died is collected
+        co_await tidy(s);
+        s->applying.end();
+        s->refresh_figures();
+    }
+}
+
+void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
+    auto& index = store->index;
+    {
+        const std::lock_guard lock(mutex);
+        switch (d.what) {
+        case delta::kind::upsert:
+            ++(d.type == watch_event_type::added ? figures.events_added : figures.events_modified);
+            break;
+        case delta::kind::erase: ++figures.events_deleted; break;
+        case delta::kind::bookmark: ++figures.bookmarks; break;
+        default: break;
+        }
+    }
+    switch (d.what) {
+    case delta::kind::upsert:
+        upsert(d.current, event_reason::watch, true, events);
+        index.set_resource_version(d.current.resource_version());
+        break;
+    case delta::kind::erase: {
+        const object_key key = d.current.key();
+        const object before = index.current(key);
+        index.set_resource_version(d.current.resource_version());
+        // Nothing to tell of what nobody knows; and a resumed watch may repeat the end of a predecessor.
+        if (!before || d.current.resource_version() < before.resource_version()) break;
+        index.erase(key);
+        clear_quarantine(key);
+        event e(event_kind::deleted, d.current, before, event_reason::watch);
+        e.version = d.current.resource_version();
+        events.push_back(std::move(e));
+        break;
+    }
+    case delta::kind::bookmark: index.set_resource_version(d.version); break;
+    case delta::kind::bad: {
+        index.set_resource_version(d.version);
+        const object before = d.bad->key.empty() ? object() : index.current(d.bad->key);
+        if (d.type == watch_event_type::deleted && before) {
+            // Its last state cannot be read, but that it is gone can.
+            index.erase(d.bad->key);
+            clear_quarantine(d.bad->key);
+            event e(event_kind::deleted, before, before, event_reason::watch);
+            e.final_state_known = false;
+            e.version = d.version.empty() ? before.resource_version() : d.version;
+            events.push_back(std::move(e));
+        } else {
+            quarantine(*d.bad);
+        }
+        break;
+    }
+    case delta::kind::replace:
+    case delta::kind::resync: break;
+    }
+}
+
+/// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
+/// `guarded`: an older version than the cached one is a repetition and is dropped.
+void shared_informer::impl::upsert(const object& o, event_reason why, bool guarded, std::vector<event>& events) {
+    auto& index = store->index;
+    object_key key = o.key();
+    const object before = index.current(key);
+    if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(key);
+    const auto version = o.resource_version();
+    if (!before) {
+        index.put(o);
+        event e(event_kind::added, o, object(), why);
+        e.version = version;
+        events.push_back(std::move(e));
+        return;
+    }
+    if (same(before, o)) return;
+    if (guarded && version < before.resource_version()) return;
+    index.put(o);
+    const std::string was = before.uid();
+    const std::string is = o.uid();
+    if (!was.empty() && !is.empty() && was != is) {
+        // Another object under the same name: its predecessor was deleted, and nobody told us.
+        event gone(event_kind::deleted, before, before, why);
+        gone.final_state_known = false;
+        gone.version = before.resource_version();
+        events.push_back(std::move(gone));
+        event e(event_kind::added, o, object(), why);
+        e.version = version;
+        events.push_back(std::move(e));
+        return;
+    }
+    event e(event_kind::updated, o, before, why);
+    e.version = version;
+    events.push_back(std::move(e));
+}
+
+/// The old state goes and the new one comes in one step for every reader.
+asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<detail::replacement> all) {
+    auto& index = s->store->index;
+    const bool first = !s->store->has_synced();
+    std::vector<event> events;
+    std::size_t steps = 0;
+
+    if (!first) {
+        detail::object_cursor old(index.snapshot());
+        while (const object* o = old.next()) {
+            if (++steps % 32 == 0) co_await breathe(s);
+            if (s->stopping) co_return;
+            if (all->objects.find(*o)) continue;
+            const object_key key = o->key();
+            if (!all->proves_absence(key)) continue; // it is there, or may be, but cannot be read
+            const object last = index.erase(key);
+            event e(event_kind::deleted, last, last, event_reason::relist);
+            e.final_state_known = false;
+            e.version = last.resource_version();
+            events.push_back(std::move(e));
+        }
+    }
+    s->bad.clear();
+    s->bad_unnamed.clear();
+    s->bad_unnamed_count = all->unnamed;
+    {
+        detail::object_map::cursor fresh(all->objects);
+        while (const object* o = fresh.next()) {
+            if (++steps % 32 == 0) co_await breathe(s);
+            if (s->stopping) co_return;
+            if (first) {
+                index.put(*o); // nobody has been told anything yet: no events to make
+            } else {
+                s->upsert(*o, event_reason::relist, false, events);
+            }
+        }
+    }
+    for (const bad_object& b : all->bad) s->quarantine(b);
+    for (const object_key& key : all->bad_keys) {
+        if (s->bad.contains(key)) continue;
+        bad_object b;
+        b.key = key;
+        b.from_list = true;
+        s->bad.emplace(key, std::move(b));
+    }
+
+    const bool new_epoch = all->epoch != s->epoch;
+    s->epoch = all->epoch;
+    if (new_epoch) {
+        index.force_resource_version(all->version);
+    } else {
+        index.set_resource_version(all->version);
+    }
+    index.publish();
+    const informer::resource_version version = all->version;
+    const std::size_t objects = all->objects.size();
+    all.reset();
+
+    // Who comes from now on starts from what was just published; who came before gets the difference.
+    std::vector<subscriber> to = s->listeners();
+    std::vector<subscriber> beginners = std::move(s->waiting);
+    s->waiting.clear();
+    for (const subscriber& one : beginners) {
+        one->start(index.snapshot(), version);
+        s->subscribers.push_back(one);
+    }
+    s->store->synced.store(true, std::memory_order_release);
+    {
+        const std::lock_guard lock(s->mutex);
+        if (first) {
+            s->figures.synced = true;
+        } else {
+            ++s->figures.relists;
+        }
+        s->figures.epoch = s->epoch;
+        s->figures.last_error = failure();
+        s->figures.last_error_phase.clear();
+    }
+    s->refresh_figures();
+    s->news();
+    if (s->rt.logs(log_level::info)) {
+        const std::string what = new_epoch ? ": the server went back in time; replaced, " : first ? ": synced, " : ": relisted, ";
+        s->rt.log(log_level::info, s->name + what + std::to_string(objects) + " objects at version " + version.str());
+    }
+    s->tell_state();
+    if (!first) s->count("informer_relists_total", 1);
+
+    co_await deliver(s, std::move(events), to);
+    for (const subscriber& one : to) one->relisted(version);
+}
+
+/// In stream order to each; `to` was taken when the state that the events lead to was published.
+asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> events, std::vector<subscriber> to) {
+    s->count("informer_events_total", static_cast<double>(events.size()));
+    if (to.empty()) co_return;
+    std::size_t steps = 0;
+    for (event& e : events) {
+        for (const subscriber& one : to) {
+            while (one->over() && !one->closed() && !s->stopping) {
+                s->applying.end();
+                co_await one->room();
+                s->applying.begin();
+                const auto asked = co_await asio::this_coro::cancellation_state;
+                if (asked.cancelled() != asio::cancellation_type::none) co_return;
+            }
+            if (s->stopping) co_return;
+            one->push(e);
+        }
+        e = event(); // not needed longer than this
+        if (++steps % 32 == 0) co_await breathe(s);
+    }
+}
+
+/// A resync: everything again for one subscriber, between two batches, so that it stays in order.
+asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
+    detail::object_cursor all(s->store->index.snapshot());
+    std::size_t steps = 0;
+    while (const object* o = all.next()) {
+        while (to->over() && !to->closed() && !s->stopping) {
+            s->applying.end();
+            co_await to->room();
+            s->applying.begin();
+            const auto asked = co_await asio::this_coro::cancellation_state;
+            if (asked.cancelled() != asio::cancellation_type::none) co_return;
+        }
+        if (to->closed() || s->stopping) co_return;
+        event e(event_kind::updated, *o, *o, event_reason::resync);
+        e.version = o->resource_version();
+        to->push(std::move(e));
+        if (++steps % 32 == 0) co_await breathe(s);
+    }
+}
+
+/// Frees what died, and now and then moves what lives together.
+asio::awaitable<void> shared_informer::impl::tidy(self s) {
+    for (;;) {
+        const bool clean = s->pool->collect(collect_budget);
+        if (clean || s->stopping) break;
+        co_await breathe(s);
+    }
+    if (s->into && s->pool->wants_compaction() && s->now() - s->last_compaction >= between_compactions) {
+        s->last_compaction = s->now();
+        co_await compact(s);
+    }
+}
+
+asio::awaitable<void> shared_informer::impl::compact(self s) {
+    auto& index = s->store->index;
+    s->pool->begin_generation();
+    {
+        detail::object_cursor all(index.snapshot());
+        std::size_t steps = 0;
+        while (const object* o = all.next()) {
+            failure f;
+            object moved = s->pool->move(*o, f);
+            if (f) break; // what was not moved keeps its old generation alive, no more
+            index.put(std::move(moved));
+            if (++steps % 8 == 0) co_await breathe(s);
+            if (s->stopping) co_return;
+        }
+    }
+    index.publish();
+}
+
+std::vector<shared_informer::impl::subscriber> shared_informer::impl::listeners() {
+    const auto gone = [](const subscriber& one) { return one->closed(); };
+    std::erase_if(subscribers, gone);
+    std::erase_if(waiting, gone);
+    return subscribers;
+}
+
+void shared_informer::impl::quarantine(const bad_object& b) {
+    count("informer_bad_objects_total", 1);
+    if (rt.logs(log_level::warning) && !bad.contains(b.key)) {
+        const std::string which = b.key.empty() ? "object " + std::to_string(b.position) : b.key.str();
+        rt.log(log_level::warning, name + ": " + which + " cannot be used: " + b.why.what());
+    }
+    if (b.key.empty() || (bad.size() >= detail::most_bad_keys && !bad.contains(b.key))) {
+        if (!b.from_list) ++bad_unnamed_count; // those of a list were counted together
+        if (bad_unnamed.size() < detail::most_bad_told) bad_unnamed.push_back(b);
+    } else {
+        bad.insert_or_assign(b.key, b);
+    }
+}
+
+void shared_informer::impl::clear_quarantine(const object_key& key) {
+    bad.erase(key);
+}
+
+} // namespace informer

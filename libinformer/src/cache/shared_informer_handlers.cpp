@@ -1,0 +1,138 @@
+// Who listens: subscriptions, their resyncs, and event handlers on top of them.
+#include "shared_informer_impl.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <typeinfo>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+constexpr std::size_t most_logged_kinds = 16; // of exceptions, for each handler
+
+} // namespace
+
+shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscription_options o) {
+    const bool resyncs = o.resync_ > std::chrono::seconds::zero();
+    auto one = std::make_shared<subscription::state>(std::move(o));
+    if (stopping || ended) {
+        one->end();
+        return one;
+    }
+    if (store->has_synced()) {
+        // What is published and not delivered yet is in this snapshot, and those events go to those who were there.
+        const cache_snapshot now_there = store->index.snapshot();
+        one->start(now_there, now_there.resource_version());
+        subscribers.push_back(one);
+    } else {
+        waiting.push_back(one);
+    }
+    if (resyncs) {
+        resyncs_waiting.push_back(one);
+        if (started) start_waiting_children();
+    }
+    return one;
+}
+
+void shared_informer::impl::start_waiting_children() {
+    const auto self_here = shared_from_this();
+    for (auto& h : std::exchange(handlers_waiting, {})) tasks.spawn(handle(self_here, std::move(h)));
+    for (auto& one : std::exchange(resyncs_waiting, {})) tasks.spawn(keep_resyncing(self_here, std::move(one)));
+}
+
+asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber of) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    const auto period = of->options().resync_;
+    for (;;) {
+        const bool slept = co_await s->rt.clock().sleep_for(period);
+        if (!slept || s->stopping || of->closed()) co_return;
+        if (!s->store->has_synced()) continue;
+        const bool due = std::any_of(s->resync_due.begin(), s->resync_due.end(),
+                                     [&of](const auto& weak) { return weak.lock() == of; });
+        if (due) continue; // the last one has not been served yet
+        s->resync_due.push_back(of);
+        s->queue.push(delta(delta::kind::resync));
+    }
+}
+
+asio::awaitable<void> shared_informer::impl::handle(self s, std::shared_ptr<handler_handle::state> h) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    for (;;) {
+        std::optional<event> e;
+        try {
+            e = co_await h->from->next();
+        } catch (const error&) {
+            co_return; // cancelled
+        }
+        if (!e || h->removed) co_return;
+        if (e->kind == event_kind::synced) {
+            h->synced.store(true, std::memory_order_release);
+            continue;
+        }
+        s->call(*h, *e);
+    }
+}
+
+/// One call of a handler; what it throws ends here (contract X10).
+void shared_informer::impl::call(handler_handle::state& h, const event& e) {
+    std::string kind;
+    try {
+        switch (e.kind) {
+        case event_kind::added:
+            if (h.on_add) h.on_add(e.current, e.initial);
+            return;
+        case event_kind::updated:
+            if (h.on_update) h.on_update(e.previous, e.current);
+            return;
+        case event_kind::deleted:
+            if (h.on_delete) h.on_delete(e.current, e.final_state_known);
+            return;
+        case event_kind::synced: return;
+        }
+        return;
+    } catch (const std::exception& x) {
+        kind = std::string(typeid(x).name()) + ": " + x.what();
+    } catch (...) {
+        kind = "not a std::exception";
+    }
+    h.exceptions.fetch_add(1, std::memory_order_relaxed);
+    count("informer_handler_exceptions_total", 1);
+    if (std::find(h.logged.begin(), h.logged.end(), kind) != h.logged.end()) return;
+    if (h.logged.size() >= most_logged_kinds) return;
+    rt.log(log_level::error, name + ": a handler threw at " + e.key().str() + ": " + kind);
+    h.logged.push_back(std::move(kind));
+}
+
+shared_informer::handler_handle shared_informer::add_event_handler(add_function on_add, update_function on_update,
+                                                                   delete_function on_delete,
+                                                                   subscription_options options) {
+    options.sync_marks();
+    auto h = std::make_shared<handler_handle::state>();
+    h->from = std::make_shared<subscription>(impl_->add_subscriber(std::move(options)));
+    h->on_add = std::move(on_add);
+    h->on_update = std::move(on_update);
+    h->on_delete = std::move(on_delete);
+    if (!impl_->stopping && !impl_->ended) {
+        impl_->handlers_waiting.push_back(h);
+        if (impl_->started) impl_->start_waiting_children();
+    }
+    return handler_handle(h);
+}
+
+bool shared_informer::handler_handle::has_synced() const noexcept {
+    return state_->synced.load(std::memory_order_acquire);
+}
+
+void shared_informer::handler_handle::remove() {
+    state_->removed = true;
+    state_->from->close();
+}
+
+std::uint64_t shared_informer::handler_handle::exceptions() const noexcept {
+    return state_->exceptions.load(std::memory_order_relaxed);
+}
+
+} // namespace informer

@@ -1,0 +1,171 @@
+// The inside of an informer: a producer (requests), a consumer (cache and events), and what they share.
+#pragma once
+
+#include "replacement.hpp"
+#include "subscription_state.hpp"
+
+#include <informer/cache/delta_queue.hpp>
+#include <informer/cache/reflector.hpp>
+#include <informer/cache/shared_informer.hpp>
+#include <informer/detail/async.hpp>
+#include <informer/task_group.hpp>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer {
+
+namespace detail {
+
+/// What listers hold: the cache, which outlives the informer.
+class cache_store final : public lister::source {
+public:
+    explicit cache_store(std::string name) : name_(std::move(name)) {}
+    cache_snapshot snapshot() const override { return index.snapshot(); }
+    bool has_synced() const noexcept override { return synced.load(std::memory_order_acquire); }
+    std::string describe() const override { return name_; }
+
+    indexer index;
+    std::atomic<bool> synced{false};
+
+private:
+    std::string name_;
+};
+
+/// How long the executor is held; the longest is kept.
+class slice_watch {
+public:
+    using real = std::chrono::steady_clock;
+    void begin() noexcept {
+        if (!running_) start_ = real::now();
+        running_ = true;
+    }
+    void end() noexcept {
+        if (!running_) return;
+        running_ = false;
+        longest_ = std::max<std::chrono::nanoseconds>(longest_, real::now() - start_);
+    }
+    /// Long enough; design: no step of ours takes more than 5 ms.
+    bool used_up() const noexcept { return running_ && real::now() - start_ >= std::chrono::milliseconds(2); }
+    std::chrono::nanoseconds longest() const noexcept { return longest_; }
+
+private:
+    real::time_point start_{};
+    std::chrono::nanoseconds longest_{};
+    bool running_ = false;
+};
+
+} // namespace detail
+
+struct shared_informer::handler_handle::state {
+    std::shared_ptr<subscription> from;
+    add_function on_add;
+    update_function on_update;
+    delete_function on_delete;
+    std::atomic<bool> synced{false}, removed{false};
+    std::atomic<std::uint64_t> exceptions{0};
+    std::vector<std::string> logged; ///< kinds of exceptions that were logged
+};
+
+/// *Executor*: everything runs on the runtime's, but for what the mutex guards.
+struct shared_informer::impl : std::enable_shared_from_this<shared_informer::impl> {
+    impl(runtime r, std::shared_ptr<list_watch> source, informer_options o);
+    ~impl();
+
+    using self = std::shared_ptr<impl>;
+    using subscriber = std::shared_ptr<subscription::state>;
+
+    // ---- shared_informer.cpp: life, waiting, status ----------------------------------------------------------------
+    static asio::awaitable<void> run(self s);
+    static asio::awaitable<void> synced(self s, clock::duration at_most);
+    static asio::awaitable<void> wait_until(self s, informer::resource_version version, clock::duration at_most);
+    static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
+    void stop();
+    [[noreturn]] void give_up(const std::string& doing, errc why) const;
+    void news(); ///< wakes those who wait for a state of the cache
+    informer_status status() const;
+    void note_phase();
+    void report(std::string_view phase, const failure& f);
+    void tell_state() const;
+    void refresh_figures();
+    clock::time_point now() const { return rt.clock().now(); }
+
+    // ---- shared_informer_producer.cpp ------------------------------------------------------------------------------
+    class sink;
+    struct request;
+    static asio::awaitable<void> produce(self s);
+    static asio::awaitable<void> perform(self s, reflector::action a, std::shared_ptr<request> r);
+    static asio::awaitable<void> guard(self s, std::shared_ptr<request> r);
+    static asio::awaitable<bool> carry_out(self s, reflector::action a);
+    void replace_by(std::shared_ptr<detail::replacement> all);
+
+    // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
+    static asio::awaitable<void> consume(self s);
+    static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<void> deliver(self s, std::vector<event> events, std::vector<subscriber> to);
+    static asio::awaitable<void> repeat(self s, subscriber to);
+    static asio::awaitable<void> tidy(self s);
+    static asio::awaitable<void> compact(self s);
+    static asio::awaitable<void> breathe(self s);
+    void apply(const delta& d, std::vector<event>& events);
+    void upsert(const object& o, event_reason why, bool guarded, std::vector<event>& events);
+    void quarantine(const bad_object& b);
+    void clear_quarantine(const object_key& key);
+    std::vector<subscriber> listeners();
+
+    // ---- shared_informer_handlers.cpp ------------------------------------------------------------------------------
+    subscriber add_subscriber(subscription_options o);
+    static asio::awaitable<void> keep_resyncing(self s, subscriber of);
+    static asio::awaitable<void> handle(self s, std::shared_ptr<handler_handle::state> h);
+    void call(handler_handle::state& h, const event& e);
+    void start_waiting_children();
+
+    void count(std::string_view counter, double n) const;
+    void count(std::string_view counter, double n, std::string_view label, std::string_view value) const;
+    void gauge(std::string_view name, double value) const;
+
+    runtime rt;
+    std::shared_ptr<list_watch> from;
+    informer_options options;
+    std::string name; ///< for logs and errors
+    std::shared_ptr<detail::cache_store> store;
+    std::shared_ptr<document_pool> pool;
+    reflector machine;
+    delta_queue queue;
+    task_group tasks;
+    // Children that wait for run(): not as coroutines, whose frames would hold us for ever.
+    std::vector<std::shared_ptr<handler_handle::state>> handlers_waiting;
+    std::vector<subscriber> resyncs_waiting;
+    detail::async_event stop_asked;
+    bool started = false, stopping = false, ended = false;
+
+    // producer
+    std::unique_ptr<sink> into;
+    detail::slice_watch reading;
+
+    // consumer
+    detail::slice_watch applying;
+    std::uint64_t epoch = 1;
+    std::vector<subscriber> subscribers; ///< told of everything from now on
+    std::vector<subscriber> waiting;     ///< that came before the first state was complete
+    std::deque<std::weak_ptr<subscription::state>> resync_due;
+    std::map<object_key, bad_object> bad;
+    std::vector<bad_object> bad_unnamed;
+    std::size_t bad_unnamed_count = 0;
+    clock::time_point last_compaction{};
+
+    std::vector<std::weak_ptr<detail::async_event>> waiters;
+    std::function<void(const informer_status&)> state_observer;
+    std::function<void(std::string_view, const failure&)> error_observer;
+
+    mutable std::mutex mutex;
+    informer_status figures; ///< under the mutex
+};
+
+} // namespace informer

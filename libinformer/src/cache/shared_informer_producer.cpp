@@ -1,0 +1,345 @@
+// The producer: carries out what the reflector decides, and turns what comes into deltas.
+#include "shared_informer_impl.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <exception>
+#include <utility>
+
+namespace informer {
+
+/// One request under way.
+struct shared_informer::impl::request {
+    explicit request(const asio::any_io_executor& executor) : done(executor), recheck(executor) {}
+    detail::async_event done;    ///< it returned, or its time is up
+    detail::async_event recheck; ///< the deadline may have come closer
+    bool returned = false;
+    list_result result;
+    failure why;
+};
+
+/// Where the list_watch builds into.
+class shared_informer::impl::sink final : public object_sink {
+public:
+    explicit sink(impl& owner) : owner_(owner) {}
+
+    void begin(const reflector::action& a, std::shared_ptr<request> r) {
+        request_ = std::move(r);
+        ended_ = false;
+        check_ = a.check;
+        watch_ = a.what == reflector::step::watch;
+        if (a.fresh) {
+            collected_ = std::make_shared<detail::replacement>(owner_.rt.draw_seed());
+            objects_ = 0;
+        }
+        if (!watch_ && collected_) before_page_ = collected_->objects;
+    }
+    void end() {
+        request_.reset();
+        before_page_ = detail::object_map();
+    }
+    void forget_page() {
+        if (collected_) collected_->objects = before_page_;
+    }
+    void forget_all() { collected_.reset(); }
+    std::shared_ptr<detail::replacement> take() { return std::exchange(collected_, nullptr); }
+    bool collecting() const noexcept { return collected_ != nullptr; }
+
+    document_pool& pool() override { return *owner_.pool; }
+
+    object previous(const object_key& key, std::size_t) override {
+        return key.empty() ? object() : owner_.store->index.current(key);
+    }
+
+    void opened() override {
+        owner_.machine.opened(owner_.now());
+        contact(0);
+        if (request_) request_->recheck.notify();
+    }
+
+    void received(std::size_t bytes) override {
+        owner_.reading.begin();
+        owner_.machine.progress(owner_.now());
+        contact(bytes);
+    }
+
+    void item(object o) override {
+        owner_.reading.begin();
+        if (check_ || !collected_) return;
+        ++objects_;
+        if (!acceptable(o, watch_event_type::added, true)) return;
+        collected_->objects.put(std::move(o));
+    }
+
+    void event(watch_event_type type, object o) override {
+        owner_.reading.begin();
+        ++objects_;
+        if (ended_ || !acceptable(o, type, false)) return;
+        const bool collecting = owner_.machine.collecting();
+        const bool known = collecting && collected_ && collected_->objects.find(o) != nullptr;
+        const auto version = o.resource_version();
+        switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
+        case reflector::verdict::collect:
+            if (!collected_) break;
+            if (type == watch_event_type::deleted) {
+                collected_->objects.erase(o);
+            } else {
+                collected_->objects.put(std::move(o));
+            }
+            break;
+        case reflector::verdict::apply: {
+            delta d(type == watch_event_type::deleted ? delta::kind::erase : delta::kind::upsert);
+            d.type = type;
+            d.current = std::move(o);
+            owner_.queue.push(std::move(d));
+            break;
+        }
+        case reflector::verdict::end: ended_ = true; break;
+        case reflector::verdict::complete:
+        case reflector::verdict::ignore: break;
+        }
+    }
+
+    void bookmark(informer::resource_version version, bool initial_events_end) override {
+        owner_.reading.begin();
+        if (ended_) return;
+        switch (owner_.machine.bookmark_seen(owner_.now(), version, initial_events_end)) {
+        case reflector::verdict::complete:
+            owner_.replace_by(take());
+            if (request_) request_->recheck.notify();
+            break;
+        case reflector::verdict::apply: {
+            delta d(delta::kind::bookmark);
+            d.version = std::move(version);
+            owner_.queue.push(std::move(d));
+            break;
+        }
+        case reflector::verdict::end: ended_ = true; break;
+        case reflector::verdict::collect:
+        case reflector::verdict::ignore: break;
+        }
+    }
+
+    void quarantine(bad_object b) override {
+        owner_.reading.begin();
+        if (check_ || ended_) return;
+        if (b.from_list) {
+            if (collected_) collected_->quarantine(std::move(b));
+            return;
+        }
+        switch (owner_.machine.event_seen(owner_.now(), b.type, b.resource_version, true)) {
+        case reflector::verdict::collect:
+            if (!collected_) break;
+            if (b.type == watch_event_type::deleted && !b.key.empty()) {
+                collected_->objects.erase(detail::key_view::of(b.key));
+            } else if (b.key.empty() || !collected_->objects.find(detail::key_view::of(b.key))) {
+                collected_->quarantine(std::move(b)); // else: a good version came before and stays
+            }
+            break;
+        case reflector::verdict::apply: {
+            delta d(delta::kind::bad);
+            d.type = b.type;
+            d.version = b.resource_version;
+            d.bad = std::make_shared<const bad_object>(std::move(b));
+            owner_.queue.push(std::move(d));
+            break;
+        }
+        case reflector::verdict::end: ended_ = true; break;
+        case reflector::verdict::complete:
+        case reflector::verdict::ignore: break;
+        }
+    }
+
+    asio::awaitable<bool> ready() override { return wait_until_ready(owner_.shared_from_this()); }
+
+private:
+    static asio::awaitable<bool> wait_until_ready(self s) {
+        s->note_phase();
+        s->reading.end();
+        co_await asio::post(s->rt.executor(), asio::use_awaitable);
+        if (s->into->ended_) co_return false;
+        co_return co_await s->queue.room();
+    }
+
+    void contact(std::size_t bytes) {
+        const auto wall = owner_.rt.clock().wall();
+        const std::lock_guard lock(owner_.mutex);
+        owner_.figures.last_contact = wall;
+        owner_.figures.bytes_received += bytes;
+    }
+
+    /// An object that the cache can hold: of our kind, with a name. Others go into quarantine.
+    bool acceptable(const object& o, watch_event_type type, bool from_list) {
+        const api_resource& resource = owner_.from->resource();
+        bad_object b;
+        if (o.meta().name().empty()) {
+            b.why = failure(errc::no_metadata, "an object without metadata.name");
+        } else if ((!resource.kind.empty() && o.kind() != resource.kind) ||
+                   o.api_version() != resource.api_version()) {
+            b.key = o.key();
+            b.why = failure(errc::not_an_object, "a " + o.api_version().str() + " " + o.kind().str() + " where " +
+                                                     resource.api_version() + " " + resource.kind + " belongs");
+        } else {
+            return true;
+        }
+        b.position = objects_ - 1;
+        b.type = type;
+        b.from_list = from_list;
+        b.resource_version = o.resource_version();
+        quarantine(std::move(b));
+        return false;
+    }
+
+    impl& owner_;
+    std::shared_ptr<request> request_;
+    std::shared_ptr<detail::replacement> collected_;
+    detail::object_map before_page_; ///< what was collected before this page began
+    std::size_t objects_ = 0;
+    bool ended_ = false, check_ = false, watch_ = false;
+};
+
+shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)
+    : rt(std::move(r)), from(std::move(source)), options(std::move(o)),
+      name(options.name_.empty() ? from->describe() : options.name_),
+      store(std::make_shared<detail::cache_store>(from->describe())), machine(reflector_options()),
+      queue(rt.executor(), options.queue_capacity_), tasks(rt.executor()), stop_asked(rt.executor()),
+      into(std::make_unique<sink>(*this)) {
+    decode_options decode = options.decode_;
+    decode.type(from->resource().api_version(), from->resource().kind);
+    pool = document_pool::make(std::move(decode));
+    for (auto& [index, function] : options.indexes_) store->index.add_index(index, function);
+    figures.resource = from->describe();
+    figures.since = rt.clock().wall();
+}
+
+shared_informer::impl::~impl() = default;
+
+void shared_informer::impl::replace_by(std::shared_ptr<detail::replacement> all) {
+    if (!all) return;
+    all->version = machine.version();
+    all->epoch = machine.epoch();
+    delta d(delta::kind::replace);
+    d.all = std::move(all);
+    queue.push(std::move(d));
+}
+
+asio::awaitable<void> shared_informer::impl::produce(self s) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    for (;;) {
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none || s->stopping) co_return;
+        reflector::action a = s->machine.next(s->now());
+        s->note_phase();
+        if (a.what == reflector::step::wait) {
+            const bool slept = co_await s->rt.clock().sleep_until(a.until);
+            if (!slept) co_return;
+            s->machine.slept();
+            continue;
+        }
+        const bool go_on = co_await carry_out(s, std::move(a));
+        if (!go_on) co_return;
+    }
+}
+
+asio::awaitable<void> shared_informer::impl::perform(self s, reflector::action a, std::shared_ptr<request> r) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    failure why;
+    std::string thrown;
+    try {
+        if (a.what == reflector::step::list) {
+            r->result = co_await s->from->list(std::move(a.list), *s->into, why);
+        } else {
+            co_await s->from->watch(std::move(a.watch), *s->into, why);
+        }
+    } catch (const error& e) {
+        why = e.failure();
+    } catch (const std::exception& e) {
+        thrown = e.what();
+    }
+    // A source that throws breaks its promise; the informer goes on all the same.
+    if (!thrown.empty()) why = failure(errc::bad_response, s->name + ": " + thrown);
+    s->reading.end();
+    r->why = std::move(why);
+    r->returned = true;
+    r->done.notify();
+}
+
+/// Ends the request when the reflector's patience does.
+asio::awaitable<void> shared_informer::impl::guard(self s, std::shared_ptr<request> r) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    while (!r->returned) {
+        const auto when = s->machine.deadline();
+        const bool changed = co_await r->recheck.wait_until(s->rt.clock(), when);
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none || r->returned) co_return;
+        if (changed) continue;
+        const bool enough = s->machine.tick(s->now());
+        s->note_phase();
+        if (enough) {
+            r->done.notify();
+            co_return;
+        }
+    }
+}
+
+/// One request from its beginning to its end; false when the informer is to stop.
+asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action a) {
+    const auto executor = s->rt.executor();
+    const auto r = std::make_shared<request>(executor);
+    s->into->begin(a, r);
+    {
+        const std::lock_guard lock(s->mutex);
+        if (a.what == reflector::step::list) {
+            if (a.fresh || a.check) ++s->figures.lists;
+        } else if (a.watch.send_initial_events_) {
+            ++s->figures.watch_lists;
+        } else {
+            ++s->figures.watches;
+        }
+    }
+    const bool list = a.what == reflector::step::list;
+    s->count(list ? "informer_list_requests_total" : "informer_watch_requests_total", 1);
+
+    // In a group of its own, so that it can be ended without ending the producer.
+    task_group group(executor);
+    group.spawn(perform(s, std::move(a), r));
+    group.spawn(guard(s, r));
+    const bool told = co_await r->done.wait();
+    const bool returned = r->returned;
+    group.stop();
+    co_await group.join();
+    s->into->end();
+    if (!told || s->stopping) {
+        s->into->forget_all();
+        co_return false;
+    }
+
+    failure why = r->why;
+    if (!returned && !why) why = failure(errc::cancelled, s->name); // ended by the guard
+    const std::string phase(s->machine.request_phase());
+    if (list) {
+        bool failed = !returned || why;
+        if (!failed) {
+            const auto verdict = s->machine.page_done(s->now(), r->result, why);
+            failed = verdict == reflector::page_verdict::failed;
+            if (verdict == reflector::page_verdict::complete) s->replace_by(s->into->take());
+        } else if (s->machine.list_failed(s->now(), why)) {
+            s->into->forget_page();
+        } else {
+            s->into->forget_all();
+        }
+        if (failed) s->report(phase, why);
+    } else {
+        why = s->machine.watch_done(s->now(), why);
+        s->into->forget_all();
+        if (why) s->report(phase, why);
+    }
+    if (s->machine.support() != s->from->watch_list()) s->from->learnt(s->machine.support());
+    s->note_phase();
+    co_return true;
+}
+
+} // namespace informer
