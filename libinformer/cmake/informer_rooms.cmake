@@ -17,7 +17,6 @@ function(informer_settings target)
         # Older clang keeps a thread_local's address across a suspension; Asio's frame cache then belongs to another thread.
         target_compile_definitions(${target} PUBLIC BOOST_ASIO_DISABLE_AWAITABLE_FRAME_RECYCLING)
     endif()
-    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/libinformer/src")
 endfunction()
 
 # informer_sources(<variable> <room>): the sources of a room; none if the room does not exist yet.
@@ -33,6 +32,11 @@ function(informer_usage target scope)
     target_link_libraries(${target} ${scope} Boost::headers Boost::json Boost::url Threads::Threads)
 endfunction()
 
+# informer_internals(<target>): may include from libinformer/src. Our rooms and tests; no program.
+function(informer_internals target)
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/libinformer/src")
+endfunction()
+
 # informer_room(<room> [<library>...]): the objects of a room as informer_<room>. Unit tests link rooms one by one, so that a
 # room that does not compile today stops only those above it. No precompiled header here: it saves one second of twenty (what
 # costs is instantiation), hides missing includes, and ties ccache's keys to one build folder.
@@ -46,6 +50,7 @@ function(informer_room room)
     endif()
     add_library(${target} OBJECT ${sources})
     informer_settings(${target})
+    informer_internals(${target})
     informer_usage(${target} PUBLIC)
     target_link_libraries(${target} PUBLIC ${ARGN})
 endfunction()
@@ -58,6 +63,7 @@ function(informer_library name)
         add_library(${name} STATIC ${arg_SOURCES})
         set(scope PUBLIC)
         informer_settings(${name})
+        informer_internals(${name})
         target_link_libraries(${name} PRIVATE ${arg_PRIVATE})
     else()
         add_library(${name} INTERFACE)
