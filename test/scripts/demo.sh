@@ -19,7 +19,14 @@ cleanup() {
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
-set -m # background jobs would otherwise ignore SIGINT
+set -m # process groups of their own: without, background jobs ignore SIGINT
+
+# bounded <seconds> <command…>: waited for in a way that our traps interrupt at once.
+bounded() {
+    timeout -s INT -k 5 "$@" &
+    children+=($!)
+    wait $!
+}
 
 kubeconfig=$work/kubeconfig
 "$bin/devserver" --port 0 --kubeconfig "$kubeconfig" --simulate >"$work/url" 2>"$work/devserver.log" &
@@ -37,10 +44,10 @@ log ""
 "$bin/informerctl" watch pods -A -o json --kubeconfig "$kubeconfig" >"$work/events" 2>"$work/events.log" &
 children+=($!)
 status=0
-timeout --foreground -s INT -k 5 "$seconds" "$bin/informerctl" watch pods -A --diff --kubeconfig "$kubeconfig" || status=$?
+bounded "$seconds" "$bin/informerctl" watch pods -A --diff --kubeconfig "$kubeconfig" || status=$?
 [[ $status -eq 124 || $status -eq 0 ]] || die "informerctl watch ended with status $status"
 
-timeout --foreground -k 5 30 "$bin/informerctl" sync pods -A --json --kubeconfig "$kubeconfig" >"$work/sync" ||
+bounded 30 "$bin/informerctl" sync pods -A --json --kubeconfig "$kubeconfig" >"$work/sync" ||
     die "informerctl sync failed"
 kill -INT "${children[1]}" 2>/dev/null || true
 wait "${children[1]}" 2>/dev/null || true
