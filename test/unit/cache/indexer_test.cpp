@@ -1,0 +1,409 @@
+#include <informer/cache/indexer.hpp>
+
+#include "cache/cache_data.hpp"
+#include "pods.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace informer;
+using informer::testing::make_pod;
+
+namespace {
+
+errc code_of(const error& e) { return static_cast<errc>(e.code().value()); }
+
+template <class F>
+errc thrown_by(F f) {
+    try {
+        f();
+    } catch (const error& e) {
+        return code_of(e);
+    }
+    return errc();
+}
+
+std::vector<std::string> names(const std::vector<object>& objects) {
+    std::vector<std::string> n;
+    for (const object& o : objects) n.push_back(o.key().str());
+    std::sort(n.begin(), n.end());
+    return n;
+}
+
+// Each word of the label.
+std::vector<std::string> words(const object& o) {
+    std::vector<std::string> values;
+    std::string label = o.meta().label("app").str();
+    while (!label.empty()) {
+        const auto end = label.find('.');
+        values.push_back(label.substr(0, end));
+        label = end == std::string::npos ? "" : label.substr(end + 1);
+    }
+    return values;
+}
+
+} // namespace
+
+TEST_CASE("indexer: what is put is invisible until it is published") {
+    indexer cache;
+    const object a = make_pod("ns", "a");
+    REQUIRE_FALSE(cache.put(a));
+    REQUIRE(cache.current(object_key("ns", "a")).same_as(a));
+    REQUIRE(cache.current("ns/a").same_as(a));
+    REQUIRE(cache.current_size() == 1);
+    REQUIRE(cache.current_snapshot().size() == 1);
+    REQUIRE(cache.snapshot().size() == 0);
+    REQUIRE_FALSE(cache.get(object_key("ns", "a")));
+    cache.publish();
+    REQUIRE(cache.snapshot().size() == 1);
+    REQUIRE(cache.get(object_key("ns", "a")).same_as(a));
+    REQUIRE(cache.erase(object_key("ns", "a")).same_as(a));
+    REQUIRE(cache.snapshot().get("ns/a"));
+    cache.publish();
+    REQUIRE_FALSE(cache.snapshot().get("ns/a"));
+    REQUIRE_FALSE(cache.erase(object_key("ns", "a")));
+}
+
+TEST_CASE("indexer: put returns what was there") {
+    indexer cache;
+    const object a1 = make_pod("ns", "a", "1"), a2 = make_pod("ns", "a", "2");
+    cache.put(a1);
+    REQUIRE(cache.put(a2).same_as(a1));
+    REQUIRE(cache.current("ns/a").same_as(a2));
+    REQUIRE(cache.put(a2).same_as(a2));
+}
+
+TEST_CASE("indexer: keys are ns/name, or name for cluster-scoped objects") {
+    indexer cache;
+    cache.put(make_pod("", "node1", "1"));
+    cache.put(make_pod("a", "node1", "2"));
+    cache.put(make_pod("b", "node1", "3"));
+    cache.publish();
+    const cache_snapshot s = cache.snapshot();
+    REQUIRE(s.size() == 3);
+    REQUIRE(s.get("node1").resource_version().str() == "1");
+    REQUIRE(s.get("a/node1").resource_version().str() == "2");
+    REQUIRE(s.get(object_key("b", "node1")).resource_version().str() == "3");
+    REQUIRE_FALSE(s.get("c/node1"));
+    REQUIRE_FALSE(s.get("node2"));
+    REQUIRE_FALSE(s.get(""));
+    REQUIRE_FALSE(s.get("/"));
+}
+
+TEST_CASE("indexer: an empty snapshot answers") {
+    const cache_snapshot s;
+    REQUIRE(s.size() == 0);
+    REQUIRE_FALSE(s.get("a/b"));
+    REQUIRE(s.list().empty());
+    REQUIRE(s.list_namespace("x").empty());
+    REQUIRE(s.resource_version().empty());
+    REQUIRE(thrown_by([&] { s.by_index("node", "x"); }) == errc::unknown_index);
+}
+
+TEST_CASE("indexer: list, by selector, by namespace") {
+    indexer cache;
+    for (const char* ns : {"a", "b", "c"}) {
+        for (int i = 0; i < 100; ++i) {
+            cache.put(make_pod(ns, "p" + std::to_string(i), "1", "u", "n", i % 2 ? "odd" : "even"));
+        }
+    }
+    cache.put(make_pod("", "cluster"));
+    cache.publish();
+    const cache_snapshot s = cache.snapshot();
+    REQUIRE(s.list().size() == 301);
+    REQUIRE(s.list(label_selector()).size() == 301);
+    REQUIRE(s.list(label_selector::parse("app=odd")).size() == 150);
+    REQUIRE(s.list(label_selector::parse("app=none")).empty());
+    REQUIRE(s.list_namespace("b").size() == 100);
+    for (const object& o : s.list_namespace("b")) REQUIRE(o.meta().name_space() == "b");
+    REQUIRE(s.list_namespace("d").empty());
+    REQUIRE(s.list_namespace("").size() == 301);
+    std::size_t seen = 0;
+    s.for_each([&](const object&) { return ++seen < 10; });
+    REQUIRE(seen == 10);
+}
+
+TEST_CASE("indexer: a snapshot stays as it was across later publishes") {
+    indexer cache;
+    cache.add_index("node", index_by_pointer("/spec/nodeName"));
+    for (int i = 0; i < 100; ++i) cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "old"));
+    cache.set_resource_version(resource_version("10"));
+    cache.publish();
+    const cache_snapshot before = cache.snapshot();
+    for (int i = 0; i < 50; ++i) cache.put(make_pod("ns", "p" + std::to_string(i), "2", "u", "new"));
+    for (int i = 50; i < 60; ++i) cache.erase(object_key("ns", "p" + std::to_string(i)));
+    cache.set_resource_version(resource_version("20"));
+    cache.publish();
+    REQUIRE(before.size() == 100);
+    REQUIRE(before.by_index("node", "old").size() == 100);
+    REQUIRE(before.by_index("node", "new").empty());
+    REQUIRE(before.resource_version().str() == "10");
+    REQUIRE(before.get("ns/p0").resource_version().str() == "1");
+    const cache_snapshot after = cache.snapshot();
+    REQUIRE(after.size() == 90);
+    REQUIRE(after.by_index("node", "old").size() == 40);
+    REQUIRE(after.by_index("node", "new").size() == 50);
+    REQUIRE(after.index_values("node") == std::vector<std::string>{"new", "old"});
+    REQUIRE(after.resource_version().str() == "20");
+}
+
+TEST_CASE("indexer: the highest resource version wins, until it is forced") {
+    indexer cache;
+    const auto now = [&] {
+        cache.publish();
+        return cache.snapshot().resource_version().str();
+    };
+    REQUIRE(now().empty());
+    cache.put(make_pod("ns", "a", "77"));
+    REQUIRE(now().empty());
+    cache.set_resource_version(resource_version("9"));
+    REQUIRE(now() == "9");
+    cache.set_resource_version(resource_version("100"));
+    cache.set_resource_version(resource_version("99"));
+    cache.set_resource_version(resource_version());
+    cache.set_resource_version(resource_version("abc"));
+    REQUIRE(now() == "100");
+    cache.force_resource_version(resource_version("5"));
+    REQUIRE(now() == "5");
+}
+
+TEST_CASE("index: values that grow, shrink and move are exact after each write") {
+    indexer cache;
+    cache.add_index("words", words);
+    const auto under = [&](const char* v) {
+        cache.publish();
+        const cache_snapshot s = cache.snapshot();
+        const auto found = names(s.by_index("words", v));
+        std::vector<std::string> keys;
+        for (const object_key& k : s.index_keys("words", v)) keys.push_back(k.str());
+        REQUIRE(keys == found);
+        for (const object& o : s.by_index("words", v)) REQUIRE(o.same_as(s.get(o.key())));
+        return found;
+    };
+    const auto put = [&](const char* name, const char* version, const char* label) {
+        cache.put(make_pod("ns", name, version, "u", "n", label));
+    };
+    put("a", "1", "x.y");
+    put("b", "1", "y.y");
+    REQUIRE(under("x") == std::vector<std::string>{"ns/a"});
+    REQUIRE(under("y") == std::vector<std::string>{"ns/a", "ns/b"});
+    put("a", "2", "y.z");
+    REQUIRE(under("x").empty());
+    REQUIRE(under("y") == std::vector<std::string>{"ns/a", "ns/b"});
+    REQUIRE(under("z") == std::vector<std::string>{"ns/a"});
+    put("a", "3", "");
+    REQUIRE(under("y") == std::vector<std::string>{"ns/b"});
+    REQUIRE(under("z").empty());
+    cache.erase(object_key("ns", "b"));
+    REQUIRE(under("y").empty());
+    REQUIRE(cache.snapshot().index_values("words").empty()); // empty sets are gone (kubernetes#84959)
+}
+
+TEST_CASE("index: unknown and duplicate names are errors") {
+    indexer cache;
+    cache.add_index("node", index_by_pointer("/spec/nodeName"));
+    REQUIRE(thrown_by([&] { cache.add_index("node", index_by_label("app")); }) == errc::duplicate_index);
+    REQUIRE(thrown_by([&] { cache.begin_index("node", index_by_label("app")); }) == errc::duplicate_index);
+    const cache_snapshot s = cache.snapshot();
+    REQUIRE(s.by_index("node", "x").empty());
+    REQUIRE(thrown_by([&] { s.by_index("nod", "x"); }) == errc::unknown_index);
+    REQUIRE(thrown_by([&] { s.index_keys("nod", "x"); }) == errc::unknown_index);
+    REQUIRE(thrown_by([&] { s.index_values("nod"); }) == errc::unknown_index);
+    REQUIRE(thrown_by([&] { cache.add_index("empty", index_function()); }) == errc::bad_configuration);
+}
+
+TEST_CASE("index: by pointer and by label; what is no string is not indexed") {
+    indexer cache;
+    cache.add_index("node", index_by_pointer("/spec/nodeName"));
+    cache.add_index("spec", index_by_pointer("/spec"));
+    cache.add_index("app", index_by_label("app"));
+    cache.put(make_pod("ns", "a", "1", "u", "n1", "web"));
+    cache.put(make_pod("ns", "b", "1", "u", "n1"));
+    cache.publish();
+    const cache_snapshot s = cache.snapshot();
+    REQUIRE(names(s.by_index("node", "n1")) == std::vector<std::string>{"ns/a", "ns/b"});
+    REQUIRE(names(s.by_index("app", "web")) == std::vector<std::string>{"ns/a"});
+    REQUIRE(s.index_values("spec").empty());
+}
+
+TEST_CASE("index: added when the cache is full, and visible at once when all is published") {
+    indexer cache;
+    for (int i = 0; i < 100; ++i) cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 4)));
+    SECTION("published") {
+        cache.publish();
+        cache.add_index("node", index_by_pointer("/spec/nodeName"));
+        REQUIRE(cache.snapshot().by_index("node", "n3").size() == 25);
+    }
+    SECTION("not published before") {
+        cache.add_index("node", index_by_pointer("/spec/nodeName"));
+        REQUIRE(cache.snapshot().by_index("node", "n3").empty());
+        cache.publish();
+        REQUIRE(cache.snapshot().by_index("node", "n3").size() == 25);
+    }
+    SECTION("in the middle of later writes: never a mixture") {
+        cache.publish();
+        cache.put(make_pod("ns", "more", "1", "u", "n3"));
+        cache.add_index("node", index_by_pointer("/spec/nodeName"));
+        REQUIRE(cache.snapshot().size() == 100);
+        cache.publish();
+        REQUIRE(cache.snapshot().by_index("node", "n3").size() == 26);
+    }
+}
+
+TEST_CASE("index: added in slices while the cache changes") {
+    indexer cache;
+    std::mt19937 random(7);
+    const auto put = [&](int i) {
+        cache.put(make_pod("ns", "p" + std::to_string(i), std::to_string(random()), "u", "n" + std::to_string(random() % 5)));
+    };
+    for (int i = 0; i < 2000; ++i) put(i);
+    cache.publish();
+    cache.begin_index("node", index_by_pointer("/spec/nodeName"));
+    cache.begin_index("app", index_by_label("app"));
+    int steps = 0;
+    for (;; ++steps) {
+        if (cache.add_index_step(100)) break;
+        REQUIRE(cache.snapshot().size() > 0);
+        for (int n = 0; n < 20; ++n) put(static_cast<int>(random() % 2500));
+        for (int n = 0; n < 10; ++n) cache.erase(object_key("ns", "p" + std::to_string(random() % 2500)));
+        cache.publish();
+        REQUIRE(steps < 1000);
+    }
+    REQUIRE(steps > 10);
+    cache.publish();
+    const cache_snapshot s = cache.snapshot();
+    std::map<std::string, std::vector<std::string>> expected;
+    for (const object& o : s.list()) expected[o["spec"]["nodeName"].as_string().str()].push_back(o.key().str());
+    for (auto& [node, pods] : expected) {
+        std::sort(pods.begin(), pods.end());
+        REQUIRE(names(s.by_index("node", node)) == pods);
+        for (const object& o : s.by_index("node", node)) REQUIRE(o.same_as(s.get(o.key())));
+    }
+    REQUIRE(s.index_values("node").size() == expected.size());
+    REQUIRE(s.index_values("app").empty());
+}
+
+TEST_CASE("index: a function that throws is contained, named and counted") {
+    indexer cache;
+    bool angry = true;
+    cache.add_index("angry", [&](const object& o) -> std::vector<std::string> {
+        if (angry && o.meta().name() == "bad") throw std::runtime_error("no such thing");
+        if (angry && o.meta().name() == "worse") throw 42;
+        return {"v"};
+    });
+    cache.put(make_pod("ns", "good"));
+    cache.put(make_pod("ns", "bad"));
+    cache.put(make_pod("ns", "worse"));
+    cache.publish();
+    REQUIRE(cache.snapshot().size() == 3);
+    REQUIRE(names(cache.snapshot().by_index("angry", "v")) == std::vector<std::string>{"ns/good"});
+    REQUIRE(cache.index_error_count() == 2);
+    const auto errors = cache.index_errors();
+    REQUIRE(errors.size() == 2);
+    REQUIRE(errors[0].index == "angry");
+    REQUIRE(errors[0].key == object_key("ns", "bad"));
+    REQUIRE(errors[0].what == "no such thing");
+    REQUIRE(errors[1].key == object_key("ns", "worse"));
+    angry = false;
+    cache.put(make_pod("ns", "bad", "2"));
+    cache.publish();
+    REQUIRE(names(cache.snapshot().by_index("angry", "v")) == std::vector<std::string>{"ns/bad", "ns/good"});
+    angry = true;
+    for (int i = 0; i < 50; ++i) cache.put(make_pod("ns", "bad", std::to_string(100 + i)));
+    REQUIRE(cache.index_error_count() == 52);
+    REQUIRE(cache.index_errors().size() == 16);
+}
+
+TEST_CASE("indexer: an equal handle is no work") {
+    indexer cache;
+    int calls = 0;
+    cache.add_index("counted", [&](const object&) {
+        ++calls;
+        return std::vector<std::string>{"v"};
+    });
+    const object a = make_pod("ns", "a");
+    cache.put(a);
+    cache.publish();
+    const int before = calls;
+    const cache_snapshot::data* const state = cache.snapshot().contents();
+    cache.put(a);
+    cache.publish();
+    REQUIRE(calls == before);
+    REQUIRE(cache.snapshot().contents() == state);
+}
+
+TEST_CASE("indexer: memory is counted and comes back") {
+    indexer cache;
+    cache.add_index("node", index_by_pointer("/spec/nodeName"));
+    cache.add_index("key", [](const object& o) { return std::vector<std::string>{"a long value of its own: " + o.key().str()}; });
+    const std::size_t empty = cache.memory();
+    for (int i = 0; i < 1000; ++i) cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 10)));
+    REQUIRE(cache.memory() > empty + 1000 * 3 * sizeof(object));
+    REQUIRE(cache.memory() < empty + 1000 * 400);
+    for (int i = 0; i < 1000; ++i) cache.erase(object_key("ns", "p" + std::to_string(i)));
+    REQUIRE(cache.memory() == empty);
+}
+
+TEST_CASE("indexer: a cursor walks a snapshot in slices while the cache goes on") {
+    indexer cache;
+    for (int i = 0; i < 500; ++i) cache.put(make_pod("ns", "p" + std::to_string(i)));
+    cache.publish();
+    detail::object_cursor c(cache.snapshot());
+    std::set<std::string> seen;
+    while (const object* o = c.next()) {
+        seen.insert(o->key().name);
+        cache.erase(o->key());
+        cache.publish();
+    }
+    REQUIRE(seen.size() == 500);
+    REQUIRE(cache.snapshot().size() == 0);
+}
+
+TEST_CASE("completeness: readers on threads see the whole old or the whole new state, never a mixture") {
+    indexer cache;
+    cache.add_index("node", index_by_pointer("/spec/nodeName"));
+    constexpr int pods = 60, versions = 60;
+    std::vector<std::vector<object>> states;
+    for (int v = 0; v < versions; ++v) {
+        std::vector<object> state;
+        for (int i = 0; i < pods; ++i) {
+            state.push_back(make_pod("ns", "p" + std::to_string(i), std::to_string(v + 1), "u", "n" + std::to_string(v % 3)));
+        }
+        states.push_back(std::move(state));
+    }
+    std::atomic<bool> stop{false};
+    std::atomic<int> wrong{0}, reads{0};
+    std::vector<std::thread> readers;
+    for (int t = 0; t < 3; ++t) {
+        readers.emplace_back([&] {
+            while (!stop) {
+                const cache_snapshot s = cache.snapshot();
+                ++reads;
+                const std::string version = s.resource_version().str();
+                if (version.empty()) continue;
+                if (s.size() != pods) ++wrong;
+                for (const object& o : s.list()) wrong += o.resource_version().str() != version;
+                const auto nodes = s.index_values("node");
+                if (nodes.size() != 1 || s.by_index("node", nodes[0]).size() != pods) ++wrong;
+                if (!s.get("ns/p7")) ++wrong;
+            }
+        });
+    }
+    for (int v = 0; v < versions || reads < 50; ++v) {
+        for (const object& o : states[static_cast<std::size_t>(v % versions)]) cache.put(o);
+        cache.force_resource_version(resource_version(std::to_string(v % versions + 1)));
+        cache.publish();
+    }
+    stop = true;
+    for (auto& r : readers) r.join();
+    REQUIRE(wrong == 0);
+}

@@ -1,0 +1,89 @@
+#include <informer/cache/lister.hpp>
+
+#include "pods.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <memory>
+#include <string>
+
+using namespace informer;
+using informer::testing::make_pod;
+
+namespace {
+
+class fixed_source final : public lister::source {
+public:
+    cache_snapshot snapshot() const override { return cache.snapshot(); }
+    bool has_synced() const noexcept override { return synced; }
+    std::string describe() const override { return "pods"; }
+
+    indexer cache;
+    bool synced = true;
+};
+
+std::shared_ptr<fixed_source> filled() {
+    auto s = std::make_shared<fixed_source>();
+    s->cache.add_index("node", index_by_pointer("/spec/nodeName"));
+    s->cache.put(make_pod("a", "p", "1", "u", "n1", "web"));
+    s->cache.put(make_pod("a", "q", "2", "u", "n1", "db"));
+    s->cache.put(make_pod("b", "p", "3", "u", "n1", "web"));
+    s->cache.put(make_pod("", "cluster", "4", "u", "n2"));
+    s->cache.publish();
+    return s;
+}
+
+template <class F>
+std::string message_of(F f, errc expected) {
+    try {
+        f();
+    } catch (const error& e) {
+        REQUIRE(e.failure() == expected);
+        return e.what();
+    }
+    FAIL("nothing was thrown");
+    return {};
+}
+
+} // namespace
+
+TEST_CASE("lister: get by key, and not_found names resource and key") {
+    const lister all(filled());
+    REQUIRE(all.get("a/p").resource_version().str() == "1");
+    REQUIRE(all.get("cluster").resource_version().str() == "4");
+    const std::string what = message_of([&] { all.get("a/missing"); }, errc::not_found);
+    REQUIRE(what.find("pods") != std::string::npos);
+    REQUIRE(what.find("a/missing") != std::string::npos);
+    REQUIRE_FALSE(all.find("a/missing"));
+    REQUIRE(all.find("b/p"));
+}
+
+TEST_CASE("lister: within one namespace") {
+    const lister all(filled());
+    const lister in_a = all.in("a");
+    REQUIRE(in_a.list().size() == 2);
+    REQUIRE(in_a.list(label_selector::parse("app=web")).size() == 1);
+    REQUIRE(in_a.list(label_selector()).size() == 2);
+    REQUIRE(in_a.by_index("node", "n1").size() == 2);
+    REQUIRE(in_a.get("q").resource_version().str() == "2");
+    REQUIRE(in_a.get("a/q").resource_version().str() == "2");
+    REQUIRE_FALSE(in_a.find("b/p"));
+    REQUIRE(message_of([&] { in_a.get("cluster"); }, errc::not_found).find("\"a\"") != std::string::npos);
+    REQUIRE(in_a.in("").list().size() == 4);
+    REQUIRE(all.list(label_selector::parse("app=web")).size() == 2);
+    REQUIRE(all.by_index("node", "n1").size() == 3);
+}
+
+TEST_CASE("lister: a cache that was never filled is an error, not an empty answer") {
+    auto source = filled();
+    source->synced = false;
+    const lister all(source);
+    REQUIRE(message_of([&] { all.get("a/p"); }, errc::not_synced).find("pods") != std::string::npos);
+    message_of([&] { all.find("a/p"); }, errc::not_synced);
+    message_of([&] { all.list(); }, errc::not_synced);
+    message_of([&] { all.list(label_selector::parse("a=b")); }, errc::not_synced);
+    message_of([&] { all.by_index("node", "n1"); }, errc::not_synced);
+    REQUIRE(all.snapshot().size() == 4);
+    source->synced = true;
+    REQUIRE(all.list().size() == 4);
+}
