@@ -1,0 +1,175 @@
+// An embedded Kubernetes API server: in process, in memory, on our own Asio and Beast. For tests, demos, and programs
+// that want to be tried without a cluster. It behaves as the real one where the conformance suite looks.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/object/api_resource.hpp>
+#include <informer/runtime.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/json/fwd.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace informer::testing {
+
+class api_server_options {
+public:
+    api_server_options() {}
+    api_server_options& port(std::uint16_t p) { port_ = p; return *this; }
+    api_server_options& address(std::string a) { address_ = std::move(a); return *this; }
+    /// TLS with a throw-away CA (default off).
+    api_server_options& tls(bool on = true) { tls_ = on; return *this; }
+    /// Requests need one of these bearer tokens (or, with TLS, a client certificate of the server's CA). `rights` is
+    /// "admin" or "none" (authenticated, may do nothing: 403). None added: everybody is admin.
+    api_server_options& token(std::string t, std::string user, std::string rights = "admin") {
+        tokens_.push_back({std::move(t), std::move(user), std::move(rights)});
+        return *this;
+    }
+    /// Bookmarks on idle watches; the real server: about a minute.
+    api_server_options& bookmark_every(std::chrono::milliseconds d) { bookmark_every_ = d; return *this; }
+    /// Watches without timeoutSeconds end after this (the real one: 30–60 min).
+    api_server_options& default_watch_timeout(std::chrono::milliseconds d) { default_watch_timeout_ = d; return *this; }
+    /// false: sendInitialEvents is answered 422, as with the gate off.
+    api_server_options& watch_list(bool on) { watch_list_ = on; return *this; }
+    /// false: aggregated discovery is answered in the plain form.
+    api_server_options& aggregated_discovery(bool on) { aggregated_discovery_ = on; return *this; }
+    /// Events kept for watches to resume from; older ones are compacted.
+    api_server_options& history(std::size_t events) { history_ = events; return *this; }
+    /// Life of continue tokens.
+    api_server_options& continue_for(std::chrono::seconds d) { continue_for_ = d; return *this; }
+
+    struct token_entry {
+        std::string token, user, rights;
+    };
+    std::string address_ = "127.0.0.1";
+    std::uint16_t port_ = 0;
+    bool tls_ = false, watch_list_ = true, aggregated_discovery_ = true;
+    std::vector<token_entry> tokens_;
+    std::chrono::milliseconds bookmark_every_ = std::chrono::seconds(60);
+    std::chrono::milliseconds default_watch_timeout_ = std::chrono::minutes(30);
+    std::size_t history_ = 100'000;
+    std::chrono::seconds continue_for_ = std::chrono::minutes(5);
+};
+
+/// What a request is about, for choosing which ones a fault hits.
+struct request_info {
+    std::string verb; ///< list, watch, get, create, update, patch, delete, deletecollection, discovery, other
+    std::string group, version, resource, subresource, name_space, name;
+    std::string method, target;
+    std::uint64_t number = 0; ///< from 1, over all requests
+};
+
+/// One planned failure. It hits requests for which `when` holds (default: all), after skipping `skip` of them, `times` times.
+class fault {
+public:
+    enum class kind {
+        refuse,       ///< the server resets the connection before any answer
+        reset_after,  ///< RST after `bytes` of the body
+        cut_after,    ///< FIN after `bytes` of the body, message incomplete
+        stall_after,  ///< nothing more after `bytes` of the body (0: before the header) until the peer leaves
+        delay,        ///< the answer waits for `duration`, then goes on as usual
+        status,       ///< answers with `code` and a Status (with Retry-After if `retry_after` is set)
+        plain_status, ///< the same as text/plain, as the priority-and-fairness filter does
+        gone,         ///< list and opening: HTTP 410; watch: HTTP 200 and ERROR event 410
+        error_event,  ///< watch: 200, then an ERROR event with `code`
+        garbage,      ///< `text` raw instead of an HTTP answer
+        garbage_body, ///< 200 with `text` as the body (watch: as a piece of the stream after `bytes`)
+        end_watch,    ///< watch: a clean end after `bytes`
+    };
+    fault(kind k) : what(k) {} // NOLINT: faults are written `inject(fault::kind::refuse)`
+    /// Conditions add up: `on` and `verb` called several times must all hold.
+    fault& on(std::function<bool(const request_info&)> f);
+    fault& verb(std::string v);
+    fault& after(std::uint64_t n) { bytes = n; return *this; }
+    fault& for_(std::chrono::milliseconds d) { duration = d; return *this; }
+    fault& skipping(std::size_t n) { skip = n; return *this; }
+    fault& repeat(std::size_t n) { times = n; return *this; }
+    fault& with_code(int c) { code = c; return *this; }
+    fault& with_retry_after(int seconds) { retry_after = seconds; return *this; }
+    fault& with_text(std::string t) { text = std::move(t); return *this; }
+
+    kind what;
+    std::function<bool(const request_info&)> when;
+    std::uint64_t bytes = 0;
+    std::chrono::milliseconds duration{};
+    std::size_t skip = 0, times = 1;
+    int code = 500;
+    int retry_after = -1;
+    std::string text;
+};
+
+/// The server. Serves: /version, /healthz, /livez, /readyz, plain and aggregated discovery, OpenAPI not; namespaces;
+/// core and apps kinds (pods, nodes, services, configmaps, secrets, events, endpoints, serviceaccounts, persistent
+/// volumes and claims, replicationcontrollers, deployments, replicasets, statefulsets, daemonsets, leases, jobs,
+/// cronjobs, endpointslices, events.k8s.io, RBAC kinds, CRDs) and whatever CustomResourceDefinitions are posted.
+///
+/// *Thread safety*: none; use it on its executor. *Lifetime*: `co_await stop()` before the executor goes.
+class api_server {
+public:
+    explicit api_server(runtime r, api_server_options options = api_server_options());
+    ~api_server();
+    api_server(const api_server&) = delete;
+    api_server& operator=(const api_server&) = delete;
+
+    /// Listens. Throws `error`.
+    void start();
+    asio::awaitable<void> stop();
+    std::string url() const; ///< "http://127.0.0.1:40001"
+    std::uint16_t port() const noexcept;
+    /// A kubeconfig for it: inline CA, the first token (or an admin client certificate with TLS); further contexts named
+    /// after the users of the other tokens.
+    std::string kubeconfig() const;
+    const std::string& ca_pem() const noexcept;
+
+    // ---- the machine room
+    /// Refuses connections and, if asked, resets open ones; state stays. `start_listening` takes the same port.
+    void stop_listening(bool drop_connections = true);
+    void start_listening();
+    void drop_connections();
+    void inject(fault f);
+    void clear_faults();
+    /// Faults that have not hit yet.
+    std::size_t pending_faults() const noexcept;
+    /// Forgets history: watches from older versions and continue tokens of before are 410. Open watches stay.
+    void compact();
+    /// Every open watch gets a bookmark (that asked for them).
+    void send_bookmarks();
+    /// Ends open watches cleanly.
+    void end_watches();
+    /// Every open watch gets an ERROR event 410 and ends.
+    void expire_watches();
+    /// Goes back in time, as a restored backup does: state and resource versions of an earlier `checkpoint()`.
+    std::uint64_t checkpoint();
+    void restore(std::uint64_t checkpoint);
+
+    // ---- direct writes, as a controller next door would make them; throw `error` with the status a client would get
+    boost::json::value create(boost::json::value o);
+    boost::json::value update(boost::json::value o);
+    boost::json::value merge_patch(std::string_view resource, std::string_view name_space, std::string_view name,
+                                   const boost::json::value& patch);
+    void remove(std::string_view resource, std::string_view name_space, std::string_view name);
+    /// nullptr-like (is_null) when absent. `resource` is "pods" or "deployments.apps".
+    boost::json::value get(std::string_view resource, std::string_view name_space, std::string_view name) const;
+    std::vector<boost::json::value> list(std::string_view resource, std::string_view name_space = {}) const;
+    std::string current_resource_version() const;
+
+    // ---- what was asked
+    std::vector<request_info> requests() const; ///< the last 10,000
+    void forget_requests();
+    std::size_t open_watches() const noexcept;
+
+    struct impl;
+
+private:
+    std::shared_ptr<impl> impl_;
+};
+
+} // namespace informer::testing

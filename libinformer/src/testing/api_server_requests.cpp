@@ -1,0 +1,333 @@
+#include "api_server_impl.hpp"
+
+#include "discovery_documents.hpp"
+#include "json_tools.hpp"
+#include "refusal.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+namespace informer::testing {
+
+namespace json = boost::json;
+using namespace detail;
+
+namespace {
+
+// Lists above this are streamed in pieces of it.
+constexpr std::size_t piece_size = 256 * 1024;
+constexpr std::size_t requests_kept = 10'000;
+
+std::string manager_of(const http::server_request& request) {
+    const auto given = request.query_value("fieldManager");
+    if (!given.empty()) return std::string(given);
+    const auto agent = request.header("User-Agent");
+    return agent.empty() ? "unknown" : std::string(agent.substr(0, agent.find('/')));
+}
+
+std::size_t size_of(const list_answer& list) {
+    std::size_t n = list.head.size() + list.tail.size();
+    for (const auto& o : list.items) n += o->text.size() + list.item_head.size() + 1;
+    return n;
+}
+
+std::string success_text(const resource_type& type, const stored_object& o) {
+    json::object details;
+    details["name"] = o.name;
+    if (!type.api.group.empty()) details["group"] = type.api.group;
+    details["kind"] = type.api.plural;
+    details["uid"] = o.uid;
+    json::object s;
+    s["kind"] = "Status";
+    s["apiVersion"] = "v1";
+    s["metadata"] = json::object();
+    s["status"] = "Success";
+    s["details"] = std::move(details);
+    return json::serialize(s);
+}
+
+// JSON in any of its versions, or anything.
+bool accepts_json(std::string_view accept) {
+    return accept.empty() || accept.find("json") != std::string_view::npos || accept.find("*/*") != std::string_view::npos ||
+           accept.find("application/*") != std::string_view::npos;
+}
+
+} // namespace
+
+void api_server::impl::note(request_info info) {
+    requests_.push_back(std::move(info));
+    if (requests_.size() > requests_kept) requests_.pop_front();
+}
+
+api_server::impl::answer api_server::impl::of_refusal(const api_status& status) {
+    answer a;
+    a.status = status.code;
+    a.body = status_text(status);
+    if (status.retry_after) a.headers.emplace_back("Retry-After", std::to_string(status.retry_after->count()));
+    return a;
+}
+
+// ---- what is answered
+
+api_server::impl::answer api_server::impl::answer_to(const http::server_request& request, const route& r) {
+    try {
+        answer a;
+        if (r.kind == route_kind::health || r.kind == route_kind::version) {
+            const bool health = r.kind == route_kind::health;
+            if (health) a.type = "text/plain; charset=utf-8";
+            a.body = health ? "ok" : version_text();
+            return a;
+        }
+        const auto who = authenticate(request, options_.tokens_);
+        authorize(who, r);
+        if (r.kind == route_kind::object) return answer_object(request, r);
+        return answer_discovery(request, r);
+    } catch (const refusal& no) {
+        return of_refusal(no.status());
+    } catch (const std::exception& e) {
+        runtime_.log(log_level::error, std::string("embedded API server: ") + e.what());
+        return of_refusal(refused(500, "InternalError", std::string("internal error: ") + e.what()).status());
+    }
+}
+
+api_server::impl::answer api_server::impl::answer_discovery(const http::server_request& request, const route& r) const {
+    const auto& types = api_->types();
+    std::optional<std::string> body;
+    const bool aggregated = options_.aggregated_discovery_ && accepts_aggregated(request.header("Accept"));
+    answer a;
+    switch (r.kind) {
+    case route_kind::core: body = aggregated ? aggregated_text(types, true) : api_versions_text(server_address()); break;
+    case route_kind::groups: body = aggregated ? aggregated_text(types, false) : api_group_list_text(types); break;
+    case route_kind::group: body = api_group_text(types, r.info.group); break;
+    case route_kind::resources: body = api_resource_list_text(types, r.info.group, r.info.version); break;
+    default: break;
+    }
+    if (aggregated && (r.kind == route_kind::core || r.kind == route_kind::groups)) a.type = std::string(aggregated_type);
+    if (!body) {
+        a.status = 404;
+        a.type = "text/plain; charset=utf-8";
+        body = "404 page not found\n";
+    }
+    a.body = std::move(*body);
+    return a;
+}
+
+api_server::impl::answer api_server::impl::answer_object(const http::server_request& request, const route& r) {
+    answer a;
+    target t;
+    t.type = api_->types().find(r.info.group, r.info.version, r.info.resource);
+    if (!t.type || (!t.type->api.namespaced && !r.info.name_space.empty())) {
+        a.status = 404;
+        a.type = "text/plain; charset=utf-8";
+        a.body = "404 page not found\n";
+        return a;
+    }
+    if (!accepts_json(request.header("Accept"))) {
+        throw refused(406, "NotAcceptable", "only the following media types are accepted: application/json");
+    }
+    t.name_space = r.info.name_space;
+    t.name = r.info.name;
+    t.subresource = r.info.subresource;
+    const bool wants_namespace = t.type->api.namespaced && t.name_space.empty();
+    const auto& verb = r.info.verb;
+    if (verb == "list") {
+        a.list = api_->list(*t.type, t.name_space, request.query);
+        return a;
+    }
+    if (verb == "watch") {
+        a.watch = api_->watch(t.type, t.name_space, request.query);
+        return a;
+    }
+    const bool known_part = t.subresource.empty() || (t.subresource == "status" && t.type->status) ||
+                            (t.subresource == "scale" && t.type->scale) || t.subresource == "finalize";
+    if (!known_part) throw refused(404, "NotFound", "the server could not find the requested resource");
+    if (verb == "other" || (wants_namespace && verb != "deletecollection")) {
+        throw refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    }
+    if (verb != "get") return answer_write(request, r, t);
+    const auto o = api_->get(t);
+    a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o);
+    return a;
+}
+
+api_server::impl::answer api_server::impl::answer_write(const http::server_request& request, const route& r,
+                                                        const target& t) {
+    answer a;
+    write_by by;
+    by.manager = manager_of(request);
+    by.dry_run = request.query_value("dryRun") == "All";
+    const auto& verb = r.info.verb;
+    stored o;
+    if (verb == "create" || verb == "update") {
+        const auto type = request.header("Content-Type");
+        if (!type.empty() && type.find("json") == std::string_view::npos) {
+            throw refused(415, "UnsupportedMediaType",
+                          "the body of the request was in an unknown format - accepted media types include: "
+                          "application/json");
+        }
+        auto body = parse_body(request.body);
+        const bool create = verb == "create";
+        o = create ? api_->create(t, std::move(body), by) : api_->update(t, std::move(body), by);
+        if (create) a.status = 201;
+    } else if (verb == "patch") {
+        o = api_->patch(t, request.header("Content-Type"), request.body, by);
+    } else {
+        auto options = request.body.empty() ? json::object() : parse_body(request.body);
+        // The query says the same as the body does; kubectl uses the one, curl the other.
+        for (const auto& [name, value] : request.query) {
+            if (name == "dryRun" && value == "All") by.dry_run = true;
+        }
+        if (const auto* dry = options.if_contains("dryRun"); dry != nullptr && dry->is_array() && !dry->get_array().empty()) {
+            by.dry_run = true;
+        }
+        if (verb == "deletecollection") {
+            list_answer list;
+            list.items = api_->remove_collection(t.type, t.name_space, request.query, options, by);
+            list.head = R"({"kind":")" + t.type->list_kind + R"(","apiVersion":")" + t.type->api_version() +
+                        R"(","metadata":{"resourceVersion":")" + std::to_string(api_->store().current()) + R"("},"items":[)";
+            list.item_head = t.type->custom ? t.type->head() : "{";
+            list.tail = "]}\n";
+            a.list = std::move(list);
+            return a;
+        }
+        bool gone = false;
+        o = api_->remove(t, options, by, gone);
+        if (gone && !t.type->returns_deleted) {
+            a.body = success_text(*t.type, *o);
+            return a;
+        }
+    }
+    a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o);
+    return a;
+}
+
+// ---- how it is sent
+
+asio::awaitable<void> api_server::impl::handle(std::shared_ptr<impl> self, request_ptr request, response_ptr response) {
+    auto r = route_of(request->method, request->path, request->query);
+    r.info.target = request->target;
+    r.info.number = ++self->request_count_;
+    self->note(r.info);
+    auto trouble = self->faults_.take(r.info);
+    if (trouble.delay.count() > 0) co_await self->runtime_.clock().sleep_for(trouble.delay);
+    if (trouble.what) {
+        auto f = std::make_shared<fault>(*trouble.what);
+        const bool answered = co_await play_fault(self, f, r.info, response);
+        if (answered) co_return;
+    }
+    auto a = self->answer_to(*request, r);
+    if (self->runtime_.logs(log_level::debug)) {
+        self->runtime_.log(log_level::debug, request->method + " " + request->target + " " + std::to_string(a.status));
+    }
+    auto out = std::make_shared<outgoing>(response, std::move(trouble.what));
+    if (a.list) {
+        co_await send_list(out, std::move(*a.list));
+    } else if (a.watch) {
+        co_await send_watch(self, out, std::move(*a.watch));
+    } else {
+        co_await outgoing::send(out, a.status, std::move(a.type), std::move(a.body), std::move(a.headers));
+    }
+}
+
+// Faults that are an answer by themselves; false when the request is to be answered as usual.
+asio::awaitable<bool> api_server::impl::play_fault(std::shared_ptr<impl> self, std::shared_ptr<fault> f,
+                                                   request_info info, response_ptr response) {
+    using kind = fault::kind;
+    const bool watch = info.verb == "watch";
+    api_status status;
+    status.code = f->what == kind::gone ? 410 : f->code;
+    status.reason = reason_of(status.code);
+    status.message = f->text.empty() ? "a fault was injected into this server" : f->text;
+    if (f->retry_after >= 0) status.retry_after = std::chrono::seconds(f->retry_after);
+    std::string error_event = R"({"type":"ERROR","object":)" + status_text(status) + "}\n";
+    if (self->runtime_.logs(log_level::debug)) {
+        self->runtime_.log(log_level::debug, info.method + " " + info.target + " meets a fault");
+    }
+    switch (f->what) {
+    case kind::refuse: response->reset(); co_return true;
+    case kind::stall_after:
+        if (f->bytes > 0) co_return false;
+        co_await response->wait_gone();
+        co_return true;
+    case kind::garbage:
+        co_await response->write_raw(std::move(f->text));
+        response->close();
+        co_return true;
+    case kind::garbage_body:
+        if (watch) co_return false;
+        co_await response->send(200, "application/json", std::move(f->text));
+        co_return true;
+    case kind::gone:
+    case kind::error_event:
+        if (watch) {
+            co_await response->begin(200, "application/json");
+            co_await response->write(std::move(error_event));
+            co_await response->end(); // each says false by itself when the peer is gone
+            co_return true;
+        }
+        break;
+    case kind::status:
+    case kind::plain_status: break;
+    default: co_return false;
+    }
+    auto a = of_refusal(status);
+    if (f->what == kind::plain_status) {
+        a.type = "text/plain; charset=utf-8";
+        a.body = status.message + "\n";
+    }
+    co_await response->send(a.status, std::move(a.type), std::move(a.body), std::move(a.headers));
+    co_return true;
+}
+
+asio::awaitable<void> api_server::impl::send_list(std::shared_ptr<outgoing> out, list_answer list) {
+    const bool stream = size_of(list) > piece_size;
+    if (stream) {
+        const bool begun = co_await outgoing::begin(out, 200, "application/json");
+        if (!begun) co_return;
+    }
+    std::string piece = std::move(list.head);
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+        if (i != 0) piece += ',';
+        piece += list.item_head;
+        piece += list.items[i]->text;
+        if (stream && piece.size() >= piece_size) {
+            const bool more = co_await outgoing::emit(out, std::move(piece));
+            if (!more) co_return;
+            piece.clear();
+        }
+    }
+    piece += list.tail;
+    if (stream) {
+        const bool more = co_await outgoing::emit(out, std::move(piece));
+        if (more) co_await outgoing::end(out);
+        co_return;
+    }
+    header_list headers;
+    co_await outgoing::send(out, 200, "application/json", std::move(piece), std::move(headers));
+}
+
+asio::awaitable<void> api_server::impl::send_watch(std::shared_ptr<impl> self, std::shared_ptr<outgoing> out,
+                                                   watch_plan plan) {
+    auto session = std::make_shared<watch_session>(self->runtime_, std::move(plan), self->options_.bookmark_every_,
+                                                   self->options_.default_watch_timeout_);
+    struct registration { // however the watch ends
+        registration(std::shared_ptr<impl> i, std::shared_ptr<watch_session> s, response_ptr r)
+            : in(std::move(i)), session(std::move(s)), response(std::move(r)) {
+            in->watches_.insert(session);
+            in->streams_.insert(response);
+        }
+        registration(const registration&) = delete;
+        registration& operator=(const registration&) = delete;
+        ~registration() {
+            in->watches_.erase(session);
+            in->streams_.erase(response);
+        }
+        std::shared_ptr<impl> in;
+        std::shared_ptr<watch_session> session;
+        response_ptr response;
+    };
+    const registration open(self, session, out->response());
+    co_await watch_session::run(session, out, self->api_);
+}
+
+} // namespace informer::testing

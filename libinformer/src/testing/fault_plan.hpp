@@ -1,0 +1,34 @@
+// Which planned faults hit which request.
+#pragma once
+
+#include <informer/testing/api_server.hpp>
+
+#include <chrono>
+#include <list>
+#include <optional>
+
+namespace informer::testing::detail {
+
+/// What is to go wrong with one request: waiting first, then at most one other fault.
+struct misfortune {
+    std::chrono::milliseconds delay{};
+    std::optional<fault> what;
+};
+
+class fault_plan {
+public:
+    void add(fault f) { faults_.push_back(std::move(f)); }
+    void clear() { faults_.clear(); }
+    /// Faults that have not hit as often as they should.
+    std::size_t size() const noexcept { return faults_.size(); }
+    /// In the order of injection; delays add up with the first other fault. Faults of a stream hit watches only.
+    misfortune take(const request_info& request);
+
+private:
+    std::list<fault> faults_;
+};
+
+/// The reason that goes with an HTTP code in a Status.
+std::string_view reason_of(int code);
+
+} // namespace informer::testing::detail

@@ -1,0 +1,74 @@
+#include "json_tools.hpp"
+
+#include "refusal.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+namespace informer::testing::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+template <typename Path>
+const json::value* find_path(const json::object& o, const Path& path) {
+    const json::object* in = &o;
+    const json::value* found = nullptr;
+    for (const auto& step : path) {
+        if (in == nullptr) return nullptr;
+        found = in->if_contains(std::string_view(step));
+        if (found == nullptr) return nullptr;
+        in = found->if_object();
+    }
+    return found;
+}
+
+} // namespace
+
+const json::value* find_at(const json::object& o, std::initializer_list<std::string_view> path) {
+    return find_path(o, path);
+}
+
+const json::value* find_at(const json::object& o, std::span<const std::string> path) {
+    return find_path(o, path);
+}
+
+std::string string_at(const json::object& o, std::initializer_list<std::string_view> path) {
+    const auto* v = find_path(o, path);
+    if (v == nullptr || !v->is_string()) return {};
+    return std::string(std::string_view(v->get_string()));
+}
+
+json::object& object_at(json::object& o, std::string_view key) {
+    auto& v = o[key];
+    if (!v.is_object()) v.emplace_object();
+    return v.get_object();
+}
+
+std::string scalar_text(const json::value& v) {
+    if (v.is_string()) return std::string(std::string_view(v.get_string()));
+    if (v.is_null() || v.is_structured()) return {};
+    return json::serialize(v);
+}
+
+json::value parse_any(std::string_view text) {
+    json::parse_options options;
+    options.max_depth = 1000;
+    options.numbers = json::number_precision::precise;
+    boost::system::error_code ec;
+    auto v = json::parse(text, ec, {}, options);
+    if (ec) throw bad_request("the object provided cannot be read: " + ec.message());
+    return v;
+}
+
+json::object parse_body(std::string_view text) {
+    if (text.empty()) throw bad_request("the body is empty");
+    auto v = parse_any(text);
+    if (!v.is_object()) throw bad_request("the object provided cannot be read: it is no JSON object");
+    return std::move(v.get_object());
+}
+
+} // namespace informer::testing::detail

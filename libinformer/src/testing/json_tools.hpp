@@ -1,0 +1,27 @@
+// Small helpers on boost::json trees for the embedded server.
+#pragma once
+
+#include <boost/json/value.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace informer::testing::detail {
+
+/// The value at a path of member names; null when something on the way is absent or no object.
+const boost::json::value* find_at(const boost::json::object& o, std::initializer_list<std::string_view> path);
+const boost::json::value* find_at(const boost::json::object& o, std::span<const std::string> path);
+/// The string at a path; empty when absent or no string.
+std::string string_at(const boost::json::object& o, std::initializer_list<std::string_view> path);
+/// The object at `key`, made if it is absent or something else.
+boost::json::object& object_at(boost::json::object& o, std::string_view key);
+/// A scalar as selectors compare it; empty for null, arrays and objects.
+std::string scalar_text(const boost::json::value& v);
+/// Parses as the server does: depth 1,000, exact doubles. Refuses (400) what is not JSON or no object.
+boost::json::object parse_body(std::string_view text);
+/// The same for patches, which may be arrays.
+boost::json::value parse_any(std::string_view text);
+
+} // namespace informer::testing::detail

@@ -1,0 +1,212 @@
+#include "object_rules.hpp"
+
+#include "json_tools.hpp"
+#include "refusal.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+namespace informer::testing::detail {
+
+namespace json = boost::json;
+
+std::string rfc3339(std::chrono::system_clock::time_point t) {
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(t);
+    std::tm parts{};
+    gmtime_r(&seconds, &parts);
+    std::array<char, 32> text{};
+    const auto n = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return std::string(text.data(), n);
+}
+
+namespace {
+
+void expect(bool ok, std::string_view field, std::string_view what) {
+    if (!ok) throw bad_request("the object cannot be read: metadata." + std::string(field) + " must be " + std::string(what));
+}
+
+void expect_string_map(const json::object& metadata, std::string_view field) {
+    const auto* v = metadata.if_contains(field);
+    if (v == nullptr || v->is_null()) return;
+    expect(v->is_object(), field, "a map of strings");
+    for (const auto& [key, text] : v->get_object()) expect(text.is_string(), field, "a map of strings");
+}
+
+bool label_character(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+bool alphanumeric(char c) {
+    return label_character(c) && c != '-';
+}
+
+bool dns_label(std::string_view s) {
+    return !s.empty() && s.size() <= 63 && alphanumeric(s.front()) && alphanumeric(s.back()) &&
+           std::all_of(s.begin(), s.end(), label_character);
+}
+
+bool dns_subdomain(std::string_view s) {
+    if (s.empty() || s.size() > 253) return false;
+    for (;;) {
+        const auto dot = s.find('.');
+        const auto part = s.substr(0, dot);
+        if (part.empty() || !alphanumeric(part.front()) || !alphanumeric(part.back()) ||
+            !std::all_of(part.begin(), part.end(), label_character)) {
+            return false;
+        }
+        if (dot == std::string_view::npos) return true;
+        s.remove_prefix(dot + 1);
+    }
+}
+
+const json::object& metadata_of(const json::object& o) {
+    static const json::object none;
+    const auto* m = find_at(o, {"metadata"});
+    return m != nullptr && m->is_object() ? m->get_object() : none;
+}
+
+} // namespace
+
+void check_metadata_types(const json::object& object) {
+    const auto* m = object.if_contains("metadata");
+    if (m == nullptr || m->is_null()) return;
+    if (!m->is_object()) throw bad_request("the object cannot be read: metadata must be an object");
+    const auto& metadata = m->get_object();
+    for (const std::string_view field : {"name", "generateName", "namespace", "uid", "resourceVersion"}) {
+        const auto* v = metadata.if_contains(field);
+        expect(v == nullptr || v->is_null() || v->is_string(), field, "a string");
+    }
+    expect_string_map(metadata, "labels");
+    expect_string_map(metadata, "annotations");
+    if (const auto* v = metadata.if_contains("finalizers"); v != nullptr && !v->is_null()) {
+        expect(v->is_array(), "finalizers", "an array of strings");
+        for (const auto& e : v->get_array()) expect(e.is_string(), "finalizers", "an array of strings");
+    }
+    if (const auto* v = metadata.if_contains("ownerReferences"); v != nullptr && !v->is_null()) {
+        expect(v->is_array(), "ownerReferences", "an array of objects");
+        for (const auto& e : v->get_array()) expect(e.is_object(), "ownerReferences", "an array of objects");
+    }
+}
+
+void check_name(const resource_type& type, std::string_view name) {
+    bool ok = false;
+    std::string_view rule;
+    if (type.path_names) {
+        ok = name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos;
+        rule = "may not be '.' or '..' or contain '/' or '%'";
+    } else if (type.label_names) {
+        ok = dns_label(name);
+        rule = "must be a lowercase RFC 1123 label: letters, digits and '-', beginning and ending with a letter or "
+               "digit, at most 63 characters";
+    } else {
+        ok = dns_subdomain(name);
+        rule = "must be a lowercase RFC 1123 subdomain: letters, digits, '-' and '.', beginning and ending with a "
+               "letter or digit, at most 253 characters";
+    }
+    if (ok) return;
+    api_status::cause c;
+    c.reason = "FieldValueInvalid";
+    c.field = "metadata.name";
+    c.message = "Invalid value: \"" + std::string(name) + "\": " + std::string(rule);
+    causes why;
+    why.push_back(std::move(c));
+    throw invalid(type, name, std::move(why));
+}
+
+void tidy_metadata(json::object& object) {
+    static constexpr std::string_view order[] = {
+        "name",       "generateName",      "namespace",         "uid",
+        "resourceVersion", "generation",   "creationTimestamp", "deletionTimestamp",
+        "deletionGracePeriodSeconds", "labels", "annotations",  "ownerReferences",
+        "finalizers", "managedFields"};
+    auto& metadata = object_at(object, "metadata");
+    json::object tidy;
+    for (const auto key : order) {
+        const auto it = metadata.find(key);
+        if (it == metadata.end()) continue;
+        const auto& v = it->value();
+        const bool empty = v.is_null() || (v.is_array() && v.get_array().empty()) ||
+                           (v.is_object() && v.get_object().empty()) || (v.is_string() && v.get_string().empty());
+        if (!empty) tidy[key] = std::move(it->value());
+    }
+    metadata = std::move(tidy);
+}
+
+stored render(const resource_type& type, json::object& object, std::uint64_t version) {
+    auto& metadata = object_at(object, "metadata");
+    metadata["resourceVersion"] = std::to_string(version);
+    tidy_metadata(object);
+    auto o = std::make_shared<stored_object>();
+    o->version = version;
+    o->name = string_at(object, {"metadata", "name"});
+    o->name_space = string_at(object, {"metadata", "namespace"});
+    o->uid = string_at(object, {"metadata", "uid"});
+    const auto& tidied = metadata_of(object);
+    o->terminating = tidied.contains("deletionTimestamp");
+    o->has_finalizers = tidied.contains("finalizers");
+    if (const auto* labels = tidied.if_contains("labels"); labels != nullptr && labels->is_object()) {
+        for (const auto& [k, v] : labels->get_object()) o->labels.emplace_back(std::string(k), scalar_text(v));
+    }
+    for (const auto& f : type.rows->selectable) {
+        const auto* v = find_at(object, f.path);
+        o->fields.push_back(v == nullptr ? std::string() : scalar_text(*v));
+    }
+    std::string& text = o->text;
+    text = "\"metadata\":";
+    text += json::serialize(tidied);
+    for (const auto& [key, v] : object) {
+        if (key == "metadata" || key == "kind" || key == "apiVersion") continue;
+        text += ',';
+        text += json::serialize(json::string_view(key));
+        text += ':';
+        text += json::serialize(v);
+    }
+    text += '}';
+    text.shrink_to_fit();
+    // Only plain strings come before it in a tidy metadata, so that the first hit is the right one.
+    static constexpr std::string_view member = "\"resourceVersion\":\"";
+    o->version_at = text.find(member) + member.size();
+    return o;
+}
+
+json::object tree(const resource_type& type, const stored_object& o) {
+    return parse_body(type.head() + o.text);
+}
+
+bool same_but_bookkeeping(const json::object& a, const json::object& b) {
+    const auto rest = [](const json::object& o) {
+        auto m = metadata_of(o);
+        m.erase("managedFields");
+        m.erase("resourceVersion");
+        return m;
+    };
+    const auto without_metadata = [](const json::object& x, const json::object& y) {
+        for (const auto& [key, v] : x) {
+            if (key == "metadata") continue;
+            const auto* other = y.if_contains(key);
+            if (other == nullptr || *other != v) return false;
+        }
+        return true;
+    };
+    return without_metadata(a, b) && without_metadata(b, a) && rest(a) == rest(b);
+}
+
+bool specification_differs(const resource_type& type, const json::object& a, const json::object& b) {
+    const auto one_way = [&type](const json::object& x, const json::object& y) {
+        for (const auto& [key, v] : x) {
+            if (key == "metadata" || key == "kind" || key == "apiVersion" || (type.status && key == "status")) continue;
+            const auto* other = y.if_contains(key);
+            if (other == nullptr || *other != v) return true;
+        }
+        return false;
+    };
+    return one_way(a, b) || one_way(b, a);
+}
+
+} // namespace informer::testing::detail

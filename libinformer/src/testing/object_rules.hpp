@@ -1,0 +1,34 @@
+// What the server demands of metadata, and how a state is rendered for the store.
+#pragma once
+
+#include "object_store.hpp"
+#include "resource_types.hpp"
+
+#include <boost/json/fwd.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace informer::testing::detail {
+
+/// RFC 3339 in UTC with whole seconds, as metav1.Time.
+std::string rfc3339(std::chrono::system_clock::time_point t);
+
+/// Refuses (400) metadata whose parts have wrong types.
+void check_metadata_types(const boost::json::object& object);
+/// Refuses (422) names the resource does not allow.
+void check_name(const resource_type& type, std::string_view name);
+/// Puts the members of metadata into the order of the real server and drops empty ones.
+void tidy_metadata(boost::json::object& object);
+/// Renders `object`, whose metadata has been tidied, as its state number `version`.
+stored render(const resource_type& type, boost::json::object& object, std::uint64_t version);
+/// The tree of a stored state, with kind and apiVersion of `type`.
+boost::json::object tree(const resource_type& type, const stored_object& o);
+/// True when both are the same but for metadata.managedFields and metadata.resourceVersion.
+bool same_but_bookkeeping(const boost::json::object& a, const boost::json::object& b);
+/// True when something other than metadata and (where it is a subresource) status differs.
+bool specification_differs(const resource_type& type, const boost::json::object& a, const boost::json::object& b);
+
+} // namespace informer::testing::detail

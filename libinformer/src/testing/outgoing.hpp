@@ -1,0 +1,42 @@
+// An answer on its way out, with the faults that hit bodies.
+#pragma once
+
+#include "fault_plan.hpp"
+
+#include <informer/http/server/server.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace informer::testing::detail {
+
+using header_list = std::vector<std::pair<std::string, std::string>>;
+
+/// Functions say false when the answer is over: the peer is gone, or a fault ended it.
+class outgoing {
+public:
+    outgoing(std::shared_ptr<http::server_response> response, std::optional<fault> f);
+
+    const std::shared_ptr<http::server_response>& response() const noexcept { return response_; }
+    /// True when the body has to go through `emit` for the fault to hit.
+    bool wants_stream() const noexcept { return fault_.has_value(); }
+
+    static asio::awaitable<bool> send(std::shared_ptr<outgoing> self, int status, std::string type, std::string body,
+                                      header_list headers);
+    static asio::awaitable<bool> begin(std::shared_ptr<outgoing> self, int status, std::string type);
+    static asio::awaitable<bool> emit(std::shared_ptr<outgoing> self, std::string bytes);
+    static asio::awaitable<bool> end(std::shared_ptr<outgoing> self);
+
+private:
+    static asio::awaitable<bool> hit(std::shared_ptr<outgoing> self);
+
+    std::shared_ptr<http::server_response> response_;
+    std::optional<fault> fault_; ///< only kinds that hit after some bytes of a body
+    std::uint64_t sent_ = 0;
+};
+
+} // namespace informer::testing::detail

@@ -1,0 +1,65 @@
+// What the embedded server serves: the built-in kinds, and those that CustomResourceDefinitions add.
+#pragma once
+
+#include "object_store.hpp"
+
+#include <informer/object/api_resource.hpp>
+
+#include <boost/json/fwd.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace informer::testing::detail {
+
+/// One resource in one version of its group.
+struct resource_type {
+    api_resource api;
+    std::string list_kind;
+    bool status = false;          ///< has /status: the main resource ignores status, and the other way round
+    bool scale = false;           ///< has /scale (spec.replicas, status.replicas)
+    bool generation = false;      ///< metadata.generation counts changes of the specification
+    bool custom = false;          ///< made by a CustomResourceDefinition
+    bool returns_deleted = false; ///< DELETE answers with the object instead of a Status
+    bool path_names = false;      ///< names may be anything that fits a path segment (RBAC)
+    bool label_names = false;     ///< names are DNS labels: no dots
+    std::shared_ptr<table> rows;  ///< shared by the versions of one resource
+
+    std::string api_version() const { return api.api_version(); }
+    /// What comes before `stored_object::text` where kind and apiVersion are wanted.
+    std::string head() const;
+};
+using type_ptr = std::shared_ptr<const resource_type>;
+
+/// Types by group, version and plural, in the order of discovery. Groups keep the order in which they came.
+class type_registry {
+public:
+    /// With the built-in kinds.
+    static type_registry built_in();
+
+    type_ptr find(std::string_view group, std::string_view version, std::string_view plural) const;
+    /// "pods", "deployments.apps": the first served version; null if there is none.
+    type_ptr find(std::string_view group_resource) const;
+    type_ptr find_kind(std::string_view group, std::string_view version, std::string_view kind) const;
+    const std::vector<type_ptr>& all() const noexcept { return types_; }
+    /// Names of the groups without the core group, and the versions of a group, preferred first.
+    std::vector<std::string> groups() const;
+    std::vector<std::string> versions(std::string_view group) const;
+
+    void add(type_ptr t);
+    /// Removes all versions of a resource.
+    void remove(std::string_view group, std::string_view plural);
+
+private:
+    std::vector<type_ptr> types_;
+};
+
+/// The types that a CustomResourceDefinition (its whole object) asks for, one per served version, all on `rows`
+/// (a new table when null). Refuses what cannot be served.
+std::vector<type_ptr> types_of_definition(const boost::json::object& definition, std::shared_ptr<table> rows);
+
+} // namespace informer::testing::detail

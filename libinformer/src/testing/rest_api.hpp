@@ -1,0 +1,142 @@
+// The Kubernetes API of the embedded server without any transport: what a request does to the store and what it is
+// answered with. Refusals are thrown (`refusal`).
+#pragma once
+
+#include "object_store.hpp"
+#include "resource_types.hpp"
+#include "selection.hpp"
+
+#include <informer/runtime.hpp>
+
+#include <boost/json/fwd.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace informer::testing::detail {
+
+using parameters = std::vector<std::pair<std::string, std::string>>;
+std::string_view parameter(const parameters& query, std::string_view name);
+
+/// Who writes and how.
+struct write_by {
+    std::string manager = "controller";
+    bool dry_run = false;
+    /// A direct write: specification and status at once, without the demand for a resource version.
+    bool direct = false;
+};
+
+/// Which object.
+struct target {
+    type_ptr type;
+    std::string name_space, name, subresource;
+};
+
+/// The answer to a list: `head`, the items (each `item_head` + text, separated by commas), `tail`.
+struct list_answer {
+    std::string head, item_head, tail;
+    std::vector<stored> items;
+};
+
+/// What a watch is to send.
+struct watch_plan {
+    explicit watch_plan(selection s) : chosen(std::move(s)) {}
+
+    type_ptr type;
+    selection chosen;
+    std::vector<stored> initial;      ///< sent as ADDED first
+    std::uint64_t initial_version = 0;
+    bool mark_end_of_initial = false; ///< watch-list: then a bookmark that says so
+    bool bookmarks = false;
+    std::uint64_t after = 0;          ///< live changes have a version above it …
+    std::uint64_t position = 0;       ///< … and this number in the table's history, or a later one
+    std::chrono::milliseconds time_out{}; ///< 0: the server's default
+    std::optional<api_status> error;  ///< answered 200, then this as the only event
+};
+
+class rest_options {
+public:
+    rest_options() {}
+    bool watch_list_ = true;
+    std::size_t history_ = 100'000;
+    std::chrono::seconds continue_for_ = std::chrono::minutes(5);
+};
+
+class rest_api {
+public:
+    rest_api(std::shared_ptr<informer::clock> clock, std::uint64_t seed, rest_options options);
+
+    object_store& store() noexcept { return store_; }
+    const object_store& store() const noexcept { return store_; }
+    const type_registry& types() const noexcept { return types_; }
+
+    // ---- reads
+    stored get(const target& t) const;
+    list_answer list(const resource_type& type, std::string name_space, const parameters& query) const;
+    watch_plan watch(type_ptr type, std::string name_space, const parameters& query) const;
+    /// The JSON text of an object as GET answers it.
+    std::string text(const resource_type& type, const stored_object& o) const { return type.head() + o.text; }
+    std::string scale_text(const resource_type& type, const stored_object& o) const;
+
+    // ---- writes
+    stored create(const target& t, boost::json::object body, const write_by& by);
+    stored update(const target& t, boost::json::object body, const write_by& by);
+    /// `content_type` chooses the kind of patch.
+    stored patch(const target& t, std::string_view content_type, std::string_view body, const write_by& by);
+    stored merge_patch(const target& t, const boost::json::value& patch, const write_by& by);
+    /// `options` is a DeleteOptions object. The answer is the last state; `gone` says whether the object is, or waits for
+    /// its finalizers.
+    stored remove(const target& t, const boost::json::object& options, const write_by& by, bool& gone);
+    std::vector<stored> remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
+                                          const boost::json::object& options, const write_by& by);
+
+    // ---- time travel
+    std::uint64_t checkpoint();
+    /// False if there is no such checkpoint. Tables of resources that did not exist then are marked removed.
+    bool restore(std::uint64_t number);
+
+private:
+    struct saved_state {
+        std::uint64_t version = 0;
+        type_registry types;
+        std::map<std::shared_ptr<table>, std::map<std::string, stored, std::less<>>> tables;
+    };
+
+    std::string now_text() const;
+    std::string new_uid();
+    std::string random_suffix();
+    void check_body_identity(const target& t, const boost::json::object& body) const;
+    void check_namespace_for_create(const target& t) const;
+    stored must_find(const target& t) const;
+    void prepare_new(const target& t, boost::json::object& body, const write_by& by);
+    stored replace(const target& t, const stored& old, boost::json::object before, boost::json::object after,
+                   const write_by& by);
+    stored update_scale(const target& t, const boost::json::object& scale, const write_by& by);
+    stored finalize_namespace(const target& t, const boost::json::object& body, const write_by& by);
+    stored erase(const target& t, const stored& old, boost::json::object last);
+    void add_managed(const target& t, boost::json::object& after, const boost::json::object* before, const write_by& by);
+    void stop_serving(const std::string& definition);
+    void prepare_definition(boost::json::object& definition);
+    void serve_definition(const boost::json::object& definition);
+    void empty_namespace(const std::string& name);
+    void finish_namespace(const std::string& name);
+    std::string continue_token(std::int64_t version, std::string_view last_key) const;
+
+    std::shared_ptr<informer::clock> clock_;
+    rest_options options_;
+    std::mt19937_64 random_;
+    object_store store_;
+    type_registry types_;
+    std::map<std::uint64_t, saved_state> checkpoints_;
+    std::uint64_t last_checkpoint_ = 0;
+};
+
+} // namespace informer::testing::detail

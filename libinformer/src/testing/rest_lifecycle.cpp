@@ -1,0 +1,182 @@
+// What the controllers of a cluster would do and clients rely on: namespaces that empty themselves, and
+// CustomResourceDefinitions that come into force. And time travel.
+#include "rest_api.hpp"
+
+#include "json_tools.hpp"
+#include "object_rules.hpp"
+#include "refusal.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace informer::testing::detail {
+
+namespace json = boost::json;
+
+// ---- namespaces
+
+void rest_api::empty_namespace(const std::string& name) {
+    std::set<table*> done; // versions of one resource share a table
+    const auto types = types_.all();
+    for (const auto& type : types) {
+        if (!type->api.namespaced || !done.insert(type->rows.get()).second) continue;
+        std::vector<stored> content;
+        const auto prefix = name + "/";
+        const auto& objects = type->rows->objects;
+        for (auto it = objects.lower_bound(prefix); it != objects.end() && it->first.starts_with(prefix); ++it) {
+            content.push_back(it->second);
+        }
+        for (const auto& o : content) {
+            target t;
+            t.type = type;
+            t.name_space = o->name_space;
+            t.name = o->name;
+            write_by by;
+            by.manager = "kube-controller-manager";
+            bool gone = false;
+            if (type->rows->find(o->key())) remove(t, json::object(), by, gone);
+        }
+    }
+    finish_namespace(name);
+}
+
+void rest_api::finish_namespace(const std::string& name) {
+    const auto namespaces = types_.find("", "v1", "namespaces");
+    const auto ns = namespaces->rows->find(name);
+    if (!ns || !ns->terminating || ns->has_finalizers) return;
+    const auto prefix = name + "/";
+    for (const auto& type : types_.all()) {
+        if (!type->api.namespaced) continue;
+        const auto it = type->rows->objects.lower_bound(prefix);
+        if (it != type->rows->objects.end() && it->first.starts_with(prefix)) return;
+    }
+    auto last = tree(*namespaces, *ns);
+    object_at(last, "spec").erase("finalizers");
+    store_.erase(*namespaces->rows, render(*namespaces, last, store_.next()));
+}
+
+// A client that plays the namespace controller itself (there is none beside a bare kube-apiserver).
+stored rest_api::finalize_namespace(const target& t, const json::object& body, const write_by& by) {
+    static_cast<void>(by);
+    const auto old = must_find(t);
+    const auto* finalizers = find_at(body, {"spec", "finalizers"});
+    const bool none = finalizers == nullptr || !finalizers->is_array() || finalizers->get_array().empty();
+    if (!none || !old->terminating) return old;
+    auto last = tree(*t.type, *old);
+    object_at(last, "spec").erase("finalizers");
+    auto final_state = render(*t.type, last, store_.next());
+    store_.erase(*t.type->rows, final_state);
+    return final_state;
+}
+
+// ---- definitions
+
+namespace {
+
+json::object condition_of(std::string_view type, std::string_view reason, std::string_view message,
+                          const std::string& now) {
+    json::object c;
+    c["type"] = type;
+    c["status"] = "True";
+    c["lastTransitionTime"] = now;
+    c["reason"] = reason;
+    c["message"] = message;
+    return c;
+}
+
+} // namespace
+
+void rest_api::prepare_definition(json::object& definition) {
+    const auto types = types_of_definition(definition, nullptr); // refuses what cannot be served
+    auto& spec = object_at(definition, "spec");
+    auto& names = object_at(spec, "names");
+    const auto kind = string_at(names, {"kind"});
+    if (string_at(names, {"listKind"}).empty()) names["listKind"] = kind + "List";
+    if (string_at(names, {"singular"}).empty()) {
+        std::string singular = kind;
+        for (char& c : singular) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        names["singular"] = singular;
+    }
+    if (!spec.contains("conversion")) object_at(spec, "conversion")["strategy"] = "None";
+
+    auto& status = object_at(definition, "status");
+    status["acceptedNames"] = names;
+    const auto now = now_text();
+    if (!status.contains("conditions")) {
+        json::array conditions;
+        conditions.emplace_back(condition_of("NamesAccepted", "NoConflicts", "no conflicts found", now));
+        conditions.emplace_back(
+            condition_of("Established", "InitialNamesAccepted", "the initial names have been accepted", now));
+        status["conditions"] = std::move(conditions);
+    }
+    json::array storage;
+    for (const auto& v : find_at(definition, {"spec", "versions"})->get_array()) {
+        const auto* is_storage = find_at(v.get_object(), {"storage"});
+        if (is_storage != nullptr && is_storage->is_bool() && is_storage->get_bool()) {
+            storage.emplace_back(string_at(v.get_object(), {"name"}));
+        }
+    }
+    status["storedVersions"] = std::move(storage);
+}
+
+void rest_api::serve_definition(const json::object& definition) {
+    const auto group = string_at(definition, {"spec", "group"});
+    const auto plural = string_at(definition, {"spec", "names", "plural"});
+    std::shared_ptr<table> rows;
+    for (const auto& t : types_.all()) {
+        if (t->api.group == group && t->api.plural == plural) rows = t->rows;
+    }
+    types_.remove(group, plural);
+    for (auto& t : types_of_definition(definition, rows)) types_.add(std::move(t));
+}
+
+void rest_api::stop_serving(const std::string& definition) {
+    const auto dot = definition.find('.'); // "foos.example.org"
+    if (dot == std::string::npos) return;
+    const auto plural = definition.substr(0, dot);
+    const auto group = definition.substr(dot + 1);
+    type_ptr type;
+    for (const auto& each : types_.all()) {
+        if (each->api.group == group && each->api.plural == plural) type = each;
+    }
+    if (!type) return;
+    const auto rows = type->rows;
+    while (!rows->objects.empty()) {
+        const auto o = rows->objects.begin()->second;
+        auto last = tree(*type, *o);
+        store_.erase(*rows, render(*type, last, store_.next()));
+    }
+    types_.remove(group, plural);
+    rows->removed = true;
+    store_.touched(*rows);
+}
+
+// ---- time travel
+
+std::uint64_t rest_api::checkpoint() {
+    saved_state s;
+    s.version = store_.current();
+    s.types = types_;
+    for (const auto& t : types_.all()) s.tables.try_emplace(t->rows, t->rows->objects);
+    checkpoints_[++last_checkpoint_] = std::move(s);
+    return last_checkpoint_;
+}
+
+bool rest_api::restore(std::uint64_t number) {
+    const auto it = checkpoints_.find(number);
+    if (it == checkpoints_.end()) return false;
+    const auto& s = it->second;
+    for (const auto& t : types_.all()) t->rows->removed = !s.tables.contains(t->rows);
+    types_ = s.types;
+    for (const auto& [rows, objects] : s.tables) {
+        rows->removed = false;
+        store_.go_back(*rows, objects, s.version);
+    }
+    store_.go_back_to(s.version);
+    return true;
+}
+
+} // namespace informer::testing::detail

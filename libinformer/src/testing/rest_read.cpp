@@ -1,0 +1,281 @@
+#include "rest_api.hpp"
+
+#include "kubernetes/base64.hpp"
+#include "json_tools.hpp"
+#include "object_rules.hpp"
+#include "refusal.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <charconv>
+
+namespace informer::testing::detail {
+
+namespace json = boost::json;
+
+std::string_view parameter(const parameters& query, std::string_view name) {
+    for (const auto& [key, value] : query) {
+        if (key == name) return value;
+    }
+    return {};
+}
+
+namespace {
+
+template <typename Integer>
+bool read_number(std::string_view s, Integer& out) {
+    const auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), out);
+    return ec == std::errc() && end == s.data() + s.size();
+}
+
+std::uint64_t read_version(std::string_view s) {
+    std::uint64_t v = 0;
+    if (!read_number(s, v)) {
+        throw bad_request("Invalid value: \"" + std::string(s) + "\": the resource version is no number");
+    }
+    return v;
+}
+
+bool truth(std::string_view s) {
+    return s == "true" || s == "1" || s == "True" || s == "TRUE" || s == "t" || s == "T";
+}
+
+[[noreturn]] void bad_list_options(std::string field, std::string message) {
+    api_status::cause c;
+    c.reason = "FieldValueForbidden";
+    c.field = std::move(field);
+    c.message = std::move(message);
+    causes why;
+    why.push_back(std::move(c));
+    throw invalid("meta.k8s.io", "ListOptions", "", std::move(why));
+}
+
+struct list_token {
+    std::int64_t version = 0; ///< -1: continue on the newest state
+    std::string start;
+    std::int64_t issued = 0; ///< seconds of our clock
+};
+
+// The alphabet for URLs, without padding, as the real server's.
+std::string url_base64(std::string_view bytes) {
+    auto out = kubernetes::detail::base64_encode(bytes);
+    while (out.ends_with('=')) out.pop_back();
+    for (char& c : out) c = c == '+' ? '-' : c == '/' ? '_' : c;
+    return out;
+}
+
+std::optional<std::string> from_url_base64(std::string_view text) {
+    std::string standard(text);
+    for (char& c : standard) c = c == '-' ? '+' : c == '_' ? '/' : c;
+    standard.append((4 - standard.size() % 4) % 4, '=');
+    return kubernetes::detail::base64_decode(standard);
+}
+
+list_token read_token(std::string_view text) {
+    list_token t;
+    const auto plain = from_url_base64(text);
+    boost::system::error_code ec;
+    const auto v = plain ? json::parse(*plain, ec) : json::value();
+    const auto* o = ec ? nullptr : v.if_object();
+    const auto* version = o == nullptr ? nullptr : o->if_contains("rv");
+    const auto* issued = o == nullptr ? nullptr : o->if_contains("issued");
+    if (version == nullptr || !version->is_int64() || issued == nullptr || !issued->is_int64()) {
+        throw bad_request("continue key is not valid: it was not made by this server");
+    }
+    t.version = version->get_int64();
+    t.issued = issued->get_int64();
+    t.start = string_at(*o, {"start"});
+    return t;
+}
+
+std::int64_t seconds_of(const informer::clock& c) {
+    return std::chrono::duration_cast<std::chrono::seconds>(c.now().time_since_epoch()).count();
+}
+
+} // namespace
+
+std::string rest_api::continue_token(std::int64_t version, std::string_view last_key) const {
+    json::object o;
+    o["v"] = "meta.k8s.io/v1";
+    o["rv"] = version;
+    o["start"] = last_key;
+    o["issued"] = seconds_of(*clock_);
+    return url_base64(json::serialize(o));
+}
+
+stored rest_api::must_find(const target& t) const {
+    const auto key = t.name_space.empty() ? t.name : t.name_space + "/" + t.name;
+    auto o = t.type->rows->find(key);
+    if (!o) throw not_found(*t.type, t.name);
+    return o;
+}
+
+stored rest_api::get(const target& t) const {
+    return must_find(t);
+}
+
+list_answer rest_api::list(const resource_type& type, std::string name_space, const parameters& query) const {
+    const auto asked = parameter(query, "resourceVersion");
+    const auto match = parameter(query, "resourceVersionMatch");
+    const auto token_text = parameter(query, "continue");
+    std::size_t limit = 0;
+    const auto limit_text = parameter(query, "limit");
+    if (!limit_text.empty()) {
+        std::int64_t n = 0;
+        if (!read_number(limit_text, n)) throw bad_request("limit: \"" + std::string(limit_text) + "\" is no number");
+        if (n > 0) limit = static_cast<std::size_t>(n);
+    }
+    if (!match.empty()) {
+        if (asked.empty()) bad_list_options("resourceVersionMatch", "Forbidden: it needs a resourceVersion");
+        if (!token_text.empty()) bad_list_options("resourceVersionMatch", "Forbidden: it cannot go with continue");
+        if (match != "Exact" && match != "NotOlderThan") {
+            bad_list_options("resourceVersionMatch", "Unsupported value: use Exact or NotOlderThan");
+        }
+        if (match == "Exact" && asked == "0") {
+            bad_list_options("resourceVersionMatch", "Forbidden: Exact needs a resourceVersion other than 0");
+        }
+    }
+    if (!parameter(query, "sendInitialEvents").empty()) {
+        bad_list_options("sendInitialEvents", "Forbidden: it is for watches");
+    }
+    const selection chosen(type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
+
+    std::uint64_t at = store_.current();
+    std::string start;
+    if (!token_text.empty()) {
+        if (!asked.empty() && asked != "0") {
+            throw bad_request("specifying a resource version is not allowed together with continue");
+        }
+        const auto token = read_token(token_text);
+        start = token.start;
+        const bool stale = seconds_of(*clock_) - token.issued > options_.continue_for_.count();
+        if (token.version >= 0) at = static_cast<std::uint64_t>(token.version);
+        if (token.version >= 0 && (stale || at < store_.oldest(*type.rows) || at > store_.current())) {
+            auto gone = expired("The provided continue parameter is too old to display a consistent list. Start again "
+                                "without it, or go on with the token of this answer if a list that mixes states will do.");
+            auto status = gone.status();
+            status.continue_token = continue_token(-1, start);
+            throw refusal(std::move(status));
+        }
+    } else if (!asked.empty()) {
+        const auto version = read_version(asked);
+        if (version > store_.current()) throw version_too_large(asked, std::to_string(store_.current()));
+        // Without a match a limited list from a version means exactly that version.
+        const bool exact = match == "Exact" || (match.empty() && limit != 0 && version != 0);
+        if (exact) at = version;
+    }
+
+    const auto prefix = name_space.empty() ? std::string() : name_space + "/";
+    auto objects = store_.state_at(*type.rows, at, prefix, start);
+    if (!objects) {
+        throw expired("The resource version " + std::to_string(at) + " is too old: its state is no longer known.");
+    }
+    list_answer out;
+    std::size_t seen = 0;
+    bool more = false;
+    for (auto& o : *objects) {
+        if (limit != 0 && out.items.size() == limit) {
+            more = true;
+            break;
+        }
+        ++seen;
+        if (chosen.matches(*o)) out.items.push_back(std::move(o));
+    }
+    json::object metadata;
+    metadata["resourceVersion"] = std::to_string(at);
+    if (more) {
+        metadata["continue"] = continue_token(static_cast<std::int64_t>(at), out.items.back()->key());
+        if (chosen.everything()) metadata["remainingItemCount"] = objects->size() - seen;
+    }
+    out.head = R"({"kind":")" + type.list_kind + R"(","apiVersion":")" + type.api_version() + R"(","metadata":)" +
+               json::serialize(metadata) + R"(,"items":[)";
+    // Items of built-in kinds go without kind and apiVersion, custom ones with them: so does the real server.
+    out.item_head = type.custom ? type.head() : "{";
+    out.tail = "]}\n";
+    return out;
+}
+
+watch_plan rest_api::watch(type_ptr type, std::string name_space, const parameters& query) const {
+    const auto asked = parameter(query, "resourceVersion");
+    const auto match = parameter(query, "resourceVersionMatch");
+    const bool has_send_initial = !parameter(query, "sendInitialEvents").empty();
+    const bool send_initial = truth(parameter(query, "sendInitialEvents"));
+    if (has_send_initial && !options_.watch_list_) {
+        bad_list_options("sendInitialEvents", "Forbidden: streaming lists are switched off on this server");
+    }
+    if (has_send_initial && match != "NotOlderThan") {
+        bad_list_options("resourceVersionMatch", "Forbidden: sendInitialEvents requires resourceVersionMatch=NotOlderThan");
+    }
+    if (!has_send_initial && !match.empty()) {
+        bad_list_options("resourceVersionMatch", "Forbidden: it is for watches with sendInitialEvents");
+    }
+    if (!parameter(query, "continue").empty()) bad_list_options("continue", "Forbidden: it is for lists");
+
+    selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
+    watch_plan plan(std::move(chosen));
+    plan.bookmarks = truth(parameter(query, "allowWatchBookmarks"));
+    std::int64_t seconds = 0;
+    if (read_number(parameter(query, "timeoutSeconds"), seconds) && seconds > 0) {
+        plan.time_out = std::chrono::seconds(std::min<std::int64_t>(seconds, 7 * 24 * 3600));
+    }
+    const std::uint64_t from = asked.empty() ? 0 : read_version(asked);
+    const table& rows = *type->rows;
+    plan.position = rows.end();
+    plan.after = store_.current();
+    if (send_initial || (from == 0 && !has_send_initial)) {
+        if (from > store_.current()) {
+            plan.error = version_too_large(asked, std::to_string(store_.current())).status();
+        } else {
+            const auto prefix = name_space.empty() ? std::string() : name_space + "/";
+            for (auto it = rows.objects.lower_bound(prefix);
+                 it != rows.objects.end() && it->first.starts_with(prefix); ++it) {
+                if (plan.chosen.matches(*it->second)) plan.initial.push_back(it->second);
+            }
+            plan.initial_version = store_.current();
+            plan.mark_end_of_initial = send_initial && plan.bookmarks;
+        }
+    } else if (from != 0) {
+        plan.after = from;
+        if (from < store_.oldest(rows)) {
+            plan.error = expired("too old resource version: " + std::to_string(from) + " (" +
+                                 std::to_string(store_.oldest(rows)) + ")")
+                             .status();
+        } else {
+            plan.position = rows.position_after(from);
+        }
+    }
+    plan.type = std::move(type);
+    return plan;
+}
+
+std::string rest_api::scale_text(const resource_type& type, const stored_object& o) const {
+    const auto whole = tree(type, o);
+    json::object metadata;
+    for (const std::string_view key : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
+        if (const auto* v = find_at(whole, {"metadata", key})) metadata[key] = *v;
+    }
+    json::object spec, status;
+    const auto* wanted = find_at(whole, {"spec", "replicas"});
+    const auto* present = find_at(whole, {"status", "replicas"});
+    spec["replicas"] = wanted == nullptr ? json::value(0) : *wanted;
+    status["replicas"] = present == nullptr ? json::value(0) : *present;
+    if (const auto* labels = find_at(whole, {"spec", "selector", "matchLabels"}); labels != nullptr && labels->is_object()) {
+        std::string selector;
+        for (const auto& [k, v] : labels->get_object()) {
+            if (!selector.empty()) selector += ',';
+            selector += std::string(k) + "=" + scalar_text(v);
+        }
+        status["selector"] = std::move(selector);
+    }
+    json::object scale;
+    scale["kind"] = "Scale";
+    scale["apiVersion"] = "autoscaling/v1";
+    scale["metadata"] = std::move(metadata);
+    scale["spec"] = std::move(spec);
+    scale["status"] = std::move(status);
+    return json::serialize(scale);
+}
+
+} // namespace informer::testing::detail

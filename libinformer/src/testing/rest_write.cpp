@@ -1,0 +1,399 @@
+#include "rest_api.hpp"
+
+#include "json_tools.hpp"
+#include "managed_fields.hpp"
+#include "object_rules.hpp"
+#include "refusal.hpp"
+#include "strategic_merge.hpp"
+
+#include <informer/object/json.hpp>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid.hpp>
+#include <boost/uuid/uuid_io.hpp>
+
+#include <algorithm>
+
+namespace informer::testing::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+const char* const modified_meanwhile =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+[[noreturn]] void invalid_field(const target& t, std::string reason, std::string field, std::string message) {
+    api_status::cause c;
+    c.reason = std::move(reason);
+    c.field = std::move(field);
+    c.message = std::move(message);
+    causes why;
+    why.push_back(std::move(c));
+    throw invalid(*t.type, t.name, std::move(why));
+}
+
+const json::array& array_or_none(const json::object& o, std::string_view key) {
+    static const json::array none;
+    const auto* v = o.if_contains(key);
+    return v != nullptr && v->is_array() ? v->get_array() : none;
+}
+
+std::int64_t integer_at(const json::object& o, std::string_view key) {
+    const auto* v = o.if_contains(key);
+    return v != nullptr && v->is_int64() ? v->get_int64() : 0;
+}
+
+void copy_member(json::object& to, const json::object& from, std::string_view key) {
+    if (const auto* v = from.if_contains(key)) {
+        to[key] = *v;
+    } else {
+        to.erase(key);
+    }
+}
+
+} // namespace
+
+rest_api::rest_api(std::shared_ptr<informer::clock> clock, std::uint64_t seed, rest_options options)
+    : clock_(std::move(clock)), options_(std::move(options)), random_(seed), store_(options_.history_),
+      types_(type_registry::built_in()) {
+    write_by by;
+    by.manager = "kube-apiserver";
+    by.direct = true;
+    target t;
+    t.type = types_.find("", "v1", "namespaces");
+    for (const std::string_view name : {"default", "kube-node-lease", "kube-public", "kube-system"}) {
+        t.name = name;
+        json::object body;
+        object_at(body, "metadata")["name"] = name;
+        create(t, std::move(body), by);
+    }
+}
+
+std::string rest_api::now_text() const {
+    return rfc3339(clock_->wall());
+}
+
+std::string rest_api::new_uid() {
+    boost::uuids::basic_random_generator<std::mt19937_64> make(random_);
+    return boost::uuids::to_string(make());
+}
+
+std::string rest_api::random_suffix() {
+    static constexpr std::string_view letters = "bcdfghjklmnpqrstvwxz2456789";
+    std::string out;
+    for (int i = 0; i < 5; ++i) out += letters[random_() % letters.size()];
+    return out;
+}
+
+void rest_api::check_body_identity(const target& t, const json::object& body) const {
+    const auto kind = string_at(body, {"kind"});
+    const auto api_version = string_at(body, {"apiVersion"});
+    if (!kind.empty() && kind != t.type->api.kind) {
+        throw bad_request("the kind in the data (" + kind + ") does not match the expected kind (" + t.type->api.kind + ")");
+    }
+    if (!api_version.empty() && api_version != t.type->api_version()) {
+        throw bad_request("the API version in the data (" + api_version +
+                          ") does not match the expected API version (" + t.type->api_version() + ")");
+    }
+    check_metadata_types(body);
+    const auto name_space = string_at(body, {"metadata", "namespace"});
+    if (!name_space.empty() && name_space != t.name_space) {
+        throw bad_request("the namespace of the provided object does not match the namespace sent on the request");
+    }
+}
+
+void rest_api::check_namespace_for_create(const target& t) const {
+    if (!t.type->api.namespaced) return;
+    const auto namespaces = types_.find("", "v1", "namespaces");
+    const auto ns = namespaces->rows->find(t.name_space);
+    if (!ns) throw not_found(*namespaces, t.name_space);
+    if (!ns->terminating) return;
+    auto refused = forbidden(*t.type, t.name,
+                             "unable to create new content in namespace " + t.name_space +
+                                 " because it is being terminated");
+    auto status = refused.status();
+    api_status::cause c;
+    c.reason = "NamespaceTerminating";
+    c.message = "namespace " + t.name_space + " is being terminated";
+    c.field = "metadata.namespace";
+    status.causes.push_back(std::move(c));
+    throw refusal(std::move(status));
+}
+
+void rest_api::add_managed(const target& t, json::object& after, const json::object* before, const write_by& by) {
+    field_manager who;
+    who.name = by.manager;
+    who.operation = "Update";
+    who.subresource = t.subresource;
+    who.api_version = t.type->api_version();
+    who.time = now_text();
+    static const json::array none;
+    const auto* old = before == nullptr ? nullptr : find_at(*before, {"metadata", "managedFields"});
+    auto entries = managed_after(old != nullptr && old->is_array() ? old->get_array() : none, who, before, after);
+    object_at(after, "metadata")["managedFields"] = std::move(entries);
+}
+
+// ---- create
+
+void rest_api::prepare_new(const target& t, json::object& body, const write_by& by) {
+    auto& metadata = object_at(body, "metadata");
+    for (const std::string_view key : {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
+                                       "generation", "resourceVersion"}) {
+        metadata.erase(key);
+    }
+    metadata["name"] = t.name;
+    if (t.type->api.namespaced) {
+        metadata["namespace"] = t.name_space;
+    } else {
+        metadata.erase("namespace");
+    }
+    metadata["uid"] = new_uid();
+    metadata["creationTimestamp"] = now_text();
+    if (t.type->generation) metadata["generation"] = 1;
+    // Nodes register themselves with their status; everything else gets it from its controller later.
+    const auto& plural = t.type->api.plural;
+    const bool own = t.type->api.group.empty();
+    if (t.type->status && !by.direct && !(own && plural == "nodes")) body.erase("status");
+    if (own && plural == "namespaces") {
+        object_at(metadata, "labels")["kubernetes.io/metadata.name"] = t.name;
+        object_at(body, "spec")["finalizers"] = json::array{"kubernetes"};
+        object_at(body, "status")["phase"] = "Active";
+    } else if (own && (plural == "pods" || plural == "persistentvolumeclaims" || plural == "persistentvolumes")) {
+        object_at(body, "status").emplace("phase", "Pending");
+    } else if (t.type->api.group == "apiextensions.k8s.io") {
+        prepare_definition(body);
+    }
+}
+
+stored rest_api::create(const target& asked, json::object body, const write_by& by) {
+    target t = asked;
+    if (!t.subresource.empty()) throw refused(405, "MethodNotAllowed", "create is not supported on this subresource");
+    check_body_identity(t, body);
+    if (!string_at(body, {"metadata", "resourceVersion"}).empty() && !by.direct) {
+        throw bad_request("resourceVersion should not be set on objects to be created");
+    }
+    t.name = string_at(body, {"metadata", "name"});
+    const auto prefix = string_at(body, {"metadata", "generateName"});
+    if (t.name.empty() && prefix.empty()) {
+        invalid_field(t, "FieldValueRequired", "metadata.name", "Required value: name or generateName is required");
+    }
+    if (t.name.empty()) t.name = prefix + random_suffix();
+    check_namespace_for_create(t);
+    check_name(*t.type, t.name);
+    const auto key = t.type->api.namespaced ? t.name_space + "/" + t.name : t.name;
+    if (t.type->rows->find(key)) throw already_exists(*t.type, t.name);
+    prepare_new(t, body, by);
+    tidy_metadata(body);
+    add_managed(t, body, nullptr, by);
+    auto now = render(*t.type, body, store_.next());
+    if (by.dry_run) return now;
+    if (t.type->api.group == "apiextensions.k8s.io") serve_definition(body);
+    store_.put(*t.type->rows, now);
+    return now;
+}
+
+// ---- update
+
+stored rest_api::update(const target& t, json::object body, const write_by& by) {
+    const bool scale = t.subresource == "scale" && t.type->scale;
+    const bool finalize = t.subresource == "finalize" && t.type->api.plural == "namespaces";
+    const bool status = t.subresource == "status" && t.type->status;
+    if (scale) return update_scale(t, body, by);
+    if (!t.subresource.empty() && !finalize && !status) throw not_found(*t.type, t.name);
+    check_body_identity(t, body);
+    const auto name = string_at(body, {"metadata", "name"});
+    if (name != t.name) {
+        throw bad_request("the name of the object (" + name + ") does not match the name on the URL (" + t.name + ")");
+    }
+    const auto old = must_find(t);
+    const auto uid = string_at(body, {"metadata", "uid"});
+    if (!uid.empty() && uid != old->uid) {
+        throw conflict(*t.type, t.name,
+                       "Precondition failed: UID in precondition: " + uid + ", UID in object meta: " + old->uid);
+    }
+    const auto version = string_at(body, {"metadata", "resourceVersion"});
+    if (version.empty() && t.type->custom && !by.direct) {
+        invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion",
+                      "Invalid value: 0x0: must be specified for an update");
+    }
+    if (!version.empty() && version != "0" && version != std::to_string(old->version)) {
+        throw conflict(*t.type, t.name, modified_meanwhile);
+    }
+    if (finalize) return finalize_namespace(t, body, by);
+    auto before = tree(*t.type, *old);
+    return replace(t, old, std::move(before), std::move(body), by);
+}
+
+// `after` comes from a client; what it may not change is taken from `before`.
+stored rest_api::replace(const target& t, const stored& old, json::object before, json::object after,
+                         const write_by& by) {
+    const bool status_only = t.subresource == "status";
+    if (status_only) {
+        json::object kept = before;
+        copy_member(kept, after, "status");
+        after = std::move(kept);
+    } else if (t.type->status && !by.direct) {
+        copy_member(after, before, "status");
+    }
+    auto& metadata = object_at(after, "metadata");
+    const auto& old_metadata = before.at("metadata").get_object();
+    for (const std::string_view key : {"name", "namespace", "uid", "creationTimestamp", "generation", "generateName",
+                                       "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion",
+                                       "managedFields"}) {
+        copy_member(metadata, old_metadata, key);
+    }
+    metadata.erase("selfLink");
+    if (old->terminating) {
+        const auto& had = array_or_none(old_metadata, "finalizers");
+        for (const auto& f : array_or_none(metadata, "finalizers")) {
+            if (std::find(had.begin(), had.end(), f) == had.end()) {
+                invalid_field(t, "FieldValueForbidden", "metadata.finalizers",
+                              "Forbidden: no new finalizers can be added while the object is being deleted");
+            }
+        }
+    }
+    if (t.type->api.group.empty() && t.type->api.plural == "namespaces") {
+        object_at(metadata, "labels")["kubernetes.io/metadata.name"] = t.name;
+        object_at(after, "spec")["finalizers"] = json::array{"kubernetes"};
+    } else if (t.type->api.group == "apiextensions.k8s.io" && !status_only) {
+        prepare_definition(after);
+    }
+    tidy_metadata(after);
+    if (same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
+    if (t.type->generation && !status_only && specification_differs(*t.type, before, after)) {
+        object_at(after, "metadata")["generation"] = integer_at(old_metadata, "generation") + 1;
+    }
+    add_managed(t, after, &before, by);
+    if (by.dry_run) return render(*t.type, after, old->version);
+    if (old->terminating && !object_at(after, "metadata").contains("finalizers") &&
+        !(t.type->api.group.empty() && t.type->api.plural == "namespaces")) {
+        return erase(t, old, std::move(after)); // that was the last finalizer
+    }
+    if (t.type->api.group == "apiextensions.k8s.io" && !status_only) serve_definition(after);
+    auto now = render(*t.type, after, store_.next());
+    store_.put(*t.type->rows, now);
+    return now;
+}
+
+stored rest_api::update_scale(const target& t, const json::object& scale, const write_by& by) {
+    const auto* replicas = find_at(scale, {"spec", "replicas"});
+    if (replicas == nullptr || !replicas->is_int64() || replicas->get_int64() < 0) {
+        invalid_field(t, "FieldValueInvalid", "spec.replicas", "Invalid value: must be a number of at least 0");
+    }
+    const auto old = must_find(t);
+    const auto version = string_at(scale, {"metadata", "resourceVersion"});
+    if (!version.empty() && version != std::to_string(old->version)) throw conflict(*t.type, t.name, modified_meanwhile);
+    auto before = tree(*t.type, *old);
+    auto after = before;
+    object_at(after, "spec")["replicas"] = *replicas;
+    target main = t;
+    main.subresource.clear();
+    return replace(main, old, std::move(before), std::move(after), by);
+}
+
+// ---- patch
+
+stored rest_api::patch(const target& t, std::string_view content_type, std::string_view body, const write_by& by) {
+    const auto kind = content_type.substr(0, content_type.find(';'));
+    const bool merge = kind == "application/merge-patch+json";
+    const bool strategic = kind == "application/strategic-merge-patch+json" && !t.type->custom;
+    const bool operations = kind == "application/json-patch+json";
+    if (!merge && !strategic && !operations) {
+        throw refused(415, "UnsupportedMediaType",
+                      "the body of the request was in an unknown format - accepted media types include: "
+                      "application/json-patch+json, application/merge-patch+json" +
+                          std::string(t.type->custom ? "" : ", application/strategic-merge-patch+json"));
+    }
+    const auto change = parse_any(body);
+    if (merge) return merge_patch(t, change, by);
+    const auto old = must_find(t);
+    json::value whole = t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
+    if (strategic) {
+        if (!change.is_object()) throw bad_request("a patch of this kind must be an object");
+        apply_strategic_merge(whole.get_object(), change.get_object());
+    } else {
+        if (!change.is_array()) throw bad_request("a JSON patch must be an array of operations");
+        failure f;
+        if (!apply_json_patch(whole, change, f)) {
+            throw refused(422, "Invalid", "the server rejected our request due to an error in our request: " + f.what());
+        }
+    }
+    if (!whole.is_object()) throw bad_request("the patched object is no object");
+    return update(t, std::move(whole.get_object()), by);
+}
+
+stored rest_api::merge_patch(const target& t, const json::value& patch, const write_by& by) {
+    if (!patch.is_object()) throw bad_request("a merge patch must be an object");
+    const auto old = must_find(t);
+    json::value whole = t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
+    apply_merge_patch(whole, patch);
+    if (!whole.is_object()) throw bad_request("the patched object is no object");
+    return update(t, std::move(whole.get_object()), by);
+}
+
+// ---- delete
+
+stored rest_api::remove(const target& t, const json::object& options, const write_by& by, bool& gone) {
+    const auto old = must_find(t);
+    const auto uid = string_at(options, {"preconditions", "uid"});
+    if (!uid.empty() && uid != old->uid) {
+        throw conflict(*t.type, t.name,
+                       "Precondition failed: UID in precondition: " + uid + ", UID in object meta: " + old->uid);
+    }
+    const auto version = string_at(options, {"preconditions", "resourceVersion"});
+    if (!version.empty() && version != std::to_string(old->version)) {
+        throw conflict(*t.type, t.name,
+                       "Precondition failed: ResourceVersion in precondition: " + version +
+                           ", ResourceVersion in object meta: " + std::to_string(old->version));
+    }
+    const bool is_namespace = t.type->api.group.empty() && t.type->api.plural == "namespaces";
+    gone = !old->has_finalizers && !is_namespace;
+    auto last = tree(*t.type, *old);
+    if (gone) {
+        if (by.dry_run) return old;
+        return erase(t, old, std::move(last));
+    }
+    if (old->terminating) return old;
+    auto& metadata = object_at(last, "metadata");
+    metadata["deletionTimestamp"] = now_text();
+    metadata["deletionGracePeriodSeconds"] = 0;
+    if (t.type->generation) metadata["generation"] = integer_at(metadata, "generation") + 1;
+    if (is_namespace) object_at(last, "status")["phase"] = "Terminating";
+    auto now = render(*t.type, last, by.dry_run ? old->version : store_.next());
+    if (by.dry_run) return now;
+    store_.put(*t.type->rows, now);
+    if (is_namespace) empty_namespace(t.name);
+    return now;
+}
+
+std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
+                                                const json::object& options, const write_by& by) {
+    const selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
+    std::vector<stored> which, out;
+    for (const auto& [key, o] : type->rows->objects) {
+        if (chosen.matches(*o)) which.push_back(o);
+    }
+    for (const auto& o : which) {
+        target t;
+        t.type = type;
+        t.name_space = o->name_space;
+        t.name = o->name;
+        bool gone = false;
+        if (type->rows->find(o->key())) out.push_back(remove(t, options, by, gone));
+    }
+    return out;
+}
+
+stored rest_api::erase(const target& t, const stored& old, json::object last) {
+    if (t.type->api.group == "apiextensions.k8s.io") stop_serving(t.name); // first its objects, then the definition itself
+    auto final_state = render(*t.type, last, store_.next());
+    store_.erase(*t.type->rows, final_state);
+    if (t.type->api.namespaced) finish_namespace(old->name_space);
+    return final_state;
+}
+
+} // namespace informer::testing::detail

@@ -1,0 +1,37 @@
+// Which objects a list or a watch is about: a namespace, labels and fields.
+#pragma once
+
+#include "object_store.hpp"
+#include "resource_types.hpp"
+
+#include <informer/object/selector.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer::testing::detail {
+
+class selection {
+public:
+    /// Refuses (400) selectors that cannot be parsed and fields that the resource does not offer.
+    selection(const resource_type& type, std::string name_space, std::string_view labels, std::string_view fields);
+
+    bool matches(const stored_object& o) const;
+    /// True without selectors; only then may a list say how many items remain.
+    bool everything() const noexcept { return labels_.everything() && fields_.empty(); }
+    const std::string& name_space() const noexcept { return name_space_; }
+
+private:
+    static constexpr int name_field = -1, namespace_field = -2;
+    struct term {
+        int field = 0; ///< index into the table's selectable fields, or one of the two above
+        bool equal = true;
+        std::string value;
+    };
+    std::string name_space_;
+    label_selector labels_;
+    std::vector<term> fields_;
+};
+
+} // namespace informer::testing::detail

@@ -1,0 +1,13 @@
+// Strategic merge patches as far as kubectl sends them for the built-in kinds.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+
+namespace informer::testing::detail {
+
+/// Objects merge, null deletes, `$patch` (replace, delete) is honoured, `$setElementOrder` and `$retainKeys` are read
+/// over. Lists that Kubernetes merges by a key (containers, volumes, env, ports, conditions, owner references, …) merge
+/// by it; all others are replaced.
+void apply_strategic_merge(boost::json::object& target, const boost::json::object& patch);
+
+} // namespace informer::testing::detail
