@@ -25,9 +25,8 @@ bool same(std::string_view a, std::string_view b) {
 
 /// A header's value may hold anything but what ends it: a token with a line break must not become a header of its own.
 bool field_value(std::string_view s) {
-    return std::none_of(s.begin(), s.end(), [](char c) {
-        return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7f;
-    });
+    return std::none_of(s.begin(), s.end(),
+                        [](char c) { return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7f; });
 }
 
 bool target(std::string_view s) {
@@ -83,12 +82,9 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
     const auto given = [&r](std::string_view name) {
         return std::any_of(r.headers_.begin(), r.headers_.end(), [&](const auto& h) { return same(h.first, name); });
     };
-    if (!given("Host"))
-        add("Host", to.host_header());
-    if (!given("User-Agent") && field_value(options.user_agent_))
-        add("User-Agent", options.user_agent_);
-    if (options.accept_gzip_ && !given("Accept-Encoding"))
-        add("Accept-Encoding", "gzip");
+    if (!given("Host")) add("Host", to.host_header());
+    if (!given("User-Agent") && field_value(options.user_agent_)) add("User-Agent", options.user_agent_);
+    if (options.accept_gzip_ && !given("Accept-Encoding")) add("Accept-Encoding", "gzip");
     for (const auto& [name, value] : r.headers_) {
         if (!token(name) || !field_value(value)) {
             // The value stays unsaid: it may be a secret.
@@ -96,8 +92,7 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
                                                      " has a character that HTTP cannot carry");
             return p;
         }
-        if (same(name, "Content-Length") || same(name, "Transfer-Encoding"))
-            continue; // ours to say
+        if (same(name, "Content-Length") || same(name, "Transfer-Encoding")) continue; // ours to say
         add(name, value);
     }
     if (!r.body_.empty() || r.method_ == "POST" || r.method_ == "PUT" || r.method_ == "PATCH")
@@ -113,21 +108,18 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
 
 asio::awaitable<response> client::impl::send(std::shared_ptr<impl> self, request r, failure& f) {
     auto prepared = self->prepare(std::move(r), f);
-    if (f)
-        co_return response();
+    if (f) co_return response();
     const auto x = std::make_shared<detail::exchange>(self->rt.executor(), self->connections, std::move(prepared));
     self.reset(); // a client that goes while we wait closes its idle connections then, not later
     co_await detail::exchange::start(x, f);
-    if (f)
-        co_return response();
+    if (f) co_return response();
     co_return response(x);
 }
 
 client::client(runtime r, endpoint to, client_options options, failure& f)
     : impl_(std::make_shared<impl>(std::move(r), std::move(to), std::move(options))) {
     f = failure();
-    if (impl_->to.tls)
-        impl_->tls = detail::make_client_context(impl_->options.tls_, f);
+    if (impl_->to.tls) impl_->tls = detail::make_client_context(impl_->options.tls_, f);
 }
 
 client::~client() {
@@ -147,8 +139,7 @@ void client::set_tls(tls_options t, failure& f) {
     std::shared_ptr<detail::tls_context> fresh;
     if (impl_->to.tls) {
         fresh = detail::make_client_context(t, f);
-        if (f)
-            return; // the old material stays in use
+        if (f) return; // the old material stays in use
     }
     impl_->tls = std::move(fresh);
     impl_->options.tls_ = std::move(t);
@@ -180,8 +171,7 @@ response::~response() {
 }
 
 void response::close() noexcept {
-    if (exchange_)
-        exchange_->close();
+    if (exchange_) exchange_->close();
 }
 
 int response::status() const noexcept {
@@ -206,8 +196,7 @@ asio::awaitable<std::size_t> read_nothing(failure& f) {
 asio::awaitable<std::string> read_rest(std::shared_ptr<detail::exchange> x, std::size_t limit, failure& f) {
     std::string text;
     std::size_t size = 0;
-    if (!x)
-        f = failure(errc::stopped, "read a response that is none");
+    if (!x) f = failure(errc::stopped, "read a response that is none");
     while (x) {
         constexpr std::size_t piece = std::size_t(64) << 10;
         if (text.size() - size < piece)
@@ -221,8 +210,7 @@ asio::awaitable<std::string> read_rest(std::shared_ptr<detail::exchange> x, std:
             size = limit;
             break;
         }
-        if (n == 0)
-            break;
+        if (n == 0) break;
     }
     text.resize(size);
     text.shrink_to_fit();
@@ -232,8 +220,7 @@ asio::awaitable<std::string> read_rest(std::shared_ptr<detail::exchange> x, std:
 } // namespace
 
 asio::awaitable<std::size_t> response::read_some(asio::mutable_buffer buffer, failure& f) {
-    if (!exchange_)
-        return read_nothing(f);
+    if (!exchange_) return read_nothing(f);
     return detail::exchange::read_some(exchange_, buffer, f);
 }
 

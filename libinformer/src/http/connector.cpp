@@ -23,8 +23,8 @@ struct look_up {
 };
 
 asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor executor, endpoint to,
-                                                    std::chrono::milliseconds limit,
-                                                    std::shared_ptr<phase_timer> timer, failure& f) {
+                                                    std::chrono::milliseconds limit, std::shared_ptr<phase_timer> timer,
+                                                    failure& f) {
     std::vector<tcp::endpoint> addresses;
     error_code not_literal;
     const auto literal = asio::ip::make_address(to.host, not_literal);
@@ -36,8 +36,7 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
     l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service,
                               [l](error_code ec, tcp::resolver::results_type results) {
                                   l->ec = ec;
-                                  for (const auto& r : results)
-                                      l->found.push_back(r.endpoint());
+                                  for (const auto& r : results) l->found.push_back(r.endpoint());
                                   l->done = true;
                                   l->wake.cancel();
                               });
@@ -78,7 +77,8 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         auto share = limit;
         if (limit.count() > 0) {
-            const auto used = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+            const auto used =
+                std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
             share = (limit - used) / static_cast<long>(addresses.size() - i);
             share = std::max(share, std::chrono::milliseconds(1));
         }
@@ -100,8 +100,7 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
         if (const auto late = timer->late()) {
             worst = failure(*late, doing);
             all_refused = false;
-            if (*late == errc::request_timeout)
-                break;
+            if (*late == errc::request_timeout) break;
             continue;
         }
         if (!ec) {
@@ -109,13 +108,11 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
             co_return socket;
         }
         if (ec == asio::error::connection_refused) {
-            if (all_refused)
-                worst = failure(errc::connection_refused, doing);
+            if (all_refused) worst = failure(errc::connection_refused, doing);
             continue;
         }
         all_refused = false;
-        if (!(worst == errc::connect_timeout))
-            worst = failure(errc::connect_failed, doing + " (" + ec.message() + ")");
+        if (!(worst == errc::connect_timeout)) worst = failure(errc::connect_failed, doing + " (" + ec.message() + ")");
     }
     f = worst;
     co_return nullptr;
@@ -126,13 +123,10 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
 asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor, connect_plan plan,
                                                  std::shared_ptr<phase_timer> timer, failure& f) {
     auto addresses = co_await resolve(executor, plan.to, plan.limits.resolve_, timer, f);
-    if (f)
-        co_return nullptr;
+    if (f) co_return nullptr;
     const auto socket = co_await connect_any(executor, std::move(addresses), plan.limits.connect_, timer, f);
-    if (f)
-        co_return nullptr;
-    if (!plan.to.tls)
-        co_return plain_transport(std::move(*socket));
+    if (f) co_return nullptr;
+    if (!plan.to.tls) co_return plain_transport(std::move(*socket));
 
     const std::string name = plan.certificate_name.empty() ? plan.to.host : plan.certificate_name;
     const std::shared_ptr<transport> stream = tls_client_transport(std::move(*socket), plan.tls, name);
@@ -152,8 +146,7 @@ asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor,
         f = failure(errc::tls_failed, doing + ": " + stream->problem());
     else if (ec)
         f = failure(errc::connection_lost, doing + " (" + ec.message() + ")");
-    if (f)
-        co_return nullptr;
+    if (f) co_return nullptr;
     co_return stream;
 }
 

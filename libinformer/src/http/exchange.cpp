@@ -46,8 +46,7 @@ asio::awaitable<void> exchange::start(std::shared_ptr<exchange> self, failure& f
 asio::awaitable<void> exchange::perform(failure& f) {
     bool fresh_only = false;
     for (;;) {
-        if (!fresh_only)
-            connection_ = pool_->take();
+        if (!fresh_only) connection_ = pool_->take();
         const bool reused = connection_ != nullptr;
         if (!reused) {
             const std::uint64_t generation = pool_->generation();
@@ -71,18 +70,16 @@ asio::awaitable<void> exchange::perform(failure& f) {
         if (!f || (f == errc::write_failed && !reused)) {
             failure reading;
             co_await read_header(reading);
-            if (!f || !reading || reading == errc::cancelled)
-                f = reading;
+            if (!f || !reading || reading == errc::cancelled) f = reading;
         }
         // The peer may close an idle connection at the moment we use it. A GET does no harm twice.
-        const bool unlucky = reused && request_.get && !any_byte_ && (f == errc::connection_lost || f == errc::write_failed);
-        if (!unlucky)
-            break;
+        const bool unlucky =
+            reused && request_.get && !any_byte_ && (f == errc::connection_lost || f == errc::write_failed);
+        if (!unlucky) break;
         connection_.reset();
         fresh_only = true;
     }
-    if (f)
-        co_return;
+    if (f) co_return;
     if (reader_->done()) {
         complete();
         co_return;
@@ -109,20 +106,18 @@ failure exchange::lost(std::string_view doing, const error_code& ec) const {
     std::string what = request_.doing + std::string(doing);
     // After a handshake that succeeded for us a server may still refuse our certificate (TLS 1.3): an alert instead of
     // the first byte.
-    if (!any_byte_ && is_tls_error(ec))
-        return failure(errc::tls_failed, what + ": " + ec.message());
-    if (ec)
-        what += " (" + ec.message() + ")";
+    if (!any_byte_ && is_tls_error(ec)) return failure(errc::tls_failed, what + ": " + ec.message());
+    if (ec) what += " (" + ec.message() + ")";
     return failure(errc::connection_lost, what);
 }
 
 asio::awaitable<void> exchange::send(failure& f) {
     ++pool_->figures.requests;
     co_await send_all(request_.head, f);
-    if (!f && !request_.body.empty())
-        co_await send_all(request_.body, f);
+    if (!f && !request_.body.empty()) co_await send_all(request_.body, f);
 }
 
+// lint: law2 the bytes are the request's, which the exchange owns
 asio::awaitable<void> exchange::send_all(std::string_view bytes, failure& f) {
     while (!bytes.empty()) {
         error_code ec;
@@ -132,8 +127,7 @@ asio::awaitable<void> exchange::send_all(std::string_view bytes, failure& f) {
         timer_->end();
         pool_->figures.bytes_sent += n;
         const auto cancellation = co_await asio::this_coro::cancellation_state;
-        if (interrupted(cancellation.cancelled(), ": send the request", f))
-            co_return;
+        if (interrupted(cancellation.cancelled(), ": send the request", f)) co_return;
         if (ec) {
             f = failure(errc::write_failed, request_.doing + " (" + ec.message() + ")");
             co_return;
@@ -167,8 +161,7 @@ asio::awaitable<void> exchange::read_header(failure& f) {
             f = failure(errc::bad_response, request_.doing + ": not an HTTP response (" + ec.message() + ")");
             co_return;
         }
-        if (reader_->header_done())
-            co_return;
+        if (reader_->header_done()) co_return;
         auto left = limit;
         if (limit.count() > 0) {
             left -= std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
@@ -176,8 +169,7 @@ asio::awaitable<void> exchange::read_header(failure& f) {
         }
         const std::size_t n = co_await fill(left, errc::header_timeout, ec);
         const auto cancellation = co_await asio::this_coro::cancellation_state;
-        if (interrupted(cancellation.cancelled(), doing, f))
-            co_return;
+        if (interrupted(cancellation.cancelled(), doing, f)) co_return;
         if (n == 0) {
             f = lost(doing, ec);
             co_return;
@@ -187,8 +179,7 @@ asio::awaitable<void> exchange::read_header(failure& f) {
 
 asio::awaitable<std::size_t> exchange::read_some(std::shared_ptr<exchange> self, asio::mutable_buffer to, failure& f) {
     f = self->failure_;
-    if (f || (self->complete_ && !self->inflater_) || to.size() == 0)
-        co_return 0;
+    if (f || (self->complete_ && !self->inflater_) || to.size() == 0) co_return 0;
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(quietly);
     const auto cancellation = co_await asio::this_coro::cancellation_state;
@@ -203,8 +194,7 @@ asio::awaitable<std::size_t> exchange::read_some(std::shared_ptr<exchange> self,
     self->busy_ = false;
     if (f) {
         self->fail(f);
-        if (n > 0)
-            f = failure(); // next time
+        if (n > 0) f = failure(); // next time
     }
     co_await asio::this_coro::throw_if_cancelled(throwing);
     co_return n;
@@ -224,19 +214,14 @@ asio::awaitable<std::size_t> exchange::read_raw(asio::mutable_buffer to, failure
         // What the parser leaves is an unfinished chunk header or trailer; such lines are short.
         else if (written == 0 && in.size() > max_header)
             f = failure(errc::bad_response, request_.doing + ": endless chunk header");
-        if (written > 0 || f)
-            co_return written;
-        if (complete_)
-            break;
+        if (written > 0 || f) co_return written;
+        if (complete_) break;
         const std::size_t n = co_await fill(request_.plan.limits.body_idle_, errc::body_idle_timeout, ec);
         const auto cancellation = co_await asio::this_coro::cancellation_state;
-        if (interrupted(cancellation.cancelled(), doing, f))
-            co_return 0;
-        if (n > 0)
-            continue;
+        if (interrupted(cancellation.cancelled(), doing, f)) co_return 0;
+        if (n > 0) continue;
         error_code incomplete;
-        if (ec == asio::error::eof)
-            reader_->end_of_stream(incomplete);
+        if (ec == asio::error::eof) reader_->end_of_stream(incomplete);
         if (ec != asio::error::eof || incomplete) {
             f = lost(doing, ec);
             co_return 0;
@@ -248,16 +233,13 @@ asio::awaitable<std::size_t> exchange::read_raw(asio::mutable_buffer to, failure
 
 asio::awaitable<std::size_t> exchange::read_decoded(asio::mutable_buffer to, failure& f) {
     for (;;) {
-        if (packed_.empty())
-            packed_.resize(input_buffer::piece);
+        if (packed_.empty()) packed_.resize(input_buffer::piece);
         std::string_view rest(packed_.data() + packed_begin_, packed_end_ - packed_begin_);
         bool bad = false;
         const std::size_t n = inflater_->inflate(rest, to, bad);
         packed_begin_ = packed_end_ - rest.size();
-        if (bad)
-            f = failure(errc::bad_response, request_.doing + ": the body is not gzip");
-        if (n > 0 || bad)
-            co_return n;
+        if (bad) f = failure(errc::bad_response, request_.doing + ": the body is not gzip");
+        if (n > 0 || bad) co_return n;
         if (packed_failure_) {
             f = packed_failure_;
             co_return 0;
@@ -272,8 +254,7 @@ asio::awaitable<std::size_t> exchange::read_decoded(asio::mutable_buffer to, fai
         }
         if (!f && !inflater_->at_end())
             f = failure(errc::bad_response, request_.doing + ": the gzip'd body ends too early");
-        if (!f)
-            inflater_.reset();
+        if (!f) inflater_.reset();
         co_return 0;
     }
 }
@@ -281,8 +262,7 @@ asio::awaitable<std::size_t> exchange::read_decoded(asio::mutable_buffer to, fai
 void exchange::complete() noexcept {
     complete_ = true;
     timer_->cancel();
-    if (reader_->keep_alive() && !closed_)
-        pool_->give(std::move(connection_));
+    if (reader_->keep_alive() && !closed_) pool_->give(std::move(connection_));
     connection_.reset();
 }
 
@@ -295,13 +275,10 @@ void exchange::fail(const failure& f) noexcept {
 void exchange::close() noexcept {
     closed_ = true;
     timer_->cancel();
-    if (!complete_ && !failure_)
-        failure_ = failure(errc::cancelled, request_.doing + " (closed)");
-    if (!connection_)
-        return;
+    if (!complete_ && !failure_) failure_ = failure(errc::cancelled, request_.doing + " (closed)");
+    if (!connection_) return;
     connection_->stream->close();
-    if (!busy_)
-        connection_.reset();
+    if (!busy_) connection_.reset();
 }
 
 } // namespace informer::http::detail

@@ -19,7 +19,7 @@ namespace informer::http::detail {
 class prepared_request {
 public:
     prepared_request() {}
-    std::string head;  ///< request line and header
+    std::string head; ///< request line and header
     std::string body;
     std::string doing; ///< "GET https://host/path", for errors
     bool get = false, no_response_body = false;
@@ -63,8 +63,8 @@ private:
     std::string packed_; ///< gzip'd bytes not yet inflated are a part of this
     std::size_t packed_begin_ = 0, packed_end_ = 0;
     failure packed_failure_; ///< what comes after them
-    failure failure_;       ///< of the body; handed out after the bytes before it
-    bool any_byte_ = false; ///< of the response
+    failure failure_;        ///< of the body; handed out after the bytes before it
+    bool any_byte_ = false;  ///< of the response
     bool busy_ = false, closed_ = false, complete_ = false;
 };
 

@@ -39,8 +39,7 @@ std::size_t inflater::inflate(std::string_view& in, boost::asio::mutable_buffer 
         z.next_out = static_cast<Bytef*>(out.data()) + written;
         z.avail_out = room;
         const uInt offered = z.avail_in;
-        if (state_->between && offered == 0)
-            break;
+        if (state_->between && offered == 0) break;
         state_->between = false;
         const int result = ::inflate(&z, Z_SYNC_FLUSH);
         const uInt taken = offered - z.avail_in, made = room - z.avail_out;

@@ -24,22 +24,19 @@ public:
     /// Room for the next read, valid until `commit()`. Moves what is pending to the front; grows only when that alone
     /// fills half a piece.
     boost::asio::mutable_buffer prepare() {
-        if (begin_ == end_)
-            begin_ = end_ = 0;
+        if (begin_ == end_) begin_ = end_ = 0;
         if (begin_ > 0 && bytes_.size() - end_ < piece / 2) {
             std::memmove(bytes_.data(), bytes_.data() + begin_, size());
             end_ = size();
             begin_ = 0;
         }
-        if (bytes_.size() - end_ < piece / 2)
-            bytes_.resize(std::max(piece, bytes_.size() * 2));
+        if (bytes_.size() - end_ < piece / 2) bytes_.resize(std::max(piece, bytes_.size() * 2));
         return boost::asio::mutable_buffer(bytes_.data() + end_, std::min(piece, bytes_.size() - end_));
     }
     void commit(std::size_t n) noexcept { end_ += n; }
     /// Gives memory back when nothing is pending.
     void release() noexcept {
-        if (!empty())
-            return;
+        if (!empty()) return;
         std::vector<char>().swap(bytes_);
         begin_ = end_ = 0;
     }

@@ -23,8 +23,7 @@ public:
 
     /// `whole`: limit for everything, from now; zero: none.
     phase_timer(asio::any_io_executor executor, std::chrono::milliseconds whole) : timer_(std::move(executor)) {
-        if (whole.count() > 0)
-            whole_ = clock::now() + whole;
+        if (whole.count() > 0) whole_ = clock::now() + whole;
     }
 
     /// What ends the running operation, from now on.
@@ -37,14 +36,12 @@ public:
         code_ = code;
         due_.reset();
         const auto now = clock::now();
-        if (limit.count() > 0)
-            due_ = now + limit;
+        if (limit.count() > 0) due_ = now + limit;
         if (whole_ && (!due_ || *whole_ <= *due_)) {
             due_ = whole_;
             code_ = errc::request_timeout;
         }
-        if (!due_)
-            return;
+        if (!due_) return;
         if (*due_ <= now) // a stream that is always ready would never let the timer have its turn
             expired();
         else if (!armed_ || timer_.expiry() > *due_)
@@ -68,21 +65,17 @@ private:
         timer_.expires_at(*due_);
         timer_.async_wait([weak = weak_from_this(), round = ++round_](error_code) {
             const auto self = weak.lock();
-            if (!self || self->round_ != round)
-                return;
+            if (!self || self->round_ != round) return;
             self->armed_ = false;
             self->expired();
         });
     }
     void expired() {
-        if (!due_)
-            return;
-        if (clock::now() < *due_)
-            return arm();
+        if (!due_) return;
+        if (clock::now() < *due_) return arm();
         due_.reset();
         late_ = code_;
-        if (const auto abort = abort_)
-            abort();
+        if (const auto abort = abort_) abort();
     }
 
     asio::steady_timer timer_;

@@ -35,20 +35,17 @@ public:
         while (!idle_.empty() && !found) {
             found = std::move(idle_.back());
             idle_.pop_back();
-            if (now - found->idle_since > idle_for_ || !found->stream->quiet())
-                found.reset();
+            if (now - found->idle_since > idle_for_ || !found->stream->quiet()) found.reset();
         }
         std::erase_if(idle_, [&](const auto& c) { return now - c->idle_since > idle_for_; });
         figures.idle = idle_.size();
         return found;
     }
     void give(std::unique_ptr<connection> c) {
-        if (closed_ || most_ == 0 || c->generation != generation_ || !c->in.empty())
-            return;
+        if (closed_ || most_ == 0 || c->generation != generation_ || !c->in.empty()) return;
         c->in.release();
         c->idle_since = std::chrono::steady_clock::now();
-        if (idle_.size() >= most_)
-            idle_.erase(idle_.begin());
+        if (idle_.size() >= most_) idle_.erase(idle_.begin());
         idle_.push_back(std::move(c));
         figures.idle = idle_.size();
     }

@@ -7,6 +7,7 @@
 #include <boost/none.hpp>
 
 #include <optional>
+#include <stdexcept>
 
 namespace informer::http::detail {
 
@@ -26,6 +27,16 @@ void prepare(std::optional<bh::response_parser<bh::buffer_body>>& parser, bool h
     parser->eager(false); // so that it stops after the header
 }
 
+/// Beast throws where a single field is larger than its 16-bit offsets can say.
+std::size_t put(bh::response_parser<bh::buffer_body>& p, std::string_view in, error_code& ec) {
+    try {
+        return p.put(boost::asio::const_buffer(in.data(), in.size()), ec);
+    } catch (const std::length_error&) {
+        ec = bh::error::header_limit;
+        return 0;
+    }
+}
+
 } // namespace
 
 response_reader::response_reader(bool head) : state_(std::make_unique<state>()), head_(head) {
@@ -40,20 +51,16 @@ std::size_t response_reader::header(std::string_view in, error_code& ec) {
     while (!header_done_) {
         auto& p = *state_->parser;
         // Beast answers need_more only for non-empty input.
-        if (used == in.size())
-            return used;
-        used += p.put(boost::asio::const_buffer(in.data() + used, in.size() - used), ec);
+        if (used == in.size()) return used;
+        used += put(p, in.substr(used), ec);
         if (ec == bh::error::need_more) {
             ec = {};
             // A header that is not over within the limit will never be; Beast notices at the next byte only.
-            if (in.size() - used >= max_header)
-                ec = bh::error::header_limit;
+            if (in.size() - used >= max_header) ec = bh::error::header_limit;
             return used;
         }
-        if (ec)
-            return used;
-        if (!p.is_header_done())
-            continue;
+        if (ec) return used;
+        if (!p.is_header_done()) continue;
         const unsigned status = p.get().result_int();
         if (status >= 100 && status < 200 && status != 101)
             prepare(state_->parser, head_);
@@ -74,12 +81,10 @@ std::size_t response_reader::body(std::string_view in, boost::asio::mutable_buff
     std::size_t used = 0;
     ec = {};
     while (!p.is_done() && used < in.size()) {
-        used += p.put(boost::asio::const_buffer(in.data() + used, in.size() - used), ec);
-        if (ec)
-            break;
+        used += put(p, in.substr(used), ec);
+        if (ec) break;
     }
-    if (ec == bh::error::need_more || ec == bh::error::need_buffer)
-        ec = {};
+    if (ec == bh::error::need_more || ec == bh::error::need_buffer) ec = {};
     written = out.size() - to.size;
     return used;
 }
@@ -103,16 +108,14 @@ int response_reader::status() const {
 std::string_view response_reader::field(std::string_view name) const {
     const auto& fields = state_->parser->get();
     const auto at = fields.find(name);
-    if (at == fields.end())
-        return {};
+    if (at == fields.end()) return {};
     return at->value();
 }
 
 std::vector<std::string> response_reader::fields(std::string_view name) const {
     std::vector<std::string> out;
     const auto [first, last] = state_->parser->get().equal_range(name);
-    for (auto at = first; at != last; ++at)
-        out.emplace_back(at->value());
+    for (auto at = first; at != last; ++at) out.emplace_back(at->value());
     return out;
 }
 

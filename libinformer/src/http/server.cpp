@@ -33,15 +33,13 @@ std::string shown(const asio::ip::tcp::endpoint& e) {
 
 std::string_view server_request::header(std::string_view name) const noexcept {
     for (const auto& [n, value] : headers)
-        if (same(n, name))
-            return value;
+        if (same(n, name)) return value;
     return {};
 }
 
 std::string_view server_request::query_value(std::string_view name) const noexcept {
     for (const auto& [n, value] : query)
-        if (n == name)
-            return value;
+        if (n == name) return value;
     return {};
 }
 
@@ -53,7 +51,8 @@ server_response::server_response(std::shared_ptr<detail::server_exchange> x) noe
 
 asio::awaitable<bool> server_response::send(int status, std::string content_type, std::string body,
                                             std::vector<std::pair<std::string, std::string>> headers) {
-    return detail::server_exchange::send(exchange_, status, std::move(content_type), std::move(body), std::move(headers));
+    return detail::server_exchange::send(exchange_, status, std::move(content_type), std::move(body),
+                                         std::move(headers));
 }
 
 asio::awaitable<bool> server_response::send(int status, std::string content_type, std::string body) {
@@ -77,18 +76,15 @@ asio::awaitable<bool> server_response::write_raw(std::string bytes) {
 }
 
 void server_response::cut_after(std::uint64_t n, bool reset) {
-    if (!exchange_->retired())
-        exchange_->connection->cut_after(n, reset);
+    if (!exchange_->retired()) exchange_->connection->cut_after(n, reset);
 }
 
 void server_response::reset() noexcept {
-    if (!exchange_->retired())
-        exchange_->connection->close(detail::server_connection::ending::reset);
+    if (!exchange_->retired()) exchange_->connection->close(detail::server_connection::ending::reset);
 }
 
 void server_response::close() noexcept {
-    if (!exchange_->retired())
-        exchange_->connection->close(detail::server_connection::ending::fin);
+    if (!exchange_->retired()) exchange_->connection->close(detail::server_connection::ending::fin);
 }
 
 bool server_response::gone() const noexcept {
@@ -142,25 +138,19 @@ void server::impl::listen(failure& f) {
         f = failure(errc::stopped, doing);
         return;
     }
-    if (acceptor)
-        return;
+    if (acceptor) return;
     if (options.use_tls_ && !tls) {
         tls = detail::make_server_context(options.tls_, f);
-        if (f)
-            return;
+        if (f) return;
     }
     error_code ec;
     const auto address = asio::ip::make_address(options.address_, ec);
     const asio::ip::tcp::endpoint at(address, wanted);
     const auto fresh = std::make_shared<asio::ip::tcp::acceptor>(rt.executor());
-    if (!ec)
-        fresh->open(at.protocol(), ec);
-    if (!ec)
-        fresh->set_option(asio::socket_base::reuse_address(true), ec);
-    if (!ec)
-        fresh->bind(at, ec);
-    if (!ec)
-        fresh->listen(asio::socket_base::max_listen_connections, ec);
+    if (!ec) fresh->open(at.protocol(), ec);
+    if (!ec) fresh->set_option(asio::socket_base::reuse_address(true), ec);
+    if (!ec) fresh->bind(at, ec);
+    if (!ec) fresh->listen(asio::socket_base::max_listen_connections, ec);
     if (ec) {
         f = failure(errc::bad_configuration, doing + " (" + ec.message() + ")");
         return;
@@ -174,8 +164,7 @@ asio::awaitable<void> server::impl::accept_all(std::shared_ptr<impl> self, std::
     co_await asio::this_coro::throw_if_cancelled(false);
     while (a->is_open()) {
         auto [ec, socket] = co_await a->async_accept(detail::as_result);
-        if (self->stopped || ec == asio::error::operation_aborted || !a->is_open())
-            break;
+        if (self->stopped || ec == asio::error::operation_aborted || !a->is_open()) break;
         if (!ec) {
             self->take(std::move(socket));
             continue;
@@ -201,8 +190,7 @@ void server::impl::take(asio::ip::tcp::socket s) {
     }
     const auto c = std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number);
     open.insert(c);
-    if (mode == accept_mode::serve)
-        group.spawn(attend(shared_from_this(), c, ec ? std::string() : shown(peer)));
+    if (mode == accept_mode::serve) group.spawn(attend(shared_from_this(), c, ec ? std::string() : shown(peer)));
 }
 
 asio::awaitable<void> server::impl::attend(std::shared_ptr<impl> self, std::shared_ptr<detail::server_connection> c,
@@ -220,8 +208,7 @@ asio::awaitable<void> server::impl::attend(std::shared_ptr<impl> self, std::shar
 }
 
 void server::impl::close_listener() noexcept {
-    if (!acceptor)
-        return;
+    if (!acceptor) return;
     error_code ignored;
     acceptor->close(ignored);
     acceptor.reset();
@@ -229,8 +216,7 @@ void server::impl::close_listener() noexcept {
 
 void server::impl::drop(detail::server_connection::ending how) noexcept {
     const auto all = std::exchange(open, {}); // closing calls handlers back
-    for (const auto& c : all)
-        c->close(how);
+    for (const auto& c : all) c->close(how);
 }
 
 void server::impl::shut_down() noexcept {
@@ -262,8 +248,7 @@ std::uint16_t server::port() const noexcept {
 
 void server::stop_listening(bool drop_connections) {
     impl_->close_listener();
-    if (drop_connections)
-        impl_->drop(detail::server_connection::ending::reset);
+    if (drop_connections) impl_->drop(detail::server_connection::ending::reset);
 }
 
 bool server::listening() const noexcept {

@@ -21,15 +21,13 @@ asio::awaitable<void> server_connection::pump(std::shared_ptr<server_connection>
     while (!self->closed_) {
         if (self->in.size() >= read_ahead) {
             const bool go_on = co_await self->consumed_.wait();
-            if (!go_on)
-                break;
+            if (!go_on) break;
             continue;
         }
         error_code ec;
         const std::size_t n = co_await self->stream_->read_some(self->in.prepare(), ec);
         self->in.commit(n);
-        if (n == 0)
-            break;
+        if (n == 0) break;
         self->arrived_.notify();
     }
     self->ended_ = true;
@@ -40,18 +38,17 @@ asio::awaitable<void> server_connection::pump(std::shared_ptr<server_connection>
 asio::awaitable<bool> server_connection::more_than(std::size_t n) {
     while (in.size() <= n && !ended_ && !closed_) {
         const bool notified = co_await arrived_.wait();
-        if (!notified)
-            co_return false;
+        if (!notified) co_return false;
     }
     co_return in.size() > n && !closed_;
 }
 
 void server_connection::consume(std::size_t n) {
     in.consume(n);
-    if (in.size() < read_ahead)
-        consumed_.notify();
+    if (in.size() < read_ahead) consumed_.notify();
 }
 
+// lint: law2 the caller keeps the bytes while it awaits
 asio::awaitable<bool> server_connection::write(std::string_view bytes) {
     while (!bytes.empty() && !closed_) {
         error_code ec;
@@ -66,6 +63,7 @@ asio::awaitable<bool> server_connection::write(std::string_view bytes) {
     co_return !closed_;
 }
 
+// lint: law2 the caller keeps the bytes while it awaits
 asio::awaitable<bool> server_connection::write_body(std::string_view before, std::string_view body,
                                                     std::string_view after) {
     const bool cut = cut_after_ && *cut_after_ <= body.size();
@@ -86,8 +84,7 @@ asio::awaitable<bool> server_connection::write_body(std::string_view before, std
         co_await write(body);
         co_await write(after);
     }
-    if (cut)
-        close(cut_resets_ ? ending::reset : ending::fin);
+    if (cut) close(cut_resets_ ? ending::reset : ending::fin);
     co_return !closed_;
 }
 
@@ -97,8 +94,7 @@ void server_connection::cut_after(std::uint64_t n, bool reset) {
 }
 
 void server_connection::close(ending how) noexcept {
-    if (closed_)
-        return;
+    if (closed_) return;
     closed_ = true;
     if (how == ending::reset) {
         stream_->reset();
@@ -112,13 +108,11 @@ void server_connection::close(ending how) noexcept {
 }
 
 void server_connection::leave() noexcept {
-    if (gone_)
-        return;
+    if (gone_) return;
     gone_ = true;
     left_.notify();
     const auto calls = std::exchange(on_gone_, {});
-    for (const auto& call : calls)
-        call();
+    for (const auto& call : calls) call();
 }
 
 void server_connection::on_gone(std::function<void()> f) {
@@ -135,8 +129,7 @@ void server_connection::forget_on_gone() noexcept {
 asio::awaitable<void> server_connection::wait_gone(std::shared_ptr<server_connection> self) {
     while (!self->gone_) {
         const bool notified = co_await self->left_.wait();
-        if (!notified)
-            break;
+        if (!notified) break;
     }
 }
 

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace informer::http::detail {
@@ -40,15 +41,13 @@ std::string form_decode(std::string_view s) {
 void split_target(server_request& r) {
     const auto mark = r.target.find('?');
     r.path = r.target.substr(0, mark);
-    if (mark == std::string::npos)
-        return;
+    if (mark == std::string::npos) return;
     std::string_view rest = std::string_view(r.target).substr(mark + 1);
     while (!rest.empty()) {
         const auto end = std::min(rest.find('&'), rest.size());
         const std::string_view pair = rest.substr(0, end);
         rest.remove_prefix(std::min(end + 1, rest.size()));
-        if (pair.empty())
-            continue;
+        if (pair.empty()) continue;
         const auto equals = std::min(pair.find('='), pair.size());
         const auto value = pair.substr(std::min(equals + 1, pair.size()));
         r.query.emplace_back(form_decode(pair.substr(0, equals)), form_decode(value));
@@ -61,8 +60,7 @@ std::shared_ptr<server_request> take(request_parser& p) {
     r->method = std::string(m.method_string());
     r->target = std::string(m.target());
     split_target(*r);
-    for (const auto& field : m)
-        r->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    for (const auto& field : m) r->headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
     r->body = std::move(m.body());
     return r;
 }
@@ -75,20 +73,27 @@ asio::awaitable<void> refuse(std::shared_ptr<server_connection> c, int status, s
     const auto x = std::make_shared<server_exchange>(c, w);
     std::vector<std::pair<std::string, std::string>> none;
     const bool sent = co_await server_exchange::send(x, status, "text/plain", std::move(text), std::move(none));
-    if (!sent)
-        co_return;
+    if (!sent) co_return;
     c->stream().finish_sending();
     asio::steady_timer limit(c->executor(), farewell);
     limit.async_wait([weak = std::weak_ptr(c)](error_code ec) {
         const auto alive = weak.lock();
-        if (!ec && alive)
-            alive->close(server_connection::ending::fin);
+        if (!ec && alive) alive->close(server_connection::ending::fin);
     });
     for (;;) {
         c->consume(c->in.size());
         const bool more = co_await c->more_than(0);
-        if (!more)
-            break;
+        if (!more) break;
+    }
+}
+
+/// Beast throws where a single field is larger than its 16-bit offsets can say.
+std::size_t put(request_parser& p, std::string_view in, error_code& ec) {
+    try {
+        return p.put(boost::asio::const_buffer(in.data(), in.size()), ec);
+    } catch (const std::length_error&) {
+        ec = bh::error::header_limit;
+        return 0;
     }
 }
 
@@ -98,8 +103,7 @@ asio::awaitable<bool> read_request(std::shared_ptr<server_connection> c, std::sh
     while (!p->is_done()) {
         error_code ec;
         if (!c->in.empty()) {
-            const auto view = c->in.view();
-            c->consume(p->put(boost::asio::const_buffer(view.data(), view.size()), ec));
+            c->consume(put(*p, c->in.view(), ec));
         } else {
             ec = bh::error::need_more;
         }
@@ -110,15 +114,13 @@ asio::awaitable<bool> read_request(std::shared_ptr<server_connection> c, std::sh
             if (waits && !p->is_done() && c->in.empty()) {
                 static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
                 const bool ok = co_await c->write(go_on);
-                if (!ok)
-                    co_return false;
+                if (!ok) co_return false;
             }
             continue;
         }
         if (ec == bh::error::need_more && c->in.size() < unparsed_limit + header_limit) {
             const bool more = co_await c->more_than(c->in.size());
-            if (!more)
-                co_return false;
+            if (!more) co_return false;
         } else if (ec == bh::error::body_limit) {
             co_await refuse(c, 413, "request body too large\n");
             co_return false;
@@ -143,8 +145,7 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         parser->header_limit(header_limit);
         parser->body_limit(max_body);
         const bool got = co_await read_request(c, parser);
-        if (!got)
-            break;
+        if (!got) break;
         server_exchange::wishes w;
         w.head = parser->get().method() == bh::verb::head;
         w.http10 = parser->get().version() < 11;
@@ -170,8 +171,7 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         }
         co_await asio::this_coro::throw_if_cancelled(false);
         const auto cancellation = co_await asio::this_coro::cancellation_state;
-        if (cancellation.cancelled() != asio::cancellation_type::none)
-            break;
+        if (cancellation.cancelled() != asio::cancellation_type::none) break;
         if (!thrown.empty() && rt.logs(log_level::error))
             rt.log(log_level::error, "http server: " + request->method + " " + request->path + ": " + thrown);
         if (x->progress() == server_exchange::state::nothing && !c->closed()) {

@@ -60,8 +60,7 @@ private:
 std::string text_of(ASN1_STRING* s) {
     unsigned char* utf8 = nullptr;
     const int n = s ? ASN1_STRING_to_UTF8(&utf8, s) : -1;
-    if (n < 0)
-        return {};
+    if (n < 0) return {};
     std::string out(reinterpret_cast<const char*>(utf8), static_cast<std::size_t>(n));
     OPENSSL_free(utf8);
     return out;
@@ -93,12 +92,9 @@ std::string names_of(X509* certificate) {
             one = text_of(n->d.dNSName);
         else if (n->type == GEN_IPADD)
             one = address_of(n->d.iPAddress);
-        if (one.empty())
-            continue;
-        if (!out.empty())
-            out += ", ";
-        for (const char c : one.substr(0, 255))
-            out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+        if (one.empty()) continue;
+        if (!out.empty()) out += ", ";
+        for (const char c : one.substr(0, 255)) out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
     }
     GENERAL_NAMES_free(names);
     return out;
@@ -129,11 +125,9 @@ public:
                 SSL_set1_host(s, name_.c_str());
             }
         }
-        if (!context_->verify_)
-            return;
+        if (!context_->verify_) return;
         auto note = [this](bool ok, ssl::verify_context& v) {
-            if (!ok && problem_.empty())
-                problem_ = explain(v.native_handle());
+            if (!ok && problem_.empty()) problem_ = explain(v.native_handle());
             return ok;
         };
         error_code ec;
@@ -169,14 +163,12 @@ public:
         peer_identity who;
         SSL* s = const_cast<ssl::stream<tcp::socket>&>(stream_).native_handle();
         X509* certificate = SSL_get0_peer_certificate(s);
-        if (!certificate || SSL_get_verify_result(s) != X509_V_OK)
-            return who;
+        if (!certificate || SSL_get_verify_result(s) != X509_V_OK) return who;
         X509_NAME* subject = X509_get_subject_name(certificate);
         for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_organizationName, i)) >= 0;)
             who.organizations.push_back(text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i))));
         const int cn = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-        if (cn >= 0)
-            who.common_name = text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, cn)));
+        if (cn >= 0) who.common_name = text_of(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, cn)));
         return who;
     }
 
@@ -186,8 +178,7 @@ private:
         X509* certificate = X509_STORE_CTX_get_current_cert(v);
         if (code == X509_V_ERR_HOSTNAME_MISMATCH || code == X509_V_ERR_IP_ADDRESS_MISMATCH) {
             const std::string names = certificate ? names_of(certificate) : std::string();
-            if (names.empty())
-                return "certificate is not valid for " + name_ + ": it names no host";
+            if (names.empty()) return "certificate is not valid for " + name_ + ": it names no host";
             return "certificate is not valid for " + name_ + ", only for " + names;
         }
         return X509_verify_cert_error_string(code);
@@ -204,15 +195,14 @@ void refuse(failure& f, std::string_view what, const error_code& ec) {
 }
 
 /// Chain and key, in PEM.
-void use_pair(ssl::context& c, const std::string& certificate, const std::string& key, std::string_view whose, failure& f) {
+void use_pair(ssl::context& c, const std::string& certificate, const std::string& key, std::string_view whose,
+              failure& f) {
     const std::string of(whose);
     error_code ec;
     c.use_certificate_chain(asio::buffer(certificate), ec);
-    if (ec)
-        return refuse(f, of + " certificate", ec);
+    if (ec) return refuse(f, of + " certificate", ec);
     c.use_private_key(asio::buffer(key), ssl::context::pem, ec); // also checks that the two belong together
-    if (ec)
-        return refuse(f, of + " key", ec);
+    if (ec) return refuse(f, of + " key", ec);
 }
 
 void harden(ssl::context& c) {
@@ -238,22 +228,18 @@ std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& 
     c.set_verify_mode(o.insecure_ ? ssl::verify_none : ssl::verify_peer, ec);
     if (!o.ca_pem_.empty()) {
         c.add_certificate_authority(asio::buffer(o.ca_pem_), ec);
-        if (ec)
-            refuse(f, "CA certificate", ec);
+        if (ec) refuse(f, "CA certificate", ec);
         // As in Go: what the user names is trusted, be it a root, an intermediate or the server's own certificate.
         X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c.native_handle()), X509_V_FLAG_PARTIAL_CHAIN);
     } else if (!o.insecure_) {
         c.set_default_verify_paths(ec);
-        if (ec)
-            refuse(f, "the system's CA certificates", ec);
+        if (ec) refuse(f, "the system's CA certificates", ec);
     }
     if (!f && o.certificate_pem_.empty() != o.key_pem_.empty())
-        f = failure(errc::bad_configuration, o.key_pem_.empty() ? "client certificate without its key"
-                                                                : "client key without its certificate");
-    if (!f && !o.certificate_pem_.empty())
-        use_pair(c, o.certificate_pem_, o.key_pem_, "client", f);
-    if (f)
-        return nullptr;
+        f = failure(errc::bad_configuration,
+                    o.key_pem_.empty() ? "client certificate without its key" : "client key without its certificate");
+    if (!f && !o.certificate_pem_.empty()) use_pair(c, o.certificate_pem_, o.key_pem_, "client", f);
+    if (f) return nullptr;
     return context;
 }
 
@@ -266,8 +252,7 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
     if (!f && !o.client_ca_pem_.empty()) {
         error_code ec;
         c.add_certificate_authority(asio::buffer(o.client_ca_pem_), ec);
-        if (ec)
-            refuse(f, "client CA certificate", ec);
+        if (ec) refuse(f, "client CA certificate", ec);
         c.set_verify_mode(ssl::verify_peer, ec);
         // A bad certificate makes a stranger, not a broken handshake: whoever serves answers 401, as kube-apiserver does.
         // OpenSSL keeps the verdict; peer() looks at it.
@@ -275,8 +260,7 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
         static constexpr std::array<unsigned char, 8> session = {'i', 'n', 'f', 'o', 'r', 'm', 'e', 'r'};
         SSL_CTX_set_session_id_context(c.native_handle(), session.data(), session.size());
     }
-    if (f)
-        return nullptr;
+    if (f) return nullptr;
     return context;
 }
 
@@ -316,8 +300,7 @@ void transport::reset() noexcept {
 }
 
 bool transport::quiet() noexcept {
-    if (!socket().is_open())
-        return false;
+    if (!socket().is_open()) return false;
     char byte;
     const auto n = ::recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

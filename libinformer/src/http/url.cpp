@@ -16,19 +16,15 @@ bool unreserved(char c) {
 }
 
 int hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
 }
 
 /// The address as we show it in errors: passwords in it are never repeated.
 std::string shown(std::string_view url) {
-    if (url.find('@') != std::string_view::npos)
-        return "the server's address";
+    if (url.find('@') != std::string_view::npos) return "the server's address";
     return "'" + std::string(url.substr(0, 256)) + "'";
 }
 
@@ -41,14 +37,11 @@ endpoint refuse(failure& f, std::string_view url, std::string_view reason) {
 
 endpoint endpoint::parse(std::string_view url, failure& f) {
     f = failure();
-    if (url.empty())
-        return refuse(f, url, "the address is empty");
+    if (url.empty()) return refuse(f, url, "the address is empty");
     std::string text(url);
-    if (url.find("://") == std::string_view::npos)
-        text.insert(0, "http://");
+    if (url.find("://") == std::string_view::npos) text.insert(0, "http://");
     const auto parsed = boost::urls::parse_uri(text);
-    if (!parsed)
-        return refuse(f, url, "not a URL");
+    if (!parsed) return refuse(f, url, "not a URL");
     const boost::urls::url_view& u = *parsed;
 
     endpoint e;
@@ -56,16 +49,14 @@ endpoint endpoint::parse(std::string_view url, failure& f) {
         e.tls = true;
     else if (u.scheme_id() != boost::urls::scheme::http)
         return refuse(f, url, "the scheme must be http or https");
-    if (u.has_userinfo())
-        return refuse(f, url, "a user name or password in the address is not supported");
+    if (u.has_userinfo()) return refuse(f, url, "a user name or password in the address is not supported");
     if (u.has_query() || u.has_fragment())
         return refuse(f, url, "a query or fragment makes no sense in a server's address");
     if (u.host_type() == boost::urls::host_type::ipv6 || u.host_type() == boost::urls::host_type::ipvfuture)
         e.host = u.host_address();
     else
         e.host = u.host();
-    if (e.host.empty())
-        return refuse(f, url, "the host is missing");
+    if (e.host.empty()) return refuse(f, url, "the host is missing");
     for (const char c : e.host)
         if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f)
             return refuse(f, url, "the host has a character that no host name has");
@@ -77,15 +68,13 @@ endpoint endpoint::parse(std::string_view url, failure& f) {
         e.port = e.tls ? https_port : http_port;
     }
     e.prefix = std::string(u.encoded_path());
-    while (!e.prefix.empty() && e.prefix.back() == '/')
-        e.prefix.pop_back();
+    while (!e.prefix.empty() && e.prefix.back() == '/') e.prefix.pop_back();
     return e;
 }
 
 std::string endpoint::host_header() const {
     std::string text = host.find(':') == std::string::npos ? host : "[" + host + "]";
-    if (port != (tls ? https_port : http_port))
-        text += ":" + std::to_string(port);
+    if (port != (tls ? https_port : http_port)) text += ":" + std::to_string(port);
     return text;
 }
 

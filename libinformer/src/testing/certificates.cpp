@@ -38,8 +38,7 @@ using extension = std::unique_ptr<X509_EXTENSION, freer<&X509_EXTENSION_free>>;
 }
 
 void must(bool ok, const char* doing) {
-    if (!ok)
-        refuse(doing);
+    if (!ok) refuse(doing);
 }
 
 key new_key() {
@@ -152,10 +151,8 @@ key_pair certificate_authority::server(std::vector<std::string> names, std::chro
     const certificate c = blank(k.get(), valid_since, valid_since + valid_for);
     add_name(X509_get_subject_name(c.get()), "CN", "libinformer test server");
     std::string all;
-    for (const auto& n : names)
-        all += (all.empty() ? "" : ",") + alternative(n);
-    if (!all.empty())
-        add_extension(c.get(), s.cert.get(), NID_subject_alt_name, all);
+    for (const auto& n : names) all += (all.empty() ? "" : ",") + alternative(n);
+    if (!all.empty()) add_extension(c.get(), s.cert.get(), NID_subject_alt_name, all);
     add_leaf_extensions(c.get(), s.cert.get(), "serverAuth");
     sign(c.get(), s.cert.get(), s.priv.get());
     return to_pem(c.get(), k.get());
@@ -165,8 +162,7 @@ key_pair certificate_authority::client(std::string common_name, std::vector<std:
     const signer s = read(self_);
     const key k = new_key();
     const certificate c = blank(k.get(), std::chrono::hours(-1), std::chrono::hours(24 * 365));
-    for (const auto& o : organizations)
-        add_name(X509_get_subject_name(c.get()), "O", o);
+    for (const auto& o : organizations) add_name(X509_get_subject_name(c.get()), "O", o);
     add_name(X509_get_subject_name(c.get()), "CN", common_name);
     add_leaf_extensions(c.get(), s.cert.get(), "clientAuth");
     sign(c.get(), s.cert.get(), s.priv.get());

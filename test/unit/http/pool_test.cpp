@@ -11,27 +11,28 @@ asio::awaitable<void> number(request_ptr q, response_ptr r) {
 
 asio::awaitable<std::string> text_of(http::client* c, http::request q, failure& f) {
     auto r = co_await c->send(std::move(q), f);
-    if (f)
-        co_return std::string();
+    if (f) co_return std::string();
     auto text = co_await r.read_all(1000, f);
     co_return text;
 }
 
-http::request get() { return http::request("GET", "/"); }
-http::request post() { return http::request("POST", "/").body("x", "text/plain"); }
+http::request get() {
+    return http::request("GET", "/");
+}
+http::request post() {
+    return http::request("POST", "/").body("x", "text/plain");
+}
 
 asio::awaitable<void> reuse(bool tls) {
     const auto ex = co_await asio::this_coro::executor;
     http::server_options o;
-    if (tls)
-        o.tls(server_tls(loopback_pair()));
+    if (tls) o.tls(server_tls(loopback_pair()));
     bench b(ex, number, o);
     auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
     failure f;
     for (int i = 0; i < 5; ++i) {
         http::request q = get();
-        if (i == 2)
-            q = post();
+        if (i == 2) q = post();
         const std::string text = co_await text_of(c.get(), std::move(q), f);
         CHECK_FALSE(f);
         CHECK(text == "1");
@@ -61,8 +62,7 @@ asio::awaitable<void> limits() {
         open.push_back(co_await c->send(get(), f));
         REQUIRE_FALSE(f);
     }
-    for (auto& r : open)
-        co_await r.read_all(100, f);
+    for (auto& r : open) co_await r.read_all(100, f);
     CHECK(c->figures().idle == 2);
     const std::function<bool()> two_left = [&] { return b.server.connections() == 2; };
     const bool seen2 = co_await eventually(two_left);
@@ -80,19 +80,16 @@ asio::awaitable<void> limits() {
 asio::awaitable<void> stale(bool tls, bool reset) {
     const auto ex = co_await asio::this_coro::executor;
     http::server_options o;
-    if (tls)
-        o.tls(server_tls(loopback_pair()));
+    if (tls) o.tls(server_tls(loopback_pair()));
     bench b(ex, number, o);
     auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
     failure f;
     co_await text_of(c.get(), get(), f);
     CHECK(c->figures().idle == 1);
     b.server.stop_listening(reset);
-    if (!reset)
-        co_await b.server.stop();
+    if (!reset) co_await b.server.stop();
     bench again(ex, number, o);
-    if (reset)
-        b.server.listen(f);
+    if (reset) b.server.listen(f);
     REQUIRE_FALSE(f);
     if (reset) {
         // Even a POST goes through: the closed connection is noticed before anything is sent.
@@ -159,7 +156,8 @@ asio::awaitable<void> fresh_loss() {
 
 asio::awaitable<void> chatty(std::shared_ptr<tcp::socket> s) {
     co_await read_head(s);
-    co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+    co_await write_all(
+        s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
     co_await read_to_end(s);
 }
 

@@ -73,7 +73,8 @@ public:
         e.port = server.port();
         return e;
     }
-    std::unique_ptr<http::client> client(http::client_options o = http::client_options(), std::string host = "127.0.0.1") {
+    std::unique_ptr<http::client> client(http::client_options o = http::client_options(),
+                                         std::string host = "127.0.0.1") {
         failure f;
         auto c = std::make_unique<http::client>(rt, endpoint(std::move(host)), std::move(o), f);
         INFO(f.what());
@@ -99,7 +100,8 @@ public:
     using script = std::function<asio::awaitable<void>(std::shared_ptr<tcp::socket>)>;
 
     raw_peer(asio::any_io_executor ex, script s)
-        : acceptor_(std::make_shared<tcp::acceptor>(ex, tcp::endpoint(asio::ip::address_v4::loopback(), 0))), group_(ex) {
+        : acceptor_(std::make_shared<tcp::acceptor>(ex, tcp::endpoint(asio::ip::address_v4::loopback(), 0))),
+          group_(ex) {
         group_.spawn(serve(acceptor_, std::make_shared<script>(std::move(s)), accepted_));
     }
     ~raw_peer() { close(); }
@@ -122,8 +124,7 @@ private:
         co_await asio::this_coro::throw_if_cancelled(false);
         for (;;) {
             auto [ec, socket] = co_await a->async_accept(as_result);
-            if (ec)
-                co_return;
+            if (ec) co_return;
             ++*accepted;
             const auto shared = std::make_shared<tcp::socket>(std::move(socket));
             auto work = (*s)(shared);
@@ -141,22 +142,22 @@ inline asio::awaitable<std::string> read_head(std::shared_ptr<tcp::socket> s) {
     char piece[4096];
     while (all.find("\r\n\r\n") == std::string::npos) {
         const auto [ec, n] = co_await s->async_read_some(asio::buffer(piece), as_result);
-        if (ec)
-            break;
+        if (ec) break;
         all.append(piece, n);
     }
     co_return all;
 }
 
-inline asio::awaitable<void> write_all(std::shared_ptr<tcp::socket> s, std::string bytes) {
+/// False when the peer is gone. (A second write after a failed one would wait for ever: Asio's reactor sees no new edge.)
+inline asio::awaitable<bool> write_all(std::shared_ptr<tcp::socket> s, std::string bytes) {
     std::size_t sent = 0;
     while (sent < bytes.size()) {
         const asio::const_buffer rest(bytes.data() + sent, bytes.size() - sent);
         const auto [ec, n] = co_await s->async_write_some(rest, as_result);
-        if (ec)
-            co_return;
+        if (ec) co_return false;
         sent += n;
     }
+    co_return true;
 }
 
 /// Waits until the peer closed.
@@ -164,8 +165,7 @@ inline asio::awaitable<void> read_to_end(std::shared_ptr<tcp::socket> s) {
     char piece[4096];
     for (;;) {
         const auto [ec, n] = co_await s->async_read_some(asio::buffer(piece), as_result);
-        if (ec)
-            co_return;
+        if (ec) co_return;
     }
 }
 

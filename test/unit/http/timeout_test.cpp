@@ -19,10 +19,9 @@ std::atomic<int> resolver_delay_ms{0};
 extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
     using function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
     static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "getaddrinfo"));
-    if (node && std::strcmp(node, "slow.test") == 0)
-        std::this_thread::sleep_for(std::chrono::milliseconds(resolver_delay_ms)); // lint: sleep the thing under test is slow
-    if (node && std::strcmp(node, "nowhere.test") == 0)
-        return EAI_NONAME;
+    const std::chrono::milliseconds delay(node && std::strcmp(node, "slow.test") == 0 ? resolver_delay_ms.load() : 0);
+    std::this_thread::sleep_for(delay); // lint: sleep a slow name server is what is tested
+    if (node && std::strcmp(node, "nowhere.test") == 0) return EAI_NONAME;
     return real(node, service, hints, result);
 }
 
@@ -45,12 +44,10 @@ asio::awaitable<void> drip(request_ptr, response_ptr r) {
     asio::steady_timer t(co_await asio::this_coro::executor);
     for (;;) {
         const bool ok = co_await r->write("drop");
-        if (!ok)
-            co_return;
+        if (!ok) co_return;
         t.expires_after(5ms);
         const auto [ec] = co_await t.async_wait(as_result);
-        if (ec)
-            co_return;
+        if (ec) co_return;
     }
 }
 
@@ -59,8 +56,7 @@ asio::awaitable<void> flood(request_ptr, response_ptr r) {
     const std::string piece(256 << 10, 'x');
     for (;;) {
         const bool ok = co_await r->write(piece);
-        if (!ok)
-            co_return;
+        if (!ok) co_return;
     }
 }
 
@@ -71,8 +67,7 @@ asio::awaitable<void> quick(request_ptr, response_ptr r) {
 asio::awaitable<failure> failure_of(http::client* c, http::request q) {
     failure f;
     auto r = co_await c->send(std::move(q), f);
-    if (f)
-        co_return f;
+    if (f) co_return f;
     co_await r.read_all(std::size_t(1) << 40, f);
     co_return f;
 }
@@ -171,8 +166,7 @@ asio::awaitable<void> tls_phase() {
 asio::awaitable<void> header_phase(bool tls) {
     const auto ex = co_await asio::this_coro::executor;
     http::server_options o;
-    if (tls)
-        o.tls(server_tls(loopback_pair()));
+    if (tls) o.tls(server_tls(loopback_pair()));
     bench b(ex, stall, o);
     auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
     failure f = co_await failure_of(c.get(), get(http::timeouts().header(50ms)));
@@ -189,13 +183,11 @@ asio::awaitable<void> drip_header(std::shared_ptr<tcp::socket> s) {
     std::string next = "HTTP/1.1 200 OK\r\n";
     for (;;) {
         const auto [ec, n] = co_await s->async_write_some(asio::buffer(next), as_result);
-        if (ec)
-            co_return;
+        if (ec) co_return;
         next = "X: y\r\n";
         t.expires_after(5ms);
         const auto [stopped] = co_await t.async_wait(as_result);
-        if (stopped)
-            co_return;
+        if (stopped) co_return;
     }
 }
 
@@ -212,8 +204,7 @@ asio::awaitable<void> dripping_header() {
 asio::awaitable<void> body_phase(bool tls) {
     const auto ex = co_await asio::this_coro::executor;
     http::server_options o;
-    if (tls)
-        o.tls(server_tls(loopback_pair()));
+    if (tls) o.tls(server_tls(loopback_pair()));
     bench b(ex, half_a_body, o);
     auto c = b.tls_client(http::tls_options().ca(authority().certificate_pem()));
     failure f;

@@ -10,8 +10,7 @@ namespace {
 
 asio::awaitable<void> who(request_ptr q, response_ptr r) {
     std::string text = q->client_common_name;
-    for (const auto& o : q->client_organizations)
-        text += "/" + o;
+    for (const auto& o : q->client_organizations) text += "/" + o;
     co_await r->send(200, "text/plain", std::move(text));
 }
 
@@ -22,14 +21,14 @@ struct outcome {
     std::string body;
 };
 
-asio::awaitable<void> ask(http::server_tls server, http::tls_options t, std::string host, std::shared_ptr<outcome> out) {
+asio::awaitable<void> ask(http::server_tls server, http::tls_options t, std::string host,
+                          std::shared_ptr<outcome> out) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex, who, http::server_options().tls(std::move(server)));
     auto c = b.tls_client(std::move(t), std::move(host));
     http::request q("GET", "/");
     auto r = co_await c->send(std::move(q), out->f);
-    if (!out->f)
-        out->body = co_await r.read_all(1000, out->f);
+    if (!out->f) out->body = co_await r.read_all(1000, out->f);
     CHECK(c->figures().idle == (out->f ? 0u : 1u));
     co_await b.server.stop();
 }
@@ -78,14 +77,15 @@ asio::awaitable<void> read_client_hello(std::shared_ptr<tcp::socket> s, std::sha
     std::string bytes(answer, static_cast<std::size_t>(size));
     SSL_free(ssl);
     SSL_CTX_free(c);
-    if (!ec)
-        co_await write_all(s, std::move(bytes));
+    if (!ec) co_await write_all(s, std::move(bytes));
 }
 
 struct hello_script {
     std::shared_ptr<std::string> sni;
     std::shared_ptr<int> highest = std::make_shared<int>(TLS1_3_VERSION);
-    asio::awaitable<void> operator()(std::shared_ptr<tcp::socket> s) const { return read_client_hello(s, sni, highest); }
+    asio::awaitable<void> operator()(std::shared_ptr<tcp::socket> s) const {
+        return read_client_hello(s, sni, highest);
+    }
 };
 
 asio::awaitable<void> sni_of(std::string host, std::string override_name, std::shared_ptr<std::string> sni) {

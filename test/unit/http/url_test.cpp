@@ -58,8 +58,8 @@ TEST_CASE("an IPv6 literal loses its brackets in the host and keeps them in URLs
 }
 
 TEST_CASE("what is no endpoint is refused with a reason") {
-    for (const auto* url : {"", "ftp://x", "http://", "http://host:0", "http://host:70000", "http://a b", "https://h?x=1",
-                            "https://h#f", "http://h:port", "http://%00"}) {
+    for (const auto* url : {"", "ftp://x", "http://", "http://host:0", "http://host:70000", "http://a b",
+                            "https://h?x=1", "https://h#f", "http://h:port", "http://%00"}) {
         INFO(url);
         const failure f = bad(url);
         CHECK(f == errc::bad_configuration);
@@ -77,8 +77,7 @@ TEST_CASE("percent-encoding keeps unreserved characters and comes back") {
     CHECK(http::percent_encode("a-b._~1") == "a-b._~1");
     CHECK(http::percent_encode("a=b,c/d e\xc3\xa9") == "a%3Db%2Cc%2Fd%20e%C3%A9");
     std::string all;
-    for (int i = 0; i < 256; ++i)
-        all += static_cast<char>(i);
+    for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
     CHECK(http::percent_decode(http::percent_encode(all)) == all);
     CHECK(http::percent_decode("100%") == "100%");
     CHECK(http::percent_decode("%zz%4") == "%zz%4");
