@@ -12,6 +12,7 @@ namespace informer::detail {
 /// A one-thread condition: `wait()` suspends until `notify()`; notifications without a waiter are remembered once.
 /// One waiter at a time per event. Cancellation: any type; returns false then, and at once where it was asked for before
 /// (a notification is kept for the next wait). The destructor lets the waiter return false.
+/// Like every Asio object it must not outlive its execution context.
 class async_event {
 public:
     explicit async_event(asio::any_io_executor executor);
