@@ -41,11 +41,11 @@ if [[ $id != debian-12 ]] || ! have apt-get; then
     die "install at least CMake 3.25, g++ 12 or clang 17, Boost 1.83 and Catch2 3.7 with the rest above, then try again"
 fi
 
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${main[@]}" "${backports[@]}" 2>/dev/null |
-    awk '$1 == "installed" { print $2 }')
+# dpkg-query fails when it does not know one of them; what it knows it prints all the same.
+known=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${main[@]}" "${backports[@]}" 2>/dev/null) || true
 missing=()
 for package in "${main[@]}" "${backports[@]}"; do
-    grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
+    grep -qxF -- "installed $package" <<<"$known" || missing+=("$package")
 done
 # Debian's own Catch2 has the same package name; only version 3 will do.
 if [[ " ${missing[*]} " != *" catch2 "* ]] && dpkg --compare-versions "$(dpkg-query -W -f '${Version}' catch2)" lt 3.7; then
