@@ -1,0 +1,41 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace devserver {
+
+bool parse(int argc, char** argv, options& o, int& code) {
+    CLI::App app("An embedded Kubernetes API server in memory. The first line on stdout is its URL.", "devserver");
+    app.set_version_flag("--version", "devserver " INFORMER_VERSION);
+    app.add_option("--port", o.port, "port to listen on; 0: any")->capture_default_str();
+    app.add_option("--address", o.address, "address to listen on")->capture_default_str();
+    app.add_flag("--tls", o.tls, "serve HTTPS with a throw-away CA (see --kubeconfig)");
+    app.add_option("--kubeconfig", o.kubeconfig, "write a kubeconfig to this file before the URL is printed");
+    app.add_option("--token", o.token, "demand this bearer token");
+    app.add_flag("--simulate", o.simulate, "play a small living cluster");
+    app.add_option("--seed", o.seed, "what the simulated cluster does")->capture_default_str();
+    app.add_option("--pods", o.pods, "create so many pods before serving")->capture_default_str();
+    app.add_option("--speed", o.speed, "how many times faster the simulated cluster lives")
+        ->check(CLI::Range(0.01, 1000.0))
+        ->capture_default_str();
+    app.add_option("--bookmark-every", o.bookmark_every, "seconds between bookmarks on watches")
+        ->check(CLI::Range(0.01, 86400.0))
+        ->capture_default_str();
+    app.add_flag("-v,--verbose", o.verbose, "log requests to stderr");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        if (e.get_exit_code() == 0) {
+            code = app.exit(e); // --help, --version
+        } else {
+            std::cerr << "devserver: " << e.what() << " (see devserver --help)\n";
+            code = 2;
+        }
+        return false;
+    }
+    return true;
+}
+
+} // namespace devserver
