@@ -1,0 +1,226 @@
+// A scripted HTTP server and a client on one io_context, driven step by step from synchronous tests.
+#pragma once
+
+#include <informer/http/server/server.hpp>
+#include <informer/kubernetes/client.hpp>
+#include <informer/testing/manual_clock.hpp>
+
+#include "support/log_capture.hpp"
+#include "support/run.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kubernetes_test {
+
+namespace asio = boost::asio;
+using namespace informer;
+using informer::kubernetes::client;
+using informer::kubernetes::client_config;
+
+/// One answer.
+struct reply {
+    enum ending { complete, cut, stall };
+
+    reply() {}
+    explicit reply(std::string body_) : chunks{std::move(body_)} {}
+    reply(int status_, std::string body_) : status(status_), chunks{std::move(body_)} {}
+    reply& type(std::string t) { content_type = std::move(t); return *this; }
+    reply& header(std::string name, std::string value) { headers.emplace_back(std::move(name), std::move(value)); return *this; }
+    /// In pieces, chunked; `how` it ends.
+    reply& streamed(std::vector<std::string> pieces, ending how = complete) {
+        chunks = std::move(pieces);
+        whole = false;
+        end = how;
+        return *this;
+    }
+
+    int status = 200;
+    std::string content_type = "application/json";
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::vector<std::string> chunks;
+    bool whole = true;
+    ending end = complete;
+};
+
+struct script {
+    std::deque<reply> next;              ///< in order, for any request
+    std::map<std::string, reply> by_path; ///< where `next` is empty
+    std::vector<std::string> lines;      ///< "GET /api/v1/pods?limit=1"
+    std::vector<http::server_request> requests;
+
+    static asio::awaitable<void> serve(std::shared_ptr<script> s, std::shared_ptr<http::server_request> q,
+                                       std::shared_ptr<http::server_response> a) {
+        s->lines.push_back(q->method + " " + q->target);
+        s->requests.push_back(*q);
+        reply r(404, "no such path");
+        r.type("text/plain");
+        if (!s->next.empty()) {
+            r = s->next.front();
+            s->next.pop_front();
+        } else if (const auto found = s->by_path.find(q->path); found != s->by_path.end()) {
+            r = found->second;
+        }
+        if (r.whole) {
+            std::string body;
+            if (!r.chunks.empty()) body = r.chunks.front();
+            co_await a->send(r.status, r.content_type, std::move(body), r.headers);
+            co_return;
+        }
+        co_await a->begin(r.status, r.content_type);
+        for (const auto& piece : r.chunks) co_await a->write(piece);
+        if (r.end == reply::complete) co_await a->end();
+        else if (r.end == reply::cut) a->close();
+        else co_await a->wait_gone();
+    }
+};
+
+class bench {
+public:
+    bench() : bench(kubernetes::credentials()) {}
+    explicit bench(kubernetes::credentials who)
+        : clock(std::make_shared<testing::manual_clock>()), rt(io.get_executor()), answers(std::make_shared<script>()) {
+        rt.with_clock(clock).with_logger(log.logger(), log_level::debug);
+        server = std::make_unique<http::server>(runtime(io.get_executor()), http::server_options(),
+                                                [s = answers](std::shared_ptr<http::server_request> q,
+                                                              std::shared_ptr<http::server_response> a) {
+                                                    return script::serve(s, std::move(q), std::move(a));
+                                                });
+        failure f;
+        server->listen(f);
+        throw_on(f);
+        config.server = "http://127.0.0.1:" + std::to_string(server->port());
+        config.credentials = std::move(who);
+        api.emplace(rt, config);
+    }
+    ~bench() {
+        api.reset();
+        try {
+            testing::run_test(io, server->stop());
+        } catch (...) {
+            UNSCOPED_INFO("the server did not stop");
+        }
+    }
+    bench(const bench&) = delete;
+    bench& operator=(const bench&) = delete;
+
+    /// Runs until the coroutine has ended; whenever somebody sleeps, time is turned to the end of the sleep.
+    template <class T>
+    T run(asio::awaitable<T> work) {
+        std::optional<T> result;
+        std::exception_ptr failed;
+        bool done = false;
+        asio::co_spawn(io, std::move(work), [&](std::exception_ptr e, T r) {
+            failed = std::move(e);
+            result.emplace(std::move(r));
+            done = true;
+        });
+        drive(done);
+        if (failed) std::rethrow_exception(failed);
+        return std::move(*result);
+    }
+    void run(asio::awaitable<void> work) {
+        std::exception_ptr failed;
+        bool done = false;
+        asio::co_spawn(io, std::move(work), [&](std::exception_ptr e) {
+            failed = std::move(e);
+            done = true;
+        });
+        drive(done);
+        if (failed) std::rethrow_exception(failed);
+    }
+
+    asio::io_context io{1};
+    std::shared_ptr<testing::manual_clock> clock;
+    testing::log_capture log;
+    runtime rt;
+    std::shared_ptr<script> answers;
+    std::unique_ptr<http::server> server;
+    client_config config;
+    std::optional<client> api;
+    std::vector<std::chrono::nanoseconds> slept;
+
+private:
+    void drive(const bool& done) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (!done && std::chrono::steady_clock::now() < until) {
+            io.restart();
+            io.run_one_for(std::chrono::milliseconds(20));
+            if (const auto due = clock->next_deadline(); due && !done) {
+                slept.push_back(*due - clock->now());
+                clock->set(*due);
+            }
+        }
+        if (!done) throw std::runtime_error("the coroutine did not end in time");
+    }
+};
+
+inline api_resource pods() { return api_resource("", "v1", "pods", "Pod", true); }
+inline api_resource nodes() { return api_resource("", "v1", "nodes", "Node", false); }
+inline api_resource deployments() { return api_resource("apps", "v1", "deployments", "Deployment", true); }
+
+inline std::string pod(const std::string& name, const std::string& version = "1") {
+    return R"({"metadata":{"name":")" + name + R"(","namespace":"default","resourceVersion":")" + version + R"("}})";
+}
+
+inline std::string pod_list(const std::vector<std::string>& items, const std::string& metadata = R"({"resourceVersion":"100"})") {
+    std::string s = R"({"kind":"PodList","apiVersion":"v1","metadata":)" + metadata + R"(,"items":[)";
+    for (std::size_t i = 0; i < items.size(); ++i) s += (i ? "," : "") + items[i];
+    return s + "]}";
+}
+
+inline std::string status(int code, const std::string& reason, const std::string& message, const std::string& more = "") {
+    return R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")" + message + R"(","reason":")" +
+           reason + R"(","code":)" + std::to_string(code) + more + "}";
+}
+
+/// Writes down what it is given.
+class recorder final : public object_sink {
+public:
+    recorder() : pool_(document_pool::make(decode_options().type("v1", "Pod"))) {}
+
+    document_pool& pool() override { return *pool_; }
+    object previous(const object_key& key, std::size_t) override {
+        const auto found = objects.find(key);
+        return found == objects.end() ? object() : found->second;
+    }
+    void opened() override { lines.push_back("opened"); }
+    void received(std::size_t n) override { bytes += n; }
+    void item(object o) override { note("item", std::move(o)); }
+    void event(watch_event_type t, object o) override {
+        note(t == watch_event_type::added ? "added" : t == watch_event_type::modified ? "modified" : "deleted", std::move(o));
+    }
+    void bookmark(resource_version v, bool end) override { lines.push_back("bookmark " + v.str() + (end ? " end" : "")); }
+    void quarantine(bad_object b) override {
+        lines.push_back("bad " + (b.key.empty() ? std::to_string(b.position) : b.key.str()));
+        bad.push_back(std::move(b));
+    }
+    asio::awaitable<bool> ready() override { return answer(lines.size() < enough); }
+
+    std::vector<std::string> lines;
+    std::vector<bad_object> bad;
+    std::map<object_key, object> objects;
+    std::size_t bytes = 0, enough = std::size_t(-1);
+
+private:
+    static asio::awaitable<bool> answer(bool wanted) { co_return wanted; }
+    void note(const std::string& what, object o) {
+        lines.push_back(what + " " + o.key().str() + " " + o.resource_version().str());
+        const object_key key = o.key();
+        objects[key] = std::move(o);
+    }
+
+    std::shared_ptr<document_pool> pool_;
+};
+
+using lines = std::vector<std::string>;
+
+} // namespace kubernetes_test

@@ -1,0 +1,344 @@
+#include <informer/kubernetes/config.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+using namespace informer;
+using namespace informer::kubernetes;
+
+namespace {
+
+constexpr const char* pem_text = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+// base64 of "-----BEGIN X-----\n"
+constexpr const char* pem_base64 = "LS0tLS1CRUdJTiBYLS0tLS0K";
+
+class folder {
+public:
+    folder() {
+        std::string name = (std::filesystem::temp_directory_path() / "informer-config-XXXXXX").string();
+        path_ = mkdtemp(name.data());
+    }
+    ~folder() {
+        std::error_code ec;
+        std::filesystem::remove_all(path_, ec);
+    }
+    folder(const folder&) = delete;
+    folder& operator=(const folder&) = delete;
+    std::string write(const std::string& name, const std::string& text) const {
+        const auto file = path_ / name;
+        std::filesystem::create_directories(file.parent_path());
+        std::ofstream(file) << text;
+        return file.string();
+    }
+    std::string path(const std::string& name) const { return (path_ / name).string(); }
+
+private:
+    std::filesystem::path path_;
+};
+
+std::string config_with(const std::string& cluster, const std::string& user, const std::string& context_extra = "") {
+    return "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+           "clusters:\n- name: k\n  cluster: " + cluster + "\n"
+           "users:\n- name: u\n  user: " + user + "\n"
+           "contexts:\n- name: c\n  context: {cluster: k, user: u" + context_extra + "}\n";
+}
+
+client_config parse(const std::string& yaml, failure& f, const kubeconfig_options& o = kubeconfig_options()) {
+    return parse_kubeconfig(yaml, "/home/u/.kube/config", o, f);
+}
+
+std::string refusal(const std::string& yaml, const kubeconfig_options& o = kubeconfig_options()) {
+    failure f;
+    parse(yaml, f, o);
+    CHECK(f == errc::bad_kubeconfig);
+    return f.message();
+}
+
+client_config good(const std::string& yaml, const kubeconfig_options& o = kubeconfig_options()) {
+    failure f;
+    auto c = parse(yaml, f, o);
+    INFO(f.what());
+    CHECK_FALSE(f);
+    return c;
+}
+
+bool has(const std::string& text, const std::string& part) {
+    UNSCOPED_INFO(text);
+    return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("kubeconfig: inline data, namespace and user of the current context are used") {
+    const auto c = good(config_with(std::string("{server: 'https://1.2.3.4:6443', certificate-authority-data: ") + pem_base64 + "}",
+                                    std::string("{client-certificate-data: ") + pem_base64 + ", client-key-data: " + pem_base64 +
+                                        ", as: jane, as-groups: [a, b]}",
+                                    ", namespace: ns1"));
+    CHECK(c.server == "https://1.2.3.4:6443");
+    CHECK(c.name_space == "ns1");
+    CHECK(c.context == "c");
+    CHECK(c.origin == "/home/u/.kube/config");
+    CHECK(c.tls.ca_pem_ == "-----BEGIN X-----\n");
+    CHECK(c.tls.certificate_pem_ == "-----BEGIN X-----\n");
+    CHECK(c.tls.key_pem_ == "-----BEGIN X-----\n");
+    CHECK(c.credentials.impersonate_user == "jane");
+    CHECK(c.credentials.impersonate_groups == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("kubeconfig: without a namespace it is default") {
+    CHECK(good(config_with("{server: 'https://h'}", "{}")).name_space == "default");
+}
+
+TEST_CASE("kubeconfig: JSON is read, tabs included") {
+    const auto c = good("{\n\t\"kind\": \"Config\", \"current-context\": \"c\",\n\t\"clusters\": [{\"name\": \"k\", \"cluster\": "
+                        "{\"server\": \"https:\\/\\/h:1\"}}],\n\t\"contexts\": [{\"name\": \"c\", \"context\": {\"cluster\": \"k\"}}]}");
+    CHECK(c.server == "https://h:1");
+}
+
+TEST_CASE("kubeconfig: a missing cluster, user or context is named with its line") {
+    const std::string base = "current-context: c\ncontexts:\n- name: c\n  context:\n    cluster: nope\n    user: u\n";
+    CHECK(refusal(base) == "/home/u/.kube/config:5: context \"c\" names cluster \"nope\", which is not there");
+    CHECK(refusal("current-context: c\nclusters:\n- {name: k, cluster: {server: 'https://h'}}\ncontexts:\n- name: c\n  context:\n"
+                  "    cluster: k\n    user: x\n") ==
+          "/home/u/.kube/config:8: context \"c\" names user \"x\", which is not there");
+    CHECK(refusal("kind: Config\ncurrent-context: zz\ncontexts:\n- {name: a, context: {}}\n") ==
+          "/home/u/.kube/config:2: current-context is \"zz\", which is not there (there are: a)");
+    CHECK(refusal(base, kubeconfig_options().context("other")) ==
+          "/home/u/.kube/config: there is no context \"other\" (there are: c)");
+    CHECK(refusal("contexts:\n- {name: a, context: {}}\n") ==
+          "/home/u/.kube/config: no current-context is set, and no context was asked for (there are: a)");
+    CHECK(refusal("current-context: c\ncontexts:\n- {name: c, context: {}}\n") ==
+          "/home/u/.kube/config:3: context \"c\" names no cluster");
+    CHECK(has(refusal(config_with("{}", "{}")), "config:5: the cluster has no server"));
+}
+
+TEST_CASE("kubeconfig: wrong types are refused with their line") {
+    CHECK(refusal("clusters: 5\n") == "/home/u/.kube/config:1: clusters must be a list, not a single value");
+    CHECK(refusal("\n- a\n") == "/home/u/.kube/config:2: not a kubeconfig: a list instead of a map");
+    CHECK(refusal("kind: Pod\n") == "/home/u/.kube/config:1: not a kubeconfig: its kind is \"Pod\"");
+    CHECK(refusal("clusters:\n- 7\n") == "/home/u/.kube/config:2: an entry of clusters must be a map, not a single value");
+    CHECK(refusal("clusters:\n- cluster: {}\n") == "/home/u/.kube/config:2: an entry of clusters has no name");
+    CHECK(refusal("users:\n- name: u\n  user: []\n") == "/home/u/.kube/config:3: user must be a map, not a list");
+    CHECK(refusal("users:\n- name: u\n  user:\n    token: [s3cret]\n") ==
+          "/home/u/.kube/config:4: token must be a string, not a list");
+    CHECK(refusal("clusters:\n- name: k\n  cluster:\n    insecure-skip-tls-verify: perhaps\n") ==
+          "/home/u/.kube/config:4: insecure-skip-tls-verify must be true or false");
+    CHECK(refusal("users:\n- {name: a}\n- {name: a}\n") == "/home/u/.kube/config:3: user \"a\" stands in this file twice");
+}
+
+TEST_CASE("kubeconfig: broken YAML is refused with its line") {
+    CHECK(has(refusal("kind: Config\nusers: [a, b\n"), "/home/u/.kube/config:"));
+    CHECK(has(refusal("kind: Config\nx: &a 1\ny: *b\n"), "/home/u/.kube/config:3: "));
+    CHECK(has(refusal("a: b: c\n"), "/home/u/.kube/config:1: "));
+}
+
+TEST_CASE("kubeconfig: an empty file says so") {
+    CHECK(refusal("") == "/home/u/.kube/config: the file is empty");
+    CHECK(refusal("# nothing\n---\n") == "/home/u/.kube/config: the file is empty");
+}
+
+TEST_CASE("kubeconfig: nesting, aliases and size are bounded") {
+    CHECK(has(refusal(std::string(100000, '[')), "nested too deeply"));
+    CHECK(has(refusal(std::string(200000, '{')), "nested too deeply"));
+    std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n";
+    for (int i = 1; i < 40; ++i) {
+        const std::string n = std::to_string(i), p = "*a" + std::to_string(i - 1);
+        bomb += "a" + n + ": &a" + n + " [" + p + "," + p + "," + p + "," + p + "]\n";
+    }
+    CHECK(has(refusal(bomb), "no current-context"));
+    CHECK(has(refusal(bomb + "users: *a39\n"), "an entry of users must be a map"));
+    CHECK(has(refusal(std::string((16 << 20) + 1, ' ')), "larger than 16 MiB"));
+}
+
+TEST_CASE("kubeconfig: bad data is named by key, never by value") {
+    CHECK(has(refusal(config_with("{server: 'https://h', certificate-authority-data: '%%s3cret'}", "{}")),
+              "config:6: certificate-authority-data is not base64"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{client-certificate-data: aGFsbG8=, client-key-data: aGFsbG8=}")),
+              "client-certificate-data holds no PEM"));
+    for (const std::string bad : {"abc", "a===", "ab=c", "YWJj-", "YW Jj=", "=AAA"})
+        CHECK(has(refusal(config_with("{server: 'https://h', certificate-authority-data: '" + bad + "'}", "{}")), "is not base64"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", std::string("{client-certificate-data: ") + pem_base64 + "}")),
+              "user \"u\" has a client-certificate, but no client-key"));
+}
+
+TEST_CASE("kubeconfig: files are named where they cannot be read, and are relative to the kubeconfig") {
+    const folder dir;
+    const auto file = dir.write("sub/config", config_with("{server: 'https://h', certificate-authority: certs/ca.crt}", "{}"));
+    failure f;
+    load_kubeconfig(kubeconfig_options().path(file), f);
+    CHECK(f.message() == file + ":6: certificate-authority: cannot read " + dir.path("sub/certs/ca.crt") + ": no such file");
+    dir.write("sub/certs/ca.crt", pem_text);
+    const auto c = load_kubeconfig(kubeconfig_options().path(file), f);
+    CHECK_FALSE(f);
+    CHECK(c.tls.ca_pem_ == pem_text);
+    CHECK(c.origin == file);
+}
+
+TEST_CASE("kubeconfig: data beats file") {
+    const auto c = good(config_with(std::string("{server: 'https://h', certificate-authority: /none, certificate-authority-data: ") +
+                                        pem_base64 + "}", "{}"));
+    CHECK(c.tls.ca_pem_ == "-----BEGIN X-----\n");
+}
+
+TEST_CASE("kubeconfig: a file that was asked for must be there") {
+    failure f;
+    load_kubeconfig(kubeconfig_options().path("/none/at/all"), f);
+    CHECK(f == errc::bad_kubeconfig);
+    CHECK(f.message() == "/none/at/all: no such file");
+    load_kubeconfig(kubeconfig_options().path("/tmp"), f);
+    CHECK(f.message() == "/tmp: Is a directory");
+}
+
+TEST_CASE("kubeconfig: $KUBECONFIG is a list, the first file wins entry by entry, missing ones are skipped") {
+    const folder dir;
+    const auto a = dir.write("a", "current-context: c\nclusters:\n- {name: k, cluster: {server: 'https://first'}}\n");
+    const auto b = dir.write("b", "current-context: other\nclusters:\n- {name: k, cluster: {server: 'https://second', "
+                                  "tls-server-name: second}}\ncontexts:\n- {name: c, context: {cluster: k}}\n");
+    failure f;
+    auto c = load_kubeconfig(kubeconfig_options().environment(a + ":" + dir.path("gone") + "::" + a + ":" + b, ""), f);
+    INFO(f.what());
+    REQUIRE_FALSE(f);
+    CHECK(c.server == "https://first");
+    CHECK(c.tls.server_name_.empty()); // whole entries, not members
+    CHECK(c.context == "c");
+    CHECK(c.origin == a + ":" + b);
+    CHECK(c.warnings == std::vector<std::string>{"KUBECONFIG: " + dir.path("gone") + " does not exist"});
+
+    load_kubeconfig(kubeconfig_options().environment(dir.path("gone"), ""), f);
+    CHECK(f.message() == "no file of $KUBECONFIG exists: " + dir.path("gone"));
+}
+
+TEST_CASE("kubeconfig: without $KUBECONFIG it is ~/.kube/config") {
+    const folder home;
+    failure f;
+    load_kubeconfig(kubeconfig_options().environment("", home.path("")), f);
+    CHECK(f == errc::bad_kubeconfig);
+    CHECK(has(f.message(), ".kube/config does not exist"));
+    home.write(".kube/config", config_with("{server: 'https://h'}", "{}"));
+    CHECK(load_kubeconfig(kubeconfig_options().environment("", home.path("")), f).server == "https://h");
+    CHECK_FALSE(f);
+}
+
+TEST_CASE("kubeconfig: a server alone is used without credentials") {
+    failure f;
+    const auto c = load_kubeconfig(kubeconfig_options().environment("", "/none").server("http://127.0.0.1:8001"), f);
+    REQUIRE_FALSE(f);
+    CHECK(c.server == "http://127.0.0.1:8001");
+    CHECK(c.origin == "--server");
+    CHECK(c.name_space == "default");
+    load_kubeconfig(kubeconfig_options().environment("", "/none").server("ftp://x"), f);
+    CHECK(has(f.message(), "--server: server: "));
+}
+
+TEST_CASE("kubeconfig: --server replaces the address and clears tls-server-name, credentials stay") {
+    const auto c = good(config_with(std::string("{server: 'https://h', tls-server-name: x, certificate-authority-data: ") +
+                                        pem_base64 + "}", "{token: t0}"),
+                        kubeconfig_options().server("https://other:1"));
+    CHECK(c.server == "https://other:1");
+    CHECK(c.tls.server_name_.empty());
+    CHECK(c.tls.ca_pem_ == "-----BEGIN X-----\n");
+    CHECK(c.credentials.token == "t0");
+}
+
+TEST_CASE("kubeconfig: a server without scheme is TLS when there is TLS material") {
+    CHECK(good(config_with("{server: 'h:80'}", "{}")).server == "http://h:80");
+    CHECK(good(config_with(std::string("{server: 'h:80', certificate-authority-data: ") + pem_base64 + "}", "{}")).server ==
+          "https://h:80");
+    CHECK(good(config_with("{server: 'h:80'}", std::string("{client-certificate-data: ") + pem_base64 + ", client-key-data: " +
+                                                   pem_base64 + "}")).server == "https://h:80");
+}
+
+TEST_CASE("kubeconfig: insecure is taken over and warned about") {
+    const auto c = good(config_with("{server: 'https://h', insecure-skip-tls-verify: true}", "{}"));
+    CHECK(c.tls.insecure_);
+    REQUIRE(c.warnings.size() == 1);
+    CHECK(c.warnings[0] == "https://h: the server's certificate is not verified");
+    CHECK(has(refusal(config_with("{server: 'https://h', insecure-skip-tls-verify: true, certificate-authority: /x}", "{}")),
+              "exclude each other"));
+    const auto forced = good(config_with("{server: 'https://h', certificate-authority: /none}", "{}"), kubeconfig_options().insecure(true));
+    CHECK(forced.tls.insecure_);
+    CHECK(forced.tls.ca_pem_.empty());
+}
+
+TEST_CASE("kubeconfig: what we cannot do is refused by name") {
+    CHECK(has(refusal(config_with("{server: 'https://h', proxy-url: 'http://p'}", "{}")), "config:6: proxy-url is not supported yet"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{exec: {command: aws, apiVersion: v1}}")),
+              "config:9: user \"u\" needs the exec plugin \"aws\", which is not supported yet"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{auth-provider: {name: gcp}}")), "the auth-provider \"gcp\""));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{as: x, as-uid: '1'}")), "as-uid"));
+    // of a user that nobody asks for it is none of our business
+    CHECK(good(config_with("{server: 'https://h'}", "{}") + "extra: [1]\n").server == "https://h");
+}
+
+TEST_CASE("kubeconfig: a token beats its file, an empty token file is an error") {
+    const folder dir;
+    const auto token = dir.write("token", "from-file\n");
+    const auto empty = dir.write("empty", " \n");
+    auto c = good(config_with("{server: 'https://h'}", "{tokenFile: " + token + "}"));
+    CHECK(c.credentials.token == "from-file");
+    CHECK(c.credentials.token_file == token);
+    c = good(config_with("{server: 'https://h'}", "{token: inline, tokenFile: " + empty + "}"));
+    CHECK(c.credentials.token == "inline");
+    REQUIRE(c.warnings.size() == 1);
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + empty + "}")), "tokenFile: cannot read " + empty + ": the file is empty"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: /none}")), "config:9: tokenFile: cannot read /none: no such file"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{token: s3cret, username: a, password: b}")), "which one is meant"));
+}
+
+TEST_CASE("kubeconfig: credentials go over TLS or loopback only") {
+    CHECK(good(config_with("{server: 'http://127.0.0.1:1'}", "{token: t0}")).credentials.token == "t0");
+    const auto c = good(config_with("{server: 'http://10.0.0.1:1'}", "{token: t0}"));
+    CHECK(c.credentials.token.empty());
+    REQUIRE(c.warnings.size() == 1);
+    CHECK(c.warnings[0] == "http://10.0.0.1:1 is not TLS: credentials are not sent");
+}
+
+TEST_CASE("kubeconfig: secrets never reach messages") {
+    const std::string secret = "s3cret-s3cret-s3cret";
+    for (const std::string& user : {"{token: " + secret + ", username: x}", "{token: " + secret + ", client-key-data: " + secret + "}",
+                                   "{token: " + secret + ", client-certificate-data: '" + secret + "', client-key-data: x}",
+                                   "{token: " + secret + ", as-groups: " + secret + "}", "{password: [" + secret + "]}",
+                                   "{password: " + secret + ", exec: {command: x, args: [" + secret + "]}}",
+                                   "{token: \"" + secret + "}"}) {
+        const auto text = refusal(config_with("{server: 'https://h'}", user));
+        CHECK_FALSE(has(text, "s3cret"));
+    }
+    CHECK_FALSE(has(refusal(config_with("{server: 'https://me:s3cret@h'}", "{}")), "s3cret"));
+}
+
+TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
+    const folder dir;
+    setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    failure f;
+    in_cluster_config(f, dir.path(""));
+    CHECK(f == errc::bad_configuration);
+    CHECK(has(f.message(), "/token: no such file"));
+    dir.write("token", "t0\n");
+    dir.write("namespace", "ns1\n");
+    auto c = in_cluster_config(f, dir.path(""));
+    CHECK_FALSE(f);
+    CHECK(c.server == "https://[fd00::1]:443");
+    CHECK(c.credentials.token == "t0");
+    CHECK(c.name_space == "ns1");
+    CHECK(c.warnings.size() == 1);
+    dir.write("ca.crt", pem_text);
+    c = in_cluster_config(f, dir.path(""));
+    CHECK(c.tls.ca_pem_ == pem_text);
+    CHECK(c.warnings.empty());
+    // where a kubeconfig exists, it wins
+    const auto file = dir.write("kc", config_with("{server: 'https://h'}", "{}"));
+    CHECK(default_config(kubeconfig_options().environment(file, ""), f).server == "https://h");
+    default_config(kubeconfig_options().environment("", "/none"), f);
+    CHECK(has(f.message(), "in-cluster")); // no service account under the usual path
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    unsetenv("KUBERNETES_SERVICE_PORT");
+    default_config(kubeconfig_options().environment("", "/none"), f);
+    CHECK(f == errc::bad_kubeconfig);
+    in_cluster_config(f, dir.path(""));
+    CHECK(has(f.message(), "this is no pod"));
+}

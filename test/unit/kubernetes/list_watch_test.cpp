@@ -1,0 +1,504 @@
+#include "bench.hpp"
+
+#include <informer/task_group.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace kubernetes_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::shared_ptr<list_watch> source(bench& b, const std::string& name_space = "") {
+    return b.api->make_list_watch(pods(), name_space);
+}
+
+list_result list(bench& b, recorder& sink, failure& f, const list_options& o = list_options()) {
+    const auto from = source(b);
+    return b.run(from->list(o, sink, f));
+}
+
+void watch(bench& b, recorder& sink, failure& f, const watch_options& o = watch_options()) {
+    const auto from = source(b);
+    b.run(from->watch(o, sink, f));
+}
+
+std::string event(const std::string& type, const std::string& object) {
+    return R"({"type":")" + type + R"(","object":)" + object + "}\n";
+}
+
+std::string bookmark(const std::string& version, const std::string& annotations = "{}") {
+    return event("BOOKMARK", R"({"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":")" + version +
+                                 R"(","creationTimestamp":null,"annotations":)" + annotations + R"(},"spec":{"containers":null}})");
+}
+
+std::string nested(int depth) {
+    return R"({"metadata":{"name":"deep","namespace":"default"},"x":)" + std::string(static_cast<std::size_t>(depth), '[') +
+           std::string(static_cast<std::size_t>(depth), ']') + "}";
+}
+
+} // namespace
+
+// ---- requests -----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("list: the query is client-go's") {
+    bench b;
+    failure f;
+    const auto sent = [&](const list_options& o) {
+        b.answers->next.emplace_back(pod_list({}));
+        recorder sink;
+        list(b, sink, f, o);
+        return b.answers->lines.back();
+    };
+    CHECK(sent(list_options()) == "GET /api/v1/pods");
+    CHECK(sent(list_options().limit(500).resource_version("0")) == "GET /api/v1/pods?limit=500&resourceVersion=0");
+    CHECK(sent(list_options().limit(500).continue_token("a=b&c").resource_version("7").resource_version_match("Exact")) ==
+          "GET /api/v1/pods?continue=a%3Db%26c&limit=500"); // X18: never both
+    CHECK(sent(list_options().resource_version("7").resource_version_match("NotOlderThan").labels("app in (a, b)").fields("spec.nodeName=n1")) ==
+          "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%20in%20%28a%2C%20b%29&resourceVersion=7&resourceVersionMatch=NotOlderThan");
+    CHECK(sent(list_options().resource_version_match("Exact")) == "GET /api/v1/pods");
+}
+
+TEST_CASE("watch: the query is client-go's") {
+    bench b;
+    failure f;
+    const auto sent = [&](const watch_options& o) {
+        b.answers->next.push_back(reply().streamed({}));
+        recorder sink;
+        watch(b, sink, f, o);
+        CHECK_FALSE(f);
+        return b.answers->lines.back();
+    };
+    CHECK(sent(watch_options().resource_version("42").timeout(432s)) ==
+          "GET /api/v1/pods?allowWatchBookmarks=true&resourceVersion=42&timeoutSeconds=432&watch=true");
+    CHECK(sent(watch_options().send_initial_events().timeout(432s)) ==
+          "GET /api/v1/pods?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=432&watch=true");
+    CHECK(sent(watch_options().bookmarks(false).labels("a=b").fields("c=d").timeout(0s)) ==
+          "GET /api/v1/pods?fieldSelector=c%3Dd&labelSelector=a%3Db&watch=true");
+}
+
+TEST_CASE("list_watch: it says what it reads") {
+    bench b;
+    CHECK(source(b)->describe() == "pods");
+    CHECK(b.api->make_list_watch(deployments(), "ns1")->describe() == "deployments.apps in ns1");
+    CHECK(b.api->make_list_watch(deployments())->resource() == deployments());
+    failure f;
+    b.answers->next.emplace_back(pod_list({}));
+    recorder sink;
+    b.run(b.api->make_list_watch(deployments(), "ns1")->list(list_options(), sink, f));
+    CHECK(b.answers->lines.back() == "GET /apis/apps/v1/namespaces/ns1/deployments");
+    b.run(b.api->make_list_watch(pods(), "a/b")->list(list_options(), sink, f));
+    CHECK(f == errc::bad_request);
+}
+
+TEST_CASE("list_watch: what was learnt of watch-list is shared by the resources of a group") {
+    bench b;
+    const auto first = source(b), second = source(b, "ns1");
+    CHECK(first->watch_list() == watch_list_support::unknown);
+    first->learnt(watch_list_support::no);
+    CHECK(second->watch_list() == watch_list_support::no);
+    CHECK(b.api->make_list_watch(deployments())->watch_list() == watch_list_support::unknown);
+}
+
+// ---- list ---------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("list: items, version, token and the number that remains") {
+    bench b;
+    b.answers->next.emplace_back(pod_list({pod("a", "1"), pod("b", "2")}, R"({"resourceVersion":"100","continue":"next","remainingItemCount":3})"));
+    recorder sink;
+    failure f;
+    const auto r = list(b, sink, f);
+    CHECK_FALSE(f);
+    CHECK(sink.lines == lines{"opened", "item default/a 1", "item default/b 2"});
+    CHECK(r.resource_version.str() == "100");
+    CHECK(r.continue_token == "next");
+    CHECK(r.items == 2);
+    CHECK(r.remaining == 3U);
+    CHECK(sink.bytes > 100);
+    const object o = sink.objects.at(object_key("default", "a"));
+    CHECK(o.kind() == "Pod"); // the list omits it
+    CHECK(o.api_version() == "v1");
+}
+
+TEST_CASE("list: the same object again is the same handle") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.answers->next.emplace_back(pod_list({pod("a")}));
+    list(b, sink, f);
+    const object before = sink.objects.at(object_key("default", "a"));
+    b.answers->next.emplace_back(pod_list({pod("a")}));
+    list(b, sink, f);
+    CHECK(before.same_as(sink.objects.at(object_key("default", "a"))));
+}
+
+TEST_CASE("list: an empty list and null items are fine") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.answers->next.emplace_back(pod_list({}));
+    CHECK(list(b, sink, f).items == 0);
+    CHECK_FALSE(f);
+    b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":null})");
+    CHECK(list(b, sink, f).resource_version.str() == "5");
+    CHECK_FALSE(f);
+}
+
+TEST_CASE("list: wherever it is cut, the connection is lost and no item is half") {
+    const std::string whole = pod_list({pod("a"), pod("b")}, R"({"resourceVersion":"100"})");
+    for (std::size_t cut = 0; cut < whole.size(); cut += 7) {
+        bench b;
+        b.answers->next.push_back(reply().streamed({whole.substr(0, cut)}, reply::cut));
+        recorder sink;
+        failure f;
+        list(b, sink, f);
+        INFO(cut << " " << f.what());
+        CHECK(f == errc::connection_lost);
+        CHECK(sink.bad.empty());
+        // A message that says it is complete and is not is no better.
+        b.answers->next.push_back(reply().streamed({whole.substr(0, cut)}));
+        list(b, sink, f);
+        CHECK(f == errc::connection_lost);
+    }
+}
+
+TEST_CASE("list: chunk boundaries mean nothing") {
+    const std::string whole = pod_list({pod("a\\u00e9"), pod("b")});
+    std::vector<std::string> bytes;
+    for (const char c : whole) bytes.emplace_back(1, c);
+    bench b;
+    b.answers->next.push_back(reply().streamed(bytes));
+    recorder sink;
+    failure f;
+    CHECK(list(b, sink, f).items == 2);
+    CHECK_FALSE(f);
+}
+
+TEST_CASE("list: bad items are quarantined by key or position, the others arrive") {
+    bench b;
+    const std::string big = R"({"metadata":{"name":"x","namespace":"default"},"v":)";
+    b.answers->next.emplace_back(pod_list({pod("a"), R"({"metadata":{"name":"syntax","namespace":"default"},"v":tru})",
+                                           R"({"metadata":{"name":"utf8","namespace":"default"},"v":")" "\xff" R"("})",
+                                           R"({"spec":{}})", R"({"metadata":{"name":""}})", R"({"metadata":{"name":7,"resourceVersion":"3"}})",
+                                           R"({"metadata":"none"})", "7", "\"text\"", "[1]", "null", nested(2000), pod("z")}));
+    recorder sink;
+    failure f;
+    const auto r = list(b, sink, f);
+    INFO(f.what());
+    CHECK_FALSE(f);
+    CHECK(r.items == 2);
+    CHECK(sink.lines.back() == "item default/z 1");
+    REQUIRE(sink.bad.size() == 11);
+    const std::vector<errc> expected{errc::syntax_error, errc::bad_utf8, errc::no_metadata, errc::no_metadata,
+                                     errc::no_metadata, errc::no_metadata, errc::not_an_object, errc::not_an_object,
+                                     errc::not_an_object, errc::not_an_object, errc::too_deep};
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        INFO(i << " " << sink.bad[i].why.what());
+        CHECK(sink.bad[i].why == expected[i]);
+        CHECK(sink.bad[i].position == i + 1);
+        CHECK(sink.bad[i].from_list);
+    }
+    CHECK(sink.bad[0].key == object_key("default", "syntax"));
+    CHECK(sink.bad[1].key == object_key("default", "utf8"));
+    CHECK(sink.bad[2].key.empty());
+    CHECK(sink.bad[4].resource_version.str() == "3");
+    CHECK(sink.bad[0].why.message() == "list pods: decode default/syntax: syntax error at byte 56");
+    CHECK(sink.bad[2].why.message() == "list pods: decode object 3");
+}
+
+TEST_CASE("list: an item over 64 MiB is quarantined, the others arrive") {
+    bench b;
+    std::vector<std::string> pieces{R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + pod("a") +
+                                    R"(,{"metadata":{"name":"big","namespace":"default"},"v":")"};
+    for (int i = 0; i < 65; ++i) pieces.emplace_back(1 << 20, 'x');
+    pieces.push_back("\"}," + pod("z") + "]}");
+    b.answers->next.push_back(reply().streamed(pieces));
+    recorder sink;
+    failure f;
+    CHECK(list(b, sink, f).items == 2);
+    CHECK_FALSE(f);
+    REQUIRE(sink.bad.size() == 1);
+    CHECK(sink.bad[0].why == errc::too_large);
+    CHECK(sink.bad[0].key == object_key("default", "big"));
+}
+
+TEST_CASE("list: what is no list is refused") {
+    bench b;
+    recorder sink;
+    failure f;
+    for (const auto* text : {R"({"kind":"Table","metadata":{"resourceVersion":"1"},"rows":[]})", "{}", R"({"kind":"PodList"})",
+                             R"({"metadata":{"resourceVersion":"1"},"items":[]})"}) {
+        b.answers->next.emplace_back(text);
+        list(b, sink, f);
+        INFO(text << " " << f.what());
+        CHECK(f == errc::bad_response);
+    }
+    b.answers->next.push_back(reply("<html><body>please log in</body></html>").type("text/html; charset=utf-8"));
+    list(b, sink, f);
+    CHECK(f == condition::protocol);
+    CHECK(f.message().find("an answer of type text/html") != std::string::npos);
+    b.answers->next.emplace_back(status(500, "InternalError", "inside 200"));
+    list(b, sink, f);
+    CHECK(f == errc::server_error);
+    CHECK(f.what().find("inside 200") != std::string::npos);
+}
+
+TEST_CASE("list: refusals keep the server's words and are not asked again here") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.answers->next.emplace_back(403, status(403, "Forbidden", "User cannot list pods"));
+    list(b, sink, f);
+    CHECK(f == errc::forbidden);
+    CHECK(f.what() == "list pods: forbidden: User cannot list pods");
+    b.answers->next.push_back(reply(429, "Too many requests, please try again later.").type("text/plain").header("Retry-After", "1"));
+    list(b, sink, f);
+    CHECK(f == errc::too_many_requests);
+    REQUIRE(f.status());
+    CHECK(f.status()->retry_after == 1s);
+    CHECK(f.status()->message == "Too many requests, please try again later.");
+    CHECK(b.answers->lines.size() == 2);
+    CHECK(sink.lines.empty()); // never opened
+}
+
+TEST_CASE("list: the sink may have seen enough") {
+    bench b;
+    b.answers->next.push_back(reply().streamed({pod_list({pod("a")}).substr(0, 90)}, reply::stall));
+    recorder sink;
+    sink.enough = 0;
+    failure f;
+    list(b, sink, f);
+    CHECK_FALSE(f);
+}
+
+// ---- 410 in all four places -----------------------------------------------------------------------------------------------
+
+TEST_CASE("410: list, continue, opening a watch and ERROR event are gone") {
+    bench b;
+    recorder sink;
+    failure f;
+    const std::string expired = status(410, "Expired", "too old resource version: 1 (2)");
+    b.answers->next.emplace_back(410, expired);
+    list(b, sink, f, list_options().resource_version("1"));
+    CHECK(f == errc::gone);
+    b.answers->next.emplace_back(410, R"({"kind":"Status","apiVersion":"v1","metadata":{"continue":"fresh"},"status":"Failure",
+        "message":"The provided continue parameter is too old","reason":"Expired","code":410})");
+    list(b, sink, f, list_options().continue_token("old"));
+    CHECK(f == errc::gone);
+    REQUIRE(f.status());
+    CHECK(f.status()->continue_token == "fresh");
+    b.answers->next.emplace_back(410, expired);
+    watch(b, sink, f);
+    CHECK(f == errc::gone);
+    CHECK(sink.lines.empty());
+    b.answers->next.push_back(reply().streamed({event("ERROR", expired)}));
+    watch(b, sink, f);
+    CHECK(f == errc::gone);
+    CHECK(f.what() == "watch pods: gone: too old resource version: 1 (2)");
+    CHECK(sink.lines == lines{"opened"});
+}
+
+// ---- watch --------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("watch: events and bookmarks arrive in order, a clean end is no failure") {
+    bench b;
+    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1")) + event("MODIFIED", pod("a", "2")), bookmark("5"),
+                                                event("DELETED", pod("a", "6")), bookmark("7", R"({"k8s.io/initial-events-end":"true"})"),
+                                                bookmark("8", R"({"k8s.io/initial-events-end":"false"})")}));
+    recorder sink;
+    failure f;
+    watch(b, sink, f);
+    CHECK_FALSE(f);
+    CHECK(sink.lines == lines{"opened", "added default/a 1", "modified default/a 2", "bookmark 5", "deleted default/a 6", "bookmark 7 end", "bookmark 8"});
+}
+
+TEST_CASE("watch: split at every byte it is the same") {
+    const std::string all = event("ADDED", pod("a", "1")) + bookmark("5") + event("DELETED", pod("a", "6"));
+    for (std::size_t cut = 1; cut < all.size(); cut += 3) {
+        bench b;
+        b.answers->next.push_back(reply().streamed({all.substr(0, cut), all.substr(cut)}));
+        recorder sink;
+        failure f;
+        watch(b, sink, f);
+        CHECK_FALSE(f);
+        CHECK(sink.lines == lines{"opened", "added default/a 1", "bookmark 5", "deleted default/a 6"});
+    }
+    std::vector<std::string> bytes;
+    for (const char c : all) bytes.emplace_back(1, c);
+    bench b;
+    b.answers->next.push_back(reply().streamed(bytes));
+    recorder sink;
+    failure f;
+    watch(b, sink, f);
+    CHECK(sink.lines.size() == 4);
+}
+
+TEST_CASE("watch: members in the other order and no line ends are fine") {
+    bench b;
+    b.answers->next.push_back(reply().streamed({R"({"object":)" + pod("a", "1") + R"(,"type":"ADDED"})" + R"({"object":)" + pod("b", "2") +
+                                                R"(,"type":"ADDED"})"}));
+    recorder sink;
+    failure f;
+    watch(b, sink, f);
+    CHECK(sink.lines == lines{"opened", "added default/a 1", "added default/b 2"});
+}
+
+TEST_CASE("watch: cut at every byte nothing is half, and the connection is lost") {
+    const std::string first = event("ADDED", pod("a", "1")), all = first + event("ADDED", pod("b", "2"));
+    for (std::size_t cut = 0; cut < all.size(); cut += 5) {
+        bench b;
+        b.answers->next.push_back(reply().streamed({all.substr(0, cut)}, reply::cut));
+        recorder sink;
+        failure f;
+        watch(b, sink, f);
+        INFO(cut << " " << f.what());
+        CHECK(f == errc::connection_lost);
+        CHECK(sink.bad.empty());
+        CHECK(sink.lines.size() == (cut >= first.size() - 1 ? 2U : 1U));
+    }
+}
+
+TEST_CASE("watch: an end in the middle of an event is a lost connection, though the message is complete") {
+    bench b;
+    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1")) + R"({"type":"ADDED","obj)"}));
+    recorder sink;
+    failure f;
+    watch(b, sink, f);
+    CHECK(f == errc::connection_lost);
+    CHECK(sink.lines.size() == 2);
+}
+
+TEST_CASE("watch: bad events are quarantined and the stream goes on") {
+    bench b;
+    b.answers->next.push_back(reply().streamed({event("MODIFIED", R"({"metadata":{"name":"x","namespace":"default"},"v":tru})"),
+                                                event("DELETED", R"({"metadata":{"name":"u","namespace":"default"},"v":")" "\xff" R"("})"),
+                                                event("ADDED", R"({"metadata":{}})"), event("ADDED", "7"), event("ADDED", nested(2000)),
+                                                event("MOVED", pod("m")), R"({"object":)" + pod("n") + "}\n", event("BOOKMARK", "{}"),
+                                                event("BOOKMARK", R"({"metadata":{"resourceVersion":5}})"), R"({"type":"ADDED"})",
+                                                event("ADDED", pod("z", "9"))}));
+    recorder sink;
+    failure f;
+    watch(b, sink, f);
+    INFO(f.what());
+    CHECK_FALSE(f);
+    CHECK(sink.lines.back() == "added default/z 9");
+    const std::vector<errc> expected{errc::syntax_error, errc::bad_utf8, errc::no_metadata, errc::not_an_object, errc::too_deep,
+                                     errc::bad_response, errc::bad_response, errc::bad_response, errc::bad_response};
+    REQUIRE(sink.bad.size() == expected.size() + 1);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        INFO(i << " " << sink.bad[i].why.what());
+        CHECK(sink.bad[i].why == expected[i]);
+        CHECK_FALSE(sink.bad[i].from_list);
+    }
+    CHECK(sink.bad[0].type == watch_event_type::modified);
+    CHECK(sink.bad[0].key == object_key("default", "x"));
+    CHECK(sink.bad[1].type == watch_event_type::deleted);
+    CHECK(sink.bad[5].key == object_key("default", "m"));
+    CHECK(sink.bad[5].why.message() == "watch pods: event 5 has the unknown type 'MOVED'");
+}
+
+TEST_CASE("watch: a stream that cannot be framed ends it") {
+    for (const auto* garbage : {"<html>", "]]]]", "HTTP/1.1 200 OK\r\n\r\n"}) {
+        bench b;
+        b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1")), garbage, event("ADDED", pod("b", "2"))}));
+        recorder sink;
+        failure f;
+        watch(b, sink, f);
+        INFO(f.what());
+        CHECK(f == condition::protocol);
+        CHECK(f.message().starts_with("watch pods: decode"));
+        CHECK(sink.lines == lines{"opened", "added default/a 1"});
+    }
+}
+
+TEST_CASE("watch: ERROR events are typed and end it") {
+    struct row {
+        std::string object;
+        errc expected;
+    };
+    const std::vector<row> rows{
+        {status(410, "Expired", "x"), errc::gone},
+        {status(410, "Gone", "x"), errc::gone},
+        {status(504, "Timeout", "x", R"(,"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"y"}],"retryAfterSeconds":1})"),
+         errc::resource_version_too_large},
+        {status(500, "InternalError", "x"), errc::server_error},
+        {status(429, "TooManyRequests", "x", R"(,"details":{"retryAfterSeconds":4})"), errc::too_many_requests},
+        {status(403, "Forbidden", "x"), errc::forbidden},
+        {R"({"kind":"Pod"})", errc::bad_response},
+        {"7", errc::bad_response},
+        {"null", errc::bad_response},
+    };
+    for (const auto& r : rows) {
+        bench b;
+        b.answers->next.push_back(reply().streamed({event("ERROR", r.object) + event("ADDED", pod("a"))}, reply::stall));
+        recorder sink;
+        failure f;
+        watch(b, sink, f);
+        INFO(r.object << " " << f.what());
+        CHECK(f == r.expected);
+        CHECK(sink.lines == lines{"opened"});
+        if (r.expected == errc::too_many_requests) CHECK(f.status()->retry_after == 4s);
+    }
+}
+
+TEST_CASE("watch: a refusal to open keeps the server's words") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.answers->next.push_back(reply(429, "slow").type("text/plain").header("Retry-After", "1"));
+    watch(b, sink, f);
+    CHECK(f == errc::too_many_requests);
+    CHECK(f.status()->retry_after == 1s);
+    b.answers->next.emplace_back(422, status(422, "Invalid", "sendInitialEvents is forbidden"));
+    watch(b, sink, f, watch_options().send_initial_events());
+    CHECK(f == errc::invalid);
+    CHECK(f.what().find("sendInitialEvents is forbidden") != std::string::npos);
+    CHECK(sink.lines.empty());
+}
+
+TEST_CASE("watch: the sink ends it, and cancellation ends it at once") {
+    bench b;
+    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1"))}, reply::stall));
+    recorder sink;
+    sink.enough = 2;
+    failure f;
+    watch(b, sink, f);
+    CHECK_FALSE(f);
+
+    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1"))}, reply::stall));
+    recorder other;
+    bool done = false;
+    struct work {
+        static asio::awaitable<void> go(std::shared_ptr<list_watch> from, recorder* to, failure* f, bool* done) {
+            const watch_options o;
+            co_await from->watch(o, *to, *f);
+            *done = true;
+        }
+    };
+    task_group group(b.io.get_executor());
+    group.spawn(work::go(source(b), &other, &f, &done));
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (other.lines.size() < 2 && std::chrono::steady_clock::now() < until) {
+        b.io.restart();
+        b.io.run_one_for(10ms);
+    }
+    REQUIRE(other.lines.size() == 2);
+    group.stop();
+    b.run(group.join());
+    CHECK(done);
+    CHECK(f == errc::cancelled);
+}
+
+TEST_CASE("watch: a bearer token is sent, and never said") {
+    kubernetes::credentials who;
+    who.token = "s3cret-token-of-some-length";
+    bench b(who);
+    recorder sink;
+    failure f;
+    b.answers->next.push_back(reply(401, status(401, "Unauthorized", "Unauthorized")));
+    watch(b, sink, f);
+    CHECK(f == errc::unauthorized);
+    CHECK(b.answers->requests.back().header("Authorization") == "Bearer s3cret-token-of-some-length");
+    CHECK(f.what() == "watch pods: unauthorized: Unauthorized");
+    CHECK_FALSE(b.log.contains("s3cret"));
+}
