@@ -43,8 +43,11 @@ void print_phase(session& s, const char* phase, const process_figures& before, c
     s.out.flush();
 }
 
-/// A refusal ends it at once, another error when it lasts: a cache that never fills is no result.
-struct end_on_error {
+/// What the callbacks leave behind.
+struct sync_state {
+    bool synced = false;
+    process_figures cost;            ///< at the moment of the sync
+    std::uint64_t modified = 0;      ///< MODIFIED events applied by then
     informer::failure fatal;
     unsigned failures = 0;
 };
@@ -62,16 +65,22 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
     auto from = s->client.make_list_watch(s->resource, s->name_space());
     auto cache = std::make_shared<shared_informer>(s->runtime, from, options);
 
-    auto end = std::make_shared<end_on_error>();
-    cache->on_error([end, weak = std::weak_ptr(cache)](std::string_view, const informer::failure& f) {
+    auto at = std::make_shared<sync_state>();
+    cache->on_error([at, weak = std::weak_ptr(cache)](std::string_view, const informer::failure& f) {
+        // A refusal ends it at once, another error when it lasts: a cache that never fills is no result.
         const auto i = weak.lock();
         if (!i || i->has_synced()) return;
-        using informer::condition;
-        const bool refused = f == condition::unauthorized || f == condition::forbidden || f == condition::not_found ||
-                             f == informer::errc::connection_refused || f == informer::errc::tls_failed;
-        if (!refused && ++end->failures < 4) return;
-        end->fatal = f;
+        if (!is_refusal(f) && ++at->failures < 4) return;
+        at->fatal = f;
         i->stop();
+    });
+    // Printed from within the callback: the events that follow at once belong to the next phase.
+    cache->on_state_change([at, raw = s.get()](const informer::informer_status& now) {
+        if (at->synced || !now.synced) return;
+        at->synced = true;
+        at->modified = now.events_modified;
+        print_phase(*raw, "synced", process_figures(), now, 0);
+        at->cost = measure_process();
     });
     informer::task_group group(s->runtime.executor());
     group.spawn(keep_running(cache));
@@ -79,31 +88,26 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
     int code = 0;
     {
         progress bar("syncing " + s->describe());
-        while (!cache->has_synced() && cache->status().phase != informer::informer_phase::stopped) {
+        while (!at->synced && cache->status().phase != informer::informer_phase::stopped) {
             const auto now = cache->status();
             bar.show(now.bytes_received / 1'000'000, 0, "MB");
             co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
         }
     }
-    if (!cache->has_synced()) {
-        code = complain(end->fatal ? end->fatal.what() : "the informer stopped before it was synced");
-    } else {
-        print_phase(*s, "synced", process_figures(), cache->status(), 0);
-        if (s->line.updates > 0) {
-            const auto before = measure_process();
-            const auto base = cache->status().events_modified;
-            progress bar("waiting for updates");
-            for (;;) {
-                const auto seen = cache->status().events_modified - base;
-                if (seen >= s->line.updates) break;
-                if (cache->status().phase == informer::informer_phase::stopped) break;
-                bar.show(seen, s->line.updates, "updates");
-                co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
-            }
-            bar.clear();
-            const auto now = cache->status();
-            print_phase(*s, "events", before, now, now.events_modified - base);
+    if (!at->synced) {
+        code = complain(at->fatal ? at->fatal.what() : "the informer stopped before it was synced");
+    } else if (s->line.updates > 0) {
+        progress bar("waiting for updates");
+        informer::informer_status now;
+        for (;;) {
+            now = cache->status();
+            const auto seen = now.events_modified - at->modified;
+            if (seen >= s->line.updates || now.phase == informer::informer_phase::stopped) break;
+            bar.show(seen, s->line.updates, "updates");
+            co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
         }
+        bar.clear();
+        print_phase(*s, "events", at->cost, now, now.events_modified - at->modified);
     }
     cache->stop();
     co_await group.join();

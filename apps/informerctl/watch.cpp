@@ -80,14 +80,8 @@ struct reporter {
 
     /// True when the watch must end: a refusal or a lasting error before the first sync.
     bool error(const informer::failure& f) {
-        using informer::condition;
         ++failures;
-        if (synced) return false;
-        const bool refused = f == condition::unauthorized || f == condition::forbidden || f == condition::not_found ||
-                             f == informer::errc::connection_refused || f == informer::errc::tls_failed ||
-                             f == informer::errc::resolve_failed || f == informer::errc::bad_configuration ||
-                             f == informer::errc::bad_request || f == informer::errc::invalid;
-        if (!refused && failures < 4) return false;
+        if (synced || (!is_refusal(f) && failures < 4)) return false;
         fatal = f;
         return true;
     }
