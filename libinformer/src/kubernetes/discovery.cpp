@@ -106,6 +106,8 @@ std::vector<std::string> nearest(const std::vector<api_resource>& all, std::stri
             if (bare == lower(r.plural)) d = std::min(d, tolerance); // right name, wrong group
         } else {
             d = std::min({d, distance(whole, lower(r.plural)), distance(whole, lower(r.singular)), distance(whole, lower(r.kind))});
+            for (const auto& s : r.short_names)
+                if (whole.size() > 2) d = std::min(d, distance(whole, lower(s))); // of two letters everything is near
         }
         const bool known = std::any_of(by_distance.begin(), by_distance.end(), [&](const auto& e) { return e.second == shown; });
         if (d <= tolerance && !known) by_distance.emplace(d, shown);

@@ -185,7 +185,8 @@ inline std::string status(int code, const std::string& reason, const std::string
 /// Writes down what it is given.
 class recorder final : public object_sink {
 public:
-    recorder() : pool_(document_pool::make(decode_options().type("v1", "Pod"))) {}
+    recorder() : recorder(document_pool::make(decode_options().type("v1", "Pod"))) {}
+    explicit recorder(std::shared_ptr<document_pool> pool) : pool_(std::move(pool)) {}
 
     document_pool& pool() override { return *pool_; }
     object previous(const object_key& key, std::size_t) override {

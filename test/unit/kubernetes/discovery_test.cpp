@@ -89,6 +89,7 @@ TEST_CASE("discovery: an unknown name is answered with the nearest ones") {
                               "the server behind it cannot be asked now)");
     CHECK(found(d, "deploymnts").find("did you mean deployments.apps?") != std::string::npos);
     CHECK(found(d, "deployments.extensions").find("did you mean deployments.apps?") != std::string::npos);
+    CHECK(found(d, "deplyo").find("did you mean deployments.apps?") != std::string::npos); // of the short name
     CHECK(found(d, "quite-something-else").find("did you mean") == std::string::npos);
     CHECK(found(d, "pods.v2.").find("the server has no resource") == 0);
     CHECK(found(d, "").find("the server has no resource \"\"") == 0);

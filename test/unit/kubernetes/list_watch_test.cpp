@@ -222,6 +222,25 @@ TEST_CASE("list: an item over 64 MiB is quarantined, the others arrive") {
     CHECK(sink.bad[0].key == object_key("default", "big"));
 }
 
+TEST_CASE("list and watch: a full pool fails the request, it is no fault of one object") {
+    informer::detail::pool_limits limits;
+    limits.max_bytes = 64 * 1024;
+    limits.first_chunk = 1024;
+    const std::string large = R"({"metadata":{"name":"large","namespace":"default"},"v":")" + std::string(100'000, 'x') + "\"}";
+    bench b;
+    recorder sink(informer::detail::make_pool(decode_options(), limits));
+    failure f;
+    b.answers->next.emplace_back(pod_list({pod("a"), large}));
+    list(b, sink, f);
+    INFO(f.what());
+    CHECK(f == errc::pool_full);
+    CHECK(sink.bad.empty());
+    b.answers->next.push_back(reply().streamed({event("ADDED", large)}, reply::stall));
+    watch(b, sink, f);
+    CHECK(f == errc::pool_full);
+    CHECK(f.message().starts_with("watch pods: decode"));
+}
+
 TEST_CASE("list: what is no list is refused") {
     bench b;
     recorder sink;
@@ -501,4 +520,16 @@ TEST_CASE("watch: a bearer token is sent, and never said") {
     CHECK(b.answers->requests.back().header("Authorization") == "Bearer s3cret-token-of-some-length");
     CHECK(f.what() == "watch pods: unauthorized: Unauthorized");
     CHECK_FALSE(b.log.contains("s3cret"));
+}
+
+TEST_CASE("watch: one that outlives its time by 15 s is given up", "[.slow]") {
+    bench b;
+    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1"))}, reply::stall));
+    recorder sink;
+    failure f;
+    const auto start = std::chrono::steady_clock::now();
+    watch(b, sink, f, watch_options().timeout(1s));
+    CHECK(f == errc::request_timeout);
+    CHECK(std::chrono::steady_clock::now() - start < 18s);
+    CHECK(sink.lines.size() == 2);
 }
