@@ -414,7 +414,8 @@ void reflector::follow_ended(time_point now, const failure& f) {
     }
     const kind k = kind_of(f);
     // A whole time-out without a sign: quiet, or the server is behind the version that we wait for.
-    if ((k == kind::none || k == kind::transport || r.why == cut::overdue) && r.seen == 0 && lived >= r.timeout) {
+    const bool told_nothing = r.opened && r.seen == 0 && lived >= r.timeout;
+    if (told_nothing && (k == kind::none || k == kind::transport || r.why == cut::overdue)) {
         goal_ = goal::check;
         return;
     }

@@ -55,24 +55,25 @@ asio::awaitable<void> shared_informer::impl::run(self s) {
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
 
+    const auto m = std::make_unique<machinery>(s);
     s->machine = reflector(options_for(s->options, s->rt.draw_seed()), s->from->watch_list());
     if (!s->stopping) {
         s->note_phase();
-        s->tasks.spawn(consume(s));
-        s->tasks.spawn(produce(s));
+        m->tasks.spawn(consume(s));
+        m->tasks.spawn(produce(s));
         s->start_waiting_children();
     }
     while (!s->stopping) {
-        const bool told = co_await s->stop_asked.wait();
+        const bool told = co_await m->stop_asked.wait();
         if (!told) break; // cancelled
     }
 
     s->stopping = true;
-    s->queue.close();
-    s->tasks.stop();
+    m->queue.close();
+    m->tasks.stop();
     std::exception_ptr failed;
     try {
-        co_await s->tasks.join();
+        co_await m->tasks.join();
     } catch (...) {
         failed = std::current_exception();
     }
@@ -91,7 +92,7 @@ asio::awaitable<void> shared_informer::impl::run(self s) {
 void shared_informer::impl::stop() {
     if (stopping) return;
     stopping = true;
-    stop_asked.notify();
+    if (live) live->stop_asked.notify();
     if (!started) {
         ended = true;
         for (const subscriber& one : waiting) one->end();
@@ -269,7 +270,7 @@ void shared_informer::impl::refresh_figures() {
     if (!rt.metrics()) return;
     gauge("informer_objects", static_cast<double>(snapshot.size()));
     gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
-    gauge("informer_queue_depth", static_cast<double>(queue.size()));
+    gauge("informer_queue_depth", live ? static_cast<double>(live->queue.size()) : 0.0);
 }
 
 informer_status shared_informer::impl::status() const {

@@ -36,7 +36,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
     for (;;) {
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none || s->stopping) co_return;
-        std::vector<delta> batch = co_await s->queue.pop(batch_size);
+        std::vector<delta> batch = co_await s->live->queue.pop(batch_size);
         if (batch.empty()) co_return;
         s->applying.begin();
         std::vector<event> events;

@@ -32,15 +32,16 @@ shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscrip
     }
     if (resyncs) {
         resyncs_waiting.push_back(one);
-        if (started) start_waiting_children();
+        start_waiting_children();
     }
     return one;
 }
 
 void shared_informer::impl::start_waiting_children() {
+    if (!live) return;
     const auto self_here = shared_from_this();
-    for (auto& h : std::exchange(handlers_waiting, {})) tasks.spawn(handle(self_here, std::move(h)));
-    for (auto& one : std::exchange(resyncs_waiting, {})) tasks.spawn(keep_resyncing(self_here, std::move(one)));
+    for (auto& h : std::exchange(handlers_waiting, {})) live->tasks.spawn(handle(self_here, std::move(h)));
+    for (auto& one : std::exchange(resyncs_waiting, {})) live->tasks.spawn(keep_resyncing(self_here, std::move(one)));
 }
 
 asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber of) {
@@ -54,7 +55,7 @@ asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber o
                                      [&of](const auto& weak) { return weak.lock() == of; });
         if (due) continue; // the last one has not been served yet
         s->resync_due.push_back(of);
-        s->queue.push(delta(delta::kind::resync));
+        s->live->queue.push(delta(delta::kind::resync));
     }
 }
 
@@ -117,7 +118,7 @@ shared_informer::handler_handle shared_informer::add_event_handler(add_function 
     h->on_delete = std::move(on_delete);
     if (!impl_->stopping && !impl_->ended) {
         impl_->handlers_waiting.push_back(h);
-        if (impl_->started) impl_->start_waiting_children();
+        impl_->start_waiting_children();
     }
     return handler_handle(h);
 }

@@ -79,6 +79,24 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     ~impl();
 
     using self = std::shared_ptr<impl>;
+
+    /// Everything that hangs on the executor. It lives in the frame of run(), and so never longer than the executor's
+    /// context, whatever becomes of the handles.
+    struct machinery {
+        explicit machinery(self s)
+            : owner(std::move(s)), queue(owner->rt.executor(), owner->options.queue_capacity_),
+              tasks(owner->rt.executor()), stop_asked(owner->rt.executor()) {
+            owner->live = this;
+        }
+        ~machinery() { owner->live = nullptr; }
+        machinery(const machinery&) = delete;
+        machinery& operator=(const machinery&) = delete;
+
+        self owner;
+        delta_queue queue;
+        task_group tasks;
+        detail::async_event stop_asked;
+    };
     using subscriber = std::shared_ptr<subscription::state>;
 
     // ---- shared_informer.cpp: life, waiting, status ----------------------------------------------------------------
@@ -137,12 +155,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::shared_ptr<detail::cache_store> store;
     std::shared_ptr<document_pool> pool;
     reflector machine;
-    delta_queue queue;
-    task_group tasks;
+    machinery* live = nullptr; ///< of run()'s frame, while it is there
     // Children that wait for run(): not as coroutines, whose frames would hold us for ever.
     std::vector<std::shared_ptr<handler_handle::state>> handlers_waiting;
     std::vector<subscriber> resyncs_waiting;
-    detail::async_event stop_asked;
     bool started = false, stopping = false, ended = false;
 
     // producer

@@ -94,7 +94,7 @@ public:
             delta d(type == watch_event_type::deleted ? delta::kind::erase : delta::kind::upsert);
             d.type = type;
             d.current = std::move(o);
-            owner_.queue.push(std::move(d));
+            owner_.live->queue.push(std::move(d));
             break;
         }
         case reflector::verdict::end: ended_ = true; break;
@@ -114,7 +114,7 @@ public:
         case reflector::verdict::apply: {
             delta d(delta::kind::bookmark);
             d.version = std::move(version);
-            owner_.queue.push(std::move(d));
+            owner_.live->queue.push(std::move(d));
             break;
         }
         case reflector::verdict::end: ended_ = true; break;
@@ -144,7 +144,7 @@ public:
             d.type = b.type;
             d.version = b.resource_version;
             d.bad = std::make_shared<const bad_object>(std::move(b));
-            owner_.queue.push(std::move(d));
+            owner_.live->queue.push(std::move(d));
             break;
         }
         case reflector::verdict::end: ended_ = true; break;
@@ -161,7 +161,7 @@ private:
         s->reading.end();
         co_await asio::post(s->rt.executor(), asio::use_awaitable);
         if (s->into->ended_) co_return false;
-        co_return co_await s->queue.room();
+        co_return co_await s->live->queue.room();
     }
 
     void contact(std::size_t bytes) {
@@ -205,7 +205,6 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
     : rt(std::move(r)), from(std::move(source)), options(std::move(o)),
       name(options.name_.empty() ? from->describe() : options.name_),
       store(std::make_shared<detail::cache_store>(from->describe())), machine(reflector_options()),
-      queue(rt.executor(), options.queue_capacity_), tasks(rt.executor()), stop_asked(rt.executor()),
       into(std::make_unique<sink>(*this)) {
     decode_options decode = options.decode_;
     decode.type(from->resource().api_version(), from->resource().kind);
@@ -223,7 +222,7 @@ void shared_informer::impl::replace_by(std::shared_ptr<detail::replacement> all)
     all->epoch = machine.epoch();
     delta d(delta::kind::replace);
     d.all = std::move(all);
-    queue.push(std::move(d));
+    live->queue.push(std::move(d));
 }
 
 asio::awaitable<void> shared_informer::impl::produce(self s) {
@@ -311,9 +310,9 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     const bool returned = r->returned;
     group.stop();
     co_await group.join();
-    s->into->end();
     if (!told || s->stopping) {
         s->into->forget_all();
+        s->into->end();
         co_return false;
     }
 
@@ -337,6 +336,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
         s->into->forget_all();
         if (why) s->report(phase, why);
     }
+    s->into->end();
     if (s->machine.support() != s->from->watch_list()) s->from->learnt(s->machine.support());
     s->note_phase();
     co_return true;

@@ -1,0 +1,65 @@
+// Shared informers: one copy per kind.
+#pragma once
+
+#include <informer/cache/shared_informer.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace informer {
+
+/// Makes the `list_watch` for a resource and namespace ("" = all); `kubernetes::client` gives one.
+using list_watch_factory = std::function<std::shared_ptr<list_watch>(const api_resource&, std::string name_space)>;
+
+/// A reference on a shared informer. The last release stops its watch and frees its memory (what listers and snapshots
+/// hold of the cache stays readable).
+///
+/// *Thread safety*: handles may be copied and released on any thread, also after the factory and its executor are gone.
+class informer_handle {
+public:
+    class entry;
+    informer_handle() = default;
+    explicit informer_handle(std::shared_ptr<entry> e) noexcept : entry_(std::move(e)) {}
+    explicit operator bool() const noexcept { return entry_ != nullptr; }
+    shared_informer& operator*() const noexcept;
+    shared_informer* operator->() const noexcept;
+    void release() noexcept { entry_.reset(); }
+
+private:
+    std::shared_ptr<entry> entry_;
+};
+
+/// Hands out shared informers. Identity: resource, namespace, selectors, projection (and managedFields kept or not); equal
+/// requests share one informer; a request for one namespace reuses a live informer of all namespaces with otherwise
+/// equal options (its `lister()` must then be narrowed by `in(ns)`: `get()` returns a handle whose `lister()` is).
+///
+/// Subscriptions and handlers of a reused wider informer are told of all its namespaces: look at `event::key()`. A request
+/// with a `transform` is never shared, because functions cannot be compared.
+///
+/// *Thread safety*: none; use it on the runtime's executor. *Executor*: the runtime's. *Lifetime*: `co_await shutdown()` before the executor goes; informers are stopped and joined.
+/// Nothing starts by itself: `get()` starts the informer it returns, a read never does: `lister(resource)` of what is not cached throws
+/// `error(errc::not_cached)` that says so.
+class informer_factory {
+public:
+    informer_factory(runtime r, list_watch_factory make);
+    ~informer_factory();
+    informer_factory(const informer_factory&) = delete;
+    informer_factory& operator=(const informer_factory&) = delete;
+
+    /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity (page size, back-off …) of the first win;
+    /// indexes are added.
+    informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
+    /// Of a live informer without selectors, of this namespace or of all.
+    informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
+    /// Waits for every informer started so far; throws with the names of those that failed and their last errors.
+    asio::awaitable<void> synced(clock::duration at_most);
+    std::vector<informer_status> status() const;
+    asio::awaitable<void> shutdown();
+
+private:
+    struct impl;
+    std::shared_ptr<impl> impl_;
+};
+
+} // namespace informer

@@ -1,0 +1,224 @@
+#include <informer/cache/informer_factory.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+/// What makes two informers the same.
+struct identity {
+    api_resource resource;
+    std::string labels, fields;
+    projection kept;
+    bool managed_fields = false;
+
+    bool unfiltered() const noexcept { return labels.empty() && fields.empty(); }
+    friend bool operator==(const identity& a, const identity& b) {
+        return a.resource == b.resource && a.labels == b.labels && a.fields == b.fields && a.kept == b.kept &&
+               a.managed_fields == b.managed_fields;
+    }
+};
+
+/// Lives in the frame of the coroutine that runs an informer: gone when that is gone.
+struct run_token {};
+
+asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::string name, std::shared_ptr<run_token> token) {
+    std::string why;
+    try {
+        co_await informer.run();
+    } catch (const std::exception& e) {
+        why = e.what();
+    }
+    token.reset();
+    if (!why.empty()) rt.log(log_level::error, name + ": the informer ended: " + why);
+}
+
+/// What all handles of one informer share.
+class lease {
+public:
+    lease(shared_informer i, identity what, std::string ns, bool shareable, asio::any_io_executor executor)
+        : informer(std::move(i)), of(std::move(what)), name_space(std::move(ns)), can_be_shared(shareable),
+          executor_(std::move(executor)) {}
+    lease(const lease&) = delete;
+    lease& operator=(const lease&) = delete;
+    ~lease() {
+        // Without a coroutine there is nothing to stop, and perhaps no executor any more.
+        if (running.expired()) return;
+        asio::dispatch(executor_, [i = informer]() mutable { i.stop(); });
+    }
+
+    shared_informer informer;
+    identity of;
+    std::string name_space;
+    bool can_be_shared;
+    std::weak_ptr<run_token> running;
+
+private:
+    asio::any_io_executor executor_;
+};
+
+} // namespace
+
+class informer_handle::entry {
+public:
+    entry(std::shared_ptr<lease> l, const std::string& name_space) : informer(l->informer), held(std::move(l)) {
+        informer.name_space_ = name_space;
+    }
+    shared_informer informer; ///< with a lister narrowed to what was asked for
+    std::shared_ptr<lease> held;
+};
+
+shared_informer& informer_handle::operator*() const noexcept {
+    return entry_->informer;
+}
+
+shared_informer* informer_handle::operator->() const noexcept {
+    return &entry_->informer;
+}
+
+struct informer_factory::impl {
+    impl(runtime r, list_watch_factory m) : rt(std::move(r)), make(std::move(m)), tasks(std::make_shared<task_group>(rt.executor())) {}
+
+    std::vector<std::shared_ptr<lease>> live() {
+        std::erase_if(leases, [](const auto& weak) { return weak.expired(); });
+        std::vector<std::shared_ptr<lease>> out;
+        for (const auto& weak : leases) {
+            if (auto l = weak.lock(); l && !l->running.expired()) out.push_back(std::move(l));
+        }
+        return out;
+    }
+    /// The informers that run, without counting as a user of them.
+    std::vector<shared_informer> informers() {
+        std::vector<shared_informer> out;
+        for (const auto& l : live()) out.push_back(l->informer);
+        return out;
+    }
+    static asio::awaitable<void> synced(std::shared_ptr<impl> s, clock::duration at_most);
+    static asio::awaitable<void> shutdown(std::shared_ptr<impl> s);
+
+    runtime rt;
+    list_watch_factory make;
+    std::shared_ptr<task_group> tasks; ///< null after shutdown(): nothing hangs on the executor any more
+    std::vector<std::weak_ptr<lease>> leases;
+};
+
+informer_factory::informer_factory(runtime r, list_watch_factory make)
+    : impl_(std::make_shared<impl>(std::move(r), std::move(make))) {}
+
+informer_factory::~informer_factory() {
+    if (impl_->tasks) impl_->tasks->stop();
+}
+
+informer_handle informer_factory::get(const api_resource& resource, std::string name_space, informer_options options) {
+    if (!impl_->tasks || impl_->tasks->stopped()) throw error(errc::stopped, "get an informer of " + resource.group_resource());
+    if (!resource.namespaced) name_space.clear();
+    identity wanted;
+    wanted.resource = resource;
+    wanted.labels = options.label_selector_;
+    wanted.fields = options.field_selector_;
+    wanted.kept = options.decode_.projection_;
+    wanted.managed_fields = options.decode_.keep_managed_fields_;
+    const bool shareable = !options.decode_.transform_;
+
+    std::shared_ptr<lease> found;
+    if (shareable) {
+        for (auto& l : impl_->live()) {
+            if (!l->can_be_shared || !(l->of == wanted)) continue;
+            if (l->name_space == name_space) {
+                found = std::move(l);
+                break;
+            }
+            if (l->name_space.empty()) found = std::move(l); // wider; an exact one is better
+        }
+    }
+    if (found) {
+        for (auto& [index, function] : options.indexes_) {
+            try {
+                found->informer.add_index(index, function);
+            } catch (const error& e) {
+                if (e.code() != errc::duplicate_index) throw;
+            }
+        }
+        return informer_handle(std::make_shared<informer_handle::entry>(std::move(found), name_space));
+    }
+
+    auto source = impl_->make(resource, name_space);
+    if (!source) throw error(errc::bad_configuration, "no source for " + resource.group_resource());
+    const std::string name = source->describe();
+    shared_informer informer(impl_->rt, std::move(source), std::move(options));
+    auto fresh = std::make_shared<lease>(informer, std::move(wanted), name_space, shareable, impl_->rt.executor());
+    auto token = std::make_shared<run_token>();
+    fresh->running = token;
+    impl_->leases.push_back(fresh);
+    impl_->tasks->spawn(run_one(impl_->rt, informer, name, std::move(token)));
+    return informer_handle(std::make_shared<informer_handle::entry>(std::move(fresh), name_space));
+}
+
+informer::lister informer_factory::lister(const api_resource& resource, std::string name_space) const {
+    bool filtered = false;
+    for (const auto& l : impl_->live()) {
+        if (!(l->of.resource == resource)) continue;
+        if (!l->name_space.empty() && l->name_space != name_space) continue;
+        if (l->of.unfiltered()) return l->informer.lister().in(std::move(name_space));
+        filtered = true;
+    }
+    std::string what = resource.group_resource();
+    if (!name_space.empty()) what += " in " + name_space;
+    throw error(errc::not_cached, filtered ? what + ": only a selection is cached" : what + ": get() an informer first");
+}
+
+asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, clock::duration at_most) {
+    const auto start = s->rt.clock().now();
+    const bool bounded = at_most < clock::time_point::max() - start;
+    const auto until = bounded ? start + at_most : clock::time_point::max();
+    const std::vector<shared_informer> all = s->informers();
+    std::string failed;
+    errc why = errc::deadline_exceeded;
+    for (shared_informer one : all) {
+        std::string text;
+        try {
+            co_await one.synced(until - s->rt.clock().now());
+        } catch (const error& e) {
+            if (e.code() == errc::cancelled) throw;
+            const bool released = e.code() == errc::stopped && s->tasks && !s->tasks->stopped();
+            if (!released) text = e.what();
+            if (e.code() == errc::stopped) why = errc::stopped;
+        }
+        if (text.empty()) continue;
+        if (!failed.empty()) failed += "; ";
+        failed += text;
+    }
+    if (!failed.empty()) throw error(why, "not synced: " + failed);
+}
+
+asio::awaitable<void> informer_factory::synced(clock::duration at_most) {
+    return impl::synced(impl_, at_most);
+}
+
+std::vector<informer_status> informer_factory::status() const {
+    std::vector<informer_status> out;
+    for (const auto& one : impl_->informers()) out.push_back(one.status());
+    return out;
+}
+
+asio::awaitable<void> informer_factory::impl::shutdown(std::shared_ptr<impl> s) {
+    const auto tasks = s->tasks; // a second call waits too
+    if (!tasks) co_return;
+    tasks->stop();
+    co_await tasks->join();
+    s->tasks.reset();
+}
+
+asio::awaitable<void> informer_factory::shutdown() {
+    return impl::shutdown(impl_);
+}
+
+} // namespace informer

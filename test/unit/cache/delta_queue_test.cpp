@@ -1,0 +1,116 @@
+#include "support/run.hpp"
+
+#include <informer/cache/delta_queue.hpp>
+#include <informer/task_group.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace informer;
+using namespace informer::testing;
+
+namespace {
+
+delta mark(int n) {
+    delta d(delta::kind::bookmark);
+    d.version = resource_version(std::to_string(n));
+    return d;
+}
+
+asio::awaitable<void> produce(delta_queue* q, int from, int to, bool* done) {
+    for (int i = from; i < to; ++i) {
+        q->push(mark(i));
+        const bool room = co_await q->room();
+        if (!room) co_return;
+    }
+    *done = true;
+}
+
+asio::awaitable<void> consume(delta_queue* q, std::size_t max, std::vector<std::string>* got, bool* ended) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    for (;;) {
+        const std::vector<delta> batch = co_await q->pop(max);
+        if (batch.empty()) break;
+        if (batch.size() > max) co_return;
+        for (const delta& d : batch) got->push_back(d.version.str());
+    }
+    *ended = true;
+}
+
+} // namespace
+
+TEST_CASE("RF1 deltas come out in order, in batches, none merged", "[delta_queue]") {
+    asio::io_context context;
+    delta_queue q(context.get_executor(), 10);
+    bool produced = false, consumed = false;
+    std::vector<std::string> got;
+    asio::co_spawn(context, consume(&q, 7, &got, &consumed), asio::detached);
+    asio::co_spawn(context, produce(&q, 0, 1000, &produced), asio::detached);
+    context.run_for(std::chrono::seconds(1));
+    CHECK(produced);
+    REQUIRE(got.size() == 1000);
+    for (int i = 0; i < 1000; ++i) CHECK(got[static_cast<std::size_t>(i)] == std::to_string(i));
+    CHECK(q.peak() <= 10);
+    q.close();
+    context.restart();
+    context.run_for(std::chrono::seconds(1));
+    CHECK(consumed);
+}
+
+TEST_CASE("a full queue holds its producer until there is room", "[delta_queue]") {
+    asio::io_context context;
+    delta_queue q(context.get_executor(), 3);
+    bool produced = false;
+    asio::co_spawn(context, produce(&q, 0, 5, &produced), asio::detached);
+    context.poll();
+    CHECK_FALSE(produced);
+    CHECK(q.size() == 3);
+    bool consumed = false;
+    std::vector<std::string> got;
+    asio::co_spawn(context, consume(&q, 100, &got, &consumed), asio::detached);
+    context.restart();
+    context.poll();
+    CHECK(produced);
+    CHECK(got.size() == 5);
+    q.close();
+    context.restart();
+    context.run();
+}
+
+TEST_CASE("RF9 a closed queue gives what it holds, then ends; nothing more goes in", "[delta_queue]") {
+    asio::io_context context;
+    delta_queue q(context.get_executor(), 3);
+    CHECK(q.push(mark(1)));
+    CHECK(q.push(mark(2)));
+    q.close();
+    CHECK_FALSE(q.push(mark(3)));
+    bool ended = false;
+    std::vector<std::string> got;
+    asio::co_spawn(context, consume(&q, 1, &got, &ended), asio::detached);
+    context.run();
+    CHECK(ended);
+    CHECK(got == std::vector<std::string>{"1", "2"});
+}
+
+TEST_CASE("closing and cancelling end both waits", "[delta_queue]") {
+    asio::io_context context;
+    delta_queue empty(context.get_executor(), 1), full(context.get_executor(), 1);
+    task_group group(context.get_executor());
+    bool produced = false, ended = false;
+    std::vector<std::string> got;
+    group.spawn(consume(&empty, 1, &got, &ended));
+    group.spawn(produce(&full, 0, 2, &produced));
+    context.poll();
+    SECTION("closed") {
+        empty.close();
+        full.close();
+    }
+    SECTION("cancelled") { group.stop(); }
+    context.restart();
+    context.run();
+    CHECK(ended);
+    CHECK_FALSE(produced);
+    CHECK(group.size() == 0);
+}

@@ -1,0 +1,239 @@
+// The factory of shared informers.
+#include "support/run.hpp"
+
+#include "informer_fixture.hpp"
+
+#include <informer/cache/informer_factory.hpp>
+
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <map>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+const api_resource pods("", "v1", "pods", "Pod");
+const api_resource nodes("", "v1", "nodes", "Node", false);
+
+struct workshop {
+    workshop()
+        : clock(std::make_shared<manual_clock>()), rt(make_runtime()),
+          factory(rt, [this](const api_resource& r, std::string ns) { return make(r, std::move(ns)); }) {}
+    ~workshop() {
+        asio::co_spawn(context, factory.shutdown(), [](std::exception_ptr) {});
+        context.restart();
+        context.run_for(5s);
+        CHECK(context.stopped());
+    }
+
+    runtime make_runtime() {
+        runtime r(context.get_executor());
+        r.with_clock(clock).with_seed(1);
+        return r;
+    }
+    std::shared_ptr<list_watch> make(const api_resource& r, std::string ns) {
+        auto s = std::make_shared<scripted_list_watch>(context.get_executor(), r);
+        made.emplace_back(r.plural + "/" + ns, s);
+        auto w = s->on_watch();
+        if (answer) w->added(pod("a", 1)).bookmark("5", true);
+        return s;
+    }
+    void settle() {
+        context.restart();
+        while (context.poll() != 0) context.restart();
+    }
+    std::shared_ptr<scripted_list_watch> source(std::size_t i) { return made.at(i).second.lock(); }
+
+    asio::io_context context{1};
+    std::shared_ptr<manual_clock> clock;
+    bool answer = true;
+    std::vector<std::pair<std::string, std::weak_ptr<scripted_list_watch>>> made;
+    runtime rt;
+    informer_factory factory;
+};
+
+} // namespace
+
+TEST_CASE("one copy per kind: equal requests share one informer", "[factory][promise]") {
+    workshop w;
+    auto a = w.factory.get(pods);
+    auto b = w.factory.get(pods);
+    w.settle();
+    REQUIRE(w.made.size() == 1);
+    CHECK(w.source(0)->watches() == 1);
+    CHECK(a->snapshot().size() == 1);
+    CHECK(b->get("default/a"));
+    CHECK(w.factory.status().size() == 1);
+
+    auto labelled = w.factory.get(pods, "", informer_options().labels("x=y"));
+    auto fields = w.factory.get(pods, "", informer_options().fields("x=y"));
+    decode_options d;
+    d.project(projection::drop({"/spec"}));
+    auto projected = w.factory.get(pods, "", informer_options().decode(d));
+    auto managed = w.factory.get(pods, "", informer_options().decode(decode_options().keep_managed_fields()));
+    auto same = w.factory.get(pods, "", informer_options().labels("x=y").page_size(7));
+    CHECK(w.made.size() == 5);
+    w.settle();
+}
+
+TEST_CASE("one copy per kind: a narrower request reuses a live wider one, never the reverse", "[factory][promise]") {
+    workshop w;
+    auto narrow = w.factory.get(pods, "kube-system");
+    auto wide = w.factory.get(pods);
+    REQUIRE(w.made.size() == 2);
+    CHECK(w.made[0].first == "pods/kube-system");
+    CHECK(w.made[1].first == "pods/");
+    auto other = w.factory.get(pods, "default");
+    CHECK(w.made.size() == 2);
+    w.settle();
+    CHECK(other->lister().list().size() == 1);
+    CHECK(other->lister().get("a"));
+    auto elsewhere = w.factory.get(pods, "elsewhere");
+    CHECK(w.made.size() == 2);
+    CHECK(elsewhere->lister().list().empty());
+    CHECK(wide->lister().list().size() == 1);
+    // What is exactly there is preferred.
+    auto again = w.factory.get(pods, "kube-system");
+    CHECK(w.made.size() == 2);
+    wide.release();
+    other.release();
+    elsewhere.release();
+    w.settle();
+    CHECK_FALSE(w.source(1));
+    CHECK(w.source(0));
+}
+
+TEST_CASE("one copy per kind: the last release stops the watch and frees the memory", "[factory][promise]") {
+    workshop w;
+    auto a = w.factory.get(pods);
+    auto b = w.factory.get(pods);
+    auto c = b;
+    w.settle();
+    REQUIRE(w.source(0)->under_way() == 1);
+    a.release();
+    b.release();
+    w.settle();
+    CHECK(w.source(0)->under_way() == 1);
+    const auto lister = c->lister();
+    c.release();
+    w.settle();
+    CHECK_FALSE(w.source(0)); // the source, and with it everything the informer held
+    CHECK(lister.get("default/a")); // what a reader holds stays
+    CHECK(w.factory.status().empty());
+    // And a new request starts anew.
+    auto d = w.factory.get(pods);
+    w.settle();
+    CHECK(w.made.size() == 2);
+    CHECK(d->has_synced());
+}
+
+TEST_CASE("nothing starts by itself: a lister of what is not cached is an error", "[factory][promise]") {
+    workshop w;
+    CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("pods"));
+    CHECK(w.made.empty());
+    auto selected = w.factory.get(pods, "", informer_options().labels("x=y"));
+    CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("selection"));
+    auto narrow = w.factory.get(pods, "default");
+    CHECK_THROWS_AS(w.factory.lister(pods), error);
+    CHECK_THROWS_AS(w.factory.lister(nodes), error);
+    w.settle();
+    CHECK(w.factory.lister(pods, "default").get("a"));
+    narrow.release();
+    w.settle();
+    try {
+        w.factory.lister(pods, "default");
+        FAIL("a lister of what was released");
+    } catch (const error& e) {
+        CHECK(e.code() == errc::not_cached);
+    }
+}
+
+TEST_CASE("indexes of later requests are added", "[factory]") {
+    workshop w;
+    auto a = w.factory.get(pods);
+    w.settle();
+    auto b = w.factory.get(pods, "", informer_options().index("note", index_by_pointer("/metadata/name")));
+    auto c = w.factory.get(pods, "", informer_options().index("note", index_by_pointer("/metadata/name")));
+    CHECK(a->lister().by_index("note", "a").size() == 1);
+}
+
+TEST_CASE("a cluster-scoped resource has no namespaces to tell apart", "[factory]") {
+    workshop w;
+    auto a = w.factory.get(nodes);
+    auto b = w.factory.get(nodes, "default");
+    CHECK(w.made.size() == 1);
+    w.settle();
+}
+
+TEST_CASE("requests with a transform are not shared", "[factory]") {
+    workshop w;
+    decode_options d;
+    d.transform_with([](boost::json::value&) {});
+    auto a = w.factory.get(pods, "", informer_options().decode(d));
+    auto b = w.factory.get(pods, "", informer_options().decode(d));
+    auto c = w.factory.get(pods);
+    CHECK(w.made.size() == 3);
+    w.settle();
+}
+
+TEST_CASE("the factory waits for all its informers and names those that failed", "[factory]") {
+    workshop w;
+    auto a = w.factory.get(pods);
+    w.answer = false;
+    auto b = w.factory.get(nodes);
+    std::string what;
+    bool done = false;
+    asio::co_spawn(w.context, w.factory.synced(10s), [&](std::exception_ptr e) {
+        done = true;
+        try {
+            if (e) std::rethrow_exception(e);
+        } catch (const std::exception& x) {
+            what = x.what();
+        }
+    });
+    w.settle();
+    CHECK_FALSE(done);
+    w.clock->advance(10s);
+    w.settle();
+    REQUIRE(done);
+    CHECK_THAT(what, ContainsSubstring("nodes") && !ContainsSubstring("pods"));
+}
+
+TEST_CASE("after shutdown nothing runs and nothing can be started; handles may go later", "[factory]") {
+    informer_handle kept;
+    {
+        workshop w;
+        kept = w.factory.get(pods);
+        w.settle();
+        bool done = false;
+        asio::co_spawn(w.context, w.factory.shutdown(), [&done](std::exception_ptr) { done = true; });
+        w.settle();
+        CHECK(done);
+        CHECK(w.source(0)->under_way() == 0);
+        CHECK_THROWS_AS(w.factory.get(pods), error);
+        CHECK(kept->status().phase == informer_phase::stopped);
+    }
+    CHECK(kept->get("default/a"));
+}
+
+TEST_CASE("a factory and its context destroyed without shutdown are safe, before and after their handles", "[factory]") {
+    for (int k = 0; k < 40; ++k) {
+        informer_handle kept;
+        auto context = std::make_unique<asio::io_context>(1);
+        const auto source = std::make_shared<scripted_list_watch>(context->get_executor());
+        source->on_watch()->added(pod("a", 1)).bookmark("5", true);
+        auto factory = std::make_unique<informer_factory>(
+            runtime(context->get_executor()), [source](const api_resource&, std::string) { return source; });
+        kept = factory->get(pods);
+        for (int i = 0; i < k; ++i) context->poll_one();
+        if (k % 2 == 0) kept.release();
+        factory.reset();
+        if (k % 3 == 0) kept.release();
+        context.reset();
+    }
+    SUCCEED();
+}

@@ -1,0 +1,123 @@
+// Stopping and destroying an informer at every point of its life.
+#include "informer_fixture.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+
+#include <optional>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+failure gone() {
+    api_status s;
+    s.code = 410;
+    s.reason = "Expired";
+    return failure(std::move(s), "test");
+}
+
+/// A life with everything in it: a watch-list that breaks, a back-off, paging, following, a slow subscriber, a handler, a
+/// resync, a relist; and somebody who waits.
+struct life {
+    life()
+        : clock(std::make_shared<manual_clock>()), source(std::make_shared<scripted_list_watch>(context->get_executor())),
+          rt(make_runtime()) {
+        informer.emplace(rt, source, informer_options().queue_capacity(2));
+        source->on_watch()->added(pod("a", 1)).fail(failure(errc::connection_lost, "test"));
+        source->on_watch()->open();
+        source->on_list(list_script().item(pod("a", 1)).version("5").continue_token("t"));
+        source->on_list(list_script().item(pod("b", 2)).version("5"));
+        auto w = source->on_watch();
+        for (int i = 0; i < 12; ++i) w->modified(pod("a", 10 + i, std::to_string(i)));
+        w->bookmark("40").fail(gone());
+        source->on_list(list_script().item(pod("c", 50)).version("60"));
+        source->on_watch()->added(pod("d", 61));
+        slow.emplace(informer->subscribe(subscription_options().capacity(2).policy(overflow_policy::back_pressure)));
+        resyncing.emplace(informer->subscribe(subscription_options().resync(1s)));
+        informer->add_event_handler([](const object&, bool) {}, nullptr, nullptr);
+        asio::co_spawn(*context, informer->run(), asio::bind_cancellation_slot(stop.slot(), [this](std::exception_ptr) {
+                           ended = true;
+                       }));
+        asio::co_spawn(*context, informer->synced(1h), [](std::exception_ptr) {});
+        asio::co_spawn(*context, informer->wait_until(resource_version("60"), 1h), [](std::exception_ptr) {});
+    }
+
+    runtime make_runtime() {
+        runtime r(context->get_executor());
+        r.with_clock(clock).with_seed(7);
+        return r;
+    }
+
+    /// One handler; when none is ready, the subscriber reads, then time passes. False at the end of the story.
+    bool step() {
+        context->restart();
+        if (context->poll_one() != 0) return true;
+        if (slow->try_next()) return true;
+        if (++hours > 40) return false;
+        resyncing->try_next();
+        clock->advance(1s);
+        return true;
+    }
+
+    std::unique_ptr<asio::io_context> context = std::make_unique<asio::io_context>(1);
+    std::shared_ptr<manual_clock> clock;
+    std::shared_ptr<scripted_list_watch> source;
+    runtime rt;
+    std::optional<shared_informer> informer;
+    std::optional<subscription> slow, resyncing;
+    asio::cancellation_signal stop;
+    bool ended = false;
+    int hours = 0;
+};
+
+int length_of_life() {
+    life l;
+    int k = 0;
+    while (l.step()) ++k;
+    CHECK(l.informer->get("default/d"));
+    CHECK_FALSE(l.informer->get("default/a"));
+    l.informer->stop();
+    l.context->restart();
+    l.context->run_for(5s);
+    CHECK(l.context->stopped());
+    CHECK(l.ended);
+    return k;
+}
+
+} // namespace
+
+TEST_CASE("G5 stopped after k handlers, for every k, run() ends and leaves no work", "[informer][stop]") {
+    const int all = length_of_life();
+    REQUIRE(all > 100);
+    for (int k = 0; k < all; ++k) {
+        life l;
+        for (int i = 0; i < k; ++i) l.step();
+        if (k % 2 == 0) {
+            l.informer->stop();
+        } else {
+            l.stop.emit(asio::cancellation_type::terminal);
+        }
+        l.context->restart();
+        // Nobody turns the clock and nobody reads any more.
+        l.context->run_for(5s);
+        if (!l.context->stopped() || !l.ended) {
+            FAIL("stopped after " << k << " of " << all << " handlers: " << (l.ended ? "work is left" : "run() goes on"));
+        }
+        if (l.source->under_way() != 0) FAIL("after " << k << " handlers a request is left");
+    }
+}
+
+TEST_CASE("G5 the io_context destroyed after k handlers, for every k, is safe", "[informer][stop]") {
+    const int all = length_of_life();
+    for (int k = 0; k < all; ++k) {
+        life l;
+        for (int i = 0; i < k; ++i) l.step();
+        if (k % 2 == 0) l.informer.reset(); // with the handle gone before, or after
+        if (k % 3 == 0) l.slow.reset();
+        l.context.reset();
+    }
+    SUCCEED();
+}
