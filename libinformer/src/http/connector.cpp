@@ -60,7 +60,6 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
 }
 
 std::string shown(const tcp::endpoint& e) {
-    error_code ec;
     const bool v6 = e.address().is_v6();
     return (v6 ? "[" : "") + e.address().to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
 }

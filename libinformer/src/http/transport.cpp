@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <utility>
@@ -308,6 +309,7 @@ bool transport::quiet() noexcept {
 
 void tune(tcp::socket& s) noexcept {
     error_code ignored;
+    ::fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC); // a credential plugin must not keep our connections open
     s.set_option(tcp::no_delay(true), ignored);
     s.set_option(asio::socket_base::keep_alive(true), ignored);
 #if defined(TCP_KEEPIDLE) && defined(TCP_KEEPINTVL) && defined(TCP_KEEPCNT)

@@ -268,7 +268,7 @@ asio::awaitable<void> back_pressure(bool tls) {
 } // namespace
 
 TEST_CASE("chunk boundaries are hidden, at any segmentation") {
-    for (const std::size_t piece_of : {1, 2, 3, 7, 1000}) {
+    for (const std::size_t piece_of : {1u, 2u, 3u, 7u, 1000u}) {
         const auto o = answer(chunked, get(), piece_of);
         CHECK_FALSE(o.f);
         CHECK(o.status == 200);
@@ -365,7 +365,7 @@ TEST_CASE("a header, a chunk header or a trailer that never ends is refused at a
 TEST_CASE("gzip is undone, at any segmentation") {
     std::string text;
     for (int i = 0; i < 5000; ++i) text += "line " + std::to_string(i) + "\n";
-    for (const std::size_t piece_of : {1, 7, 1 << 20}) {
+    for (const std::size_t piece_of : {1u, 7u, 1u << 20}) {
         const auto o = answer(with_length(gzip(text)), get(), piece_of);
         CHECK_FALSE(o.f);
         CHECK(o.body == text);

@@ -40,7 +40,9 @@ public:
     bool insecure_ = false;
 };
 
-/// Time-outs by phase, each with an `errc` of its own. Zero: none.
+/// Time-outs by phase, each with an `errc` of its own, in real time. Zero: none. `connect` is for all addresses of a
+/// name together; `header` begins when the request is written; `body_idle` bounds each wait for more of the response
+/// body, and for the peer to take more of the request's.
 class timeouts {
 public:
     timeouts() {}
@@ -155,8 +157,10 @@ public:
 
     const endpoint& to() const noexcept;
     /// Sends and waits for the response's header. Any HTTP status is a success here.
-    /// *Cancellation*: terminal; the socket is closed at once (name resolution alone is waited for: toolchain law 7).
-    /// *Errors*: one per phase, see `timeouts`.
+    /// *Cancellation*: terminal; the socket is closed at once. (The system's resolver cannot be interrupted: after a
+    /// time-out or cancellation while a name is being resolved, `send` returns at once, but `io_context::run()` does not
+    /// before the resolver does. Addresses are not resolved.)
+    /// *Errors*: one per phase, see `timeouts`; bad_configuration for what HTTP cannot carry (a line break in a header).
     asio::awaitable<response> send(request r, failure& f);
     /// Replaces the client certificate or CA for new connections and drops idle ones.
     void set_tls(tls_options t, failure& f);

@@ -60,7 +60,8 @@ namespace detail {
 class server_exchange;
 }
 
-/// What a handler answers with. Exactly one of `send`, (`begin` … `write` … `end`), `reset`, `close`; a handler that
+/// What a handler answers with, in one coroutine at a time; without effect once the handler has returned. A stream
+/// without its `end`, and raw bytes, are followed by the end of the connection. Exactly one of `send`, (`begin` … `write` … `end`), `reset`, `close`; a handler that
 /// returns without any is answered 500.
 class server_response {
 public:
@@ -95,7 +96,9 @@ private:
 
 using server_handler = std::function<asio::awaitable<void>(std::shared_ptr<server_request>, std::shared_ptr<server_response>)>;
 
-/// Listens and serves, one coroutine a connection, on the runtime's executor.
+/// Listens and serves, two coroutines a connection, on the runtime's executor. Keep-alive, `Expect: 100-continue`,
+/// chunked requests; refuses headers over 64 KiB and bodies over `max_body`. There is no time-out: made for peers that
+/// mean well. A handler's exception is logged and answered 500; at `stop()` handlers are cancelled (terminal).
 ///
 /// *Thread safety*: none; use it on its executor. *Cancellation*: `stop()` ends everything; it is idempotent.
 class server {
@@ -115,7 +118,8 @@ public:
     /// New connections: accept and reset at once, or accept and never answer. For faults.
     enum class accept_mode { serve, reset, stall };
     void on_accept(accept_mode m);
-    /// Tells all handlers that they are gone, closes all sockets, and waits until every coroutine has ended.
+    /// Tells all handlers that they are gone, closes all sockets, and waits until every coroutine has ended. Final: a
+    /// stopped server does not listen again. Not to be awaited by a handler.
     asio::awaitable<void> stop();
 
 private:
