@@ -13,8 +13,9 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
     find_program(INFORMER_CCACHE ccache)
     mark_as_advanced(INFORMER_CCACHE)
     if(INFORMER_CCACHE)
-        # Without this sloppiness ccache refuses every compilation that uses a precompiled header.
-        set(sloppiness pch_defines,time_macros,include_file_mtime,include_file_ctime)
+        # Without this sloppiness ccache refuses every compilation that uses a precompiled header. Locale: Python sets one for
+        # what it starts, and then no object of ours would be found again.
+        set(sloppiness pch_defines,time_macros,include_file_mtime,include_file_ctime,locale)
         set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=${sloppiness} "${INFORMER_CCACHE}")
     endif()
 endif()
