@@ -10,20 +10,22 @@ namespace informer {
 
 /// Reads one informer's cache, optionally one namespace of it. Cheap to copy.
 ///
-/// *Thread safety*: any thread. *Errors*: `get` throws `error(errc::not_found)` naming resource and key, or
-/// `error(errc::not_synced)` while the cache has not been filled once; `find` gives an empty object instead of not_found.
-/// *Lifetime*: keeps the cache (not the watch) alive.
+/// *Thread safety*: any thread. *Errors*: `get` throws `error(errc::not_found)` naming resource and key; `find` gives an
+/// empty object instead. While the cache has not been filled once, all reads but `snapshot()` throw
+/// `error(errc::not_synced)`: an empty answer would be a lie. *Lifetime*: keeps the cache (not the watch) alive.
 class lister {
 public:
     class source; ///< implemented by the informer
     explicit lister(std::shared_ptr<const source> s, std::string name_space = {});
+    /// One namespace of it; empty: all.
     lister in(std::string name_space) const;
+    /// By "ns/name" (cluster-scoped: "name"); within one namespace also by name alone.
     object get(std::string_view name_or_key) const;
     object find(std::string_view name_or_key) const;
     std::vector<object> list() const;
     std::vector<object> list(const label_selector& selector) const;
     std::vector<object> by_index(std::string_view index, std::string_view value) const;
-    cache_snapshot snapshot() const;
+    cache_snapshot snapshot() const; ///< all namespaces
 
 private:
     std::shared_ptr<const source> source_;

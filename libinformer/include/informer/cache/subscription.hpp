@@ -17,8 +17,12 @@
 namespace informer {
 
 enum class overflow_policy {
-    coalesce,      ///< past `capacity` pending events merge per key; memory is bounded by capacity + number of keys
-    back_pressure, ///< the informer waits for this subscriber (and stops reading its watch); nothing is ever merged
+    /// Past `capacity` pending events merge per key; memory is bounded by capacity + number of keys (a key whose uid
+    /// changed counts twice).
+    coalesce,
+    /// The informer waits for this subscriber (and stops reading its watch) once `capacity` events are pending, until half
+    /// of them were taken; nothing is ever merged.
+    back_pressure,
 };
 
 class subscription_options {
@@ -26,7 +30,8 @@ public:
     subscription_options() {}
     subscription_options& capacity(std::size_t events) { capacity_ = events; return *this; }
     subscription_options& policy(overflow_policy p) { policy_ = p; return *this; }
-    /// Delivers `event_kind::synced` when the initial state is complete, and again after every relist.
+    /// Delivers `event_kind::synced` when the initial state is complete, and again after every relist. In a subscription
+    /// that fell behind, repeated marks merge into the latest; the first one stays in its place.
     subscription_options& sync_marks(bool on = true) { sync_marks_ = on; return *this; }
     /// Repeats every object as `updated` with reason resync at this period (keys with a pending event are skipped).
     subscription_options& resync(std::chrono::seconds period) { resync_ = period; return *this; }
@@ -39,6 +44,7 @@ public:
     std::string name_;
 };
 
+/// The initial state of a late subscriber is not queued and so not among the pending events.
 struct subscription_figures {
     std::size_t pending = 0;      ///< events waiting
     std::uint64_t delivered = 0;
@@ -52,9 +58,12 @@ struct subscription_figures {
 /// lossless*: see `overflow_policy`; with `coalesce`, what is pending + what comes → what is pending:
 /// added+updated → added(new) · added+deleted → nothing · updated+updated → updated(first previous, newest) ·
 /// updated+deleted → deleted · deleted+added → updated, or both if the uid differs · deleted+added+deleted → deleted.
-/// *Late subscribers* get the current state as `added`, `initial`, in series with live delivery.
+/// A key keeps its place in line. *Late subscribers* get the current state as `added`, `initial`, in series with live
+/// delivery, straight from a snapshot of the cache: that costs no memory per object.
 ///
-/// *Thread safety*: one consumer at a time, on any thread. *Executor*: `next()` resumes on the awaiter's.
+/// *Thread safety*: one consumer at a time, on any thread; a second one gets `error(errc::already_running)`; `close()`,
+/// `has_synced()`, `synced()` and `figures()` from any thread. *Executor*: `next()` resumes on the awaiter's; while it waits
+/// it counts as work of that executor's context, and destroying that context destroys the waiter.
 /// *Lifetime*: the destructor closes; nothing is delivered after `close()` returned. May outlive the informer.
 class subscription {
 public:
@@ -72,9 +81,10 @@ public:
     /// Without waiting.
     std::optional<event> try_next();
 
-    /// True once the consumer has been handed all of its initial state.
+    /// True once the consumer has been handed all of its initial state and has come back for more (or there was none).
     bool has_synced() const noexcept;
-    /// Waits for that (some other coroutine must consume). Throws `error`: `stopped` when the informer ended before.
+    /// Waits for that (some other coroutine must consume). Throws `error`: `stopped` when the subscription was closed or the
+    /// informer ended before the initial state was complete. *Cancellation*: any type; throws `error(errc::cancelled)`.
     asio::awaitable<void> synced();
 
     enum class pending_events { discard, drain };
