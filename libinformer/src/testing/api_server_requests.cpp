@@ -117,6 +117,10 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     target t;
     t.type = api_->types().find(r.info.group, r.info.version, r.info.resource);
     if (!t.type || (!t.type->api.namespaced && !r.info.name_space.empty())) {
+        // Built-in groups answer with a Status; groups of definitions come and go, and are no page when they are gone.
+        if (api_->types().has_built_in(r.info.group, r.info.version)) {
+            throw refused(404, "NotFound", "the server could not find the requested resource");
+        }
         a.status = 404;
         a.type = "text/plain; charset=utf-8";
         a.body = "404 page not found\n";
@@ -141,7 +145,9 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     const bool known_part = t.subresource.empty() || (t.subresource == "status" && t.type->status) ||
                             (t.subresource == "scale" && t.type->scale) || t.subresource == "finalize";
     if (!known_part) throw refused(404, "NotFound", "the server could not find the requested resource");
-    if (verb == "other" || (wants_namespace && verb != "deletecollection")) {
+    const bool wants_name = t.name.empty() && (verb == "update" || verb == "patch");
+    if (verb == "other" || wants_name || (verb == "create" && !t.name.empty()) ||
+        (wants_namespace && verb != "deletecollection")) {
         throw refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
     }
     if (verb != "get") return answer_write(request, r, t);

@@ -175,6 +175,13 @@ stored render(const resource_type& type, json::object& object, std::uint64_t ver
     return o;
 }
 
+stored render_dry(const resource_type& type, json::object& object) {
+    auto o = std::make_shared<stored_object>(*render(type, object, 0));
+    constexpr std::string_view member = ",\"resourceVersion\":\"0\""; // never the first: the name is
+    o->text.erase(o->text.find(member), member.size());
+    return o;
+}
+
 json::object tree(const resource_type& type, const stored_object& o) {
     return parse_body(type.head() + o.text);
 }

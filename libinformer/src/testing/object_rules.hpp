@@ -24,6 +24,8 @@ void check_name(const resource_type& type, std::string_view name);
 void tidy_metadata(boost::json::object& object);
 /// Renders `object`, whose metadata has been tidied, as its state number `version`.
 stored render(const resource_type& type, boost::json::object& object, std::uint64_t version);
+/// What a creation would have made: it has no resource version.
+stored render_dry(const resource_type& type, boost::json::object& object);
 /// The tree of a stored state, with kind and apiVersion of `type`.
 boost::json::object tree(const resource_type& type, const stored_object& o);
 /// True when both are the same but for metadata.managedFields and metadata.resourceVersion.

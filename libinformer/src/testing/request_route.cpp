@@ -1,29 +1,10 @@
 #include "request_route.hpp"
 
+#include <informer/http/url.hpp>
+
 namespace informer::testing::detail {
 
 namespace {
-
-int hex(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-std::string decoded(std::string_view s) {
-    std::string out;
-    for (std::size_t i = 0; i < s.size(); ++i) {
-        const bool escape = s[i] == '%' && i + 2 < s.size() && hex(s[i + 1]) >= 0 && hex(s[i + 2]) >= 0;
-        if (escape) {
-            out += static_cast<char>(hex(s[i + 1]) * 16 + hex(s[i + 2]));
-            i += 2;
-        } else {
-            out += s[i];
-        }
-    }
-    return out;
-}
 
 std::vector<std::string> segments_of(std::string_view path) {
     std::vector<std::string> out;
@@ -31,7 +12,7 @@ std::vector<std::string> segments_of(std::string_view path) {
         path.remove_prefix(1);
         const auto end = path.find('/');
         const auto part = path.substr(0, end);
-        if (!part.empty()) out.push_back(decoded(part));
+        if (!part.empty()) out.push_back(http::percent_decode(part));
         path.remove_prefix(part.size());
     }
     return out;

@@ -188,6 +188,12 @@ type_ptr type_registry::find_kind(std::string_view group, std::string_view versi
     return nullptr;
 }
 
+bool type_registry::has_built_in(std::string_view group, std::string_view version) const {
+    return std::any_of(types_.begin(), types_.end(), [&](const type_ptr& t) {
+        return !t->custom && t->api.group == group && t->api.version == version;
+    });
+}
+
 std::vector<std::string> type_registry::groups() const {
     std::vector<std::string> out;
     for (const auto& t : types_) {

@@ -45,6 +45,8 @@ public:
     /// "pods", "deployments.apps": the first served version; null if there is none.
     type_ptr find(std::string_view group_resource) const;
     type_ptr find_kind(std::string_view group, std::string_view version, std::string_view kind) const;
+    /// True when the version of a group has kinds of ours.
+    bool has_built_in(std::string_view group, std::string_view version) const;
     const std::vector<type_ptr>& all() const noexcept { return types_; }
     /// Names of the groups without the core group, and the versions of a group, preferred first.
     std::vector<std::string> groups() const;

@@ -92,6 +92,11 @@ std::string rest_api::random_suffix() {
 void rest_api::check_body_identity(const target& t, const json::object& body) const {
     const auto kind = string_at(body, {"kind"});
     const auto api_version = string_at(body, {"apiVersion"});
+    // Built-in kinds are known by the URL; a custom object that does not say what it is, is refused.
+    if (t.type->custom && (kind.empty() || api_version.empty())) {
+        throw bad_request("the object provided is unrecognized (must be of type " + t.type->api.kind +
+                          "): kind or apiVersion is missing");
+    }
     if (!kind.empty() && kind != t.type->api.kind) {
         throw bad_request("the kind in the data (" + kind + ") does not match the expected kind (" + t.type->api.kind + ")");
     }
@@ -174,7 +179,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     if (!t.subresource.empty()) throw refused(405, "MethodNotAllowed", "create is not supported on this subresource");
     check_body_identity(t, body);
     if (!string_at(body, {"metadata", "resourceVersion"}).empty() && !by.direct) {
-        throw bad_request("resourceVersion should not be set on objects to be created");
+        throw refused(500, "", "resourceVersion should not be set on objects to be created"); // so says the real one
     }
     t.name = string_at(body, {"metadata", "name"});
     const auto prefix = string_at(body, {"metadata", "generateName"});
@@ -189,8 +194,8 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     prepare_new(t, body, by);
     tidy_metadata(body);
     add_managed(t, body, nullptr, by);
+    if (by.dry_run) return render_dry(*t.type, body);
     auto now = render(*t.type, body, store_.next());
-    if (by.dry_run) return now;
     if (t.type->api.group == "apiextensions.k8s.io") serve_definition(body);
     store_.put(*t.type->rows, now);
     return now;

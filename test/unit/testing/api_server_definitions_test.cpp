@@ -1,0 +1,181 @@
+#include "server_fixture.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace server_tests;
+
+namespace {
+
+const std::string definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const std::string foos = "/apis/samples.io/v1/namespaces/default/foos";
+const std::string merge = "application/merge-patch+json";
+
+const std::string foo_definition = R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+"metadata":{"name":"foos.samples.io"},"spec":{"group":"samples.io","scope":"Namespaced",
+"names":{"kind":"Foo","plural":"foos","singular":"foo","shortNames":["fo"]},
+"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"selectableFields":[{"jsonPath":".spec.color"}]},
+ {"name":"v1beta1","served":true,"storage":false},{"name":"v1alpha1","served":false,"storage":false}]}})";
+
+std::string foo(const std::string& name, const std::string& spec, const std::string& version = "v1") {
+    return R"({"apiVersion":"samples.io/)" + version + R"(","kind":"Foo","metadata":{"name":")" + name + R"("},"spec":)" +
+           spec + "}";
+}
+
+} // namespace
+
+TEST_CASE("a definition is established and served at once", "[api_server][crd]") {
+    server_fixture s;
+    CHECK(s.ask("GET", foos).body == "404 page not found\n");
+    const auto d = s.ask("POST", definitions, foo_definition);
+    REQUIRE(d.status == 201);
+    CHECK(d.at("/status/conditions/1/type") == "Established");
+    CHECK(d.at("/status/conditions/1/status") == "True");
+    CHECK(d.at("/status/storedVersions") == R"(["v1"])");
+    CHECK(d.at("/spec/names/listKind") == "FooList");
+    CHECK(s.ask("GET", foos).status == 200);
+    CHECK(s.ask("GET", "/apis/samples.io").at("/preferredVersion/version") == "v1");
+    const auto resources = s.ask("GET", "/apis/samples.io/v1");
+    CHECK(resources.at("/resources/0/name") == "foos");
+    CHECK(resources.at("/resources/0/shortNames/0") == "fo");
+    CHECK(resources.at("/resources/1/name") == "foos/status");
+    CHECK(s.ask("GET", "/apis/samples.io/v1alpha1").status == 404);
+}
+
+TEST_CASE("custom objects live like built-in ones and say in lists what they are", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    const auto made = s.ask("POST", foos, foo("a", R"({"color":"red","unknown":[1,2.5]})"));
+    REQUIRE(made.status == 201);
+    CHECK(made.at("/metadata/generation") == "1");
+    CHECK(made.at("/spec/unknown") == "[1,2.5E0]");
+    const auto list = s.ask("GET", foos);
+    CHECK(list.at("/kind") == "FooList");
+    CHECK(list.at("/items/0/kind") == "Foo");
+    CHECK(list.at("/items/0/apiVersion") == "samples.io/v1");
+    const auto status = s.ask("PATCH", foos + "/a/status", R"({"spec":{"color":"x"},"status":{"n":1}})", merge);
+    CHECK(status.at("/spec/color") == "red");
+    CHECK(status.at("/status/n") == "1");
+    CHECK(status.at("/metadata/generation") == "1");
+    CHECK(s.ask("PATCH", foos + "/a", R"({"spec":{"color":"blue"}})", merge).at("/metadata/generation") == "2");
+    CHECK(s.ask("PUT", foos + "/a", foo("a", "{}")).status == 422); // no resource version
+    CHECK(s.ask("POST", foos, R"({"metadata":{"name":"b"}})").status == 400); // does not say what it is
+    CHECK(s.ask("PATCH", foos + "/a", "{}", "application/strategic-merge-patch+json").status == 415);
+}
+
+TEST_CASE("the versions of a definition show the same objects", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", R"({"color":"red"})"));
+    const std::string beta = "/apis/samples.io/v1beta1/namespaces/default/foos";
+    auto w = s.watch(beta + "?watch=1&resourceVersion=" + s.server.current_resource_version());
+    CHECK(s.ask("GET", beta + "/a").at("/apiVersion") == "samples.io/v1beta1");
+    CHECK(s.ask("POST", beta, foo("b", "{}", "v1beta1")).status == 201);
+    CHECK(s.ask("GET", foos + "/b").at("/apiVersion") == "samples.io/v1");
+    const auto e = w.next();
+    CHECK(e.name() == "b");
+    CHECK(text_at(e.object, "/apiVersion") == "samples.io/v1beta1");
+    w.close();
+}
+
+TEST_CASE("a definition offers fields for selectors", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", R"({"color":"red"})"));
+    s.ask("POST", foos, foo("b", R"({"color":"blue"})"));
+    const auto red = s.ask("GET", foos + "?fieldSelector=spec.color%3Dred");
+    CHECK(red.json().at("items").as_array().size() == 1);
+    CHECK(red.at("/items/0/metadata/name") == "a");
+    CHECK(s.ask("GET", foos + "?fieldSelector=spec.shade%3Dred").status == 400);
+}
+
+TEST_CASE("a definition that is deleted takes its objects along, ends watches, and is unknown then", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", "{}"));
+    auto w = s.watch(foos + "?watch=1&resourceVersion=" + s.server.current_resource_version());
+    CHECK(s.ask("DELETE", definitions + "/foos.samples.io").status == 200);
+    const auto e = w.next();
+    CHECK(e.type == "DELETED");
+    CHECK(e.name() == "a");
+    CHECK(w.next().type.empty());
+    CHECK_FALSE(w.failure());
+    CHECK(s.ask("GET", foos).body == "404 page not found\n");
+    CHECK(s.ask("GET", "/apis/samples.io").status == 404);
+    REQUIRE(s.ask("POST", definitions, foo_definition).status == 201);
+    CHECK(s.ask("GET", foos).at("/items") == "[]");
+    auto again = s.watch(foos + "?watch=1&resourceVersion=" + s.server.current_resource_version());
+    s.ask("POST", foos, foo("b", "{}"));
+    CHECK(again.next().name() == "b");
+    again.close();
+}
+
+TEST_CASE("a changed definition keeps the objects and ends no watch", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", "{}"));
+    auto w = s.watch(foos + "?watch=1&resourceVersion=" + s.server.current_resource_version());
+    const auto changed = s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":["fx"]}}})", merge);
+    CHECK(changed.status == 200);
+    CHECK(s.ask("GET", "/apis/samples.io/v1").at("/resources/0/shortNames/0") == "fx");
+    CHECK(s.ask("GET", foos + "/a").status == 200);
+    s.ask("POST", foos, foo("b", "{}"));
+    CHECK(w.next().name() == "b");
+    w.close();
+}
+
+TEST_CASE("definitions that cannot be served are refused", "[api_server][crd]") {
+    server_fixture s;
+    const auto with = [&](std::string_view pointer, json::value v) {
+        auto d = json::parse(foo_definition);
+        d.at_pointer(pointer) = std::move(v);
+        return s.ask("POST", definitions, json::serialize(d)).status;
+    };
+    CHECK(with("/metadata/name", "bars.samples.io") == 422);
+    CHECK(with("/spec/group", "") == 422);
+    CHECK(with("/spec/scope", "Somewhere") == 422);
+    CHECK(with("/spec/versions", json::array()) == 422);
+    CHECK(with("/spec/versions", json::array{1}) == 422);
+    CHECK(with("/spec/names", "foos") == 422);
+    CHECK(s.ask("POST", definitions, R"({"metadata":{"name":"x.y"}})").status == 422);
+    CHECK(s.ask("GET", foos).status == 404);
+}
+
+TEST_CASE("cluster-scoped custom objects have no namespace", "[api_server][crd]") {
+    server_fixture s;
+    auto d = json::parse(foo_definition);
+    d.at_pointer("/spec/scope") = "Cluster";
+    s.ask("POST", definitions, json::serialize(d));
+    CHECK(s.ask("POST", "/apis/samples.io/v1/foos", foo("a", "{}")).status == 201);
+    CHECK(s.ask("GET", "/apis/samples.io/v1/foos/a").at("/metadata/namespace").empty());
+    CHECK(s.ask("GET", foos).status == 404);
+}
+
+TEST_CASE("a namespace empties itself and goes", "[api_server][namespace]") {
+    server_fixture s;
+    s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work"}})");
+    s.ask("POST", "/api/v1/namespaces/work/configmaps", R"({"metadata":{"name":"a"}})");
+    s.ask("POST", "/api/v1/namespaces/work/secrets", R"({"metadata":{"name":"b"}})");
+    auto w = s.watch("/api/v1/namespaces?watch=1&resourceVersion=" + s.server.current_resource_version());
+    const auto deleting = s.ask("DELETE", "/api/v1/namespaces/work");
+    CHECK(deleting.at("/status/phase") == "Terminating");
+    CHECK_FALSE(deleting.at("/metadata/deletionTimestamp").empty());
+    CHECK(w.next().type == "MODIFIED");
+    CHECK(w.next().type == "DELETED");
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
+    CHECK(s.server.list("configmaps", "work").empty());
+    w.close();
+}
+
+TEST_CASE("a terminating namespace takes nothing new and waits for finalizers", "[api_server][namespace]") {
+    server_fixture s;
+    s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work"}})");
+    const std::string maps = "/api/v1/namespaces/work/configmaps";
+    s.ask("POST", maps, R"({"metadata":{"name":"held","finalizers":["x.io/y"]}})");
+    s.ask("DELETE", "/api/v1/namespaces/work");
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").at("/status/phase") == "Terminating");
+    const auto late = s.ask("POST", maps, R"({"metadata":{"name":"late"}})");
+    CHECK(late.status == 403);
+    CHECK(late.at("/details/causes/0/reason") == "NamespaceTerminating");
+    s.ask("PATCH", maps + "/held", R"({"metadata":{"finalizers":null}})", merge);
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
+}

@@ -1,0 +1,279 @@
+#include "server_fixture.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <regex>
+
+using namespace server_tests;
+
+namespace {
+
+const std::string maps = "/api/v1/namespaces/default/configmaps";
+const std::string merge = "application/merge-patch+json";
+const std::string operations = "application/json-patch+json";
+
+std::string map_named(const std::string& name, const std::string& rest = R"("data":{"k":"v"})") {
+    return R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name + R"("},)" + rest + "}";
+}
+
+} // namespace
+
+TEST_CASE("a created object carries what the server gives it", "[api_server]") {
+    server_fixture s;
+    const auto a = s.ask("POST", maps, map_named("a"));
+    REQUIRE(a.status == 201);
+    CHECK(a.type == "application/json");
+    CHECK(a.at("/kind") == "ConfigMap");
+    CHECK(a.at("/apiVersion") == "v1");
+    CHECK(a.at("/metadata/namespace") == "default");
+    CHECK(a.at("/data/k") == "v");
+    CHECK(std::regex_match(a.at("/metadata/uid"),
+                           std::regex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")));
+    CHECK(std::regex_match(a.at("/metadata/creationTimestamp"), std::regex("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ")));
+    CHECK(a.at("/metadata/resourceVersion") == s.server.current_resource_version());
+    CHECK(a.at("/metadata/managedFields/0/operation") == "Update");
+    CHECK(a.at("/metadata/managedFields/0/manager") == "libinformer");
+    CHECK(a.json().at_pointer("/metadata/managedFields/0/fieldsV1/f:data/f:k").is_object());
+    const auto got = s.ask("GET", maps + "/a");
+    CHECK(got.status == 200);
+    CHECK(got.json() == a.json());
+}
+
+TEST_CASE("generateName makes a name", "[api_server]") {
+    server_fixture s;
+    const auto a = s.ask("POST", maps, R"({"metadata":{"generateName":"run-"}})");
+    REQUIRE(a.status == 201);
+    CHECK(a.at("/metadata/name").size() == 9);
+    CHECK(a.at("/metadata/name").starts_with("run-"));
+    CHECK(a.at("/metadata/generateName") == "run-");
+}
+
+TEST_CASE("creations that cannot be are refused with the status of the real server", "[api_server]") {
+    server_fixture s;
+    s.put("taken", "1");
+    const auto refused = [&](const std::string& path, const std::string& body, int code, const std::string& reason) {
+        const auto a = s.ask("POST", path, body);
+        INFO(body << " -> " << a.body);
+        CHECK(a.status == code);
+        CHECK(a.at("/kind") == "Status");
+        CHECK(a.at("/status") == "Failure");
+        CHECK(a.at("/reason") == reason);
+        CHECK(a.at("/code") == std::to_string(code));
+    };
+    refused(maps, map_named("taken"), 409, "AlreadyExists");
+    refused(maps, map_named("Not_a_name"), 422, "Invalid");
+    refused(maps, R"({"metadata":{}})", 422, "Invalid");
+    refused(maps, R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}})", 400, "BadRequest");
+    refused(maps, R"({"kind":"ConfigMap","apiVersion":"v2","metadata":{"name":"a"}})", 400, "BadRequest");
+    refused(maps, R"({"metadata":{"name":"a","namespace":"other"}})", 400, "BadRequest");
+    refused(maps, R"({"metadata":{"name":"a","labels":{"n":1}}})", 400, "BadRequest");
+    refused(maps, R"({"metadata":{"name":"a","finalizers":"x"}})", 400, "BadRequest");
+    refused(maps, R"({"metadata":[]})", 400, "BadRequest");
+    refused(maps, R"({"metadata":)", 400, "BadRequest");
+    refused(maps, R"([1])", 400, "BadRequest");
+    refused("/api/v1/namespaces/nowhere/configmaps", map_named("a"), 404, "NotFound");
+    refused("/api/v1/configmaps", map_named("a"), 405, "MethodNotAllowed");
+    refused("/api/v1/namespaces", R"({"metadata":{"name":"a.b"}})", 422, "Invalid");
+    const auto yaml = s.ask("POST", maps, "a: b", "application/yaml");
+    CHECK(yaml.status == 415);
+    const auto missing = s.ask("GET", maps + "/missing");
+    CHECK(missing.status == 404);
+    CHECK(missing.at("/message") == "configmaps \"missing\" not found");
+    CHECK(missing.at("/details/name") == "missing");
+    CHECK(missing.at("/details/kind") == "configmaps");
+}
+
+TEST_CASE("a dry run answers and changes nothing", "[api_server]") {
+    server_fixture s;
+    s.put("there", "1");
+    const auto before = s.server.current_resource_version();
+    CHECK(s.ask("POST", maps + "?dryRun=All", map_named("a")).status == 201);
+    CHECK(s.ask("GET", maps + "/a").status == 404);
+    CHECK(s.ask("PATCH", maps + "/there?dryRun=All", R"({"data":{"v":"2"}})", merge).at("/data/v") == "2");
+    CHECK(s.ask("DELETE", maps + "/there?dryRun=All").status == 200);
+    CHECK(s.ask("GET", maps + "/there").at("/data/v") == "1");
+    CHECK(s.server.current_resource_version() == before);
+}
+
+TEST_CASE("an update with a stale resource version is a conflict, one without is not", "[api_server]") {
+    server_fixture s;
+    const auto first = s.ask("POST", maps, map_named("a"));
+    auto o = first.json();
+    o.at_pointer("/data/k") = "2";
+    CHECK(s.ask("PUT", maps + "/a", json::serialize(o)).status == 200);
+    o.at_pointer("/data/k") = "3";
+    const auto stale = s.ask("PUT", maps + "/a", json::serialize(o));
+    CHECK(stale.status == 409);
+    CHECK(stale.at("/reason") == "Conflict");
+    CHECK(s.ask("PUT", maps + "/a", map_named("a", R"("data":{"k":"4"})")).at("/data/k") == "4");
+    const auto stale_patch = s.ask("PATCH", maps + "/a", R"({"metadata":{"resourceVersion":"1"}})", merge);
+    CHECK(stale_patch.status == 409);
+}
+
+TEST_CASE("an update keeps identity and refuses another one", "[api_server]") {
+    server_fixture s;
+    const auto first = s.ask("POST", maps, map_named("a"));
+    const auto forged = s.ask(
+        "PUT", maps + "/a",
+        R"({"metadata":{"name":"a","creationTimestamp":"1999-01-01T00:00:00Z","deletionTimestamp":"1999-01-01T00:00:00Z"}})");
+    CHECK(forged.status == 200);
+    CHECK(forged.at("/metadata/uid") == first.at("/metadata/uid"));
+    CHECK(forged.at("/metadata/creationTimestamp") == first.at("/metadata/creationTimestamp"));
+    CHECK(forged.at("/metadata/deletionTimestamp").empty());
+    CHECK(s.ask("PUT", maps + "/a", R"({"metadata":{"name":"a","uid":"x"}})").status == 409);
+    CHECK(s.ask("PUT", maps + "/a", map_named("b")).status == 400);
+    CHECK(s.ask("PUT", maps + "/nope", map_named("nope")).status == 404);
+    CHECK(s.ask("PUT", maps, map_named("a")).status == 405);
+}
+
+TEST_CASE("a write that changes nothing gives the old version and no event", "[api_server]") {
+    server_fixture s;
+    const auto first = s.ask("POST", maps, map_named("a"));
+    const auto again = s.ask("PUT", maps + "/a", map_named("a"));
+    CHECK(again.at("/metadata/resourceVersion") == first.at("/metadata/resourceVersion"));
+    CHECK(s.ask("PATCH", maps + "/a", "{}", merge).at("/metadata/resourceVersion") ==
+          first.at("/metadata/resourceVersion"));
+    CHECK(s.server.current_resource_version() == first.at("/metadata/resourceVersion"));
+}
+
+TEST_CASE("status and specification are written apart, and generation counts the specification", "[api_server]") {
+    server_fixture s;
+    const std::string path = "/apis/apps/v1/namespaces/default/deployments";
+    const auto made = s.ask("POST", path, R"({"metadata":{"name":"d"},"spec":{"replicas":1},"status":{"replicas":9}})");
+    REQUIRE(made.status == 201);
+    CHECK(made.at("/status/replicas").empty());
+    CHECK(made.at("/metadata/generation") == "1");
+    const auto status = s.ask("PATCH", path + "/d/status", R"({"spec":{"replicas":5},"status":{"replicas":1}})", merge);
+    CHECK(status.at("/status/replicas") == "1");
+    CHECK(status.at("/spec/replicas") == "1");
+    CHECK(status.at("/metadata/generation") == "1");
+    const auto both = s.ask("PATCH", path + "/d", R"({"spec":{"replicas":2},"status":{"replicas":7}})", merge);
+    CHECK(both.at("/spec/replicas") == "2");
+    CHECK(both.at("/status/replicas") == "1");
+    CHECK(both.at("/metadata/generation") == "2");
+    const auto labelled = s.ask("PATCH", path + "/d", R"({"metadata":{"labels":{"a":"b"}}})", merge);
+    CHECK(labelled.at("/metadata/generation") == "2");
+    CHECK(s.ask("GET", path + "/d/status").at("/status/replicas") == "1");
+    CHECK(s.ask("GET", maps + "/d/status").status == 404);
+}
+
+TEST_CASE("scale reads and writes the number of replicas", "[api_server]") {
+    server_fixture s;
+    const std::string path = "/apis/apps/v1/namespaces/default/deployments";
+    s.ask("POST", path, R"({"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}}}})");
+    const auto scale = s.ask("GET", path + "/d/scale");
+    CHECK(scale.at("/kind") == "Scale");
+    CHECK(scale.at("/spec/replicas") == "1");
+    CHECK(scale.at("/status/selector") == "a=b");
+    const auto set = s.ask("PATCH", path + "/d/scale", R"({"spec":{"replicas":4}})", merge);
+    CHECK(set.at("/spec/replicas") == "4");
+    CHECK(s.ask("GET", path + "/d").at("/spec/replicas") == "4");
+    CHECK(s.ask("GET", path + "/d").at("/metadata/generation") == "2");
+    CHECK(s.ask("PATCH", path + "/d/scale", R"({"spec":{"replicas":-1}})", merge).status == 422);
+}
+
+TEST_CASE("merge, JSON and strategic patches change what they say", "[api_server]") {
+    server_fixture s;
+    s.ask("POST", maps, map_named("a", R"("data":{"k":"v","gone":"x"})"));
+    const auto merged = s.ask("PATCH", maps + "/a", R"({"data":{"gone":null,"new":"y"}})", merge);
+    CHECK(merged.at("/data") == R"({"k":"v","new":"y"})");
+    const auto patched = s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":"/data/k","value":"w"}])", operations);
+    CHECK(patched.at("/data/k") == "w");
+    CHECK(s.ask("PATCH", maps + "/a", R"([{"op":"test","path":"/data/k","value":"no"}])", operations).status == 422);
+    CHECK(s.ask("PATCH", maps + "/a", R"({"op":"test"})", operations).status == 400);
+    CHECK(s.ask("PATCH", maps + "/a", R"([1])", merge).status == 400);
+    CHECK(s.ask("PATCH", maps + "/a", "{}", "text/plain").status == 415);
+    CHECK(s.ask("PATCH", maps + "/a", "{}", "application/apply-patch+yaml").status == 415);
+    CHECK(s.ask("PATCH", maps + "/nope", "{}", merge).status == 404);
+
+    const std::string pods = "/api/v1/namespaces/default/pods";
+    s.ask("POST", pods, R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a","image":"1","env":[{"name":"X","value":"1"}]},{"name":"b","image":"1"}]}})");
+    const auto strategic = s.ask("PATCH", pods + "/p", R"({"spec":{"containers":[{"name":"a","image":"2"},{"name":"b","$patch":"delete"},{"name":"c","image":"3"}]}})",
+                                 "application/strategic-merge-patch+json");
+    CHECK(strategic.at("/spec/containers/0/image") == "2");
+    CHECK(strategic.at("/spec/containers/0/env/0/value") == "1");
+    CHECK(strategic.at("/spec/containers/1/name") == "c");
+    CHECK(strategic.json().at_pointer("/spec/containers").as_array().size() == 2);
+}
+
+TEST_CASE("deleting answers, honours preconditions, and is done", "[api_server]") {
+    server_fixture s;
+    const auto made = s.ask("POST", maps, map_named("a"));
+    CHECK(s.ask("DELETE", maps + "/a", R"({"preconditions":{"uid":"x"}})").status == 409);
+    CHECK(s.ask("DELETE", maps + "/a", R"({"preconditions":{"resourceVersion":"1"}})").status == 409);
+    const auto gone = s.ask("DELETE", maps + "/a", R"({"preconditions":{"uid":")" + made.at("/metadata/uid") + R"("}})");
+    CHECK(gone.status == 200);
+    CHECK(gone.at("/kind") == "Status");
+    CHECK(gone.at("/status") == "Success");
+    CHECK(gone.at("/details/uid") == made.at("/metadata/uid"));
+    CHECK(s.ask("DELETE", maps + "/a").status == 404);
+    s.ask("POST", "/api/v1/namespaces/default/pods", R"({"metadata":{"name":"p"}})");
+    CHECK(s.ask("DELETE", "/api/v1/namespaces/default/pods/p").at("/kind") == "Pod");
+}
+
+TEST_CASE("finalizers hold an object until the last is gone", "[api_server]") {
+    server_fixture s;
+    s.ask("POST", maps, R"({"metadata":{"name":"a","finalizers":["x.io/1","x.io/2"]}})");
+    const auto deleting = s.ask("DELETE", maps + "/a");
+    CHECK(deleting.status == 200);
+    CHECK(deleting.at("/kind") == "ConfigMap");
+    CHECK_FALSE(deleting.at("/metadata/deletionTimestamp").empty());
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["x.io/3"]}})", merge).status == 422);
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["x.io/1"]}})", merge).status == 200);
+    const auto again = s.ask("DELETE", maps + "/a"); // changes nothing
+    CHECK(again.status == 200);
+    CHECK(s.ask("GET", maps + "/a").status == 200);
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":null}})", merge).status == 200);
+    CHECK(s.ask("GET", maps + "/a").status == 404);
+}
+
+TEST_CASE("a collection is deleted by selector", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1", {{"app", "x"}});
+    s.put("b", "1", {{"app", "y"}});
+    s.put("c", "1", {{"app", "x"}});
+    const auto gone = s.ask("DELETE", maps + "?labelSelector=app%3Dx");
+    CHECK(gone.status == 200);
+    CHECK(gone.json().at("items").as_array().size() == 2);
+    CHECK(s.server.list("configmaps", "default").size() == 1);
+}
+
+TEST_CASE("direct writes are seen by clients and refused like theirs", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    CHECK(s.ask("GET", maps + "/a").at("/data/v") == "1");
+    s.server.merge_patch("configmaps", "default", "a", json::parse(R"({"data":{"v":"2"}})"));
+    CHECK(s.ask("GET", maps + "/a").at("/data/v") == "2");
+    CHECK(text_at(s.server.get("configmaps", "default", "a"), "/data/v") == "2");
+    CHECK(s.server.get("configmaps", "default", "nope").is_null());
+    try {
+        s.server.remove("configmaps", "default", "nope");
+        FAIL("not refused");
+    } catch (const informer::error& e) {
+        CHECK(e.code() == informer::condition::not_found);
+    }
+    CHECK_THROWS_AS(s.server.list("nonsense"), informer::error);
+    CHECK_THROWS_AS(s.server.create(json::parse(R"({"kind":"Nonsense","apiVersion":"v1"})")), informer::error);
+}
+
+TEST_CASE("direct writes set status and specification at once", "[api_server]") {
+    server_fixture s;
+    s.server.create(json::parse(
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"n"},"status":{"phase":"Running"}})"));
+    const auto pod = s.ask("GET", "/api/v1/namespaces/default/pods/p");
+    CHECK(pod.at("/spec/nodeName") == "n");
+    CHECK(pod.at("/status/phase") == "Running");
+}
+
+TEST_CASE("names and values that JSON must escape come back as they were", "[api_server]") {
+    server_fixture s;
+    json::value o = json::parse(map_named("a"));
+    const std::string nasty = "\"resourceVersion\":\"7\" \\ \n\t\x01 \xe2\x82\xac </script>";
+    o.as_object()["data"].as_object()[nasty] = nasty;
+    o.as_object()["metadata"].as_object()["annotations"] = json::object{{"resourceVersion", nasty}};
+    REQUIRE(s.ask("POST", maps, json::serialize(o)).status == 201);
+    const auto got = s.ask("GET", maps + "/a").json();
+    CHECK(std::string_view(got.at("data").at(nasty).as_string()) == nasty);
+    CHECK(text_at(got, "/metadata/annotations/resourceVersion") == nasty);
+    CHECK(text_at(got, "/metadata/resourceVersion") == s.server.current_resource_version());
+}
