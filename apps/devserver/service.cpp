@@ -68,6 +68,7 @@ asio::awaitable<void> until_signal(program* p, asio::signal_set* signals) {
 } // namespace
 
 int serve(const options& o) {
+    std::signal(SIGPIPE, SIG_IGN); // whoever reads our log may leave
     asio::io_context io(1);
     informer::runtime runtime(io.get_executor());
     runtime.with_seed(o.seed);
