@@ -46,35 +46,37 @@ json::value container_status(const workload& w, std::string_view name, const std
     o["started"] = has_started;
     o["restartCount"] = restarts;
     o["image"] = image;
-    o["imageID"] = has_started ? fmt::format("docker.io/{}@sha256:{}", image, digest(image)) : std::string();
+    o["imageID"] = "";
     if (has_started) {
+        o["imageID"] = fmt::format("{}@sha256:{}", image, digest(image));
         o["containerID"] = "containerd://" + digest(fmt::format("{}/{}/{}/{}", w.name_space, w.name, name, restarts));
     }
     return o;
 }
 
-json::value condition(std::string_view type, bool on, const std::string& now, std::string_view reason = {},
-                      std::string_view message = {}) {
-    json::object o;
-    o["type"] = type;
-    o["status"] = on ? "True" : "False";
-    o["lastProbeTime"] = nullptr;
-    o["lastTransitionTime"] = now;
-    if (!reason.empty()) o["reason"] = reason;
-    if (!message.empty()) o["message"] = message;
-    return o;
+// A condition keeps its time while its status stays.
+void set_condition(json::array& conditions, std::string_view type, bool on, const std::string& now,
+                   std::string_view reason = {}) {
+    json::object* place = nullptr;
+    for (auto& c : conditions) {
+        if (c.as_object()["type"] == json::value(type)) place = &c.as_object();
+    }
+    if (place == nullptr) {
+        conditions.push_back(json::object());
+        place = &conditions.back().as_object();
+        (*place)["type"] = type;
+        (*place)["status"] = nullptr;
+    }
+    const json::value status = on ? "True" : "False";
+    if (std::exchange((*place)["status"], status) != status) (*place)["lastTransitionTime"] = now;
+    place->erase("reason");
+    if (!reason.empty()) (*place)["reason"] = reason;
 }
 
-json::array pod_conditions(bool ready, const std::string& now) {
+void set_ready(json::array& conditions, bool ready, const std::string& now) {
     const auto why = ready ? std::string_view() : std::string_view("ContainersNotReady");
-    const auto message = ready ? std::string_view() : std::string_view("containers with unready status");
-    json::array out;
-    out.push_back(condition("PodReadyToStartContainers", true, now));
-    out.push_back(condition("Initialized", true, now));
-    out.push_back(condition("Ready", ready, now, why, message));
-    out.push_back(condition("ContainersReady", ready, now, why, message));
-    out.push_back(condition("PodScheduled", true, now));
-    return out;
+    set_condition(conditions, "Ready", ready, now, why);
+    set_condition(conditions, "ContainersReady", ready, now);
 }
 
 json::object state_of(std::string_view kind, json::object inside) {
@@ -326,19 +328,21 @@ json::value pod_document(const workload& w, std::string_view hash, std::string_v
     return pod;
 }
 
-json::value pod_scheduled(std::string_view node, const std::string& now) {
+json::value pod_scheduled(std::string_view node, json::array& conditions, const std::string& now) {
     json::object spec;
     spec["nodeName"] = node;
-    json::array conditions;
-    conditions.push_back(condition("PodScheduled", true, now));
+    set_condition(conditions, "PodScheduled", true, now);
     json::object status;
-    status["conditions"] = std::move(conditions);
+    status["conditions"] = conditions;
     auto patch = status_patch(std::move(status));
     patch.as_object()["spec"] = std::move(spec);
     return patch;
 }
 
-json::value pod_creating(const workload& w, std::string_view host_ip, const std::string& now) {
+json::value pod_creating(const workload& w, std::string_view host_ip, json::array& conditions, const std::string& now) {
+    set_condition(conditions, "PodReadyToStartContainers", true, now);
+    set_condition(conditions, "Initialized", true, now);
+    set_ready(conditions, false, now);
     json::array containers;
     containers.push_back(container_status(w, w.name, w.full_image(), state_of("waiting", reason_of("ContainerCreating")),
                                           json::object(), false, false, 0));
@@ -347,7 +351,7 @@ json::value pod_creating(const workload& w, std::string_view host_ip, const std:
                                               json::object(), false, false, 0));
     }
     json::object status;
-    status["conditions"] = pod_conditions(false, now);
+    status["conditions"] = conditions;
     status["hostIP"] = host_ip;
     status["startTime"] = now;
     status["containerStatuses"] = std::move(containers);
@@ -355,7 +359,8 @@ json::value pod_creating(const workload& w, std::string_view host_ip, const std:
 }
 
 json::value pod_running(const workload& w, std::string_view host_ip, std::string_view pod_ip, std::int64_t restarts,
-                        const std::string& now) {
+                        json::array& conditions, const std::string& now) {
+    set_ready(conditions, true, now);
     json::object last;
     if (restarts > 0) {
         json::object terminated = reason_of("Error");
@@ -376,7 +381,7 @@ json::value pod_running(const workload& w, std::string_view host_ip, std::string
     ips.push_back(std::move(ip));
     json::object status;
     status["phase"] = "Running";
-    status["conditions"] = pod_conditions(true, now);
+    status["conditions"] = conditions;
     status["hostIP"] = host_ip;
     status["podIP"] = pod_ip;
     status["podIPs"] = std::move(ips);
@@ -385,10 +390,12 @@ json::value pod_running(const workload& w, std::string_view host_ip, std::string
 }
 
 json::value pod_crashed(const workload& w, std::string_view host_ip, std::string_view pod_ip, std::int64_t restarts,
-                        const std::string& now) {
-    auto patch = pod_running(w, host_ip, pod_ip, restarts, now);
+                        json::array& conditions, const std::string& now) {
+    auto running = conditions; // its times do not count
+    auto patch = pod_running(w, host_ip, pod_ip, restarts, running, now);
+    set_ready(conditions, false, now);
     auto& status = patch.as_object()["status"].as_object();
-    status["conditions"] = pod_conditions(false, now);
+    status["conditions"] = conditions;
     auto& main = status["containerStatuses"].as_array()[0].as_object();
     main["ready"] = false;
     main["started"] = false;
@@ -396,12 +403,13 @@ json::value pod_crashed(const workload& w, std::string_view host_ip, std::string
     return patch;
 }
 
-json::value pod_lost(const std::string& now) {
+json::value pod_lost(json::array& conditions, const std::string& now) {
+    set_ready(conditions, false, now);
     json::object status;
     status["phase"] = "Failed";
     status["reason"] = "NodeLost";
     status["message"] = "Node which was running the pod is unresponsive";
-    status["conditions"] = pod_conditions(false, now);
+    status["conditions"] = conditions;
     return status_patch(std::move(status));
 }
 

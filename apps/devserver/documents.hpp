@@ -1,6 +1,7 @@
 // The objects of a believable cluster, as JSON.
 #pragma once
 
+#include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
 #include <chrono>
@@ -40,14 +41,14 @@ json::value config_document(const workload& w);
 json::value pod_document(const workload& w, std::string_view hash, std::string_view name, const owner& by,
                          const std::string& now);
 
-// Patches of a pod's life.
-json::value pod_scheduled(std::string_view node, const std::string& now);
-json::value pod_creating(const workload& w, std::string_view host_ip, const std::string& now);
+// Patches of a pod's life. `conditions` are the pod's, and go on with it.
+json::value pod_scheduled(std::string_view node, json::array& conditions, const std::string& now);
+json::value pod_creating(const workload& w, std::string_view host_ip, json::array& conditions, const std::string& now);
 json::value pod_running(const workload& w, std::string_view host_ip, std::string_view pod_ip, std::int64_t restarts,
-                        const std::string& now);
+                        json::array& conditions, const std::string& now);
 json::value pod_crashed(const workload& w, std::string_view host_ip, std::string_view pod_ip, std::int64_t restarts,
-                        const std::string& now);
-json::value pod_lost(const std::string& now);
+                        json::array& conditions, const std::string& now);
+json::value pod_lost(json::array& conditions, const std::string& now);
 
 json::value event_document(const json::value& about, std::string_view name, std::string_view type,
                            std::string_view reason, std::string_view message, std::string_view component,

@@ -37,7 +37,10 @@ void preload_pods(informer::testing::api_server& server, std::size_t count, std:
         auto pod = pod_document(w, hash, fmt::format("{}-{}", name, i % pods_per_workload), by, now);
         const auto host = fmt::format("10.0.{}.{}", node / 250, node % 250 + 1);
         const auto ip = fmt::format("10.{}.{}.{}", 100 + i / 62'500 % 100, i / 250 % 250, i % 250 + 1);
-        auto running = pod_running(w, host, ip, 0, now);
+        json::array conditions;
+        pod_scheduled(fmt::format("load-node-{}", node), conditions, now);
+        pod_creating(w, host, conditions, now);
+        auto running = pod_running(w, host, ip, 0, conditions, now);
         auto& o = pod.as_object();
         o["status"] = std::move(running.as_object()["status"]);
         o["status"].as_object()["qosClass"] = "Burstable";

@@ -198,7 +198,7 @@ void simulator::schedule(deployment& d, const std::string& name) {
     it->second.node = ready[draw(ready.size())];
     const auto& on = nodes_[it->second.node];
     tolerant([&] {
-        const auto o = server_.merge_patch("pods", d.shape.name_space, name, pod_scheduled(on.name, now()));
+        const auto o = server_.merge_patch("pods", d.shape.name_space, name, pod_scheduled(on.name, it->second.conditions, now()));
         event(o, "Normal", "Scheduled", fmt::format("Successfully assigned {}/{} to {}", d.shape.name_space, name, on.name),
               "default-scheduler");
     });
@@ -212,7 +212,7 @@ void simulator::create_containers(deployment& d, const std::string& name) {
     const auto& set = set_of(d, it->second.hash);
     tolerant([&] {
         server_.merge_patch("pods", d.shape.name_space, name,
-                            pod_creating(set.shape, nodes_[it->second.node].ip, now()));
+                            pod_creating(set.shape, nodes_[it->second.node].ip, it->second.conditions, now()));
     });
     plan(between(500, 1400), [this, &d, name] { start_pod(d, name); });
 }
@@ -231,7 +231,7 @@ void simulator::start_pod(deployment& d, const std::string& name) {
     const auto& set = set_of(d, p.hash);
     tolerant([&] {
         const auto o = server_.merge_patch("pods", d.shape.name_space, name,
-                                           pod_running(set.shape, on.ip, p.ip, p.restarts, now()));
+                                           pod_running(set.shape, on.ip, p.ip, p.restarts, p.conditions, now()));
         event(o, "Normal", "Started", fmt::format("Started container {}", d.shape.name), "kubelet");
     });
     write_counts(d);
@@ -385,7 +385,7 @@ void simulator::crash(deployment& d) {
     const auto& set = set_of(d, p.hash);
     tolerant([&] {
         const auto o = server_.merge_patch("pods", d.shape.name_space, name,
-                                           pod_crashed(set.shape, nodes_[p.node].ip, p.ip, p.restarts, now()));
+                                           pod_crashed(set.shape, nodes_[p.node].ip, p.ip, p.restarts, p.conditions, now()));
         event(o, "Warning", "BackOff", fmt::format("Back-off restarting failed container {}", d.shape.name), "kubelet");
     });
     write_counts(d);
@@ -407,8 +407,9 @@ void simulator::fail_node(std::size_t n) {
             if (p.node == n && p.at != phase::pending) lost.push_back(name);
         }
         for (const auto& name : lost) {
-            d.pods[name].at = phase::crashed;
-            tolerant([&] { server_.merge_patch("pods", d.shape.name_space, name, pod_lost(now())); });
+            auto& p = d.pods[name];
+            p.at = phase::crashed;
+            tolerant([&] { server_.merge_patch("pods", d.shape.name_space, name, pod_lost(p.conditions, now())); });
             plan(between(500, 1500), [this, &d, name] {
                 const auto it = d.pods.find(name);
                 if (it == d.pods.end()) return;

@@ -49,6 +49,7 @@ private:
         std::size_t node = 0;
         std::string ip;
         std::int64_t restarts = 0;
+        json::array conditions;
     };
     struct replica_set {
         owner self;

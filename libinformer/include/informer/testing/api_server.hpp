@@ -68,6 +68,8 @@ struct request_info {
 };
 
 /// One planned failure. It hits requests for which `when` holds (default: all), after skipping `skip` of them, `times` times.
+/// Faults are tried in the order of injection; one request meets at most one, and the delays before it. `error_event` and
+/// `end_watch` are for watches and leave other requests alone.
 class fault {
 public:
     enum class kind {
@@ -111,6 +113,17 @@ public:
 /// volumes and claims, replicationcontrollers, deployments, replicasets, statefulsets, daemonsets, leases, jobs,
 /// cronjobs, endpointslices, events.k8s.io, RBAC kinds, CRDs) and whatever CustomResourceDefinitions are posted.
 ///
+/// Where it is unlike a kube-apiserver: JSON only (no protobuf, no tables, no gzip); no defaulting, validation or pruning
+/// beyond metadata, so that unknown fields stay; versions of a custom resource differ in `apiVersion` alone; no
+/// server-side apply (415), strategic merge patches know the common lists only; no quotas, no admission, no RBAC objects
+/// in force (`rights` of a token decide; nobody without a token is let in where tokens are demanded, but for health and
+/// /version); pods are deleted at once; owner references are not collected; core events and events.k8s.io events are
+/// apart; a list from a future version is refused at once instead of after 3 s; bookmarks carry the newest version of
+/// the whole server. It plays two controllers: namespaces that are deleted empty themselves and go, and
+/// CustomResourceDefinitions are established and served as soon as they are created. The first write has resource version
+/// 1001, and lists and watches from before 1000 are 410, as after a compaction.
+///
+/// *Memory*: one JSON text for each object and each state in the history (`history` changes for each resource).
 /// *Thread safety*: none; use it on its executor. *Lifetime*: `co_await stop()` before the executor goes.
 class api_server {
 public:
@@ -146,11 +159,15 @@ public:
     void end_watches();
     /// Every open watch gets an ERROR event 410 and ends.
     void expire_watches();
-    /// Goes back in time, as a restored backup does: state and resource versions of an earlier `checkpoint()`.
+    /// Goes back in time, as a restored backup does: state and resource versions of an earlier `checkpoint()`. History is
+    /// gone, and open watches are reset, as by the new process that a restore needs.
     std::uint64_t checkpoint();
     void restore(std::uint64_t checkpoint);
 
-    // ---- direct writes, as a controller next door would make them; throw `error` with the status a client would get
+    // ---- direct writes, as a controller next door would make them; throw `error` with the status a client would get,
+    // or errc::unknown_resource. They follow the rules for clients but for two: specification and status are written
+    // together, and no resource version is demanded (one that is given must be current). A namespaced object without a
+    // namespace goes to "default".
     boost::json::value create(boost::json::value o);
     boost::json::value update(boost::json::value o);
     boost::json::value merge_patch(std::string_view resource, std::string_view name_space, std::string_view name,
