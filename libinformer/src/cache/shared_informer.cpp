@@ -49,15 +49,14 @@ void call_observer(const F& f, const Arguments&... arguments) {
 
 // ---- life ------------------------------------------------------------------------------------------------------------
 
-asio::awaitable<void> shared_informer::impl::run(self s) {
-    if (s->started) throw error(errc::already_running, "run " + s->name);
-    s->started = true;
+asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machinery> m) {
+    if (!m) throw error(errc::already_running, "run " + s->name);
+    m->going = true;
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
 
-    const auto m = std::make_unique<machinery>(s);
-    s->machine = reflector(options_for(s->options, s->rt.draw_seed()), s->from->watch_list());
     if (!s->stopping) {
+        s->machine = reflector(options_for(s->options, s->rt.draw_seed()), m->from->watch_list());
         s->note_phase();
         m->tasks.spawn(consume(s));
         m->tasks.spawn(produce(s));
@@ -95,6 +94,7 @@ void shared_informer::impl::stop() {
     if (live) live->stop_asked.notify();
     if (!started) {
         ended = true;
+        from.reset();
         for (const subscriber& one : waiting) one->end();
         waiting.clear();
         note_phase();
@@ -302,7 +302,9 @@ shared_informer::shared_informer(shared_informer&&) noexcept = default;
 shared_informer& shared_informer::operator=(shared_informer&&) noexcept = default;
 
 asio::awaitable<void> shared_informer::run() {
-    return impl::run(impl_);
+    std::shared_ptr<impl::machinery> m;
+    if (!std::exchange(impl_->started, true)) m = std::make_shared<impl::machinery>(impl_);
+    return impl::run(impl_, std::move(m));
 }
 
 void shared_informer::stop() {
@@ -310,7 +312,7 @@ void shared_informer::stop() {
 }
 
 const api_resource& shared_informer::resource() const noexcept {
-    return impl_->from->resource();
+    return impl_->resource;
 }
 
 bool shared_informer::has_synced() const noexcept {

@@ -38,7 +38,7 @@ shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscrip
 }
 
 void shared_informer::impl::start_waiting_children() {
-    if (!live) return;
+    if (!live || !live->going) return;
     const auto self_here = shared_from_this();
     for (auto& h : std::exchange(handlers_waiting, {})) live->tasks.spawn(handle(self_here, std::move(h)));
     for (auto& one : std::exchange(resyncs_waiting, {})) live->tasks.spawn(keep_resyncing(self_here, std::move(one)));

@@ -84,7 +84,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     /// context, whatever becomes of the handles.
     struct machinery {
         explicit machinery(self s)
-            : owner(std::move(s)), queue(owner->rt.executor(), owner->options.queue_capacity_),
+            : owner(std::move(s)), from(std::move(owner->from)), queue(owner->rt.executor(), owner->options.queue_capacity_),
               tasks(owner->rt.executor()), stop_asked(owner->rt.executor()) {
             owner->live = this;
         }
@@ -93,14 +93,16 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         machinery& operator=(const machinery&) = delete;
 
         self owner;
+        std::shared_ptr<list_watch> from; ///< may hold timers and sockets of its own
         delta_queue queue;
         task_group tasks;
         detail::async_event stop_asked;
+        bool going = false; ///< run() was resumed for the first time
     };
     using subscriber = std::shared_ptr<subscription::state>;
 
     // ---- shared_informer.cpp: life, waiting, status ----------------------------------------------------------------
-    static asio::awaitable<void> run(self s);
+    static asio::awaitable<void> run(self s, std::shared_ptr<machinery> m);
     static asio::awaitable<void> synced(self s, clock::duration at_most);
     static asio::awaitable<void> wait_until(self s, informer::resource_version version, clock::duration at_most);
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
@@ -118,7 +120,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     class sink;
     struct request;
     static asio::awaitable<void> produce(self s);
-    static asio::awaitable<void> perform(self s, reflector::action a, std::shared_ptr<request> r);
+    static asio::awaitable<void> perform(self s, std::shared_ptr<list_watch> from, reflector::action a,
+                                         std::shared_ptr<request> r);
     static asio::awaitable<void> guard(self s, std::shared_ptr<request> r);
     static asio::awaitable<bool> carry_out(self s, reflector::action a);
     void replace_by(std::shared_ptr<detail::replacement> all);
@@ -149,7 +152,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void gauge(std::string_view name, double value) const;
 
     runtime rt;
-    std::shared_ptr<list_watch> from;
+    std::shared_ptr<list_watch> from; ///< until run() takes it
+    api_resource resource;
     informer_options options;
     std::string name; ///< for logs and errors
     std::shared_ptr<detail::cache_store> store;

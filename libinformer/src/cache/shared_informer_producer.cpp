@@ -26,8 +26,8 @@ class shared_informer::impl::sink final : public object_sink {
 public:
     explicit sink(impl& owner) : owner_(owner) {}
 
-    void begin(const reflector::action& a, std::shared_ptr<request> r) {
-        request_ = std::move(r);
+    void begin(const reflector::action& a, const std::shared_ptr<request>& r) {
+        request_ = r;
         ended_ = false;
         check_ = a.check;
         watch_ = a.what == reflector::step::watch;
@@ -57,7 +57,7 @@ public:
     void opened() override {
         owner_.machine.opened(owner_.now());
         contact(0);
-        if (request_) request_->recheck.notify();
+        if (const auto r = request_.lock()) r->recheck.notify();
     }
 
     void received(std::size_t bytes) override {
@@ -109,7 +109,7 @@ public:
         switch (owner_.machine.bookmark_seen(owner_.now(), version, initial_events_end)) {
         case reflector::verdict::complete:
             owner_.replace_by(take());
-            if (request_) request_->recheck.notify();
+            if (const auto r = request_.lock()) r->recheck.notify();
             break;
         case reflector::verdict::apply: {
             delta d(delta::kind::bookmark);
@@ -173,7 +173,7 @@ private:
 
     /// An object that the cache can hold: of our kind, with a name. Others go into quarantine.
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
-        const api_resource& resource = owner_.from->resource();
+        const api_resource& resource = owner_.resource;
         bad_object b;
         if (o.meta().name().empty()) {
             b.why = failure(errc::no_metadata, "an object without metadata.name");
@@ -194,7 +194,7 @@ private:
     }
 
     impl& owner_;
-    std::shared_ptr<request> request_;
+    std::weak_ptr<request> request_; ///< it hangs on the executor
     std::shared_ptr<detail::replacement> collected_;
     detail::object_map before_page_; ///< what was collected before this page began
     std::size_t objects_ = 0;
@@ -202,12 +202,12 @@ private:
 };
 
 shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)
-    : rt(std::move(r)), from(std::move(source)), options(std::move(o)),
+    : rt(std::move(r)), from(std::move(source)), resource(from->resource()), options(std::move(o)),
       name(options.name_.empty() ? from->describe() : options.name_),
       store(std::make_shared<detail::cache_store>(from->describe())), machine(reflector_options()),
       into(std::make_unique<sink>(*this)) {
     decode_options decode = options.decode_;
-    decode.type(from->resource().api_version(), from->resource().kind);
+    decode.type(resource.api_version(), resource.kind);
     pool = document_pool::make(std::move(decode));
     for (auto& [index, function] : options.indexes_) store->index.add_index(index, function);
     figures.resource = from->describe();
@@ -243,15 +243,17 @@ asio::awaitable<void> shared_informer::impl::produce(self s) {
     }
 }
 
-asio::awaitable<void> shared_informer::impl::perform(self s, reflector::action a, std::shared_ptr<request> r) {
+/// Holds the source: should the context be destroyed, its coroutine goes before it.
+asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<list_watch> from, reflector::action a,
+                                                     std::shared_ptr<request> r) {
     co_await asio::this_coro::throw_if_cancelled(false);
     failure why;
     std::string thrown;
     try {
         if (a.what == reflector::step::list) {
-            r->result = co_await s->from->list(std::move(a.list), *s->into, why);
+            r->result = co_await from->list(std::move(a.list), *s->into, why);
         } else {
-            co_await s->from->watch(std::move(a.watch), *s->into, why);
+            co_await from->watch(std::move(a.watch), *s->into, why);
         }
     } catch (const error& e) {
         why = e.failure();
@@ -304,7 +306,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
 
     // In a group of its own, so that it can be ended without ending the producer.
     task_group group(executor);
-    group.spawn(perform(s, std::move(a), r));
+    group.spawn(perform(s, s->live->from, std::move(a), r));
     group.spawn(guard(s, r));
     const bool told = co_await r->done.wait();
     const bool returned = r->returned;
@@ -337,7 +339,8 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
         if (why) s->report(phase, why);
     }
     s->into->end();
-    if (s->machine.support() != s->from->watch_list()) s->from->learnt(s->machine.support());
+    list_watch& source = *s->live->from;
+    if (s->machine.support() != source.watch_list()) source.learnt(s->machine.support());
     s->note_phase();
     co_return true;
 }

@@ -3,6 +3,9 @@
 #include <informer/cache/delta_queue.hpp>
 #include <informer/task_group.hpp>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include <string>

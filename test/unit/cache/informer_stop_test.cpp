@@ -117,6 +117,7 @@ TEST_CASE("G5 the io_context destroyed after k handlers, for every k, is safe", 
         for (int i = 0; i < k; ++i) l.step();
         if (k % 2 == 0) l.informer.reset(); // with the handle gone before, or after
         if (k % 3 == 0) l.slow.reset();
+        l.source.reset();
         l.context.reset();
     }
     SUCCEED();

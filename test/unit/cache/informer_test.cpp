@@ -6,6 +6,10 @@
 #include <boost/json/value.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
 using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
@@ -367,6 +371,18 @@ TEST_CASE("run() may be called once, and ends by cancellation", "[informer]") {
     CHECK(b.pods.status().phase == informer_phase::stopped);
     auto after = b.pods.subscribe();
     CHECK_FALSE(after.try_next());
+}
+
+TEST_CASE("stopped before it ran: run() returns at once", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    b.pods.stop();
+    b.start();
+    CHECK(b.finished);
+    CHECK_FALSE(b.failed);
+    CHECK(b.source->calls().empty());
+    CHECK_FALSE(events.try_next());
+    CHECK(b.pods.status().phase == informer_phase::stopped);
 }
 
 TEST_CASE("what the source throws is a failed attempt", "[informer]") {
