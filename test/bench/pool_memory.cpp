@@ -8,7 +8,7 @@
 
 #include <boost/json/basic_parser_impl.hpp>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -158,6 +158,16 @@ int main(int argc, char** argv) {
         written += static_cast<double>(json.size());
     }
     std::printf("%-28s %7.2f GB/s\n", "serialise", written / (cpu_seconds() - start) * 1e-9);
+    {
+        std::vector<object> alone(std::min(count, 2000u));
+        ::malloc_trim(0);
+        const double before = resident_bytes();
+        start = cpu_seconds();
+        for (std::size_t i = 0; i < alone.size(); ++i) alone[i] = parse_object(texts[i]);
+        const double seconds = cpu_seconds() - start, m = static_cast<double>(alone.size());
+        std::printf("%-28s %7.2f us/pod  %34s  %6.0f B/pod resident\n", "a pool for each", seconds / m * 1e6, "",
+                    (resident_bytes() - before) / m);
+    }
     start = cpu_seconds();
     pods.clear();
     while (!pool->collect()) {}

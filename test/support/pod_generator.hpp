@@ -99,7 +99,7 @@ inline std::string managed_fields(std::string_view app, std::string_view created
     return s;
 }
 
-inline std::string container(std::string_view name, const std::string& app, unsigned kind) {
+inline std::string container(std::string_view name, const std::string& app, unsigned kind, const std::string& token_volume) {
     return "{\"name\":\"" + std::string(name) + "\",\"image\":\"registry.example.com/team-" + number(kind % 17) + "/" + app +
            "/" + std::string(name) + ":v1." + number(kind % 30) + "." + number(kind % 7) +
            "\",\"args\":[\"--config=/etc/config/settings.yaml\",\"--listen=:8080\",\"--shutdown-timeout=25s\"],"
@@ -113,8 +113,8 @@ inline std::string container(std::string_view name, const std::string& app, unsi
            "\"resources\":{\"limits\":{\"cpu\":\"" +
            number(kind % 4 + 1) + "\",\"memory\":\"" + number((kind % 8 + 1) * 256) +
            "Mi\"},\"requests\":{\"cpu\":\"250m\",\"memory\":\"256Mi\"}},\"volumeMounts\":[{\"name\":\"config\",\"readOnly\":true,"
-           "\"mountPath\":\"/etc/config\"},{\"name\":\"kube-api-access-" +
-           hex(kind, 5) +
+           "\"mountPath\":\"/etc/config\"},{\"name\":\"" +
+           token_volume +
            "\",\"readOnly\":true,\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}],\"livenessProbe\":{\"httpGet\":"
            "{\"path\":\"/healthz\",\"port\":8080,\"scheme\":\"HTTP\"},\"initialDelaySeconds\":10,\"timeoutSeconds\":1,"
            "\"periodSeconds\":10,\"successThreshold\":1,\"failureThreshold\":3},\"readinessProbe\":{\"httpGet\":{\"path\":\"/ready\","
@@ -138,6 +138,7 @@ inline std::string make_pod_json(const pod_options& o) {
     const std::uint64_t host = mix(o.index) % (o.nodes ? o.nodes : 1);
     const std::string host_address = "192.168." + number(host / 256) + "." + number(host % 256);
     const std::uint64_t born = mix(o.index) % 2'000'000;
+    const std::string token_volume = "kube-api-access-" + hex(o.index + 5000, 5); // the admission plug-in names it anew for each pod
     const std::string created = time(born), started = time(born + 7 + o.revision);
     const std::uint64_t rv = o.resource_version ? o.resource_version : 1'000'000 + std::uint64_t{o.index} * 37 + o.revision * 100'003ULL;
 
@@ -153,11 +154,11 @@ inline std::string make_pod_json(const pod_options& o) {
          "\",\"controller\":true,\"blockOwnerDeletion\":true}]";
     if (o.managed_fields) s += ",\"managedFields\":" + managed_fields(uuid(kind + 1'000'000'000ULL), created, started, address);
     s += "},\"spec\":{\"volumes\":[{\"name\":\"config\",\"configMap\":{\"name\":\"" + app + "-config\",\"defaultMode\":420}},"
-         "{\"name\":\"kube-api-access-" + hex(kind, 5) +
+         "{\"name\":\"" + token_volume +
          "\",\"projected\":{\"sources\":[{\"serviceAccountToken\":{\"expirationSeconds\":3607,\"path\":\"token\"}},{\"configMap\":"
          "{\"name\":\"kube-root-ca.crt\",\"items\":[{\"key\":\"ca.crt\",\"path\":\"ca.crt\"}]}},{\"downwardAPI\":{\"items\":[{"
          "\"path\":\"namespace\",\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.namespace\"}}]}}],\"defaultMode\":420}}],"
-         "\"containers\":[" + container("app", app, kind) + "," + container("sidecar", app, kind) +
+         "\"containers\":[" + container("app", app, kind, token_volume) + "," + container("sidecar", app, kind, token_volume) +
          "],\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30,\"dnsPolicy\":\"ClusterFirst\",\"nodeSelector\":{"
          "\"kubernetes.io/os\":\"linux\"},\"serviceAccountName\":\"" + app + "\",\"serviceAccount\":\"" + app + "\",\"nodeName\":\"" +
          node + "\",\"securityContext\":{\"runAsUser\":1000,\"runAsNonRoot\":true,\"fsGroup\":2000},\"affinity\":{\"podAntiAffinity\":"
@@ -180,7 +181,7 @@ inline std::string make_pod_json(const pod_options& o) {
          "\",\"podIPs\":[{\"ip\":\"" + address + "\"}],\"startTime\":\"" + created + "\",\"containerStatuses\":[";
     separator = "";
     for (const char* which : {"app", "sidecar"}) {
-        const unsigned salt = which[0];
+        const unsigned salt = static_cast<unsigned char>(which[0]);
         s += separator;
         s += "{\"name\":\"" + std::string(which) + "\",\"state\":{\"running\":{\"startedAt\":\"" + started +
              "\"}},\"lastState\":{},\"ready\":true,\"restartCount\":" + number(o.revision) + ",\"image\":\"registry.example.com/team-" +

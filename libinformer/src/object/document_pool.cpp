@@ -27,9 +27,17 @@ public:
     pool& operator=(const pool&) = delete;
 
     object decode(std::string_view json, const object& previous, failure& f) override {
+        if (options_.transform_) {
+            f = failure();
+            boost::json::value v; // outside of `build`, which may run twice
+            if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
+            return build(previous, f, [&](handle old) {
+                reader_.start(core_->current(), old, false);
+                return read_value(reader_, v, options_.max_depth_, f);
+            });
+        }
         return build(previous, f, [&](handle old) {
             reader_.start(core_->current(), old, false);
-            if (options_.transform_) return read_transformed(reader_, json, options_.max_depth_, options_.transform_, f);
             return read_json(reader_, json, options_.max_depth_, scratch_, f);
         });
     }

@@ -128,9 +128,11 @@ bool generation::refill(range& r, std::uint32_t node_words) {
     }
     const std::uint64_t needed = std::uint64_t{node_words} * 4;
     std::uint64_t bytes = std::max(next_segment_bytes_, std::bit_ceil(needed));
-    // Near the limit take what is left.
-    if (segment_bytes_ + bytes > limits_.max_bytes)
-        bytes = limits_.max_bytes > segment_bytes_ ? (limits_.max_bytes - segment_bytes_) & ~std::uint64_t{4095} : 0;
+    // Near the limit take what is left, in whole pages where it is mapped.
+    if (segment_bytes_ + bytes > limits_.max_bytes) {
+        bytes = limits_.max_bytes > segment_bytes_ ? limits_.max_bytes - segment_bytes_ : 0;
+        bytes &= bytes >= segment_size / 2 ? ~std::uint64_t{4095} : ~std::uint64_t{15};
+    }
     if (bytes < needed) return false;
     const std::uint32_t first = add_segment(bytes, 1);
     next_segment_bytes_ = std::min(segment_size, std::max(next_segment_bytes_, bytes) * 4);
@@ -158,12 +160,29 @@ std::uint32_t generation::allocate(std::uint32_t node_words) {
     }
     range& r = size > medium_words ? medium_ : small_;
     if (r.left() < size && !refill(r, size)) {
-        // The last resort before the limit: the rest of the other cursor.
+        // The last resort before the limit: the rest of the other cursor, then a piece of something larger.
         range& other = &r == &small_ ? medium_ : small_;
-        if (other.left() < size) throw pool_is_full();
+        if (other.left() < size) return split_larger(size);
         return std::exchange(other.next, other.next + size);
     }
     return std::exchange(r.next, r.next + size);
+}
+
+std::uint32_t generation::split_larger(std::uint32_t size) {
+    for (range& r : spare_)
+        if (r.left() >= size) return std::exchange(r.next, r.next + size);
+    for (std::uint32_t w = rounded(size + 1, exact_sizes, large_words); free_heads_ && w <= large_words;
+         w = rounded(w + 1, exact_sizes, large_words)) {
+        const std::uint32_t c = class_of(w, exact_sizes);
+        const std::uint32_t head = free_heads_[c];
+        if (head == none) continue;
+        spare_.reserve(spare_.size() + 1);
+        free_heads_[c] = words(head)[0];
+        free_list_words_ -= w;
+        set_aside(range{head + size, head + w});
+        return head;
+    }
+    throw pool_is_full();
 }
 
 void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexcept {
@@ -316,7 +335,24 @@ bool generation::collect(std::size_t& budget) noexcept {
         free_node(d.h & (node_bit - 1), size);
     }
     if (dying_.capacity() > 65'536) std::vector<dying>().swap(dying_);
+    if (nodes_ == 0 && free_list_words_ > 0) start_over();
     return true;
+}
+
+/// Nothing lives here: the memory goes back, and with it whatever pieces it had fallen into.
+void generation::start_over() noexcept {
+    for (std::uint32_t i = 0; i < segments_.size(); ++i)
+        if (segments_[i].base) drop_segment(i);
+    segments_.clear();
+    small_ = medium_ = range();
+    spare_.clear();
+    free_heads_.reset();
+    free_list_words_ = 0;
+    try {
+        table_ = std::make_unique<intern_table>();
+    } catch (const std::bad_alloc&) { // the old one is empty as well, only larger
+    }
+    next_segment_bytes_ = std::clamp<std::uint64_t>(limits_.first_chunk, 256, segment_size);
 }
 
 void generation::seal() noexcept {

@@ -185,8 +185,8 @@ bool read_value(document_reader& to, const json::value& v, std::size_t max_depth
     return read(to, v, max_depth, f);
 }
 
-bool read_transformed(document_reader& to, std::string_view text, std::size_t max_depth, const transform& rewrite,
-                      failure& f) {
+bool parse_transformed(json::value& to, std::string_view text, std::size_t max_depth, const transform& rewrite,
+                       failure& f) {
     json::parse_options options;
     options.max_depth = max_depth;
     options.numbers = json::number_precision::precise;
@@ -198,18 +198,19 @@ bool read_transformed(document_reader& to, std::string_view text, std::size_t ma
         f = explain(ec, text, end);
         return false;
     }
-    json::value v = parser.release();
-    if (!v.is_object()) return read(to, v, max_depth, f);
-    try {
-        rewrite(v);
-    } catch (const std::exception& e) {
-        f = failure(errc::bad_configuration, std::string("the transform threw: ") + e.what());
-        return false;
-    } catch (...) {
-        f = failure(errc::bad_configuration, "the transform threw");
+    to = parser.release();
+    if (!to.is_object()) {
+        f = failure(errc::not_an_object, "the document is no JSON object");
         return false;
     }
-    return read(to, v, max_depth, f);
+    try {
+        rewrite(to);
+    } catch (const std::exception& e) {
+        f = failure(errc::bad_configuration, std::string("the transform threw: ") + e.what());
+    } catch (...) {
+        f = failure(errc::bad_configuration, "the transform threw");
+    }
+    return !f;
 }
 
 } // namespace informer::detail

@@ -7,7 +7,7 @@ namespace informer::detail {
 
 namespace {
 
-root closed_mark; // on the retire list: the owner is gone, count `left` down instead
+constinit root closed_mark; // on the retire list: the owner is gone, count `left` down instead
 
 } // namespace
 

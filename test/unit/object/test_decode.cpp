@@ -58,7 +58,7 @@ private:
         case 0: return nullptr;
         case 1: return pick(2) == 0;
         case 2: return pick(1000) - 500;
-        case 3: return static_cast<std::int64_t>(random_()) * static_cast<std::int64_t>(random_()) - 1234567;
+        case 3: return static_cast<std::int64_t>(random_()) * 2'000'000'011 - 1'234'567;
         case 4: return ~std::uint64_t{0} - random_();
         case 5: return static_cast<double>(random_()) / 977.0 - 1e6;
         case 6:

@@ -4,6 +4,7 @@
 #include <informer/object/diff.hpp>
 #include <informer/object/document_pool.hpp>
 
+#include <boost/json/value.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include <atomic>
@@ -286,6 +287,80 @@ TEST_CASE("a full pool says so and loses nothing", "[pool]") {
     }
     drain(*pool);
     CHECK(pool->statistics().nodes < nodes);
+}
+
+TEST_CASE("a pool that fills at any point of a document rolls back exactly", "[pool]") {
+    const std::string json =
+        R"({"metadata":{"name":"some name","labels":{"label one":"value one","label two":"value two"}},)"
+        R"("spec":{"list":[{"port":123456789012,"ratio":0.5},{"port":123456789012,"ratio":0.5}],"twice":"a text","twice":1e400},)"
+        R"("uid":"123e4567-e89b-12d3-a456-426614174000"})";
+    const object expected = parse_object(json);
+    unsigned full = 0, stored = 0;
+    for (std::uint64_t bytes = 256; bytes < 2000; bytes += 16) {
+        detail::pool_limits limits;
+        limits.max_bytes = bytes;
+        limits.first_chunk = 256;
+        const auto pool = detail::make_pool(decode_options().type("v1", "Kind"), limits);
+        failure f;
+        object o = pool->decode(json, object(), f);
+        if (o) {
+            ++stored;
+            CHECK(o["metadata"] == expected["metadata"]);
+            CHECK(o["spec"] == expected["spec"]);
+            o = object();
+        } else {
+            ++full;
+            CHECK(f == errc::pool_full);
+        }
+        drain(*pool);
+        CHECK(pool->statistics().nodes == 0);
+        CHECK(pool->statistics().referenced_nodes == 0);
+        CHECK(pool->statistics().objects == 0);
+        CHECK(bool(pool->decode(R"({"a":[true]})", object(), f)));
+    }
+    CHECK(full >= 20);
+    CHECK(stored > 20);
+}
+
+TEST_CASE("a pool in which nothing lives gives its memory back", "[pool]") {
+    const auto pool = document_pool::make();
+    const std::uint64_t empty = pool->statistics().bytes;
+    for (int round = 0; round < 3; ++round) {
+        std::vector<object> pods;
+        for (unsigned i = 0; i < 500; ++i) pods.push_back(decode(*pool, pod(i * 20)));
+        CHECK(pool->statistics().bytes > 500'000);
+        pods.clear();
+        drain(*pool);
+        CHECK(pool->statistics().node_bytes == 0);
+        CHECK(pool->statistics().bytes - pool->statistics().table_bytes <= empty);
+    }
+}
+
+TEST_CASE("near the limit a small node takes a piece of a large dead one", "[pool]") {
+    detail::pool_limits limits;
+    limits.max_bytes = 64 * 1024;
+    const auto pool = detail::make_pool(decode_options(), limits);
+    const object keep = decode(*pool, R"({"keep":"this one"})");
+    object large = decode(*pool, "{\"a\":\"" + std::string(45'000, 'x') + "\"}");
+    large = object();
+    std::vector<object> small;
+    for (int i = 0; i < 1000; ++i) small.push_back(decode(*pool, "{\"k\":\"text number " + std::to_string(i) + "\"}"));
+    for (int i = 0; i < 1000; ++i) REQUIRE(small[static_cast<std::size_t>(i)]["k"].as_string() == "text number " + std::to_string(i));
+    CHECK(keep["keep"].as_string() == "this one");
+}
+
+TEST_CASE("a transform runs once even when the pool was full of the dead", "[pool]") {
+    int calls = 0;
+    detail::pool_limits limits;
+    limits.max_bytes = 64 * 1024;
+    const auto pool = detail::make_pool(decode_options().transform_with([&](boost::json::value&) { ++calls; }), limits);
+    failure f;
+    object big = pool->decode("{\"a\":\"" + std::string(30'000, 'x') + "\"}", object(), f);
+    REQUIRE(big);
+    big = object();
+    calls = 0;
+    CHECK(bool(pool->decode("{\"b\":\"" + std::string(30'001, 'y') + "\"}", object(), f)));
+    CHECK(calls == 1);
 }
 
 TEST_CASE("compaction moves what lives into a new generation and frees the old one", "[pool]") {

@@ -107,8 +107,10 @@ private:
     handle make_node(std::uint32_t header, std::uint32_t node_words);
     std::uint32_t allocate(std::uint32_t node_words);
     std::uint32_t allocate_large(std::uint32_t node_words);
+    std::uint32_t split_larger(std::uint32_t size);
     bool refill(range& r, std::uint32_t node_words);
     void make_free_heads();
+    void start_over() noexcept;
     void set_aside(range r);
     void free_node(std::uint32_t index, std::uint32_t node_words) noexcept;
     std::uint32_t add_segment(std::uint64_t bytes, std::uint32_t spans);

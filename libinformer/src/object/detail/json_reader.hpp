@@ -14,8 +14,8 @@ namespace informer::detail {
 /// `scratch` keeps its memory between calls.
 bool read_json(document_reader& to, std::string_view json, std::size_t max_depth, std::string& scratch, failure& f);
 bool read_value(document_reader& to, const boost::json::value& v, std::size_t max_depth, failure& f);
-/// Parses, rewrites and reads. What the transform throws is a failure.
-bool read_transformed(document_reader& to, std::string_view json, std::size_t max_depth, const transform& rewrite,
-                      failure& f);
+/// Parses and rewrites; `to` is then read by `read_value`. What the transform throws is a failure.
+bool parse_transformed(boost::json::value& to, std::string_view json, std::size_t max_depth, const transform& rewrite,
+                       failure& f);
 
 } // namespace informer::detail
