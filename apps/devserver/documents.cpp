@@ -224,7 +224,8 @@ json::value node_condition_patch(bool ready, int number, const std::string& now)
     c["lastHeartbeatTime"] = now;
     c["lastTransitionTime"] = now;
     c["reason"] = ready ? "KubeletReady" : "NodeStatusUnknown";
-    c["message"] = ready ? fmt::format("kubelet {} is posting ready status", number) : "Kubelet stopped posting node status.";
+    c["message"] =
+        ready ? fmt::format("kubelet {} is posting ready status", number) : "Kubelet stopped posting node status.";
     conditions.push_back(std::move(c));
     json::object status;
     status["conditions"] = std::move(conditions);
@@ -344,11 +345,13 @@ json::value pod_creating(const workload& w, std::string_view host_ip, json::arra
     set_condition(conditions, "Initialized", true, now);
     set_ready(conditions, false, now);
     json::array containers;
-    containers.push_back(container_status(w, w.name, w.full_image(), state_of("waiting", reason_of("ContainerCreating")),
-                                          json::object(), false, false, 0));
+    containers.push_back(container_status(w, w.name, w.full_image(),
+                                          state_of("waiting", reason_of("ContainerCreating")), json::object(), false,
+                                          false, 0));
     if (w.sidecar) {
-        containers.push_back(container_status(w, "proxy", sidecar_image, state_of("waiting", reason_of("ContainerCreating")),
-                                              json::object(), false, false, 0));
+        containers.push_back(container_status(w, "proxy", sidecar_image,
+                                              state_of("waiting", reason_of("ContainerCreating")), json::object(),
+                                              false, false, 0));
     }
     json::object status;
     status["conditions"] = conditions;
@@ -369,8 +372,8 @@ json::value pod_running(const workload& w, std::string_view host_ip, std::string
         last = state_of("terminated", std::move(terminated));
     }
     json::array containers;
-    containers.push_back(container_status(w, w.name, w.full_image(), state_of("running", started_at(now)), std::move(last),
-                                          true, true, restarts));
+    containers.push_back(container_status(w, w.name, w.full_image(), state_of("running", started_at(now)),
+                                          std::move(last), true, true, restarts));
     if (w.sidecar) {
         containers.push_back(container_status(w, "proxy", sidecar_image, state_of("running", started_at(now)),
                                               json::object(), true, true, 0));

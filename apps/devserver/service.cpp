@@ -72,9 +72,8 @@ int serve(const options& o) {
     asio::io_context io(1);
     informer::runtime runtime(io.get_executor());
     runtime.with_seed(o.seed);
-    runtime.with_logger(
-        [](informer::log_level, std::string_view line) { std::cerr << line << '\n'; },
-        o.verbose ? informer::log_level::debug : informer::log_level::warning);
+    runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; },
+                        o.verbose ? informer::log_level::debug : informer::log_level::warning);
 
     informer::testing::api_server_options so;
     so.address(o.address).port(o.port).tls(o.tls);

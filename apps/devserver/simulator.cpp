@@ -161,8 +161,8 @@ void simulator::event(const json::value& about, std::string_view type, std::stri
     if (old.size() <= 200) return;
     const auto oldest = std::min_element(old.begin(), old.end(), [](const json::value& a, const json::value& b) {
         const auto version = [](const json::value& v) {
-            return std::stoull(std::string(std::string_view(
-                v.as_object().at("metadata").as_object().at("resourceVersion").as_string())));
+            return std::stoull(std::string(
+                std::string_view(v.as_object().at("metadata").as_object().at("resourceVersion").as_string())));
         };
         return version(a) < version(b);
     });
@@ -198,9 +198,10 @@ void simulator::schedule(deployment& d, const std::string& name) {
     it->second.node = ready[draw(ready.size())];
     const auto& on = nodes_[it->second.node];
     tolerant([&] {
-        const auto o = server_.merge_patch("pods", d.shape.name_space, name, pod_scheduled(on.name, it->second.conditions, now()));
-        event(o, "Normal", "Scheduled", fmt::format("Successfully assigned {}/{} to {}", d.shape.name_space, name, on.name),
-              "default-scheduler");
+        const auto o =
+            server_.merge_patch("pods", d.shape.name_space, name, pod_scheduled(on.name, it->second.conditions, now()));
+        event(o, "Normal", "Scheduled",
+              fmt::format("Successfully assigned {}/{} to {}", d.shape.name_space, name, on.name), "default-scheduler");
     });
     plan(between(150, 300), [this, &d, name] { create_containers(d, name); });
 }
@@ -275,7 +276,8 @@ void simulator::write_counts(deployment& d) {
     status["availableReplicas"] = ready_of(d, {});
     status["unavailableReplicas"] = count_of(d, {}) - ready_of(d, {});
     tolerant([&] {
-        server_.merge_patch("deployments.apps", d.shape.name_space, d.shape.name, patch_of("status", std::move(status)));
+        server_.merge_patch("deployments.apps", d.shape.name_space, d.shape.name,
+                            patch_of("status", std::move(status)));
     });
 }
 
@@ -337,7 +339,8 @@ void simulator::roll_out(deployment& d) {
         auto o = server_.get("deployments.apps", d.shape.name_space, d.shape.name);
         if (o.is_null()) return;
         auto& root = o.as_object();
-        auto& container = root["spec"].as_object()["template"].as_object()["spec"].as_object()["containers"].as_array()[0];
+        auto& container =
+            root["spec"].as_object()["template"].as_object()["spec"].as_object()["containers"].as_array()[0];
         container.as_object()["image"] = d.shape.full_image();
         root["metadata"].as_object()["annotations"].as_object()["deployment.kubernetes.io/revision"] =
             std::to_string(d.revision);
@@ -350,7 +353,8 @@ void simulator::roll_out(deployment& d) {
 // One new pod is ready: an old one may go, and the next new one may come.
 void simulator::roll_on(deployment& d) {
     if (ready_of(d, d.hash) < count_of(d, d.hash)) return;
-    const auto old = std::find_if(d.pods.begin(), d.pods.end(), [&d](const auto& p) { return p.second.hash != d.hash; });
+    const auto old =
+        std::find_if(d.pods.begin(), d.pods.end(), [&d](const auto& p) { return p.second.hash != d.hash; });
     if (old != d.pods.end()) remove_pod(d, std::string(old->first));
     if (count_of(d, d.hash) < d.shape.replicas) {
         add_pod(d, d.hash);
@@ -384,8 +388,9 @@ void simulator::crash(deployment& d) {
     ++p.restarts;
     const auto& set = set_of(d, p.hash);
     tolerant([&] {
-        const auto o = server_.merge_patch("pods", d.shape.name_space, name,
-                                           pod_crashed(set.shape, nodes_[p.node].ip, p.ip, p.restarts, p.conditions, now()));
+        const auto o =
+            server_.merge_patch("pods", d.shape.name_space, name,
+                                pod_crashed(set.shape, nodes_[p.node].ip, p.ip, p.restarts, p.conditions, now()));
         event(o, "Warning", "BackOff", fmt::format("Back-off restarting failed container {}", d.shape.name), "kubelet");
     });
     write_counts(d);
@@ -450,7 +455,8 @@ boost::asio::awaitable<void> simulator::run(simulator* self, double speed) {
     const auto start = self->clock_->now();
     const auto begin = self->time_;
     while (self->next() != milliseconds::max()) {
-        const std::chrono::duration<double, std::milli> ahead(static_cast<double>((self->next() - begin).count()) / speed);
+        const std::chrono::duration<double, std::milli> ahead(static_cast<double>((self->next() - begin).count()) /
+                                                              speed);
         const auto when = start + std::chrono::duration_cast<informer::clock::duration>(ahead);
         const bool slept = co_await self->clock_->sleep_until(when);
         if (!slept) co_return;

@@ -60,9 +60,9 @@ private:
         workload shape;
         owner self;
         std::int64_t revision = 1;
-        std::string hash;                         ///< of the current revision
-        std::map<std::string, replica_set> sets;  ///< by hash
-        std::map<std::string, pod> pods;          ///< by name
+        std::string hash;                        ///< of the current revision
+        std::map<std::string, replica_set> sets; ///< by hash
+        std::map<std::string, pod> pods;         ///< by name
         bool rolling = false;
     };
     using action = std::function<void()>;
@@ -76,7 +76,8 @@ private:
 
     void add_node(int number);
     void renew_lease(std::size_t n);
-    void add_deployment(std::string ns, std::string name, std::string image, std::int64_t replicas, bool sidecar, int number);
+    void add_deployment(std::string ns, std::string name, std::string image, std::int64_t replicas, bool sidecar,
+                        int number);
     replica_set& set_of(deployment& d, const std::string& hash);
     std::string add_pod(deployment& d, const std::string& hash);
     void remove_pod(deployment& d, const std::string& name);

@@ -12,7 +12,9 @@ namespace {
 struct seen {
     std::string type, kind, name;
     friend bool operator==(const seen&, const seen&) = default;
-    friend std::ostream& operator<<(std::ostream& o, const seen& s) { return o << s.type << ' ' << s.kind << ' ' << s.name; }
+    friend std::ostream& operator<<(std::ostream& o, const seen& s) {
+        return o << s.type << ' ' << s.kind << ' ' << s.name;
+    }
 };
 
 /// The first `count` events of a resource since the server began.
@@ -73,7 +75,8 @@ TEST_CASE("the kubeconfig of devserver is private and lets in where the URL alon
     CHECK(s.url.starts_with("https://"));
     CHECK(json::parse(s.curl("GET", "/api/v1/pods")).at("code").as_int64() == 401);
     const auto rights = std::filesystem::status(s.kubeconfig()).permissions();
-    CHECK((rights & (std::filesystem::perms::group_all | std::filesystem::perms::others_all)) == std::filesystem::perms::none);
+    CHECK((rights & (std::filesystem::perms::group_all | std::filesystem::perms::others_all)) ==
+          std::filesystem::perms::none);
     std::ifstream file(s.kubeconfig());
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     CHECK(text.find("token: \"s3cret\"") != std::string::npos);

@@ -48,8 +48,8 @@ std::string success_text(const resource_type& type, const stored_object& o) {
 
 // JSON in any of its versions, or anything.
 bool accepts_json(std::string_view accept) {
-    return accept.empty() || accept.find("json") != std::string_view::npos || accept.find("*/*") != std::string_view::npos ||
-           accept.find("application/*") != std::string_view::npos;
+    return accept.empty() || accept.find("json") != std::string_view::npos ||
+           accept.find("*/*") != std::string_view::npos || accept.find("application/*") != std::string_view::npos;
 }
 
 } // namespace
@@ -96,13 +96,16 @@ api_server::impl::answer api_server::impl::answer_discovery(const http::server_r
     const bool aggregated = options_.aggregated_discovery_ && accepts_aggregated(request.header("Accept"));
     answer a;
     switch (r.kind) {
-    case route_kind::core: body = aggregated ? aggregated_text(types, true) : api_versions_text(server_address()); break;
+    case route_kind::core:
+        body = aggregated ? aggregated_text(types, true) : api_versions_text(server_address());
+        break;
     case route_kind::groups: body = aggregated ? aggregated_text(types, false) : api_group_list_text(types); break;
     case route_kind::group: body = api_group_text(types, r.info.group); break;
     case route_kind::resources: body = api_resource_list_text(types, r.info.group, r.info.version); break;
     default: break;
     }
-    if (aggregated && (r.kind == route_kind::core || r.kind == route_kind::groups)) a.type = std::string(aggregated_type);
+    if (aggregated && (r.kind == route_kind::core || r.kind == route_kind::groups))
+        a.type = std::string(aggregated_type);
     if (!body) {
         a.status = 404;
         a.type = "text/plain; charset=utf-8";
@@ -183,14 +186,16 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
         for (const auto& [name, value] : request.query) {
             if (name == "dryRun" && value == "All") by.dry_run = true;
         }
-        if (const auto* dry = options.if_contains("dryRun"); dry != nullptr && dry->is_array() && !dry->get_array().empty()) {
+        if (const auto* dry = options.if_contains("dryRun");
+            dry != nullptr && dry->is_array() && !dry->get_array().empty()) {
             by.dry_run = true;
         }
         if (verb == "deletecollection") {
             list_answer list;
             list.items = api_->remove_collection(t.type, t.name_space, request.query, options, by);
             list.head = R"({"kind":")" + t.type->list_kind + R"(","apiVersion":")" + t.type->api_version() +
-                        R"(","metadata":{"resourceVersion":")" + std::to_string(api_->store().current()) + R"("},"items":[)";
+                        R"(","metadata":{"resourceVersion":")" + std::to_string(api_->store().current()) +
+                        R"("},"items":[)";
             list.item_head = t.type->custom ? t.type->head() : "{";
             list.tail = "]}\n";
             a.list = std::move(list);

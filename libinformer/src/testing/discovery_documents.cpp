@@ -80,8 +80,8 @@ json::object aggregated_resource(const resource_type& t) {
     for (const auto& s : subresources_of(t)) {
         json::object sub;
         sub["subresource"] = s.name;
-        sub["responseKind"] = s.kind == nullptr ? kind_of(t.api.group, t.api.version, t.api.kind)
-                                                : kind_of("autoscaling", "v1", s.kind);
+        sub["responseKind"] =
+            s.kind == nullptr ? kind_of(t.api.group, t.api.version, t.api.kind) : kind_of("autoscaling", "v1", s.kind);
         sub["verbs"] = strings(s.verbs);
         list.emplace_back(std::move(sub));
     }

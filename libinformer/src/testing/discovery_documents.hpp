@@ -9,12 +9,13 @@
 
 namespace informer::testing::detail {
 
-inline constexpr std::string_view aggregated_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+inline constexpr std::string_view aggregated_type =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// True when an Accept header asks for the aggregated form.
 bool accepts_aggregated(std::string_view accept);
 
-std::string api_versions_text(std::string_view server_address);              ///< /api
-std::string api_group_list_text(const type_registry& types);                 ///< /apis
+std::string api_versions_text(std::string_view server_address);                                ///< /api
+std::string api_group_list_text(const type_registry& types);                                   ///< /apis
 std::optional<std::string> api_group_text(const type_registry& types, std::string_view group); ///< /apis/G
 /// /api/v1 and /apis/G/V.
 std::optional<std::string> api_resource_list_text(const type_registry& types, std::string_view group,

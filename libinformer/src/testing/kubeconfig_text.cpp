@@ -20,11 +20,13 @@ std::string quoted(const std::string& s) {
 
 std::string kubeconfig_text(const std::string& url, const std::string& ca_pem,
                             const std::vector<kubeconfig_user>& users) {
-    std::string out = "apiVersion: v1\nkind: Config\nclusters:\n- name: libinformer\n  cluster:\n    server: " + url + "\n";
+    std::string out =
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: libinformer\n  cluster:\n    server: " + url + "\n";
     if (!ca_pem.empty()) out += "    certificate-authority-data: " + base64_encode(ca_pem) + "\n";
     out += "contexts:\n";
     for (const auto& u : users) {
-        out += "- name: " + quoted(u.context) + "\n  context:\n    cluster: libinformer\n    user: " + quoted(u.context) + "\n";
+        out += "- name: " + quoted(u.context) +
+               "\n  context:\n    cluster: libinformer\n    user: " + quoted(u.context) + "\n";
     }
     out += "users:\n";
     for (const auto& u : users) {

@@ -13,6 +13,7 @@ struct kubeconfig_user {
 };
 
 /// The first user's context is the current one. With `ca_pem` the CA is inline.
-std::string kubeconfig_text(const std::string& url, const std::string& ca_pem, const std::vector<kubeconfig_user>& users);
+std::string kubeconfig_text(const std::string& url, const std::string& ca_pem,
+                            const std::vector<kubeconfig_user>& users);
 
 } // namespace informer::testing::detail

@@ -12,7 +12,10 @@ namespace json = boost::json;
 
 namespace {
 
-json::value fields_of(const json::value& v);
+// Below it everything is one field: nobody reads on, and objects may be a thousand levels deep.
+constexpr int deepest = 20;
+
+json::value fields_of(const json::value& v, int depth);
 
 // Lists of objects with a name or a type are maps in all but notation; others are atomic.
 std::string item_key(const json::value& item) {
@@ -27,20 +30,21 @@ std::string item_key(const json::value& item) {
     return {};
 }
 
-json::object fields_of(const json::object& o) {
+json::object fields_of(const json::object& o, int depth) {
     json::object out;
-    for (const auto& [key, v] : o) out["f:" + std::string(key)] = fields_of(v);
+    if (depth > deepest) return out;
+    for (const auto& [key, v] : o) out["f:" + std::string(key)] = fields_of(v, depth + 1);
     return out;
 }
 
-json::value fields_of(const json::value& v) {
-    if (v.is_object()) return fields_of(v.get_object());
+json::value fields_of(const json::value& v, int depth) {
+    if (v.is_object()) return fields_of(v.get_object(), depth);
     json::object out;
-    if (!v.is_array()) return out;
+    if (!v.is_array() || depth > deepest) return out;
     for (const auto& item : v.get_array()) {
         const auto key = item_key(item);
         if (key.empty()) return json::object();
-        auto inside = fields_of(item);
+        auto inside = fields_of(item, depth + 1);
         inside.get_object()["."] = json::object();
         out[key] = std::move(inside);
     }
@@ -56,15 +60,16 @@ void merge(json::object& into, json::object from) {
 }
 
 // Members of `after` that differ from `before`, objects followed inside.
-json::object changed(const json::object* before, const json::object& after) {
+json::object changed(const json::object* before, const json::object& after, int depth) {
     json::object out;
     for (const auto& [key, v] : after) {
         const json::value* old = before == nullptr ? nullptr : before->if_contains(key);
         if (old != nullptr && *old == v) continue;
-        if (v.is_object()) {
-            out["f:" + std::string(key)] = changed(old == nullptr ? nullptr : old->if_object(), v.get_object());
+        if (v.is_object() && depth < deepest) {
+            out["f:" + std::string(key)] =
+                changed(old == nullptr ? nullptr : old->if_object(), v.get_object(), depth + 1);
         } else {
-            out["f:" + std::string(key)] = fields_of(v);
+            out["f:" + std::string(key)] = fields_of(v, depth + 1);
         }
     }
     return out;
@@ -96,10 +101,10 @@ json::array managed_after(const json::array& entries, const field_manager& who, 
                           const json::object& after) {
     json::object set;
     if (before == nullptr) {
-        set = fields_of(without_identity(after));
+        set = fields_of(without_identity(after), 0);
     } else {
         const auto old = without_identity(*before);
-        set = changed(&old, without_identity(after));
+        set = changed(&old, without_identity(after), 0);
     }
     json::array out = entries;
     for (auto& e : out) {

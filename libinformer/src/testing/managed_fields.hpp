@@ -10,11 +10,11 @@
 namespace informer::testing::detail {
 
 struct field_manager {
-    std::string name;         ///< "kubectl", from fieldManager or User-Agent
-    std::string operation;    ///< "Update"
-    std::string subresource;  ///< "status" or empty
-    std::string api_version;  ///< "apps/v1"
-    std::string time;         ///< RFC 3339
+    std::string name;        ///< "kubectl", from fieldManager or User-Agent
+    std::string operation;   ///< "Update"
+    std::string subresource; ///< "status" or empty
+    std::string api_version; ///< "apps/v1"
+    std::string time;        ///< RFC 3339
 };
 
 /// The entries after a write that turned `before` (null on creation) into `after`; both are whole objects.

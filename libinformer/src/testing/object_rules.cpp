@@ -28,7 +28,9 @@ std::string rfc3339(std::chrono::system_clock::time_point t) {
 namespace {
 
 void expect(bool ok, std::string_view field, std::string_view what) {
-    if (!ok) throw bad_request("the object cannot be read: metadata." + std::string(field) + " must be " + std::string(what));
+    if (!ok)
+        throw bad_request("the object cannot be read: metadata." + std::string(field) + " must be " +
+                          std::string(what));
 }
 
 void expect_string_map(const json::object& metadata, std::string_view field) {
@@ -120,11 +122,20 @@ void check_name(const resource_type& type, std::string_view name) {
 }
 
 void tidy_metadata(json::object& object) {
-    static constexpr std::string_view order[] = {
-        "name",       "generateName",      "namespace",         "uid",
-        "resourceVersion", "generation",   "creationTimestamp", "deletionTimestamp",
-        "deletionGracePeriodSeconds", "labels", "annotations",  "ownerReferences",
-        "finalizers", "managedFields"};
+    static constexpr std::string_view order[] = {"name",
+                                                 "generateName",
+                                                 "namespace",
+                                                 "uid",
+                                                 "resourceVersion",
+                                                 "generation",
+                                                 "creationTimestamp",
+                                                 "deletionTimestamp",
+                                                 "deletionGracePeriodSeconds",
+                                                 "labels",
+                                                 "annotations",
+                                                 "ownerReferences",
+                                                 "finalizers",
+                                                 "managedFields"};
     auto& metadata = object_at(object, "metadata");
     json::object tidy;
     for (const auto key : order) {

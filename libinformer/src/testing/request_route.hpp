@@ -12,13 +12,13 @@
 namespace informer::testing::detail {
 
 enum class route_kind {
-    object,     ///< one object or a collection; `info` tells which
-    core,       ///< /api
-    groups,     ///< /apis
-    group,      ///< /apis/G
-    resources,  ///< /api/v1, /apis/G/V
-    version,    ///< /version
-    health,     ///< /healthz, /livez, /readyz and below
+    object,    ///< one object or a collection; `info` tells which
+    core,      ///< /api
+    groups,    ///< /apis
+    group,     ///< /apis/G
+    resources, ///< /api/v1, /apis/G/V
+    version,   ///< /version
+    health,    ///< /healthz, /livez, /readyz and below
     unknown,
 };
 

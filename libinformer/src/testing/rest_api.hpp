@@ -52,14 +52,14 @@ struct watch_plan {
 
     type_ptr type;
     selection chosen;
-    std::vector<stored> initial;      ///< sent as ADDED first
+    std::vector<stored> initial; ///< sent as ADDED first
     std::uint64_t initial_version = 0;
     bool mark_end_of_initial = false; ///< watch-list: then a bookmark that says so
     bool bookmarks = false;
-    std::uint64_t after = 0;          ///< live changes have a version above it …
-    std::uint64_t position = 0;       ///< … and this number in the table's history, or a later one
+    std::uint64_t after = 0;              ///< live changes have a version above it …
+    std::uint64_t position = 0;           ///< … and this number in the table's history, or a later one
     std::chrono::milliseconds time_out{}; ///< 0: the server's default
-    std::optional<api_status> error;  ///< answered 200, then this as the only event
+    std::optional<api_status> error;      ///< answered 200, then this as the only event
 };
 
 class rest_options {
@@ -122,7 +122,8 @@ private:
     stored update_scale(const target& t, const boost::json::object& scale, const write_by& by);
     stored finalize_namespace(const target& t, const boost::json::object& body, const write_by& by);
     stored erase(const target& t, const stored& old, boost::json::object last);
-    void add_managed(const target& t, boost::json::object& after, const boost::json::object* before, const write_by& by);
+    void add_managed(const target& t, boost::json::object& after, const boost::json::object* before,
+                     const write_by& by);
     void stop_serving(const std::string& definition);
     void prepare_definition(boost::json::object& definition);
     void serve_definition(const boost::json::object& definition);

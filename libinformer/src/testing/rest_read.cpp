@@ -1,7 +1,7 @@
 #include "rest_api.hpp"
 
-#include "kubernetes/base64.hpp"
 #include "json_tools.hpp"
+#include "kubernetes/base64.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
 
@@ -153,8 +153,9 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
         const bool stale = seconds_of(*clock_) - token.issued > options_.continue_for_.count();
         if (token.version >= 0) at = static_cast<std::uint64_t>(token.version);
         if (token.version >= 0 && (stale || at < store_.oldest(*type.rows) || at > store_.current())) {
-            auto gone = expired("The provided continue parameter is too old to display a consistent list. Start again "
-                                "without it, or go on with the token of this answer if a list that mixes states will do.");
+            auto gone =
+                expired("The provided continue parameter is too old to display a consistent list. Start again "
+                        "without it, or go on with the token of this answer if a list that mixes states will do.");
             auto status = gone.status();
             status.continue_token = continue_token(-1, start);
             throw refusal(std::move(status));
@@ -206,7 +207,8 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
         bad_list_options("sendInitialEvents", "Forbidden: streaming lists are switched off on this server");
     }
     if (has_send_initial && match != "NotOlderThan") {
-        bad_list_options("resourceVersionMatch", "Forbidden: sendInitialEvents requires resourceVersionMatch=NotOlderThan");
+        bad_list_options("resourceVersionMatch",
+                         "Forbidden: sendInitialEvents requires resourceVersionMatch=NotOlderThan");
     }
     if (!has_send_initial && !match.empty()) {
         bad_list_options("resourceVersionMatch", "Forbidden: it is for watches with sendInitialEvents");
@@ -229,8 +231,8 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
             plan.error = version_too_large(asked, std::to_string(store_.current())).status();
         } else {
             const auto prefix = name_space.empty() ? std::string() : name_space + "/";
-            for (auto it = rows.objects.lower_bound(prefix);
-                 it != rows.objects.end() && it->first.starts_with(prefix); ++it) {
+            for (auto it = rows.objects.lower_bound(prefix); it != rows.objects.end() && it->first.starts_with(prefix);
+                 ++it) {
                 if (plan.chosen.matches(*it->second)) plan.initial.push_back(it->second);
             }
             plan.initial_version = store_.current();
@@ -261,7 +263,8 @@ std::string rest_api::scale_text(const resource_type& type, const stored_object&
     const auto* present = find_at(whole, {"status", "replicas"});
     spec["replicas"] = wanted == nullptr ? json::value(0) : *wanted;
     status["replicas"] = present == nullptr ? json::value(0) : *present;
-    if (const auto* labels = find_at(whole, {"spec", "selector", "matchLabels"}); labels != nullptr && labels->is_object()) {
+    if (const auto* labels = find_at(whole, {"spec", "selector", "matchLabels"});
+        labels != nullptr && labels->is_object()) {
         std::string selector;
         for (const auto& [k, v] : labels->get_object()) {
             if (!selector.empty()) selector += ',';

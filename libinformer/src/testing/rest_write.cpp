@@ -98,7 +98,8 @@ void rest_api::check_body_identity(const target& t, const json::object& body) co
                           "): kind or apiVersion is missing");
     }
     if (!kind.empty() && kind != t.type->api.kind) {
-        throw bad_request("the kind in the data (" + kind + ") does not match the expected kind (" + t.type->api.kind + ")");
+        throw bad_request("the kind in the data (" + kind + ") does not match the expected kind (" + t.type->api.kind +
+                          ")");
     }
     if (!api_version.empty() && api_version != t.type->api_version()) {
         throw bad_request("the API version in the data (" + api_version +
@@ -117,9 +118,9 @@ void rest_api::check_namespace_for_create(const target& t) const {
     const auto ns = namespaces->rows->find(t.name_space);
     if (!ns) throw not_found(*namespaces, t.name_space);
     if (!ns->terminating) return;
-    auto refused = forbidden(*t.type, t.name,
-                             "unable to create new content in namespace " + t.name_space +
-                                 " because it is being terminated");
+    auto refused =
+        forbidden(*t.type, t.name,
+                  "unable to create new content in namespace " + t.name_space + " because it is being terminated");
     auto status = refused.status();
     api_status::cause c;
     c.reason = "NamespaceTerminating";
@@ -246,9 +247,9 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     }
     auto& metadata = object_at(after, "metadata");
     const auto& old_metadata = before.at("metadata").get_object();
-    for (const std::string_view key : {"name", "namespace", "uid", "creationTimestamp", "generation", "generateName",
-                                       "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion",
-                                       "managedFields"}) {
+    for (const std::string_view key :
+         {"name", "namespace", "uid", "creationTimestamp", "generation", "generateName", "deletionTimestamp",
+          "deletionGracePeriodSeconds", "resourceVersion", "managedFields"}) {
         copy_member(metadata, old_metadata, key);
     }
     metadata.erase("selfLink");
@@ -291,7 +292,8 @@ stored rest_api::update_scale(const target& t, const json::object& scale, const 
     }
     const auto old = must_find(t);
     const auto version = string_at(scale, {"metadata", "resourceVersion"});
-    if (!version.empty() && version != std::to_string(old->version)) throw conflict(*t.type, t.name, modified_meanwhile);
+    if (!version.empty() && version != std::to_string(old->version))
+        throw conflict(*t.type, t.name, modified_meanwhile);
     auto before = tree(*t.type, *old);
     auto after = before;
     object_at(after, "spec")["replicas"] = *replicas;
@@ -316,7 +318,8 @@ stored rest_api::patch(const target& t, std::string_view content_type, std::stri
     const auto change = parse_any(body);
     if (merge) return merge_patch(t, change, by);
     const auto old = must_find(t);
-    json::value whole = t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
+    json::value whole =
+        t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
     if (strategic) {
         if (!change.is_object()) throw bad_request("a patch of this kind must be an object");
         apply_strategic_merge(whole.get_object(), change.get_object());
@@ -324,7 +327,8 @@ stored rest_api::patch(const target& t, std::string_view content_type, std::stri
         if (!change.is_array()) throw bad_request("a JSON patch must be an array of operations");
         failure f;
         if (!apply_json_patch(whole, change, f)) {
-            throw refused(422, "Invalid", "the server rejected our request due to an error in our request: " + f.what());
+            throw refused(422, "Invalid",
+                          "the server rejected our request due to an error in our request: " + f.what());
         }
     }
     if (!whole.is_object()) throw bad_request("the patched object is no object");
@@ -334,7 +338,8 @@ stored rest_api::patch(const target& t, std::string_view content_type, std::stri
 stored rest_api::merge_patch(const target& t, const json::value& patch, const write_by& by) {
     if (!patch.is_object()) throw bad_request("a merge patch must be an object");
     const auto old = must_find(t);
-    json::value whole = t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
+    json::value whole =
+        t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
     apply_merge_patch(whole, patch);
     if (!whole.is_object()) throw bad_request("the patched object is no object");
     return update(t, std::move(whole.get_object()), by);
@@ -394,7 +399,8 @@ std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::strin
 }
 
 stored rest_api::erase(const target& t, const stored& old, json::object last) {
-    if (t.type->api.group == "apiextensions.k8s.io") stop_serving(t.name); // first its objects, then the definition itself
+    if (t.type->api.group == "apiextensions.k8s.io")
+        stop_serving(t.name); // first its objects, then the definition itself
     auto final_state = render(*t.type, last, store_.next());
     store_.erase(*t.type->rows, final_state);
     if (t.type->api.namespaced) finish_namespace(old->name_space);

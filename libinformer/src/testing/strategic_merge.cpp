@@ -19,12 +19,22 @@ struct merge_key {
 
 // `patchMergeKey` of the types in k8s.io/api. `ports` differ between containers and services.
 constexpr merge_key merge_keys[] = {
-    {"containers", "name"},       {"initContainers", "name"},       {"ephemeralContainers", "name"},
-    {"volumes", "name"},          {"env", "name"},                  {"imagePullSecrets", "name"},
-    {"volumeMounts", "mountPath"}, {"volumeDevices", "devicePath"}, {"hostAliases", "ip"},
-    {"conditions", "type"},       {"ownerReferences", "uid"},       {"taints", "key"},
-    {"addresses", "type"},        {"topologySpreadConstraints", "topologyKey"},
-    {"resourceClaims", "name"},   {"secrets", "name"},
+    {"containers", "name"},
+    {"initContainers", "name"},
+    {"ephemeralContainers", "name"},
+    {"volumes", "name"},
+    {"env", "name"},
+    {"imagePullSecrets", "name"},
+    {"volumeMounts", "mountPath"},
+    {"volumeDevices", "devicePath"},
+    {"hostAliases", "ip"},
+    {"conditions", "type"},
+    {"ownerReferences", "uid"},
+    {"taints", "key"},
+    {"addresses", "type"},
+    {"topologySpreadConstraints", "topologyKey"},
+    {"resourceClaims", "name"},
+    {"secrets", "name"},
 };
 
 std::string_view key_of_list(std::string_view list, const json::array& items) {

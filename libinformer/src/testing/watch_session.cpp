@@ -127,7 +127,8 @@ asio::awaitable<bool> watch_session::send_initial(std::shared_ptr<watch_session>
     auto& plan = self->plan_;
     for (std::size_t i = 0; i < plan.initial.size();) {
         std::string piece;
-        while (i < plan.initial.size() && piece.size() < piece_size) self->append(piece, "ADDED", plan.initial[i++]->text);
+        while (i < plan.initial.size() && piece.size() < piece_size)
+            self->append(piece, "ADDED", plan.initial[i++]->text);
         const bool more = co_await outgoing::emit(out, std::move(piece));
         if (!more) co_return false;
     }

@@ -17,8 +17,8 @@ const std::string foo_definition = R"({"apiVersion":"apiextensions.k8s.io/v1","k
  {"name":"v1beta1","served":true,"storage":false},{"name":"v1alpha1","served":false,"storage":false}]}})";
 
 std::string foo(const std::string& name, const std::string& spec, const std::string& version = "v1") {
-    return R"({"apiVersion":"samples.io/)" + version + R"(","kind":"Foo","metadata":{"name":")" + name + R"("},"spec":)" +
-           spec + "}";
+    return R"({"apiVersion":"samples.io/)" + version + R"(","kind":"Foo","metadata":{"name":")" + name +
+           R"("},"spec":)" + spec + "}";
 }
 
 } // namespace
@@ -57,7 +57,7 @@ TEST_CASE("custom objects live like built-in ones and say in lists what they are
     CHECK(status.at("/status/n") == "1");
     CHECK(status.at("/metadata/generation") == "1");
     CHECK(s.ask("PATCH", foos + "/a", R"({"spec":{"color":"blue"}})", merge).at("/metadata/generation") == "2");
-    CHECK(s.ask("PUT", foos + "/a", foo("a", "{}")).status == 422); // no resource version
+    CHECK(s.ask("PUT", foos + "/a", foo("a", "{}")).status == 422);           // no resource version
     CHECK(s.ask("POST", foos, R"({"metadata":{"name":"b"}})").status == 400); // does not say what it is
     CHECK(s.ask("PATCH", foos + "/a", "{}", "application/strategic-merge-patch+json").status == 415);
 }
@@ -88,7 +88,8 @@ TEST_CASE("a definition offers fields for selectors", "[api_server][crd]") {
     CHECK(s.ask("GET", foos + "?fieldSelector=spec.shade%3Dred").status == 400);
 }
 
-TEST_CASE("a definition that is deleted takes its objects along, ends watches, and is unknown then", "[api_server][crd]") {
+TEST_CASE("a definition that is deleted takes its objects along, ends watches, and is unknown then",
+          "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", foos, foo("a", "{}"));
@@ -114,7 +115,8 @@ TEST_CASE("a changed definition keeps the objects and ends no watch", "[api_serv
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", foos, foo("a", "{}"));
     auto w = s.watch(foos + "?watch=1&resourceVersion=" + s.server.current_resource_version());
-    const auto changed = s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":["fx"]}}})", merge);
+    const auto changed =
+        s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":["fx"]}}})", merge);
     CHECK(changed.status == 200);
     CHECK(s.ask("GET", "/apis/samples.io/v1").at("/resources/0/shortNames/0") == "fx");
     CHECK(s.ask("GET", foos + "/a").status == 200);

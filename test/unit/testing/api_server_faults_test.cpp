@@ -38,10 +38,10 @@ TEST_CASE("faults hit in the order of injection, conditions add up", "[api_serve
     server_fixture s;
     s.server.inject(fault(fault::kind::status).with_code(500));
     s.server.inject(fault(fault::kind::status).with_code(502));
-    s.server.inject(fault(fault::kind::status)
-                        .with_code(504)
-                        .verb("list")
-                        .on([](const informer::testing::request_info& r) { return r.resource == "secrets"; }));
+    s.server.inject(
+        fault(fault::kind::status).with_code(504).verb("list").on([](const informer::testing::request_info& r) {
+            return r.resource == "secrets";
+        }));
     CHECK(s.ask("GET", maps).status == 500);
     CHECK(s.ask("GET", maps).status == 502);
     CHECK(s.ask("GET", maps).status == 200);

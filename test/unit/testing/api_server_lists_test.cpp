@@ -22,8 +22,10 @@ TEST_CASE("a list is ordered by key, complete, and its items go without kind", "
     server_fixture s;
     s.put("b", "1");
     s.put("a", "1");
-    s.server.create(json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"z","namespace":"kube-system"}})"));
-    s.server.create(json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"0","namespace":"kube-public"}})"));
+    s.server.create(
+        json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"z","namespace":"kube-system"}})"));
+    s.server.create(
+        json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"0","namespace":"kube-public"}})"));
     const auto all = s.ask("GET", "/api/v1/configmaps");
     REQUIRE(all.status == 200);
     CHECK(all.at("/kind") == "ConfigMapList");
@@ -195,7 +197,8 @@ TEST_CASE("discovery names every resource, plainly and aggregated", "[api_server
     const auto core = s.ask("GET", "/api/v1").json();
     bool pods = false, pod_status = false;
     for (const auto& r : core.at("resources").as_array()) {
-        pods = pods || (text_at(r, "/name") == "pods" && text_at(r, "/kind") == "Pod" && text_at(r, "/shortNames/0") == "po");
+        pods = pods ||
+               (text_at(r, "/name") == "pods" && text_at(r, "/kind") == "Pod" && text_at(r, "/shortNames/0") == "po");
         pod_status = pod_status || text_at(r, "/name") == "pods/status";
     }
     CHECK(pods);
@@ -212,8 +215,9 @@ TEST_CASE("discovery names every resource, plainly and aggregated", "[api_server
 
 TEST_CASE("a server without aggregated discovery answers plainly", "[api_server]") {
     server_fixture s(api_server_options().aggregated_discovery(false));
-    const auto a = s.ask(informer::http::request("GET", "/apis")
-                             .header("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,*/*"));
+    const auto a =
+        s.ask(informer::http::request("GET", "/apis")
+                  .header("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,*/*"));
     CHECK(a.type == "application/json");
     CHECK(a.at("/kind") == "APIGroupList");
 }
@@ -227,10 +231,11 @@ TEST_CASE("what is not there is 404 in the shape of the real server", "[api_serv
         CHECK(a.body == "404 page not found\n");
         CHECK(a.type.starts_with("text/plain"));
     }
-    const auto protobuf = s.ask(informer::http::request("GET", maps).header("Accept", "application/vnd.kubernetes.protobuf"));
+    const auto protobuf =
+        s.ask(informer::http::request("GET", maps).header("Accept", "application/vnd.kubernetes.protobuf"));
     CHECK(protobuf.status == 406);
-    const auto table = s.ask(informer::http::request("GET", maps).header(
-        "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"));
+    const auto table = s.ask(informer::http::request("GET", maps)
+                                 .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"));
     CHECK(table.at("/kind") == "ConfigMapList");
 }
 
@@ -249,10 +254,12 @@ TEST_CASE("tokens are demanded, and rights looked at", "[api_server]") {
     }
     const auto forbidden = with("weak", "/api/v1/pods");
     CHECK(forbidden.status == 403);
-    CHECK(forbidden.at("/message") == "pods is forbidden: User \"nobody\" cannot list resource \"pods\" in API group \"\" "
-                                      "at the cluster scope");
+    CHECK(forbidden.at("/message") ==
+          "pods is forbidden: User \"nobody\" cannot list resource \"pods\" in API group \"\" "
+          "at the cluster scope");
     CHECK(with("weak", "/apis/apps/v1/namespaces/default/deployments/d").at("/message") ==
-          "deployments.apps \"d\" is forbidden: User \"nobody\" cannot get resource \"deployments\" in API group \"apps\" "
+          "deployments.apps \"d\" is forbidden: User \"nobody\" cannot get resource \"deployments\" in API group "
+          "\"apps\" "
           "in the namespace \"default\"");
     CHECK(with("weak", "/api/v1").status == 200);
     CHECK(with("", "/readyz").status == 200);

@@ -29,7 +29,8 @@ TEST_CASE("a created object carries what the server gives it", "[api_server]") {
     CHECK(a.at("/data/k") == "v");
     CHECK(std::regex_match(a.at("/metadata/uid"),
                            std::regex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")));
-    CHECK(std::regex_match(a.at("/metadata/creationTimestamp"), std::regex("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ")));
+    CHECK(std::regex_match(a.at("/metadata/creationTimestamp"),
+                           std::regex("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ")));
     CHECK(a.at("/metadata/resourceVersion") == s.server.current_resource_version());
     CHECK(a.at("/metadata/managedFields/0/operation") == "Update");
     CHECK(a.at("/metadata/managedFields/0/manager") == "libinformer");
@@ -187,9 +188,13 @@ TEST_CASE("merge, JSON and strategic patches change what they say", "[api_server
     CHECK(s.ask("PATCH", maps + "/nope", "{}", merge).status == 404);
 
     const std::string pods = "/api/v1/namespaces/default/pods";
-    s.ask("POST", pods, R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a","image":"1","env":[{"name":"X","value":"1"}]},{"name":"b","image":"1"}]}})");
-    const auto strategic = s.ask("PATCH", pods + "/p", R"({"spec":{"containers":[{"name":"a","image":"2"},{"name":"b","$patch":"delete"},{"name":"c","image":"3"}]}})",
-                                 "application/strategic-merge-patch+json");
+    s.ask(
+        "POST", pods,
+        R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a","image":"1","env":[{"name":"X","value":"1"}]},{"name":"b","image":"1"}]}})");
+    const auto strategic = s.ask(
+        "PATCH", pods + "/p",
+        R"({"spec":{"containers":[{"name":"a","image":"2"},{"name":"b","$patch":"delete"},{"name":"c","image":"3"}]}})",
+        "application/strategic-merge-patch+json");
     CHECK(strategic.at("/spec/containers/0/image") == "2");
     CHECK(strategic.at("/spec/containers/0/env/0/value") == "1");
     CHECK(strategic.at("/spec/containers/1/name") == "c");
@@ -201,7 +206,8 @@ TEST_CASE("deleting answers, honours preconditions, and is done", "[api_server]"
     const auto made = s.ask("POST", maps, map_named("a"));
     CHECK(s.ask("DELETE", maps + "/a", R"({"preconditions":{"uid":"x"}})").status == 409);
     CHECK(s.ask("DELETE", maps + "/a", R"({"preconditions":{"resourceVersion":"1"}})").status == 409);
-    const auto gone = s.ask("DELETE", maps + "/a", R"({"preconditions":{"uid":")" + made.at("/metadata/uid") + R"("}})");
+    const auto gone =
+        s.ask("DELETE", maps + "/a", R"({"preconditions":{"uid":")" + made.at("/metadata/uid") + R"("}})");
     CHECK(gone.status == 200);
     CHECK(gone.at("/kind") == "Status");
     CHECK(gone.at("/status") == "Success");
@@ -276,4 +282,21 @@ TEST_CASE("names and values that JSON must escape come back as they were", "[api
     CHECK(std::string_view(got.at("data").at(nasty).as_string()) == nasty);
     CHECK(text_at(got, "/metadata/annotations/resourceVersion") == nasty);
     CHECK(text_at(got, "/metadata/resourceVersion") == s.server.current_resource_version());
+}
+
+TEST_CASE("objects nested almost a thousand levels deep are kept, deeper ones refused", "[api_server]") {
+    server_fixture s;
+    const auto nested = [](int levels) {
+        std::string body = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"deep"},"data":)";
+        for (int i = 0; i < levels; ++i) body += R"({"a":)";
+        body += "1";
+        body.append(static_cast<std::size_t>(levels), '}');
+        return body + "}";
+    };
+    CHECK(s.ask("POST", maps, nested(1100)).status == 400);
+    REQUIRE(s.ask("POST", maps, nested(990)).status == 201);
+    const auto changed = s.ask("PATCH", maps + "/deep", R"({"metadata":{"labels":{"a":"b"}}})", merge);
+    CHECK(changed.status == 200);
+    CHECK(changed.body.find(R"("labels":{"a":"b"})") != std::string::npos);
+    CHECK(s.ask("DELETE", maps + "/deep").status == 200);
 }

@@ -160,7 +160,7 @@ TEST_CASE("a watch with selectors shows objects entering and leaving", "[api_ser
     s.put("b", "4", {{"app", "z"}});
     const auto left = w.next();
     expect(left, "DELETED", "b");
-    CHECK(text_at(left.object, "/data/v") == "3"); // the last state that was selected …
+    CHECK(text_at(left.object, "/data/v") == "3");                // the last state that was selected …
     CHECK(left.version() == s.server.current_resource_version()); // … at the version of the change
     s.put("b", "5", {{"app", "z"}});
     s.server.remove("configmaps", "default", "b");
@@ -227,9 +227,11 @@ TEST_CASE("bookmarks come at their interval, to those who asked", "[api_server][
 TEST_CASE("a last bookmark comes before the time-out if something changed", "[api_server][watch]") {
     server_fixture s(api_server_options(), true);
     auto w = s.watch(since(s, "&allowWatchBookmarks=true&timeoutSeconds=5"));
-    auto unchanged = s.watch(maps + "?watch=1&allowWatchBookmarks=true&timeoutSeconds=5&labelSelector=none&resourceVersion=" +
-                             std::to_string(std::stoull(s.server.current_resource_version()) + 1));
-    s.server.create(json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"kube-system"}})"));
+    auto unchanged =
+        s.watch(maps + "?watch=1&allowWatchBookmarks=true&timeoutSeconds=5&labelSelector=none&resourceVersion=" +
+                std::to_string(std::stoull(s.server.current_resource_version()) + 1));
+    s.server.create(
+        json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"kube-system"}})"));
     s.advance(2900ms);
     CHECK(w.quiet());
     s.advance(100ms);
