@@ -131,7 +131,9 @@ inline std::string make_pod_json(const pod_options& o) {
     using namespace pod_detail;
     const unsigned kind = o.index / (o.replicas ? o.replicas : 1); // which Deployment
     const std::string app = "service-" + number(kind), space = "team-" + number(kind % (o.namespaces ? o.namespaces : 1));
-    const std::string hash = hex(kind + 77, 10), version = std::string("1.") + number(kind % 30) + "." + number(kind % 7);
+    const std::string hash = hex(kind + 77, 10);
+    std::string version = "1.";
+    version += number(kind % 30) + "." + number(kind % 7);
     const std::string name = app + "-" + hash + "-" + hex(o.index + 1000, 5);
     const std::string node = "node-" + number(mix(o.index) % (o.nodes ? o.nodes : 1)) + ".pool-a.example.internal";
     const std::string address = "10." + number(o.index / 65536 % 256) + "." + number(o.index / 256 % 256) + "." + number(o.index % 256);
