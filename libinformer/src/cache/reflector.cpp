@@ -351,9 +351,10 @@ failure reflector::watch_done(time_point now, const failure& given) {
         if (!f) return failure(errc::connection_lost, "watch-list: the stream ended before the initial events did");
         return f;
     }
-    const bool very_short_one = !f && request_.seen == 0 && !request_.synced && now - request_.started < very_short;
+    const bool very_short_one =
+        !f && !request_.delivered && !request_.synced && now - request_.started < very_short;
     follow_ended(now, f);
-    if (very_short_one) return failure(errc::connection_lost, "watch: ended at once, without an event");
+    if (very_short_one) return failure(errc::connection_lost, "watch: ended at once, without anything new");
     return f;
 }
 
@@ -366,8 +367,8 @@ void reflector::initial_ended(time_point now, const failure& f) {
     switch (request_.why) {
     case cut::silent:
     case cut::plain_events:
-    case cut::unusable_end:
-    case cut::stalled: list_now(true); return;
+    case cut::unusable_end: list_now(true); return;
+    case cut::stalled: list_now(support_ != watch_list_support::yes); return; // it can, but not just now
     case cut::went_back: consistent_ = true; return;
     case cut::none:
     case cut::overdue: break;
@@ -421,8 +422,8 @@ void reflector::follow_ended(time_point now, const failure& f) {
     }
     const bool productive = r.delivered || r.synced || lived >= very_short;
     switch (k) {
-    case kind::none: // R12, R13
-        if (productive || r.seen != 0) return;
+    case kind::none: // R12, R13; what is repeated is no progress
+        if (productive) return;
         failed(now, f, false);
         return;
     case kind::transport:

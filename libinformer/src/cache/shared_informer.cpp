@@ -268,6 +268,8 @@ void shared_informer::impl::refresh_figures() {
         }
     }
     if (!rt.metrics()) return;
+    const auto received = status().bytes_received;
+    count("informer_received_bytes_total", static_cast<double>(received - std::exchange(bytes_counted, received)));
     gauge("informer_objects", static_cast<double>(snapshot.size()));
     gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
     gauge("informer_queue_depth", live ? static_cast<double>(live->queue.size()) : 0.0);

@@ -144,8 +144,8 @@ void shared_informer::impl::upsert(const object& o, event_reason why, bool guard
     if (same(before, o)) return;
     if (guarded && version < before.resource_version()) return;
     index.put(o);
-    const std::string was = before.uid();
-    const std::string is = o.uid();
+    const text was = before.meta().uid();
+    const text is = o.meta().uid();
     if (!was.empty() && !is.empty() && was != is) {
         // Another object under the same name: its predecessor was deleted, and nobody told us.
         event gone(event_kind::deleted, before, before, why);
@@ -255,7 +255,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
 
 /// In stream order to each; `to` was taken when the state that the events lead to was published.
 asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> events, std::vector<subscriber> to) {
-    s->count("informer_events_total", static_cast<double>(events.size()));
+    s->count_events(events);
     if (to.empty()) co_return;
     std::size_t steps = 0;
     for (event& e : events) {
@@ -302,10 +302,12 @@ asio::awaitable<void> shared_informer::impl::tidy(self s) {
         if (clean || s->stopping) break;
         co_await breathe(s);
     }
-    if (s->into && s->pool->wants_compaction() && s->now() - s->last_compaction >= between_compactions) {
-        s->last_compaction = s->now();
-        co_await compact(s);
-    }
+    // Not while a new state is collected: its objects would keep the old generation alive.
+    if (!s->pool->wants_compaction() || s->collecting() || s->stopping) co_return;
+    const auto now = s->now();
+    if (s->last_compaction != clock::time_point::min() && now - s->last_compaction < between_compactions) co_return;
+    s->last_compaction = now;
+    co_await compact(s);
 }
 
 asio::awaitable<void> shared_informer::impl::compact(self s) {
@@ -324,6 +326,14 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
         }
     }
     index.publish();
+}
+
+void shared_informer::impl::count_events(const std::vector<event>& events) const {
+    if (!rt.metrics()) return;
+    for (const auto kind : {event_kind::added, event_kind::updated, event_kind::deleted}) {
+        const auto n = std::count_if(events.begin(), events.end(), [kind](const event& e) { return e.kind == kind; });
+        if (n != 0) count("informer_events_total", static_cast<double>(n), "type", to_string(kind));
+    }
 }
 
 std::vector<shared_informer::impl::subscriber> shared_informer::impl::listeners() {

@@ -124,6 +124,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
                                          std::shared_ptr<request> r);
     static asio::awaitable<void> guard(self s, std::shared_ptr<request> r);
     static asio::awaitable<bool> carry_out(self s, reflector::action a);
+    bool collecting() const noexcept; ///< a new state is on its way
     void replace_by(std::shared_ptr<detail::replacement> all);
 
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
@@ -139,6 +140,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void quarantine(const bad_object& b);
     void clear_quarantine(const object_key& key);
     std::vector<subscriber> listeners();
+    void count_events(const std::vector<event>& events) const;
 
     // ---- shared_informer_handlers.cpp ------------------------------------------------------------------------------
     subscriber add_subscriber(subscription_options o);
@@ -168,6 +170,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // producer
     std::unique_ptr<sink> into;
     detail::slice_watch reading;
+    std::string api_version; ///< of the resource
 
     // consumer
     detail::slice_watch applying;
@@ -178,7 +181,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::map<object_key, bad_object> bad;
     std::vector<bad_object> bad_unnamed;
     std::size_t bad_unnamed_count = 0;
-    clock::time_point last_compaction{};
+    clock::time_point last_compaction = clock::time_point::min();
+    std::uint64_t bytes_counted = 0; ///< for the metrics
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
     std::function<void(const informer_status&)> state_observer;

@@ -173,15 +173,15 @@ private:
 
     /// An object that the cache can hold: of our kind, with a name. Others go into quarantine.
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
-        const api_resource& resource = owner_.resource;
+        const api_resource& expected = owner_.resource;
         bad_object b;
         if (o.meta().name().empty()) {
             b.why = failure(errc::no_metadata, "an object without metadata.name");
-        } else if ((!resource.kind.empty() && o.kind() != resource.kind) ||
-                   o.api_version() != resource.api_version()) {
+        } else if ((!expected.kind.empty() && o.kind() != expected.kind) ||
+                   o.api_version() != owner_.api_version) {
             b.key = o.key();
             b.why = failure(errc::not_an_object, "a " + o.api_version().str() + " " + o.kind().str() + " where " +
-                                                     resource.api_version() + " " + resource.kind + " belongs");
+                                                     owner_.api_version + " " + expected.kind + " belongs");
         } else {
             return true;
         }
@@ -207,7 +207,8 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
       store(std::make_shared<detail::cache_store>(from->describe())), machine(reflector_options()),
       into(std::make_unique<sink>(*this)) {
     decode_options decode = options.decode_;
-    decode.type(resource.api_version(), resource.kind);
+    api_version = resource.api_version();
+    decode.type(api_version, resource.kind);
     pool = document_pool::make(std::move(decode));
     for (auto& [index, function] : options.indexes_) store->index.add_index(index, function);
     figures.resource = from->describe();
@@ -215,6 +216,10 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
 }
 
 shared_informer::impl::~impl() = default;
+
+bool shared_informer::impl::collecting() const noexcept {
+    return into->collecting();
+}
 
 void shared_informer::impl::replace_by(std::shared_ptr<detail::replacement> all) {
     if (!all) return;

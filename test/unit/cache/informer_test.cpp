@@ -470,3 +470,39 @@ TEST_CASE("a relist of 20,000 unchanged objects is published once and tells nobo
     CAPTURE(after.longest_slice);
     CHECK(after.longest_slice < std::chrono::milliseconds(200)); // debug build, shared machine; 5 ms is the benchmark's
 }
+
+TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, and nobody is told", "[informer]") {
+    bench b(informer_options().watch_list(false).page_size(0));
+    std::vector<std::string> objects;
+    for (int i = 0; i < 4000; ++i) {
+        const std::string name = "p" + std::to_string(i);
+        objects.push_back(pod(name, 5, std::string(300, static_cast<char>('a' + i % 26)) + name));
+    }
+    b.source->on_list(list_of(objects, "10"));
+    const auto w = b.source->on_watch();
+    b.start();
+    const auto full = b.pods.status();
+    REQUIRE(full.pool.bytes > 2'000'000);
+
+    objects.resize(400);
+    b.source->on_list(list_of(objects, "20"));
+    const auto next = b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.pass(5s);
+    auto events = b.pods.subscribe();
+    read_all(events);
+    next->bookmark("21"); // the next batch finds what died
+    b.settle();
+    const auto small = b.pods.status();
+    CAPTURE(full.pool.bytes, small.pool.bytes, small.pool.generations);
+    CHECK(small.objects == 400);
+    CHECK(small.pool.bytes < full.pool.bytes / 3);
+    CHECK(read_all(events).empty());
+    CHECK(b.note("p7").size() == 302);
+    // And what comes then meets its predecessors in the new generation.
+    next->modified(pod("p7", 30, "x"));
+    b.settle();
+    CHECK(read_all(events) == words{"~p7:30"});
+    CHECK(b.note("p7") == "x");
+}

@@ -294,6 +294,7 @@ TEST_CASE("X5 a server known for watch-list is given 30 s without progress", "[r
     CHECK(m.r.tick(m.now));
     m.watch_done(ended_by_us);
     CHECK(m.next().what == step::list);
+    CHECK(m.r.support() == watch_list_support::yes); // not now, but another time
 }
 
 TEST_CASE("X5 bytes without events are progress", "[reflector]") {
@@ -541,6 +542,16 @@ TEST_CASE("R13 a very short watch backs off, then watches again from the last ve
     m.pass(1s);
     CHECK_FALSE(m.watch_done());
     CHECK(m.at_once()); // a second is not short
+}
+
+TEST_CASE("R13 a watch that only repeats what is known and ends is no progress", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("20");
+    m.r.bookmark_seen(m.now, rv("20"), false);
+    CHECK(m.watch_done());
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().watch.resource_version_ == "20");
 }
 
 TEST_CASE("R14 X17 410 on opening a watch or as ERROR event fetches the state again", "[reflector]") {

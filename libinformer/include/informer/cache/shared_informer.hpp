@@ -95,7 +95,7 @@ public:
 
     class handler_handle {
     public:
-        class state;
+        struct state;
         explicit handler_handle(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
         bool has_synced() const noexcept; ///< all initial `on_add` calls have returned
         void remove();                    ///< no call begins after this returned
