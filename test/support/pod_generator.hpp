@@ -40,7 +40,7 @@ inline std::string hex(std::uint64_t seed, unsigned digits) {
 }
 inline std::string uuid(std::uint64_t seed) {
     std::string s = hex(seed, 32);
-    for (const std::size_t at : {8u, 13u, 18u, 23u}) s.insert(at, "-");
+    for (const std::size_t at : {8u, 13u, 18u, 23u}) s.insert(at, 1, '-');
     return s;
 }
 inline std::string time(std::uint64_t seconds) { // within June 2024
