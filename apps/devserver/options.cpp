@@ -14,6 +14,7 @@ bool parse(int argc, char** argv, options& o, int& code) {
     app.add_flag("--tls", o.tls, "serve HTTPS with a throw-away CA (see --kubeconfig)");
     app.add_option("--kubeconfig", o.kubeconfig, "write a kubeconfig to this file before the URL is printed");
     app.add_option("--token", o.token, "demand this bearer token");
+    app.add_option("--forbidden-token", o.forbidden_token, "also know this token, of a user who may do nothing (403)");
     app.add_flag("--simulate", o.simulate, "play a small living cluster");
     app.add_option("--seed", o.seed, "what the simulated cluster does")->capture_default_str();
     app.add_option("--pods", o.pods, "create so many pods before serving")->capture_default_str();

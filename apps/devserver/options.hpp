@@ -13,6 +13,7 @@ struct options {
     bool tls = false;
     std::string kubeconfig;
     std::string token;
+    std::string forbidden_token;
     bool simulate = false;
     std::uint64_t seed = 1;
     std::size_t pods = 0;

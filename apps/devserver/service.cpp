@@ -80,6 +80,7 @@ int serve(const options& o) {
     so.bookmark_every(std::chrono::milliseconds(static_cast<std::int64_t>(o.bookmark_every * 1000)));
     so.history(20'000); // runs for days; an old state of every change would add up
     if (!o.token.empty()) so.token(o.token, "admin");
+    if (!o.forbidden_token.empty()) so.token(o.forbidden_token, "nobody", "none");
 
     program p(runtime, std::move(so), o);
     asio::signal_set signals(io, SIGINT, SIGTERM);

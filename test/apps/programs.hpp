@@ -37,7 +37,8 @@ public:
     std::string curl(const std::string& method, const std::string& path, const std::string& body = {},
                      const std::string& type = "application/json") const {
         std::vector<std::string> command{"curl", "-sS", "-k", "--max-time", "20", "-X", method, url + path};
-        if (!body.empty()) command.insert(command.end(), {"-H", "Content-Type: " + type, "--data-binary", body});
+        if (!body.empty()) // by file: an argument is limited to 128 KiB
+            command.insert(command.end(), {"-H", "Content-Type: " + type, "--data-binary", "@" + folder_.write("body", body)});
         process p(command);
         const int code = p.wait();
         INFO(p.err());

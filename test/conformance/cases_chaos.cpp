@@ -33,7 +33,7 @@ void write_file(const std::filesystem::path& p, const std::string& text) {
 
 // How curl authenticates as we do.
 std::string curl_config(const kubernetes::client_config& c, const std::filesystem::path& folder) {
-    std::string out = "max-time = 20\n";
+    std::string out = "max-time = 5\n";
     const auto file = [&](const char* option, const char* name, const std::string& text) {
         if (text.empty()) return;
         write_file(folder / name, text);

@@ -9,7 +9,7 @@ base="$SERVER/api/v1/namespaces/$NAMESPACE/configmaps"
 # Tries until the server answered at all: it may be down for a while. Any status counts; prints it.
 call() {
     local code try
-    for try in $(seq 1 300); do
+    for try in $(seq 1 100); do
         code=$(curl -sS -K "$CURL_AUTH" -o "${BODY:-/dev/null}" -w '%{http_code}' "$@" 2>/dev/null)
         case $code in 000 | 429 | 5*) sleep 0.2 ;; *) echo "$code"; return 0 ;; esac
     done

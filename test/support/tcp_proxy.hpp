@@ -15,12 +15,20 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+
 namespace informer::testing {
 
 /// *Executor*: one, that of the runtime. *Lifetime*: `co_await stop()` before it goes.
 class tcp_proxy {
     using tcp = boost::asio::ip::tcp;
     static constexpr auto token = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+    // Children of the test must not inherit sockets: a cut connection would live on in them.
+    template <class Socket>
+    static void keep_from_children(Socket& s) {
+        ::fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC);
+    }
 
     struct link {
         link(tcp::socket c, tcp::socket s) : client(std::move(c)), server(std::move(s)) {}
@@ -51,6 +59,7 @@ public:
         : state_(std::make_shared<state>(executor, std::move(host), port)) {
         const tcp::endpoint any(boost::asio::ip::make_address("127.0.0.1"), 0);
         state_->acceptor.open(any.protocol());
+        keep_from_children(state_->acceptor);
         state_->acceptor.bind(any);
         state_->acceptor.listen();
         state_->group.spawn(accept(state_));
@@ -93,7 +102,10 @@ private:
             auto [ec, client] = co_await s->acceptor.async_accept(token);
             if (ec) co_return;
             ++s->accepted;
+            keep_from_children(client);
             tcp::socket server(s->executor);
+            server.open(s->target.protocol());
+            keep_from_children(server);
             if (s->refusing) {
                 boost::system::error_code ignored;
                 client.set_option(boost::asio::socket_base::linger(true, 0), ignored);

@@ -15,6 +15,8 @@
 #include <set>
 #include <utility>
 
+#include <fcntl.h>
+
 namespace informer::http {
 
 namespace {
@@ -148,6 +150,7 @@ void server::impl::listen(failure& f) {
     const asio::ip::tcp::endpoint at(address, wanted);
     const auto fresh = std::make_shared<asio::ip::tcp::acceptor>(rt.executor());
     if (!ec) fresh->open(at.protocol(), ec);
+    if (!ec) ::fcntl(fresh->native_handle(), F_SETFD, FD_CLOEXEC); // a child must not keep our port taken
     if (!ec) fresh->set_option(asio::socket_base::reuse_address(true), ec);
     if (!ec) fresh->bind(at, ec);
     if (!ec) fresh->listen(asio::socket_base::max_listen_connections, ec);

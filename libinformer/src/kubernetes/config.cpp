@@ -378,6 +378,13 @@ client_config in_cluster_config(failure& f, std::string root) {
     return c;
 }
 
+client_config default_config(const kubeconfig_options& options) {
+    failure f;
+    auto config = default_config(options, f);
+    throw_on(f);
+    return config;
+}
+
 client_config default_config(const kubeconfig_options& options, failure& f) {
     const sources from = find_files(options);
     const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();

@@ -6,6 +6,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <charconv>
+#include <utility>
 
 namespace informer::testing::detail {
 
@@ -52,6 +54,39 @@ std::string scalar_text(const json::value& v) {
     if (v.is_string()) return std::string(std::string_view(v.get_string()));
     if (v.is_null() || v.is_structured()) return {};
     return json::serialize(v);
+}
+
+void append_json(std::string& to, const json::value& v) {
+    switch (v.kind()) {
+    case json::kind::object: {
+        to += '{';
+        bool first = true;
+        for (const auto& [key, member] : v.get_object()) {
+            if (!std::exchange(first, false)) to += ',';
+            to += json::serialize(json::string_view(key));
+            to += ':';
+            append_json(to, member);
+        }
+        to += '}';
+        return;
+    }
+    case json::kind::array: {
+        to += '[';
+        bool first = true;
+        for (const auto& element : v.get_array()) {
+            if (!std::exchange(first, false)) to += ',';
+            append_json(to, element);
+        }
+        to += ']';
+        return;
+    }
+    case json::kind::double_: {
+        char buffer[32];
+        to.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, v.get_double()).ptr);
+        return;
+    }
+    default: to += json::serialize(v);
+    }
 }
 
 json::value parse_any(std::string_view text) {

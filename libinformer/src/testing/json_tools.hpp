@@ -19,6 +19,8 @@ std::string string_at(const boost::json::object& o, std::initializer_list<std::s
 boost::json::object& object_at(boost::json::object& o, std::string_view key);
 /// A scalar as selectors compare it; empty for null, arrays and objects.
 std::string scalar_text(const boost::json::value& v);
+/// JSON as Go writes it: Boost.JSON would print 2.5 as 2.5E0.
+void append_json(std::string& to, const boost::json::value& v);
 /// Parses as the server does: depth 1,000, exact doubles. Refuses (400) what is not JSON or no object.
 boost::json::object parse_body(std::string_view text);
 /// The same for patches, which may be arrays.

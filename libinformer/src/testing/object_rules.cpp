@@ -176,7 +176,7 @@ stored render(const resource_type& type, json::object& object, std::uint64_t ver
         text += ',';
         text += json::serialize(json::string_view(key));
         text += ':';
-        text += json::serialize(v);
+        append_json(text, v);
     }
     text += '}';
     text.shrink_to_fit();

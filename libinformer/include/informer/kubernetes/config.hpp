@@ -65,5 +65,7 @@ client_config parse_kubeconfig(std::string_view yaml, const std::string& file, c
 client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// kubeconfig; in-cluster when there is none and it is possible.
 client_config default_config(const kubeconfig_options& options, failure& f);
+/// The same; throws `error`.
+client_config default_config(const kubeconfig_options& options = kubeconfig_options());
 
 } // namespace informer::kubernetes
