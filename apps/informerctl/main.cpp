@@ -85,6 +85,7 @@ int run(const command_line& line) {
     config.user_agent = "informerctl/" INFORMER_VERSION " (linux)";
     informer::kubernetes::client client(runtime, config, f);
     if (f) return complain(f.what());
+    client.keep_managed_fields(line.keep_managed_fields);
     auto s = std::make_shared<session>(line, runtime, client);
 
     int code = 0;

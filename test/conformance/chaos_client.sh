@@ -45,7 +45,7 @@ for ((i = 1; i <= OPERATIONS; i++)); do
     [ $((i % 50)) = 0 ] && echo "operations $i"
     if [ "$i" = $((OPERATIONS / 2)) ]; then
         echo half
-        [ -n "${RESTART:-}" ] && { $RESTART >&2 || exit 1; }
+        if [ -n "${RESTART:-}" ]; then bash -c "$RESTART" >&2 || exit 1; fi
     fi
 done
 BODY=$OUT call "$base" >/dev/null || exit 1

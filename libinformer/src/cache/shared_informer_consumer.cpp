@@ -13,7 +13,7 @@ namespace informer {
 namespace {
 
 constexpr std::size_t batch_size = 1000;           // RealFIFO's
-constexpr std::size_t collect_budget = 20'000;     // nodes a slice
+constexpr std::size_t collect_budget = 4'000;      // nodes a slice
 constexpr auto between_compactions = std::chrono::minutes(1);
 
 bool same(const object& a, const object& b) {
@@ -126,9 +126,18 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     }
 }
 
+/// What was decoded before the last compaction and comes to the cache after it would keep the whole old generation alive.
+object shared_informer::impl::at_home(const object& o) const {
+    if (!home || o.value().generation() == home) return o;
+    failure f;
+    object moved = pool->move(o, f);
+    return f ? o : moved;
+}
+
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
 /// `guarded`: an older version than the cached one is a repetition and is dropped.
-void shared_informer::impl::upsert(const object& o, event_reason why, bool guarded, std::vector<event>& events) {
+void shared_informer::impl::upsert(const object& given, event_reason why, bool guarded, std::vector<event>& events) {
+    const object o = at_home(given);
     auto& index = store->index;
     object_key key = o.key();
     const object before = index.current(key);
@@ -193,7 +202,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
             if (first) {
-                index.put(*o); // nobody has been told anything yet: no events to make
+                index.put(s->at_home(*o)); // nobody has been told anything yet: no events to make
             } else {
                 s->upsert(*o, event_reason::relist, false, events);
             }
@@ -320,6 +329,7 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
             failure f;
             object moved = s->pool->move(*o, f);
             if (f) break; // what was not moved keeps its old generation alive, no more
+            s->home = moved.value().generation();
             index.put(std::move(moved));
             if (++steps % 8 == 0) co_await breathe(s);
             if (s->stopping) co_return;

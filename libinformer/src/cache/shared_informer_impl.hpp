@@ -136,7 +136,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> compact(self s);
     static asio::awaitable<void> breathe(self s);
     void apply(const delta& d, std::vector<event>& events);
-    void upsert(const object& o, event_reason why, bool guarded, std::vector<event>& events);
+    object at_home(const object& o) const;
+    void upsert(const object& given, event_reason why, bool guarded, std::vector<event>& events);
     void quarantine(const bad_object& b);
     void clear_quarantine(const object_key& key);
     std::vector<subscriber> listeners();
@@ -182,6 +183,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::vector<bad_object> bad_unnamed;
     std::size_t bad_unnamed_count = 0;
     clock::time_point last_compaction = clock::time_point::min();
+    const detail::generation* home = nullptr; ///< where the last compaction moved everything to
     std::uint64_t bytes_counted = 0; ///< for the metrics
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;

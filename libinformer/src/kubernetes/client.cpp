@@ -58,10 +58,15 @@ object_key key_of(const json::value& o) {
     return object_key(detail::text_member(*metadata, "namespace"), detail::text_member(*metadata, "name"));
 }
 
-object decode(const std::string& body, const api_resource& r, const std::string& doing, failure& f) {
-    decode_options options;
-    if (!r.kind.empty()) options.type(r.api_version(), r.kind);
-    object o = parse_object(body, f, options);
+decode_options options_for(const client::impl& i, const api_resource& r) {
+    decode_options o;
+    o.keep_managed_fields(i.keep_managed_fields);
+    if (!r.kind.empty()) o.type(r.api_version(), r.kind);
+    return o;
+}
+
+object decode(const client::impl& i, const std::string& body, const api_resource& r, const std::string& doing, failure& f) {
+    object o = parse_object(body, f, options_for(i, r));
     if (f) {
         f = f.within(doing + ": decode");
         return {};
@@ -74,7 +79,7 @@ asio::awaitable<object> fetch(std::shared_ptr<client::impl> self, api_resource r
     const std::string doing = c.doing;
     const std::string body = co_await client::impl::perform(self, std::move(c), f);
     if (f) co_return object();
-    object o = decode(body, r, doing, f);
+    object o = decode(*self, body, r, doing, f);
     if (!f && o.kind() == "Status" && r.kind != "Status") {
         f = detail::refused_in_stream(body, doing);
         co_return object();
@@ -88,7 +93,7 @@ asio::awaitable<object> fetch_any(std::shared_ptr<client::impl> self, call c, fa
     const std::string body = co_await client::impl::perform(self, std::move(c), f);
     if (f) co_return object();
     const api_resource anything;
-    object o = decode(body, anything, doing, f);
+    object o = decode(*self, body, anything, doing, f);
     co_return o;
 }
 
@@ -110,8 +115,8 @@ asio::awaitable<T> or_throw(Start start) {
 /// A page for people who want it whole.
 class collector final : public object_sink {
 public:
-    collector(const api_resource& r, asio::any_io_executor executor)
-        : pool_(document_pool::make(options_for(r))), executor_(std::move(executor)) {}
+    collector(decode_options options, asio::any_io_executor executor)
+        : pool_(document_pool::make(std::move(options))), executor_(std::move(executor)) {}
 
     document_pool& pool() override { return *pool_; }
     object previous(const object_key&, std::size_t) override { return {}; }
@@ -124,12 +129,6 @@ public:
     object_list page;
 
 private:
-    static decode_options options_for(const api_resource& r) {
-        decode_options o;
-        if (!r.kind.empty()) o.type(r.api_version(), r.kind);
-        return o;
-    }
-
     std::shared_ptr<document_pool> pool_;
     asio::any_io_executor executor_;
 };
@@ -140,7 +139,7 @@ asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_r
     const std::string doing = "list " + detail::describe(r, name_space);
     for (;;) {
         f = failure();
-        collector sink(r, self->rt.executor());
+        collector sink(options_for(*self, r), self->rt.executor());
         const list_result result = co_await detail::list_into(self, r, name_space, options, sink, f);
         if (!f) {
             sink.page.version = result.resource_version;
@@ -171,6 +170,10 @@ client::client(runtime r, client_config config) {
 client::~client() = default;
 client::client(const client&) = default;
 client& client::operator=(const client&) = default;
+
+void client::keep_managed_fields(bool on) noexcept {
+    impl_->keep_managed_fields = on;
+}
 
 const client_config& client::config() const noexcept {
     return impl_->config;

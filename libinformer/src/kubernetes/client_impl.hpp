@@ -57,6 +57,7 @@ struct client::impl {
 
     runtime rt;
     client_config config;
+    bool keep_managed_fields = false;
     detail::token_source token;
     std::unique_ptr<http::client> http;
     std::set<std::string, std::less<>> warned; ///< texts of the server's warnings that were logged

@@ -505,4 +505,5 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     b.settle();
     CHECK(read_all(events) == words{"~p7:30"});
     CHECK(b.note("p7") == "x");
+    CHECK(b.pods.status().pool.generations == 1);
 }

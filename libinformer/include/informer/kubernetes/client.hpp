@@ -70,6 +70,8 @@ public:
     client& operator=(const client&);
 
     const client_config& config() const noexcept;
+    /// Whether answers keep metadata.managedFields (default: skipped while parsing). For all copies of this client.
+    void keep_managed_fields(bool on) noexcept;
 
     asio::awaitable<object> get(api_resource resource, object_key key);
     asio::awaitable<object> get(api_resource resource, object_key key, failure& f);
