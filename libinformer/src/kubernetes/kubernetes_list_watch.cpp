@@ -142,8 +142,9 @@ struct list_reader {
     }
 };
 
-asio::awaitable<void> read_list(std::shared_ptr<list_reader> r, http::response answer, asio::any_io_executor executor,
-                                failure& f) {
+/// The body of an answer, a slice at a time, through the reader's framer into its sink.
+template <typename Reader>
+asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer, asio::any_io_executor executor, failure& f) {
     const std::string content_type(answer.header("Content-Type"));
     std::vector<char> buffer(slice);
     pacer pace;
@@ -210,6 +211,10 @@ struct watch_reader {
         }
     }
 
+    void finish(failure& f) const {
+        if (!framer.idle()) f = failure(errc::connection_lost, doing + ": the stream ends in the middle of an event");
+    }
+
 private:
     void bookmark(bad_object context, const std::string& which) {
         failure why;
@@ -227,37 +232,6 @@ private:
         sink->bookmark(resource_version(version), end);
     }
 };
-
-asio::awaitable<void> read_watch(std::shared_ptr<watch_reader> r, http::response answer, asio::any_io_executor executor,
-                                 failure& f) {
-    const std::string content_type(answer.header("Content-Type"));
-    std::vector<char> buffer(slice);
-    pacer pace;
-    for (;;) {
-        const std::size_t n = co_await answer.read_some(asio::buffer(buffer), f);
-        if (f) f = f.within(r->doing);
-        if (f || n == 0) break;
-        r->sink->received(n);
-        r->framer.feed(std::string_view(buffer.data(), n));
-        pace.restart();
-        for (;;) {
-            failure garbage;
-            const bool some = r->framer.next(garbage);
-            if (garbage) f = unframable(garbage, r->doing, content_type);
-            else if (some) r->take(f);
-            if (f || !some) break;
-            if (pace.due()) co_await take_turn(executor);
-        }
-        if (f) break;
-        const bool wanted = co_await r->sink->ready();
-        if (!wanted) {
-            answer.close();
-            co_return;
-        }
-    }
-    if (f) answer.close();
-    else if (!r->framer.idle()) f = failure(errc::connection_lost, r->doing + ": the stream ends in the middle of an event");
-}
 
 http::timeouts list_times(http::timeouts t) {
     return t.request(std::chrono::milliseconds(0)); // as long as it moves
@@ -352,7 +326,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_reso
     if (f) co_return list_result();
     sink.opened();
     const auto reader = std::make_shared<list_reader>(sink, doing);
-    co_await read_list(reader, std::move(answer), c->rt.executor(), f);
+    co_await read_body(reader, std::move(answer), c->rt.executor(), f);
     co_return reader->result;
 }
 
@@ -367,7 +341,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r
     if (f) co_return;
     sink.opened();
     const auto reader = std::make_shared<watch_reader>(sink, doing);
-    co_await read_watch(reader, std::move(answer), c->rt.executor(), f);
+    co_await read_body(reader, std::move(answer), c->rt.executor(), f);
 }
 
 std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space) {
