@@ -102,6 +102,7 @@ public:
 
     detail::object_map objects;
     std::vector<detail::index_version> indexes;
+    std::vector<std::shared_ptr<const detail::index_definition>> begun; ///< indexes that are not complete yet
     informer::resource_version version;
 };
 

@@ -121,7 +121,7 @@ struct indexer::impl {
         changed = true;
     }
 
-    bool knows(std::string_view name) const {
+    bool knows(std::string_view name) const noexcept {
         const auto named = [&](const index_version& i) { return i.definition->name == name; };
         return std::any_of(indexes.begin(), indexes.end(), named) ||
                std::any_of(begun.begin(), begun.end(), [&](const building& b) { return named(b.version); });
@@ -146,18 +146,35 @@ struct indexer::impl {
         return budget;
     }
 
+    std::vector<std::shared_ptr<const index_definition>> definitions_begun() const {
+        std::vector<std::shared_ptr<const index_definition>> all;
+        for (const building& b : begun) all.push_back(b.version.definition);
+        return all;
+    }
+
+    /// Readers are told which indexes are on their way; they see nothing else that is new.
+    void show_begun() {
+        auto next = std::make_shared<cache_snapshot::data>(*published);
+        next->begun = definitions_begun();
+        exchange(std::move(next));
+    }
+
+    void exchange(std::shared_ptr<const cache_snapshot::data> next) {
+        {
+            const std::lock_guard lock(published_mutex);
+            published.swap(next);
+        }
+        // What it was goes here, outside of the lock: with it what only the old state had.
+    }
+
     void publish() {
         auto next = std::make_shared<cache_snapshot::data>();
         next->objects = objects;
         next->indexes = indexes;
+        next->begun = definitions_begun();
         next->version = version;
-        std::shared_ptr<const cache_snapshot::data> last = std::move(next);
-        {
-            const std::lock_guard lock(published_mutex);
-            published.swap(last);
-        }
         changed = false;
-        // `last` goes here, outside of the lock: with it what only the old state had.
+        exchange(std::move(next));
     }
 
     /// A new index becomes visible.
@@ -172,10 +189,9 @@ struct indexer::impl {
         // Nothing was ever published: readers see an empty cache, and so an empty index.
         auto next = std::make_shared<cache_snapshot::data>(*published);
         next->indexes.push_back(index_version{index.definition, posting_map(index.postings.traits()), 0});
+        next->begun = definitions_begun();
         indexes.push_back(std::move(index));
-        std::shared_ptr<const cache_snapshot::data> last = std::move(next);
-        const std::lock_guard lock(published_mutex);
-        published.swap(last);
+        exchange(std::move(next));
     }
 };
 
@@ -204,6 +220,7 @@ void indexer::begin_index(std::string name, index_function f) {
     b.version.postings = posting_map(posting_traits{impl_->traits.seed});
     b.rest = object_map::cursor(impl_->objects);
     impl_->begun.push_back(std::move(b));
+    impl_->show_begun();
 }
 
 bool indexer::add_index_step(std::size_t objects) {
@@ -218,6 +235,10 @@ bool indexer::add_index_step(std::size_t objects) {
         if (objects == 0) break;
     }
     return impl_->begun.empty();
+}
+
+bool indexer::knows_index(std::string_view name) const noexcept {
+    return impl_->knows(name);
 }
 
 std::vector<indexer::index_error> indexer::index_errors() const {

@@ -26,6 +26,9 @@ const index_version& index_of(const cache_snapshot::data* d, std::string_view na
     if (const index_version* i = d ? d->find(name) : nullptr) return *i;
     std::string known;
     if (d) {
+        for (const auto& i : d->begun) {
+            if (i->name == name) throw error(errc::not_synced, "read index \"" + std::string(name) + "\": it is still being built");
+        }
         for (const auto& i : d->indexes) known.append(known.empty() ? "" : ", ").append(i.definition->name);
     }
     throw error(errc::unknown_index, "read index \"" + std::string(name) + "\" (there " +
@@ -110,6 +113,8 @@ std::vector<std::string> cache_snapshot::index_values(std::string_view index) co
     std::sort(values.begin(), values.end());
     return values;
 }
+
+bool cache_snapshot::has_index(std::string_view index) const noexcept { return data_ && data_->find(index); }
 
 void cache_snapshot::for_each(const std::function<bool(const object&)>& f) const {
     object_map::cursor c(objects_of(data_.get()));

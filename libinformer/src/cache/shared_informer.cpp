@@ -132,55 +132,49 @@ void shared_informer::impl::give_up(const std::string& doing, errc why) const {
     throw error(why, text);
 }
 
-asio::awaitable<void> shared_informer::impl::synced(self s, clock::duration at_most) {
+asio::awaitable<void> shared_informer::impl::wait_for(self s, std::string doing, clock::duration at_most, look at) {
     const auto until = later(s->now(), at_most);
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
-    errc why{};
-    while (!s->store->has_synced()) {
+    std::optional<errc> end;
+    for (;;) {
+        end = at();
+        if (end) break;
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none) {
-            why = errc::cancelled;
+            end = errc::cancelled;
         } else if (s->stopping) {
-            why = errc::stopped;
+            end = errc::stopped;
         } else if (s->now() >= until) {
-            why = errc::deadline_exceeded;
+            end = errc::deadline_exceeded;
         }
-        if (why != errc{}) break;
+        if (end) break;
         co_await wait_for_news(s, until);
     }
     co_await asio::this_coro::throw_if_cancelled(throwing);
-    if (why != errc{}) s->give_up("wait for the first state", why);
+    if (*end != errc{}) s->give_up(doing, *end);
+}
+
+asio::awaitable<void> shared_informer::impl::synced(self s, clock::duration at_most) {
+    look at = [store = s->store]() -> std::optional<errc> {
+        if (store->has_synced()) return errc{};
+        return std::nullopt;
+    };
+    return wait_for(std::move(s), "wait for the first state", at_most, std::move(at));
 }
 
 asio::awaitable<void> shared_informer::impl::wait_until(self s, informer::resource_version version,
                                                         clock::duration at_most) {
-    const std::string doing = "wait for version " + version.str();
-    if (!version.comparable()) throw error(errc::bad_configuration, s->name + ": " + doing + ": not a decimal number");
-    const auto until = later(s->now(), at_most);
-    const auto epoch = s->epoch;
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
-    errc why{};
-    for (;;) {
-        if (s->epoch != epoch) {
-            why = errc::new_epoch;
-            break;
-        }
-        if (s->store->index.snapshot().resource_version() >= version) break;
-        const auto asked = co_await asio::this_coro::cancellation_state;
-        if (asked.cancelled() != asio::cancellation_type::none) {
-            why = errc::cancelled;
-        } else if (s->stopping) {
-            why = errc::stopped;
-        } else if (s->now() >= until) {
-            why = errc::deadline_exceeded;
-        }
-        if (why != errc{}) break;
-        co_await wait_for_news(s, until);
-    }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
-    if (why != errc{}) s->give_up(doing, why);
+    std::string doing = "wait for version " + version.str();
+    if (!version.comparable()) doing += ": not a decimal number";
+    // The coroutine holds `s` for as long as it looks.
+    look at = [i = s.get(), epoch = s->epoch, version = std::move(version)]() -> std::optional<errc> {
+        if (!version.comparable()) return errc::bad_configuration;
+        if (i->epoch != epoch) return errc::new_epoch;
+        if (i->store->index.snapshot().resource_version() >= version) return errc{};
+        return std::nullopt;
+    };
+    return wait_for(std::move(s), std::move(doing), at_most, std::move(at));
 }
 
 // ---- status ----------------------------------------------------------------------------------------------------------
@@ -257,7 +251,7 @@ void shared_informer::impl::refresh_figures() {
         figures.resource_version = snapshot.resource_version();
         figures.pool = statistics;
         figures.bytes = statistics.bytes + memory;
-        figures.longest_slice = std::max(reading.longest(), applying.longest());
+        figures.longest_slice = std::max({reading.longest(), applying.longest(), indexing.longest()});
         figures.quarantined = bad.size() + bad_unnamed_count;
         if (figures.quarantined != 0 || !figures.quarantine.empty()) {
             figures.quarantine = bad_unnamed;
@@ -346,7 +340,11 @@ subscription shared_informer::subscribe(subscription_options options) {
 }
 
 void shared_informer::add_index(std::string name, index_function f) {
-    impl_->store->index.add_index(std::move(name), std::move(f));
+    impl_->add_index(std::move(name), std::move(f));
+}
+
+asio::awaitable<void> shared_informer::index_ready(std::string name, clock::duration at_most) {
+    return impl::index_ready(impl_, std::move(name), at_most);
 }
 
 informer::lister shared_informer::lister() const {

@@ -336,6 +336,7 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
         }
     }
     index.publish();
+    s->news();
 }
 
 void shared_informer::impl::count_events(const std::vector<event>& events) const {

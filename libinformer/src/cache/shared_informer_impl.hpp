@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -105,6 +106,9 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> run(self s, std::shared_ptr<machinery> m);
     static asio::awaitable<void> synced(self s, clock::duration at_most);
     static asio::awaitable<void> wait_until(self s, informer::resource_version version, clock::duration at_most);
+    /// What a look at the state says: nothing (go on waiting), `errc{}` (it is there), or why it will never be.
+    using look = std::function<std::optional<errc>()>;
+    static asio::awaitable<void> wait_for(self s, std::string doing, clock::duration at_most, look at);
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
     void stop();
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
@@ -150,6 +154,11 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void call(handler_handle::state& h, const event& e);
     void start_waiting_children();
 
+    // ---- shared_informer_indexes.cpp -------------------------------------------------------------------------------
+    void add_index(std::string name, index_function f);
+    static asio::awaitable<void> build_indexes(self s);
+    static asio::awaitable<void> index_ready(self s, std::string name, clock::duration at_most);
+
     void count(std::string_view counter, double n) const;
     void count(std::string_view counter, double n, std::string_view label, std::string_view value) const;
     void gauge(std::string_view name, double value) const;
@@ -172,6 +181,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::unique_ptr<sink> into;
     detail::slice_watch reading;
     std::string api_version; ///< of the resource
+
+    // indexes that are added to a full cache
+    detail::slice_watch indexing;
+    bool building_indexes = false;
 
     // consumer
     detail::slice_watch applying;

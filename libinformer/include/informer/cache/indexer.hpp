@@ -27,7 +27,8 @@ index_function index_by_label(std::string key);
 ///
 /// *Complexity*: taking one is O(1) whatever the size; `get` and `by_index` are O(log32 n) plus the result;
 /// `list_namespace` is O(objects of that namespace + n / 1024): objects lie together by namespace, without an index.
-/// *Errors*: an unknown index throws `error(errc::unknown_index)`. *Lifetime*: holds its objects; one that is held for
+/// *Errors*: an unknown index throws `error(errc::unknown_index)`, one that is still being built `error(errc::not_synced)`.
+/// *Lifetime*: holds its objects; one that is held for
 /// long costs what has changed since, never more than the state it shows.
 class cache_snapshot {
 public:
@@ -43,6 +44,7 @@ public:
     std::vector<object> by_index(std::string_view index, std::string_view value) const;
     std::vector<object_key> index_keys(std::string_view index, std::string_view value) const; ///< sorted
     std::vector<std::string> index_values(std::string_view index) const;                      ///< sorted
+    bool has_index(std::string_view index) const noexcept; ///< it is complete and can be read
     /// Calls `f` for each object until it returns false.
     void for_each(const std::function<bool(const object&)>& f) const;
     /// The highest resource version applied, deletes and bookmarks included.
@@ -80,6 +82,8 @@ public:
     /// `add_index_step` returns true (then all that were begun are done). Other writes may come in between.
     void begin_index(std::string name, index_function f);
     bool add_index_step(std::size_t objects);
+    /// Begun, or complete and not published yet, or published.
+    bool knows_index(std::string_view name) const noexcept;
     struct index_error {
         std::string index;
         object_key key;

@@ -48,7 +48,8 @@ public:
     informer_factory& operator=(const informer_factory&) = delete;
 
     /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity (page size, back-off …) of the first win;
-    /// indexes are added.
+    /// indexes are added; to one that is full already as by `shared_informer::add_index`: `co_await h->index_ready(…)` before
+    /// reading them.
     informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
     /// Of a live informer without selectors, of this namespace or of all.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;

@@ -113,7 +113,13 @@ public:
                                      subscription_options options = subscription_options());
 
     /// Also on a running informer. Throws `error(errc::duplicate_index)`.
+    ///
+    /// Returns at once. While there is next to nothing in the cache (or `run()` has not begun, or has ended) the index is
+    /// complete then; otherwise it is built in slices that leave the executor free, and becomes visible whole. Until then
+    /// reading it throws `error(errc::not_synced)`, which says so: `co_await index_ready(name, …)` first.
     void add_index(std::string name, index_function f);
+    /// Waits until the index can be read. Throws like `synced`, and `error(errc::unknown_index)` if it was never added.
+    asio::awaitable<void> index_ready(std::string name, clock::duration at_most);
     informer::lister lister() const;
     cache_snapshot snapshot() const;
     object get(std::string_view key) const { return snapshot().get(key); }

@@ -1,0 +1,151 @@
+// Indexes that are added to an informer whose cache is full already.
+#include "informer_fixture.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+struct outcome {
+    bool done = false;
+    error_code code;
+};
+std::shared_ptr<outcome> spawn(bench& b, asio::awaitable<void> work) {
+    auto o = std::make_shared<outcome>();
+    asio::co_spawn(b.context, std::move(work), [o](std::exception_ptr e) {
+        o->done = true;
+        if (!e) return;
+        try {
+            std::rethrow_exception(e);
+        } catch (const error& x) {
+            o->code = x.code();
+        }
+    });
+    return o;
+}
+
+std::string name(int i) {
+    return "p" + std::to_string(i);
+}
+
+std::vector<std::string> pods(int n) {
+    std::vector<std::string> texts;
+    for (int i = 0; i < n; ++i) texts.push_back(pod(name(i), 5, "n" + std::to_string(i % 10)));
+    return texts;
+}
+
+errc read_error(const shared_informer& from, std::string_view index) {
+    try {
+        from.snapshot().by_index(index, "n1");
+    } catch (const error& e) {
+        return static_cast<errc>(e.code().value());
+    }
+    return errc{};
+}
+
+} // namespace
+
+TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes meanwhile included", "[informer][index]") {
+    constexpr int n = 20'000;
+    bench b;
+    const auto w = b.sync_with(pods(n), 10);
+    REQUIRE(b.pods.snapshot().size() == n);
+    CHECK(read_error(b.pods, "note") == errc::unknown_index);
+
+    b.pods.add_index("note", index_by_pointer("/spec/note"));
+    b.pods.add_index("name", index_by_pointer("/metadata/name"));
+    CHECK(read_error(b.pods, "note") == errc::not_synced);
+    CHECK_THROWS_WITH(b.pods.lister().by_index("note", "n1"), ContainsSubstring("still being built"));
+    CHECK_THROWS_AS(b.pods.add_index("note", index_by_pointer("/spec/note")), error);
+    const auto ready = spawn(b, b.pods.index_ready("note", 1min)), both = spawn(b, b.pods.index_ready("name", 1min));
+    const auto unknown = spawn(b, b.pods.index_ready("other", 1min)), early = spawn(b, b.pods.index_ready("name", 0s));
+
+    // Step by step: other handlers run in between, and it is never seen half.
+    w->modified(pod(name(0), 20, "n1")).deleted(pod(name(1), 21, "n1")).added(pod("new", 22, "n1"));
+    b.context.restart();
+    int steps = 0, changed_before = 0;
+    while (read_error(b.pods, "note") != errc{}) {
+        REQUIRE(b.context.poll_one() != 0);
+        ++steps;
+        if (b.pods.get("default/new")) ++changed_before;
+    }
+    CHECK(steps > 10);
+    CHECK(changed_before > 0); // the watch went on
+    CHECK(b.pods.snapshot().by_index("note", "n1").size() == n / 10 + 1);
+    CHECK(b.pods.snapshot().by_index("note", "n0").size() == n / 10 - 1);
+    b.settle();
+    CHECK(ready->done);
+    CHECK_FALSE(ready->code);
+    CHECK(both->done);
+    CHECK_FALSE(both->code);
+    CHECK(unknown->code == errc::unknown_index);
+    CHECK(early->code == errc::deadline_exceeded);
+    CHECK(b.pods.lister().by_index("name", "new").size() == 1);
+    const auto again = spawn(b, b.pods.index_ready("note", 0s));
+    b.settle();
+    CHECK(again->done);
+    CHECK_FALSE(again->code);
+    // It is kept up to date like any other.
+    w->deleted(pod("new", 30, "n1"));
+    b.settle();
+    CHECK(b.pods.snapshot().by_index("note", "n1").size() == n / 10);
+}
+
+TEST_CASE("add_index on a small or an empty cache is there at once", "[informer][index]") {
+    bench b;
+    b.pods.add_index("early", index_by_pointer("/spec/note"));
+    CHECK(b.pods.snapshot().has_index("early"));
+    b.sync_with(pods(250), 10);
+    b.pods.add_index("late", index_by_pointer("/spec/note"));
+    CHECK(b.pods.snapshot().by_index("late", "n1").size() == 25);
+    CHECK(b.pods.snapshot().by_index("early", "n1").size() == 25);
+}
+
+TEST_CASE("an index that is being built when the informer stops: the wait ends, nothing is left", "[informer][index]") {
+    bench b;
+    b.sync_with(pods(5000), 10);
+    b.pods.add_index("note", index_by_pointer("/spec/note"));
+    const auto ready = spawn(b, b.pods.index_ready("note", 1min));
+    b.context.restart();
+    for (int i = 0; i < 5; ++i) b.context.poll_one();
+    b.pods.stop();
+    b.settle();
+    REQUIRE(ready->done);
+    CHECK(ready->code == errc::stopped);
+    b.pods.add_index("after", index_by_pointer("/spec/note")); // of what the cache holds, at once
+    CHECK(b.pods.snapshot().by_index("after", "n1").size() == 500);
+}
+
+TEST_CASE("an index added to a large cache holds the executor no longer than a slice", "[informer][index]") {
+    constexpr int n = 50'000; // a slice does not know how many there are
+    bench b(informer_options().watch_list(false).page_size(0));
+    list_script all;
+    all.items(pods(n)).version("10");
+    b.source->on_list(all);
+    b.source->on_watch();
+    b.start();
+    REQUIRE(b.pods.snapshot().size() == n);
+    b.pods.add_index("note", index_by_pointer("/spec/note"));
+    const auto ready = spawn(b, b.pods.index_ready("note", 1h));
+    // The middle one of all slices: a busy machine makes a few of them longer, not half of them.
+    std::vector<std::chrono::nanoseconds> slices;
+    b.context.restart();
+    while (!ready->done) {
+        const auto start = std::chrono::steady_clock::now();
+        REQUIRE(b.context.poll_one() != 0);
+        slices.push_back(std::chrono::steady_clock::now() - start);
+    }
+    const auto middle = slices.begin() + static_cast<std::ptrdiff_t>(slices.size() / 2);
+    std::nth_element(slices.begin(), middle, slices.end());
+    CHECK(slices.size() > 10);
+    CHECK(*middle < 5ms);
+    CHECK(b.pods.snapshot().by_index("note", "n3").size() == n / 10);
+}
