@@ -77,6 +77,7 @@ object decode(const client::impl& i, const std::string& body, const api_resource
 /// Carries a call out whose answer is an object.
 asio::awaitable<object> fetch(std::shared_ptr<client::impl> self, api_resource r, call c, failure& f) {
     const std::string doing = c.doing;
+    c.largest = self->config.max_object;
     const std::string body = co_await client::impl::perform(self, std::move(c), f);
     if (f) co_return object();
     object o = decode(*self, body, r, doing, f);
@@ -90,6 +91,7 @@ asio::awaitable<object> fetch(std::shared_ptr<client::impl> self, api_resource r
 /// The answer to a deletion may be a Status of success.
 asio::awaitable<object> fetch_any(std::shared_ptr<client::impl> self, call c, failure& f) {
     const std::string doing = c.doing;
+    c.largest = self->config.max_object;
     const std::string body = co_await client::impl::perform(self, std::move(c), f);
     if (f) co_return object();
     const api_resource anything;

@@ -89,7 +89,8 @@ object decode(object_sink& sink, std::string_view text, bad_object context, cons
 // ---- list ---------------------------------------------------------------------------------------------------------------
 
 struct list_reader {
-    list_reader(object_sink& s, std::string d) : sink(&s), doing(std::move(d)) {}
+    list_reader(object_sink& s, std::string d, std::size_t max_object)
+        : sink(&s), doing(std::move(d)), framer(max_object) {}
 
     object_sink* sink;
     std::string doing;
@@ -177,7 +178,8 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
 // ---- watch --------------------------------------------------------------------------------------------------------------
 
 struct watch_reader {
-    watch_reader(object_sink& s, std::string d) : sink(&s), doing(std::move(d)) {}
+    watch_reader(object_sink& s, std::string d, std::size_t max_object)
+        : sink(&s), doing(std::move(d)), framer(max_object) {}
 
     object_sink* sink;
     std::string doing;
@@ -325,7 +327,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_reso
     http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
     if (f) co_return list_result();
     sink.opened();
-    const auto reader = std::make_shared<list_reader>(sink, doing);
+    const auto reader = std::make_shared<list_reader>(sink, doing, c->config.max_object);
     co_await read_body(reader, std::move(answer), c->rt.executor(), f);
     co_return reader->result;
 }
@@ -340,7 +342,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r
     http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
     if (f) co_return;
     sink.opened();
-    const auto reader = std::make_shared<watch_reader>(sink, doing);
+    const auto reader = std::make_shared<watch_reader>(sink, doing, c->config.max_object);
     co_await read_body(reader, std::move(answer), c->rt.executor(), f);
 }
 

@@ -3,7 +3,9 @@
 
 #include <informer/error.hpp>
 #include <informer/http/client.hpp>
+#include <informer/object/framer.hpp>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,9 @@ public:
     std::vector<std::string> warnings; ///< for the logger: missing files, insecure
     http::timeouts time;
     std::string user_agent;
+    /// Bytes of one object. A larger one in a list or watch is skipped and quarantined as `too_large`, with its key where
+    /// that stands at its beginning; its last good version stays. As the answer to another verb it is an error.
+    std::size_t max_object = default_max_object;
 };
 
 /// What to load; empty members mean kubectl's defaults.
