@@ -41,7 +41,7 @@ reflector::reflector(reflector_options options, watch_list_support support)
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {}
 
 bool reflector::by_watch_list() const noexcept {
-    return options_.watch_list_ && support_ != watch_list_support::no && !list_this_time_;
+    return options_.watch_list_ && support_ != watch_list_support::no && !list_this_time_ && !silent_;
 }
 
 // R3, WL2, with our default: the first state is a consistent read; later ones are never older than what was seen.
@@ -252,7 +252,7 @@ void reflector::complete(const resource_version& v) {
     if (below(v)) ++epoch_; // a consistent read: the server really is older than what it told us before
     last_ = v;
     goal_ = goal::follow;
-    paging_ = in_one_piece_ = consistent_ = list_this_time_ = false;
+    paging_ = in_one_piece_ = consistent_ = list_this_time_ = silent_ = false;
     interrupted_ = 0;
     succeeded();
 }
@@ -267,7 +267,11 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         succeeded();
         return page_verdict::checked;
     }
-    if (request_.first_page) first_page_ = r.resource_version;
+    if (request_.first_page) {
+        first_page_ = r.resource_version;
+        listed_ = false;
+    }
+    listed_ = listed_ || r.items != 0;
     if (first_page_.empty()) first_page_ = r.resource_version; // PG2: the first one that there is
     if (!r.continue_token.empty()) {
         if (r.continue_token != request_.continue_token) {
@@ -290,7 +294,8 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         list_this_time_ = true;
         return page_verdict::more;
     }
-    if (doubtful_) support_ = watch_list_support::no;
+    // Of an empty resource a server that knows watch-list has nothing to send but the end bookmark, which may take its time.
+    if (doubtful_ || (silent_ && listed_)) support_ = watch_list_support::no;
     doubtful_ = false;
     complete(first_page_);
     return page_verdict::complete;
@@ -365,7 +370,7 @@ void reflector::initial_ended(time_point now, const failure& f) {
         if (remember) support_ = watch_list_support::no;
     };
     switch (request_.why) {
-    case cut::silent:
+    case cut::silent: silent_ = true; return; // what it means the list will tell
     case cut::plain_events:
     case cut::unusable_end: list_now(true); return;
     case cut::stalled: list_now(support_ != watch_list_support::yes); return; // it can, but not just now

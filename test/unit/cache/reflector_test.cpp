@@ -58,15 +58,16 @@ struct machine {
     /// Not waiting: at once.
     bool at_once() { return !waits(); }
 
-    list_result answer(const std::string& version, const std::string& continue_token = "") {
+    list_result answer(const std::string& version, const std::string& continue_token = "", std::uint64_t items = 0) {
         list_result l;
+        l.items = items;
         l.resource_version = rv(version);
         l.continue_token = continue_token;
         return l;
     }
-    page page_done(const std::string& version, const std::string& continue_token = "") {
+    page page_done(const std::string& version, const std::string& continue_token = "", std::uint64_t items = 0) {
         why = failure();
-        return r.page_done(now, answer(version, continue_token), why);
+        return r.page_done(now, answer(version, continue_token, items), why);
     }
     bool list_failed(failure f) {
         why = std::move(f);
@@ -263,7 +264,7 @@ TEST_CASE("WL7 410 or a too large version on a watch-list falls back to the newe
     CHECK(m.last.watch.resource_version_.empty());
 }
 
-TEST_CASE("X5 two seconds of silence on an opened watch-list: list and watch, remembered", "[reflector]") {
+TEST_CASE("X5 two seconds of silence on an opened watch-list: list and watch, remembered when there was something to send", "[reflector]") {
     machine m;
     m.next();
     m.pass(10s);
@@ -277,7 +278,31 @@ TEST_CASE("X5 two seconds of silence on an opened watch-list: list and watch, re
     const failure told = m.watch_done(ended_by_us);
     CHECK(told == errc::bad_response);
     CHECK(m.next().what == step::list);
-    CHECK(m.r.support() == watch_list_support::no);
+    SECTION("an item on any page") {
+        const bool first = GENERATE(true, false);
+        m.page_done("7", "more", first ? 1 : 0);
+        CHECK(m.next().what == step::list);
+        m.page_done("7", "", first ? 0 : 1);
+        CHECK(m.r.support() == watch_list_support::no);
+    }
+    SECTION("a list that fails is tried again as a list") {
+        m.list_failed(refused);
+        m.wait();
+        CHECK(m.next().what == step::list);
+        m.page_done("7", "", 1);
+        CHECK(m.r.support() == watch_list_support::no);
+    }
+    SECTION("nothing at all: the server may know watch-list and be slow, it is tried again next time") {
+        m.page_done("7", "", 0);
+        CHECK(m.r.support() == watch_list_support::unknown);
+        CHECK(m.next().what == step::watch);
+        CHECK_FALSE(m.last.watch.send_initial_events_);
+        m.r.opened(m.now);
+        m.event("8");
+        m.watch_done(status(410, "Expired"));
+        m.wait();
+        CHECK(m.next().watch.send_initial_events_);
+    }
 }
 
 TEST_CASE("X5 a server known for watch-list is given 30 s without progress", "[reflector]") {

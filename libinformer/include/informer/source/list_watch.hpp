@@ -101,7 +101,7 @@ public:
 
 /// What is known of a server's watch-list (sendInitialEvents).
 enum class watch_list_support {
-    unknown, ///< to be tried; two seconds of silence tell that it is not there
+    unknown, ///< to be tried; two seconds of silence tell that it is not there, unless the resource turns out to be empty
     yes,     ///< it worked, or the server's version has it: given the full time
     no,      ///< lists and watches only
 };
