@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <system_error>
 
@@ -89,7 +90,8 @@ int serve(const options& o) {
     if (o.pods > 0) preload_pods(p.server, o.pods, o.seed);
     if (o.simulate) p.cluster.populate();
     if (!o.kubeconfig.empty()) write_private(o.kubeconfig, p.server.kubeconfig());
-    std::cout << p.server.url() << std::endl; // NOLINT: whoever started us waits for it
+    if (!(std::cout << p.server.url() << std::endl)) // NOLINT: whoever started us waits for it
+        throw std::runtime_error("stdout: " + std::string(std::strerror(errno)));
     main.spawn(until_signal(&p, &signals));
     if (o.simulate) p.group.spawn(simulator::run(&p.cluster, o.speed));
     io.run();

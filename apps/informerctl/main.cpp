@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <optional>
 
 namespace informerctl {
@@ -118,6 +120,7 @@ int run(const command_line& line) {
                                                 })));
     context.run();
     s->out.flush();
+    if (s->out.error() != 0) return complain(std::string("stdout: ") + std::strerror(s->out.error()));
     if (ended_from_outside || signalled() || s->out.closed()) return 0;
     if (failed) {
         try {
@@ -134,10 +137,12 @@ int run(const command_line& line) {
 
 int main(int argc, char** argv) {
     informerctl::measure_process(); // the clock of the first phase starts here
+    informerctl::occupy_standard_descriptors();
     informerctl::install_signals();
     informerctl::command_line line;
     try {
-        if (const int code = informerctl::parse_command_line(argc, argv, line); code >= 0) return code;
+        if (const int code = informerctl::parse_command_line(argc, argv, line); code >= 0)
+            return std::cout.flush() ? code : informerctl::complain("stdout cannot be written to"); // --help
         return informerctl::run(line);
     } catch (const std::exception& e) {
         return informerctl::complain(e.what());

@@ -37,6 +37,14 @@ double seconds(const timeval& t) {
 
 } // namespace
 
+void occupy_standard_descriptors() {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+        if (::fcntl(fd, F_GETFD) != -1) continue;
+        // The lowest free number is fd itself: those below are open by now.
+        if (::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
+    }
+}
+
 void install_signals() {
     if (::pipe2(self_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return;
     struct sigaction act {};
@@ -63,6 +71,7 @@ bool output::flush() {
         if (ready < 0 && errno != EINTR) break;
         if (fds[0].revents & (POLLERR | POLLNVAL)) {
             closed_ = true;
+            if (fds[0].revents & POLLNVAL) error_ = EBADF;
             break;
         }
         if (ready <= 0 || !(fds[0].revents & (POLLOUT | POLLHUP))) {
@@ -72,7 +81,10 @@ bool output::flush() {
         // A pipe reports room for PIPE_BUF at least; larger writes would block past the signal.
         const auto n = ::write(STDOUT_FILENO, buffer_.data() + done, std::min<std::size_t>(buffer_.size() - done, 4096));
         if (n > 0) done += static_cast<std::size_t>(n);
-        else if (n < 0 && errno != EINTR && errno != EAGAIN) closed_ = true;
+        else if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            closed_ = true;
+            if (errno != EPIPE && errno != ECONNRESET) error_ = errno;
+        }
     }
     buffer_.clear();
     return !closed_;

@@ -20,15 +20,22 @@ public:
         buffer_ += s;
         buffer_ += '\n';
     }
-    /// Hands everything to the kernel. False when the reader is gone.
+    /// Hands everything to the kernel. False when nothing more can be written: the reader is gone, the disk is full.
     bool flush();
     bool closed() const noexcept { return closed_; }
+    /// errno of what stdout refused for another reason than that its reader is gone; 0: nothing.
+    int error() const noexcept { return error_; }
     std::size_t buffered() const noexcept { return buffer_.size(); }
 
 private:
     std::string buffer_;
     bool closed_ = false;
+    int error_ = 0;
 };
+
+/// Opens what the caller left closed of 0, 1 and 2, so that no socket comes to stand in their place. A stdout that was
+/// closed stays one that cannot be written to. Call before anything else opens a descriptor.
+void occupy_standard_descriptors();
 
 /// Installs handlers for SIGINT and SIGTERM (flag and self-pipe), ignores SIGPIPE.
 void install_signals();
