@@ -122,6 +122,8 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
             std::move(page.items.begin(), page.items.end(), std::back_inserter(items));
             bar.show(items.size(), 0, "objects");
             if (page.continue_token.empty()) break;
+            if (page.continue_token == options.continue_) // it would go on like this for ever
+                co_return complain("list " + s->describe() + ": the same continue token twice");
             options.continue_token(page.continue_token);
         }
         std::sort(items.begin(), items.end(), [](const object& a, const object& b) { return a.key() < b.key(); });

@@ -1,3 +1,4 @@
+#include "patience.hpp"
 #include "session.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -45,11 +46,12 @@ void print_phase(session& s, const char* phase, const process_figures& before, c
 
 /// What the callbacks leave behind.
 struct sync_state {
+    explicit sync_state(const informer::clock& c) : before_sync(c) {}
+
+    patience before_sync;
     bool synced = false;
     process_figures cost;            ///< at the moment of the sync
     std::uint64_t modified = 0;      ///< MODIFIED events applied by then
-    informer::failure fatal;
-    unsigned failures = 0;
 };
 
 } // namespace
@@ -65,17 +67,13 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
     auto from = s->client.make_list_watch(s->resource, s->name_space());
     auto cache = std::make_shared<shared_informer>(s->runtime, from, options);
 
-    auto at = std::make_shared<sync_state>();
-    cache->on_error([at, weak = std::weak_ptr(cache)](std::string_view, const informer::failure& f) {
-        // A refusal ends it at once, another error when it lasts: a cache that never fills is no result.
-        const auto i = weak.lock();
-        if (!i || i->has_synced()) return;
-        if (!is_refusal(f) && ++at->failures < 4) return;
-        at->fatal = f;
-        i->stop();
-    });
+    auto at = std::make_shared<sync_state>(s->runtime.clock());
     // Printed from within the callback: the events that follow at once belong to the next phase.
-    cache->on_state_change([at, raw = s.get()](const informer::informer_status& now) {
+    cache->on_state_change([at, raw = s.get(), weak = std::weak_ptr(cache)](const informer::informer_status& now) {
+        if (at->before_sync.over(now)) {
+            if (const auto i = weak.lock()) i->stop();
+            return;
+        }
         if (at->synced || !now.synced) return;
         at->synced = true;
         at->modified = now.events_modified;
@@ -95,14 +93,14 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
         }
     }
     if (!at->synced) {
-        code = complain(at->fatal ? at->fatal.what() : "the informer stopped before it was synced");
+        code = complain(at->before_sync.why() ? at->before_sync.why().what() : "the informer stopped before it was synced");
     } else if (s->line.updates > 0) {
         progress bar("waiting for updates");
         informer::informer_status now;
         for (;;) {
             now = cache->status();
             const auto seen = now.events_modified - at->modified;
-            if (seen >= s->line.updates || now.phase == informer::informer_phase::stopped) break;
+            if (seen >= s->line.updates || s->out.closed() || now.phase == informer::informer_phase::stopped) break;
             bar.show(seen, s->line.updates, "updates");
             co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
         }

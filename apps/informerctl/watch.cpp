@@ -1,4 +1,5 @@
 #include "json_path.hpp"
+#include "patience.hpp"
 #include "printer.hpp"
 #include "session.hpp"
 
@@ -73,18 +74,11 @@ private:
 
 /// What the user is told of the informer's state, one line a change.
 struct reporter {
+    explicit reporter(const informer::clock& c) : before_sync(c) {}
+
+    patience before_sync;
     bool synced = false;
     bool failing = false;
-    informer::failure fatal;
-    unsigned failures = 0;
-
-    /// True when the watch must end: a refusal or a lasting error before the first sync.
-    bool error(const informer::failure& f) {
-        ++failures;
-        if (synced || (!is_refusal(f) && failures < 4)) return false;
-        fatal = f;
-        return true;
-    }
 };
 
 asio::awaitable<void> wait_for_end(std::shared_ptr<informer::shared_informer> i) { co_await i->run(); }
@@ -101,13 +95,13 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
     auto from = s->client.make_list_watch(s->resource, s->name_space());
     auto watched = std::make_shared<informer::shared_informer>(s->runtime, from, options);
 
-    auto report = std::make_shared<reporter>();
+    auto report = std::make_shared<reporter>(s->runtime.clock());
     const std::string what = s->describe();
-    watched->on_error([report, raw = std::weak_ptr(watched)](std::string_view, const informer::failure& f) {
-        if (!report->error(f)) return;
-        if (const auto i = raw.lock()) i->stop();
-    });
-    watched->on_state_change([report, what](const informer::informer_status& now) {
+    watched->on_state_change([report, what, raw = std::weak_ptr(watched)](const informer::informer_status& now) {
+        if (report->before_sync.over(now)) {
+            if (const auto i = raw.lock()) i->stop();
+            return;
+        }
         if (!report->synced || now.phase == informer::informer_phase::stopped) return;
         const bool failing = now.attempts > 0;
         if (failing == report->failing) return; // told once, not at each retry
@@ -143,7 +137,7 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
     bar.clear();
     watched->stop();
     co_await group.join();
-    if (report->fatal && !s->out.closed()) co_return complain(report->fatal.what());
+    if (report->before_sync.why() && !s->out.closed()) co_return complain(report->before_sync.why().what());
     co_return 0;
 }
 

@@ -1,0 +1,37 @@
+// How long watch and sync wait for their first complete state.
+#pragma once
+
+#include "session.hpp"
+
+#include <informer/cache/status.hpp>
+
+#include <chrono>
+
+namespace informerctl {
+
+/// Before the first sync a refusal ends the command at once, another error when it lasts: with the fourth failed attempt
+/// in a row, or with the first one that comes more than 15 s after the start. What the informer gets around by itself
+/// (a watch-list that the server does not know, for instance) is no failed attempt.
+class patience {
+public:
+    explicit patience(const informer::clock& c) : clock_(&c), started_(c.now()) {}
+
+    /// For `on_state_change`. True when the command must end with `why()`; only while nothing was synced.
+    bool over(const informer::informer_status& now) {
+        if (now.synced || now.attempts == 0 || now.phase == informer::informer_phase::stopped) return false;
+        if (!is_refusal(now.last_error) && now.attempts < most_attempts && clock_->now() - started_ <= longest) return false;
+        why_ = now.last_error;
+        return true;
+    }
+    const informer::failure& why() const noexcept { return why_; }
+
+private:
+    static constexpr std::uint64_t most_attempts = 4;
+    static constexpr std::chrono::seconds longest{15};
+
+    const informer::clock* clock_;
+    informer::clock::time_point started_;
+    informer::failure why_;
+};
+
+} // namespace informerctl
