@@ -59,6 +59,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
         s->machine = reflector(options_for(s->options, s->rt.draw_seed()), m->from->watch_list());
         s->note_phase();
         m->tasks.spawn(consume(s));
+        m->tasks.spawn(keep_tidy(s));
         m->tasks.spawn(produce(s));
         s->start_waiting_children();
     }

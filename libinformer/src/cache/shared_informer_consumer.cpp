@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t batch_size = 1000;           // RealFIFO's
 constexpr std::size_t collect_budget = 4'000;      // nodes a slice
 constexpr auto between_compactions = std::chrono::minutes(1);
+constexpr auto between_tidyings = std::chrono::seconds(30); // where nothing comes
 
 bool same(const object& a, const object& b) {
     return a.same_as(b) || a == b;
@@ -317,6 +318,17 @@ asio::awaitable<void> shared_informer::impl::tidy(self s) {
     if (s->last_compaction != clock::time_point::min() && now - s->last_compaction < between_compactions) co_return;
     s->last_compaction = now;
     co_await compact(s);
+}
+
+/// What readers drop is freed behind the next batch. Where none comes for long, an empty one is sent through the queue: then
+/// there is still only one that tidies.
+asio::awaitable<void> shared_informer::impl::keep_tidy(self s) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    for (;;) {
+        const bool slept = co_await s->rt.clock().sleep_for(between_tidyings);
+        if (!slept || s->stopping) co_return;
+        if (s->live->queue.size() == 0) s->live->queue.push(delta(delta::kind::resync)); // of nobody
+    }
 }
 
 asio::awaitable<void> shared_informer::impl::compact(self s) {

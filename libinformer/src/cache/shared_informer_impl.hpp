@@ -137,6 +137,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> deliver(self s, std::vector<event> events, std::vector<subscriber> to);
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<void> tidy(self s);
+    static asio::awaitable<void> keep_tidy(self s);
     static asio::awaitable<void> compact(self s);
     static asio::awaitable<void> breathe(self s);
     void apply(const delta& d, std::vector<event>& events);

@@ -1,0 +1,188 @@
+// What an informer holds: across relists, under churn, and when readers let go.
+#include "informer_fixture.hpp"
+#include "support/pod_generator.hpp"
+
+#include <informer/object/framer.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string generated(unsigned index, unsigned revision) {
+    pod_options o(index);
+    o.revision = revision;
+    o.managed_fields = false; // skipped anyway
+    o.type = true;
+    return make_pod_json(o);
+}
+
+/// Lists generated pods, one text at a time; watches are scripted.
+class pod_source final : public list_watch {
+public:
+    pod_source(asio::any_io_executor executor, unsigned count)
+        : scripted(std::make_shared<scripted_list_watch>(std::move(executor))), count_(count) {}
+
+    const api_resource& resource() const override { return scripted->resource(); }
+    std::string describe() const override { return scripted->describe(); }
+    asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) override {
+        return scripted->watch(std::move(options), sink, f);
+    }
+    asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override {
+        static_cast<void>(options);
+        return list_into(this, &sink, &f);
+    }
+
+    std::shared_ptr<scripted_list_watch> scripted;
+    unsigned changed = 0; ///< each so many-th pod has changed since the last list
+    unsigned revision = 0;
+    document_pool* pool = nullptr;
+
+private:
+    static asio::awaitable<list_result> list_into(pod_source* self, object_sink* sink, failure* f) {
+        list_result result;
+        self->pool = &sink->pool();
+        sink->opened();
+        for (unsigned i = 0; i < self->count_; ++i) {
+            const unsigned revision = self->changed != 0 && i % self->changed == 0 ? self->revision : 0;
+            const std::string text = generated(i, revision);
+            sink->received(text.size());
+            const object_key key = peek_key(text);
+            const object previous = sink->previous(key, i);
+            object o = sink->pool().decode(text, previous, *f);
+            if (*f) co_return result;
+            sink->item(std::move(o));
+            if (i % 100 != 99) continue;
+            const bool wanted = co_await sink->ready();
+            if (!wanted) break;
+        }
+        result.items = self->count_;
+        result.resource_version = resource_version(std::to_string(100 + self->revision));
+        co_return result;
+    }
+
+    unsigned count_;
+};
+
+/// Peak and end of relists without a change and with every tenth object changed.
+void relists_of(unsigned n) {
+    boost::asio::io_context context{1};
+    const auto clock = std::make_shared<manual_clock>();
+    const auto source = std::make_shared<pod_source>(context.get_executor(), n);
+    runtime rt(context.get_executor());
+    rt.with_clock(clock).with_seed(1);
+    shared_informer pods(rt, source, informer_options().watch_list(false).page_size(0));
+    const auto settle = [&] {
+        context.restart();
+        while (context.poll() != 0) context.restart();
+    };
+    auto watch = source->scripted->on_watch();
+    asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
+    settle();
+    REQUIRE(pods.snapshot().size() == n);
+    const auto steady = pods.status();
+    const std::uint64_t index = steady.bytes - steady.pool.bytes;
+    CHECK(steady.bytes / n <= 3000);
+
+    for (const unsigned changed : {0U, 10U}) {
+        source->changed = changed;
+        ++source->revision;
+        auto next = source->scripted->on_watch();
+        watch->fail(failure(errc::gone, "test"));
+        settle();
+        clock->advance(5s);
+        std::uint64_t peak = 0;
+        context.restart();
+        while (context.poll_one() != 0) peak = std::max(peak, source->pool->statistics().bytes);
+        const auto after = pods.status();
+        REQUIRE(after.relists == source->revision);
+        REQUIRE(next->taken());
+        CHECK(pods.snapshot().size() == n);
+        CHECK(pods.snapshot().resource_version().str() == std::to_string(100 + source->revision));
+        // Beside the documents there are at most three maps of all: the old state, the list, and the new state.
+        const double ratio = static_cast<double>(peak + 3 * index) / static_cast<double>(steady.bytes);
+        CAPTURE(n, changed, steady.bytes, index, peak, after.bytes);
+        CHECK(ratio <= 1.2);
+        CHECK(after.bytes <= steady.bytes * 11 / 10);
+        watch = next;
+    }
+    pods.stop();
+    settle();
+    CHECK(context.stopped());
+}
+
+/// Rounds of changes to every object; what is held after each.
+void churn(unsigned n, unsigned events) {
+    constexpr unsigned rounds = 5;
+    bench b(informer_options().watch_list(false).page_size(0));
+    {
+        list_script all;
+        for (unsigned i = 0; i < n; ++i) all.item(generated(i, 0));
+        all.version("1");
+        b.source->on_list(std::move(all));
+    }
+    const auto w = b.source->on_watch();
+    b.start();
+    REQUIRE(b.pods.snapshot().size() == n);
+    const std::uint64_t synced = b.pods.status().bytes;
+    std::vector<std::uint64_t> after;
+    unsigned sent = 0;
+    for (unsigned round = 0; round < rounds; ++round) {
+        for (unsigned i = 0; i < events; ++i, ++sent) {
+            w->modified(generated(sent % n, 1 + sent / n));
+            if (i % 1000 == 999) b.pass(1s);
+        }
+        after.push_back(b.pods.status().bytes);
+    }
+    CAPTURE(n, synced, after);
+    CHECK(b.pods.status().events_modified == rounds * events);
+    CHECK(b.pods.snapshot().size() == n);
+    CHECK(after.back() <= after.front() * 11 / 10);
+    CHECK(*std::max_element(after.begin(), after.end()) <= synced * 3 / 2);
+}
+
+} // namespace
+
+TEST_CASE("completeness: peak during relist is at most 1.2 times steady", "[informer][promise][memory]") {
+    relists_of(5'000);
+}
+
+TEST_CASE("completeness: peak during relist is at most 1.2 times steady, 20,000 pods", "[.slow][memory]") {
+    relists_of(20'000);
+}
+
+TEST_CASE("memory under churn does not grow from round to round", "[informer][memory]") {
+    churn(1'000, 4'000);
+}
+
+TEST_CASE("memory under churn does not grow from round to round, 5,000 pods", "[.slow][memory]") {
+    churn(5'000, 20'000);
+}
+
+TEST_CASE("what readers drop is freed within a minute, also where nothing comes", "[informer][memory]") {
+    bench b;
+    const auto w = b.sync_with({}, 5);
+    for (int i = 0; i < 2000; ++i) w->added(pod("p" + std::to_string(i), 10, std::string(500, 'x') + std::to_string(i)));
+    b.settle();
+    const std::uint64_t before = b.pods.status().pool.node_bytes;
+    REQUIRE(before > 1'000'000);
+    {
+        const auto held = b.pods.snapshot();
+        for (int i = 0; i < 2000; ++i) w->deleted(pod("p" + std::to_string(i), 20 + i));
+        b.settle();
+        CHECK(held.size() == 2000);
+        CHECK(b.pods.snapshot().size() == 0);
+        CHECK(b.pods.status().pool.node_bytes > before / 2);
+    }
+    b.settle();
+    CHECK(b.pods.status().pool.node_bytes > before / 2); // nobody looked yet
+    b.pass(1min);
+    CHECK(b.pods.status().pool.node_bytes < before / 10);
+    CHECK(b.pods.status().bookmarks == 0); // what was sent through the queue is none
+}
