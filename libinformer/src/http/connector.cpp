@@ -32,6 +32,11 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
         addresses.emplace_back(literal, to.port);
         co_return addresses;
     }
+    if (to.host == "localhost") { // RFC 6761, 6.3: needs no look-up; a bare chroot has no /etc/hosts
+        addresses.emplace_back(asio::ip::address_v4::loopback(), to.port);
+        addresses.emplace_back(asio::ip::address_v6::loopback(), to.port);
+        co_return addresses;
+    }
     const auto l = std::make_shared<look_up>(executor);
     l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service,
                               [l](error_code ec, tcp::resolver::results_type results) {
@@ -106,6 +111,10 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
             tune(*socket);
             co_return socket;
         }
+        // A machine without IPv6 has no ::1: that says nothing about the server.
+        const bool no_such_family = ec == boost::system::errc::address_not_available ||
+                                    ec == boost::system::errc::address_family_not_supported;
+        if (no_such_family && worst) continue;
         if (ec == asio::error::connection_refused) {
             if (all_refused) worst = failure(errc::connection_refused, doing);
             continue;
