@@ -97,6 +97,19 @@ bool plain_is_safe(const std::string& s) {
     return true;
 }
 
+/// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, and the byte order mark.
+bool needs_escapes(const std::string& s) {
+    for (const char* special : {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf"})
+        if (s.find(special) != std::string::npos) return true;
+    return false;
+}
+
+void emit_string(YAML::Emitter& out, const std::string& s) {
+    if (needs_escapes(s)) out << YAML::DoubleQuoted << YAML::EscapeNonAscii;
+    else if (!plain_is_safe(s)) out << YAML::DoubleQuoted;
+    out << s;
+}
+
 void emit(YAML::Emitter& out, const value& v) {
     switch (v.kind()) {
     case value_kind::object:
@@ -106,10 +119,9 @@ void emit(YAML::Emitter& out, const value& v) {
         }
         out << YAML::BeginMap;
         for (const auto m : v.members()) {
-            const std::string key = m.key.str();
             out << YAML::Key;
-            if (!plain_is_safe(key)) out << YAML::DoubleQuoted;
-            out << key << YAML::Value;
+            emit_string(out, m.key.str());
+            out << YAML::Value;
             emit(out, m.value);
         }
         out << YAML::EndMap;
@@ -123,12 +135,7 @@ void emit(YAML::Emitter& out, const value& v) {
         for (const value e : v) emit(out, e);
         out << YAML::EndSeq;
         return;
-    case value_kind::string: {
-        const std::string s = v.as_string().str();
-        if (!plain_is_safe(s)) out << YAML::DoubleQuoted;
-        out << s;
-        return;
-    }
+    case value_kind::string: emit_string(out, v.as_string().str()); return;
     case value_kind::boolean: out << v.as_bool(); return;
     case value_kind::null:
     case value_kind::missing: out << YAML::Null; return;

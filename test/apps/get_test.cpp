@@ -42,9 +42,17 @@ TEST_CASE("get prints what is asked for in every form") {
     CHECK(get({"cm", "-o", "jsonpath={.items[1].data['value']}{\"\\n\"}"}) == "2\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.metadata.labels.tier}"}) == "t");
     CHECK(get({"cm", "a", "-o", "jsonpath={.no.such.path}"}).empty());
+    CHECK(json::parse(get({"cm", "-o", "jsonpath={.items}"})).as_array().size() == 2);
     const auto yaml = get({"cm", "a", "-o", "yaml"});
     CHECK(yaml.find("\n  name: a\n") != std::string::npos);
     CHECK(yaml.find("value: \"1\"") != std::string::npos); // a string that looks like a number stays a string
+    // NEL, LS, PS are line breaks to readers of YAML 1.1: they would end a plain scalar.
+    for (const char* breaks : {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"}) {
+        s.change("a", std::string("x") + breaks + "y");
+        const auto escaped = get({"cm", "a", "-o", "yaml"});
+        CHECK(escaped.find(breaks) == std::string::npos);
+        CHECK(escaped.find("value: \"x\\") != std::string::npos);
+    }
 }
 
 TEST_CASE("get finds resources by plural, singular, short and qualified name, and custom ones") {
