@@ -8,6 +8,8 @@
 
 #include <boost/json.hpp>
 
+#include <set>
+
 namespace informerctl {
 namespace {
 
@@ -79,6 +81,18 @@ struct reporter {
     patience before_sync;
     bool synced = false;
     bool failing = false;
+
+    /// Each once, though every relist brings it again; not without end.
+    void bad(const informer::bad_object& b) {
+        if (told_.size() > most_bad) return;
+        if (!told_.insert(b.key.str() + ' ' + b.why.what()).second) return;
+        complain(told_.size() > most_bad ? std::string("more bad objects come; they are not named any more")
+                                         : "skipped " + b.why.what());
+    }
+
+private:
+    static constexpr std::size_t most_bad = 1000;
+    std::set<std::string> told_;
 };
 
 asio::awaitable<void> wait_for_end(std::shared_ptr<informer::shared_informer> i) { co_await i->run(); }
@@ -109,6 +123,8 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
         if (failing) std::fprintf(stderr, "informerctl: %s: %s; trying again\n", what.c_str(), now.last_error.what().c_str());
         else std::fprintf(stderr, "informerctl: %s: following again\n", what.c_str());
     });
+
+    watched->on_bad_object([report](const informer::bad_object& b) { report->bad(b); });
 
     informer::subscription_options how;
     how.policy(informer::overflow_policy::back_pressure).sync_marks();

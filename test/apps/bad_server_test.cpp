@@ -44,3 +44,43 @@ TEST_CASE("get ends when the server hands out the same continue token for ever")
     CHECK(r.code == 1);
     CHECK(r.err == "informerctl: list configmaps: the same continue token twice\n");
 }
+
+TEST_CASE("bad objects are left out and named, the good ones among them are kept") {
+    const std::string deep = std::string(1001, '[') + std::string(1001, ']');
+    const std::vector<std::string> bad{"12", "null", R"("text")", "[]", "{}", R"({"metadata":5})", R"({"metadata":{"name":7}})",
+                                       R"({"metadata":{"name":"utf8","namespace":"d"},"x":"\xff"})",
+                                       R"({"metadata":{"name":"deep","namespace":"d"},"x":)" + deep + "}",
+                                       R"({"metadata":{"name":"syntax","namespace":"d"},"x":tru})"};
+    plain_server::script says;
+    std::string items = config_map("first", "1");
+    for (const auto& b : bad) items += "," + b;
+    items += R"(,{"metadata":{"name":"unversioned","namespace":"d","resourceVersion":""},"x":1e999,"x":12345678901234567890123})";
+    says.list = config_map_list(items + "," + config_map("last", "2"));
+    says.watch = R"({"type":"ADDED","object":{"metadata":{"name":"late","namespace":"d"},"x":tru}})"
+                 R"({"type":"WEIRD","object":{}})"
+                 R"({"type":"ADDED","object":)" + config_map("end", "200") + "}";
+    {
+        const plain_server s(says);
+        const auto r = run({"get", "cm", "-A", "-o", "name", "--server", s.url});
+        CHECK(r.code == 1); // not all of it is there
+        CHECK(r.out == "configmap/first\nconfigmap/last\nconfigmap/unversioned\n");
+        CHECK(lines(r.err) == bad.size());
+    }
+    {
+        const plain_server s(says);
+        const auto r = run({"sync", "cm", "-A", "--server", s.url});
+        CHECK(r.code == 0);
+        CHECK(r.out.find("synced: 3 objects") == 0);
+        for (const char* named : {"d/utf8", "d/deep", "d/syntax", "item 1:", "item 7:"})
+            CHECK(r.out.find(std::string("  bad     ") + named) != std::string::npos);
+    }
+    const plain_server s(says);
+    process w(ctl({"watch", "cm", "-A", "--server", s.url}));
+    REQUIRE(w.line_where([](const std::string& l) { return l.find("d/end") != std::string::npos; }));
+    w.signal(SIGTERM);
+    CHECK(w.wait() == 0);
+    INFO(w.err());
+    CHECK(lines(w.err()) == bad.size() + 2);
+    for (const char* named : {"d/utf8", "d/deep", "d/syntax", "object 1:", "d/late", "'WEIRD'"})
+        CHECK(w.err().find(named) != std::string::npos);
+}

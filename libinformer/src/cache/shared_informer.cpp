@@ -238,6 +238,10 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
     tell_state();
 }
 
+void shared_informer::impl::tell_bad(const bad_object& b) const {
+    if (bad_observer) call_observer(bad_observer, b);
+}
+
 void shared_informer::impl::tell_state() const {
     if (state_observer) call_observer(state_observer, status());
 }
@@ -334,6 +338,10 @@ void shared_informer::on_state_change(std::function<void(const informer_status&)
 
 void shared_informer::on_error(std::function<void(std::string_view phase, const failure& f)> f) {
     impl_->error_observer = std::move(f);
+}
+
+void shared_informer::on_bad_object(std::function<void(const bad_object& b)> f) {
+    impl_->bad_observer = std::move(f);
 }
 
 subscription shared_informer::subscribe(subscription_options options) {

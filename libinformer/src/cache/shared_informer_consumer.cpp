@@ -378,6 +378,7 @@ void shared_informer::impl::quarantine(const bad_object& b) {
     } else {
         bad.insert_or_assign(b.key, b);
     }
+    tell_bad(b);
 }
 
 void shared_informer::impl::clear_quarantine(const object_key& key) {

@@ -117,6 +117,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void note_phase();
     void report(std::string_view phase, const failure& f);
     void tell_state() const;
+    void tell_bad(const bad_object& b) const;
     void refresh_figures();
     clock::time_point now() const { return rt.clock().now(); }
 
@@ -203,6 +204,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::vector<std::weak_ptr<detail::async_event>> waiters;
     std::function<void(const informer_status&)> state_observer;
     std::function<void(std::string_view, const failure&)> error_observer;
+    std::function<void(const bad_object&)> bad_observer;
 
     mutable std::mutex mutex;
     informer_status figures; ///< under the mutex

@@ -91,6 +91,10 @@ public:
     /// Called for every error that ends a list or a watch, with its phase (contract X2).
     void on_error(std::function<void(std::string_view phase, const failure& f)> f);
 
+    /// Called on the executor for every object that cannot be used (see `informer_status::quarantine`), again after a
+    /// relist that brings it again.
+    void on_bad_object(std::function<void(const bad_object& b)> f);
+
     subscription subscribe(subscription_options options = subscription_options());
 
     class handler_handle {
