@@ -1,6 +1,8 @@
 // Indexes that are added to an informer whose cache is full already.
 #include "informer_fixture.hpp"
 
+#include <informer/cache/informer_factory.hpp>
+
 #include <boost/asio/co_spawn.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -18,9 +20,9 @@ struct outcome {
     bool done = false;
     error_code code;
 };
-std::shared_ptr<outcome> spawn(bench& b, asio::awaitable<void> work) {
+std::shared_ptr<outcome> spawn(asio::io_context& context, asio::awaitable<void> work) {
     auto o = std::make_shared<outcome>();
-    asio::co_spawn(b.context, std::move(work), [o](std::exception_ptr e) {
+    asio::co_spawn(context, std::move(work), [o](std::exception_ptr e) {
         o->done = true;
         if (!e) return;
         try {
@@ -65,8 +67,8 @@ TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes 
     CHECK(read_error(b.pods, "note") == errc::not_synced);
     CHECK_THROWS_WITH(b.pods.lister().by_index("note", "n1"), ContainsSubstring("still being built"));
     CHECK_THROWS_AS(b.pods.add_index("note", index_by_pointer("/spec/note")), error);
-    const auto ready = spawn(b, b.pods.index_ready("note", 1min)), both = spawn(b, b.pods.index_ready("name", 1min));
-    const auto unknown = spawn(b, b.pods.index_ready("other", 1min)), early = spawn(b, b.pods.index_ready("name", 0s));
+    const auto ready = spawn(b.context, b.pods.index_ready("note", 1min)), both = spawn(b.context, b.pods.index_ready("name", 1min));
+    const auto unknown = spawn(b.context, b.pods.index_ready("other", 1min)), early = spawn(b.context, b.pods.index_ready("name", 0s));
 
     // Step by step: other handlers run in between, and it is never seen half.
     w->modified(pod(name(0), 20, "n1")).deleted(pod(name(1), 21, "n1")).added(pod("new", 22, "n1"));
@@ -89,7 +91,7 @@ TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes 
     CHECK(unknown->code == errc::unknown_index);
     CHECK(early->code == errc::deadline_exceeded);
     CHECK(b.pods.lister().by_index("name", "new").size() == 1);
-    const auto again = spawn(b, b.pods.index_ready("note", 0s));
+    const auto again = spawn(b.context, b.pods.index_ready("note", 0s));
     b.settle();
     CHECK(again->done);
     CHECK_FALSE(again->code);
@@ -109,11 +111,42 @@ TEST_CASE("add_index on a small or an empty cache is there at once", "[informer]
     CHECK(b.pods.snapshot().by_index("early", "n1").size() == 25);
 }
 
+TEST_CASE("informer_factory: an index that a later request brings is built in slices too", "[factory][index]") {
+    asio::io_context context{1};
+    runtime rt(context.get_executor());
+    rt.with_clock(std::make_shared<manual_clock>()).with_seed(1);
+    const auto source = std::make_shared<scripted_list_watch>(context.get_executor());
+    informer_factory factory(rt, [source](const api_resource&, const std::string&) { return source; });
+    const auto settle = [&] {
+        context.restart();
+        while (context.poll() != 0) context.restart();
+    };
+    const auto w = source->on_watch();
+    for (auto& text : pods(1000)) w->added(std::move(text));
+    w->bookmark("10", true);
+    const auto first = factory.get(source->resource());
+    settle();
+    REQUIRE(first->snapshot().size() == 1000);
+
+    const auto with_index = informer_options().index("note", index_by_pointer("/spec/note"));
+    const auto second = factory.get(source->resource(), "", with_index), third = factory.get(source->resource(), "", with_index);
+    CHECK(read_error(*second, "note") == errc::not_synced);
+    const auto ready = spawn(context, second->index_ready("note", 1min));
+    settle();
+    CHECK(ready->done);
+    CHECK_FALSE(ready->code);
+    CHECK(third->lister().by_index("note", "n1").size() == 100);
+    const auto down = spawn(context, factory.shutdown());
+    settle();
+    CHECK(down->done);
+    CHECK(context.stopped());
+}
+
 TEST_CASE("an index that is being built when the informer stops: the wait ends, nothing is left", "[informer][index]") {
     bench b;
     b.sync_with(pods(5000), 10);
     b.pods.add_index("note", index_by_pointer("/spec/note"));
-    const auto ready = spawn(b, b.pods.index_ready("note", 1min));
+    const auto ready = spawn(b.context, b.pods.index_ready("note", 1min));
     b.context.restart();
     for (int i = 0; i < 5; ++i) b.context.poll_one();
     b.pods.stop();
@@ -134,7 +167,7 @@ TEST_CASE("an index added to a large cache holds the executor no longer than a s
     b.start();
     REQUIRE(b.pods.snapshot().size() == n);
     b.pods.add_index("note", index_by_pointer("/spec/note"));
-    const auto ready = spawn(b, b.pods.index_ready("note", 1h));
+    const auto ready = spawn(b.context, b.pods.index_ready("note", 1h));
     // The middle one of all slices: a busy machine makes a few of them longer, not half of them.
     std::vector<std::chrono::nanoseconds> slices;
     b.context.restart();
