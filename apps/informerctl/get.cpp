@@ -96,6 +96,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
             const informer::object_key key(s->name_space(), name);
             informer::failure f;
             object o = co_await s->client.get(s->resource, key, f);
+            if (f == informer::condition::cancelled) co_return 0;
             if (f) code = complain(f.what());
             else items.push_back(std::move(o));
         }
@@ -116,6 +117,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
                 options.limit(0);
                 continue;
             }
+            if (f == informer::condition::cancelled) co_return 0; // a signal, or nobody reads any more
             if (f) co_return complain(f.what());
             for (const auto& b : page.bad)
                 code = complain("skipped " + (b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) + ": " + b.why.what());

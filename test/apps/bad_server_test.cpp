@@ -84,3 +84,28 @@ TEST_CASE("bad objects are left out and named, the good ones among them are kept
     for (const char* named : {"d/utf8", "d/deep", "d/syntax", "object 1:", "d/late", "'WEIRD'"})
         CHECK(w.err().find(named) != std::string::npos);
 }
+
+TEST_CASE("a signal ends a command that waits for a silent server: exit 0, nothing said") {
+    const std::vector<std::vector<std::string>> commands{{"get", "cm"}, {"get", "cm", "x"}, {"watch", "cm"}, {"sync", "cm"}};
+    for (const bool discovered : {false, true}) {
+        for (const auto& command : commands) {
+            INFO(command[0] << ' ' << command.size() << ' ' << discovered);
+            plain_server::script says;
+            says.silent = discovered ? "/configmaps" : "/api";
+            const plain_server s(says);
+            auto line = command;
+            line.insert(line.end(), {"--server", s.url});
+            process p(ctl(line));
+            const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            const auto asked = [&] {
+                const auto all = s.requests();
+                return !all.empty() && all.back().find(says.silent) != std::string::npos;
+            };
+            while (!asked() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+            REQUIRE(asked());
+            p.signal(SIGTERM);
+            CHECK(p.wait() == 0);
+            CHECK(p.err().empty());
+        }
+    }
+}

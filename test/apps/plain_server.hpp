@@ -24,6 +24,7 @@ public:
         std::string list;                        ///< body of each list
         std::string list_status = "200 OK";
         std::string watch_list_status = "400 Bad Request"; ///< of a watch with sendInitialEvents
+        std::string silent;                      ///< requests that hold this are never answered
         std::string watch;                       ///< body of the first watch; it stays open, as later ones do
     };
 
@@ -79,6 +80,10 @@ private:
             requests_.push_back(request);
         }
         const auto holds = [&](const char* s) { return request.find(s) != std::string::npos; };
+        if (!script_.silent.empty() && holds(script_.silent.c_str())) {
+            open_.push_back(fd);
+            return;
+        }
         if (holds("sendInitialEvents")) say(fd, script_.watch_list_status, "{}");
         else if (holds("watch=true")) {
             say(fd, "200 OK", std::exchange(script_.watch, {}));
