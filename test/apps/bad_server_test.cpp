@@ -109,3 +109,31 @@ TEST_CASE("a signal ends a command that waits for a silent server: exit 0, nothi
         }
     }
 }
+
+TEST_CASE("an answer that is no whole list is an error that says why, never an empty list") {
+    const std::string start = R"({"kind":"ConfigMapList","apiVersion":"v1",)";
+    const std::string metadata = R"("metadata":{"resourceVersion":"5"},)";
+    const std::pair<std::string, std::string> answers[] = {
+        {start + metadata + R"("items":{}})", "items of the list is no array"},
+        {start + metadata + R"("items":"none"})", "items of the list is no array"},
+        {start + R"("items":[]})", "the list has no metadata"},
+        {start + R"("metadata":5,"items":[]})", "the list has no metadata"},
+        {R"({"kind":"ConfigMap","metadata":{}})", "no list but a ConfigMap"},
+        {R"({"kind":"Status","status":"Failure","code":500,"message":"boo"})", "boo"},
+        {"<html>please log in</html>", "expected '{'"},
+        {"[]", "expected '{'"},
+        {start + metadata + R"("items":[)" + config_map("a", "1") + ",", "ends in the middle"},
+    };
+    for (const auto& [answer, why] : answers) {
+        INFO(answer);
+        plain_server::script says;
+        says.list = answer;
+        const plain_server s(says);
+        const auto r = run({"get", "cm", "-A", "--server", s.url});
+        INFO(r.err);
+        CHECK(r.code == 1);
+        CHECK(r.out.empty());
+        CHECK(lines(r.err) == 1);
+        CHECK(r.err.find(why) != std::string::npos);
+    }
+}

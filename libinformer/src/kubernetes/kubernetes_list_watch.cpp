@@ -131,7 +131,15 @@ struct list_reader {
             return;
         }
         const auto* metadata = object_member(*o, "metadata");
-        if (!kind.ends_with("List") || !metadata) {
+        if (o->contains("items")) { // the framer takes arrays and null out
+            f = failure(errc::bad_response, doing + ": items of the list is no array");
+            return;
+        }
+        if (kind.ends_with("List") && !metadata) {
+            f = failure(errc::bad_response, doing + ": the list has no metadata");
+            return;
+        }
+        if (!kind.ends_with("List")) {
             f = failure(errc::bad_response, doing + ": the answer is no list but " +
                                                 (kind.empty() ? "has no kind" : "a " + printable(kind, 100)));
             return;
