@@ -68,8 +68,9 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
     auto cache = std::make_shared<shared_informer>(s->runtime, from, options);
 
     auto at = std::make_shared<sync_state>(s->runtime.clock());
+    auto bar = std::make_shared<progress>("syncing " + s->describe());
     // Printed from within the callback: the events that follow at once belong to the next phase.
-    cache->on_state_change([at, raw = s.get(), weak = std::weak_ptr(cache)](const informer::informer_status& now) {
+    cache->on_state_change([at, bar, raw = s.get(), weak = std::weak_ptr(cache)](const informer::informer_status& now) {
         if (at->before_sync.over(now)) {
             if (const auto i = weak.lock()) i->stop();
             return;
@@ -77,6 +78,7 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
         if (at->synced || !now.synced) return;
         at->synced = true;
         at->modified = now.events_modified;
+        bar->clear();
         print_phase(*raw, "synced", process_figures(), now, 0);
         at->cost = measure_process();
     });
@@ -84,27 +86,25 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
     group.spawn(keep_running(cache));
 
     int code = 0;
-    {
-        progress bar("syncing " + s->describe());
-        while (!at->synced && cache->status().phase != informer::informer_phase::stopped) {
-            const auto now = cache->status();
-            bar.show(now.bytes_received / 1'000'000, 0, "MB");
-            co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
-        }
+    while (!at->synced && cache->status().phase != informer::informer_phase::stopped) {
+        const auto now = cache->status();
+        bar->show(now.bytes_received / 1'000'000, 0, "MB");
+        co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
     }
+    bar->clear();
     if (!at->synced) {
         code = complain(at->before_sync.why() ? at->before_sync.why().what() : "the informer stopped before it was synced");
     } else if (s->line.updates > 0) {
-        progress bar("waiting for updates");
+        bar = std::make_shared<progress>("waiting for updates");
         informer::informer_status now;
         for (;;) {
             now = cache->status();
             const auto seen = now.events_modified - at->modified;
             if (seen >= s->line.updates || s->out.closed() || now.phase == informer::informer_phase::stopped) break;
-            bar.show(seen, s->line.updates, "updates");
+            bar->show(seen, s->line.updates, "updates");
             co_await s->runtime.clock().sleep_for(std::chrono::milliseconds(5));
         }
-        bar.clear();
+        bar->clear();
         print_phase(*s, "events", at->cost, now, now.events_modified - at->modified);
     }
     cache->stop();
