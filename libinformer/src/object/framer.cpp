@@ -80,6 +80,18 @@ failure over_limit(const char* what, std::size_t limit) {
     return failure(errc::too_large, std::string(what) + " over " + std::to_string(limit) + " bytes");
 }
 
+/// Steps until something whole is there; false when more bytes are needed, at the end, or on error.
+template <typename Framer>
+bool advance(Framer& s, failure& f) {
+    bool whole = false;
+    while (!s.failed && !whole) {
+        if (s.inside() ? s.text.empty() : !s.text.skip_space()) return false;
+        if (!s.step(whole)) break;
+    }
+    if (s.failed) f = s.failed;
+    return whole;
+}
+
 } // namespace
 
 // ---- lists ----
@@ -102,6 +114,8 @@ struct list_framer::impl {
     };
 
     explicit impl(std::size_t limit) : max_object(limit) {}
+    /// Within a token, where white space counts.
+    bool inside() const noexcept { return at == state::key || at == state::in_value || at == state::in_item; }
 
     std::size_t max_object;
     window text;
@@ -257,15 +271,10 @@ bool list_framer::impl::scan_item(bool& have_item) {
     return true;
 }
 
-list_framer::list_framer(std::size_t max_object) : impl_(new impl(max_object)) {}
-list_framer::~list_framer() {
-    delete impl_;
-}
-list_framer::list_framer(list_framer&& o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
-list_framer& list_framer::operator=(list_framer&& o) noexcept {
-    std::swap(impl_, o.impl_);
-    return *this;
-}
+list_framer::list_framer(std::size_t max_object) : impl_(std::make_unique<impl>(max_object)) {}
+list_framer::~list_framer() = default;
+list_framer::list_framer(list_framer&&) noexcept = default;
+list_framer& list_framer::operator=(list_framer&&) noexcept = default;
 
 void list_framer::feed(std::string_view bytes) {
     impl_->item = {};
@@ -273,18 +282,9 @@ void list_framer::feed(std::string_view bytes) {
 }
 
 bool list_framer::next(failure& f) {
-    auto& s = *impl_;
-    s.item = {};
-    s.oversized = false;
-    using state = impl::state;
-    bool have_item = false;
-    while (!s.failed && !have_item) {
-        const bool inside = s.at == state::key || s.at == state::in_value || s.at == state::in_item;
-        if (inside ? s.text.empty() : !s.text.skip_space()) return false;
-        if (!s.step(have_item)) break;
-    }
-    if (s.failed) f = s.failed;
-    return have_item;
+    impl_->item = {};
+    impl_->oversized = false;
+    return advance(*impl_, f);
 }
 
 std::string_view list_framer::item() const noexcept {
@@ -310,6 +310,8 @@ struct watch_framer::impl {
     enum class role { other, type, object };
 
     explicit impl(std::size_t limit) : max_object(limit) {}
+    /// Within a token, where white space counts.
+    bool inside() const noexcept { return at == state::key || at == state::in_value; }
 
     std::size_t max_object;
     window text; ///< marked at the event's first byte unless it is skipped, then at the token that is kept
@@ -447,15 +449,10 @@ bool watch_framer::impl::end_event(bool& have_event) {
     return true;
 }
 
-watch_framer::watch_framer(std::size_t max_object) : impl_(new impl(max_object)) {}
-watch_framer::~watch_framer() {
-    delete impl_;
-}
-watch_framer::watch_framer(watch_framer&& o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
-watch_framer& watch_framer::operator=(watch_framer&& o) noexcept {
-    std::swap(impl_, o.impl_);
-    return *this;
-}
+watch_framer::watch_framer(std::size_t max_object) : impl_(std::make_unique<impl>(max_object)) {}
+watch_framer::~watch_framer() = default;
+watch_framer::watch_framer(watch_framer&&) noexcept = default;
+watch_framer& watch_framer::operator=(watch_framer&&) noexcept = default;
 
 void watch_framer::feed(std::string_view bytes) {
     impl_->object = {};
@@ -463,18 +460,9 @@ void watch_framer::feed(std::string_view bytes) {
 }
 
 bool watch_framer::next(failure& f) {
-    auto& s = *impl_;
-    s.object = {};
-    s.oversized = false;
-    using state = impl::state;
-    bool have_event = false;
-    while (!s.failed && !have_event) {
-        const bool inside = s.at == state::key || s.at == state::in_value;
-        if (inside ? s.text.empty() : !s.text.skip_space()) return false;
-        if (!s.step(have_event)) break;
-    }
-    if (s.failed) f = s.failed;
-    return have_event;
+    impl_->object = {};
+    impl_->oversized = false;
+    return advance(*impl_, f);
 }
 
 std::string_view watch_framer::type() const noexcept {

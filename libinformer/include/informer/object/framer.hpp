@@ -5,6 +5,7 @@
 #include <informer/object/object_key.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -39,7 +40,7 @@ public:
 
 private:
     struct impl;
-    impl* impl_;
+    std::unique_ptr<impl> impl_;
 };
 
 /// Cuts a watch stream: JSON objects one after the other, each {"type":T,"object":O} in any order of members.
@@ -60,7 +61,7 @@ public:
 
 private:
     struct impl;
-    impl* impl_;
+    std::unique_ptr<impl> impl_;
 };
 
 /// Reads `metadata.namespace` and `metadata.name` off the text of an object (or of its beginning) without parsing the
