@@ -3,6 +3,7 @@
 #include "kubernetes/client_impl.hpp"
 #include "kubernetes/json_tools.hpp"
 #include "kubernetes/kubernetes_list_watch.hpp"
+#include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
 
 #include <boost/json/object.hpp>
@@ -28,16 +29,12 @@ std::string_view content_type(patch_type t) noexcept {
 }
 
 std::string query(const write_options& o, bool apply) {
-    std::string q;
-    const auto add = [&q](std::string_view key, std::string_view value) {
-        q += q.empty() ? '?' : '&';
-        q.append(key).append("=").append(http::percent_encode(value));
-    };
-    if (o.dry_run_) add("dryRun", "All");
+    detail::query_builder q;
+    if (o.dry_run_) q.add("dryRun", "All");
     // The server demands a manager for what is applied.
-    if (!o.field_manager_.empty() || apply) add("fieldManager", o.field_manager_.empty() ? "libinformer" : o.field_manager_);
-    if (apply && o.force_) add("force", "true");
-    return q;
+    q.add("fieldManager", o.field_manager_.empty() && apply ? "libinformer" : std::string_view(o.field_manager_));
+    if (apply && o.force_) q.add("force", "true");
+    return q.take();
 }
 
 std::string body_of(const delete_options& o) {

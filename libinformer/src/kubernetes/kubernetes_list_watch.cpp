@@ -1,6 +1,7 @@
 #include "kubernetes/kubernetes_list_watch.hpp"
 
 #include "kubernetes/json_tools.hpp"
+#include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
 
 #include <informer/object/framer.hpp>
@@ -21,20 +22,6 @@ constexpr std::size_t slice = std::size_t(64) << 10;
 constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);
 /// The server ends a watch by itself; one that outlives this is a dead connection.
 constexpr std::chrono::seconds watch_grace = std::chrono::seconds(15);
-
-class query_builder {
-public:
-    void add(std::string_view key, std::string_view value) {
-        if (value.empty()) return;
-        text_ += text_.empty() ? '?' : '&';
-        text_.append(key).append("=").append(http::percent_encode(value));
-    }
-    void add(std::string_view key, long long value) { add(key, std::to_string(value)); }
-    std::string take() { return std::move(text_); }
-
-private:
-    std::string text_;
-};
 
 /// Says when a slice of work has lasted long enough. Real time, whatever the runtime's clock: it is about the executor.
 class pacer {
