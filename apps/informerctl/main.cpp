@@ -32,6 +32,14 @@ std::string session::field_selector() const {
     return line.names.empty() ? line.fields : "metadata.name=" + line.names.front();
 }
 
+informer::informer_options session::informer_options() const {
+    informer::decode_options decode;
+    decode.keep_managed_fields(line.keep_managed_fields);
+    informer::informer_options options;
+    options.labels(line.labels).fields(field_selector()).watch_list(line.watch_list).decode(decode);
+    return options;
+}
+
 asio::awaitable<void> find_resource(std::shared_ptr<session> s) {
     s->resource = co_await s->client.find_resource(s->line.resource);
 }

@@ -4,6 +4,7 @@
 #include "command_line.hpp"
 #include "terminal.hpp"
 
+#include <informer/cache/shared_informer.hpp>
 #include <informer/kubernetes/client.hpp>
 #include <informer/runtime.hpp>
 
@@ -33,6 +34,8 @@ struct session {
     /// The resource's, "pods" or "pods in ns1", for messages.
     std::string describe() const;
     std::string field_selector() const; ///< with metadata.name=NAME when a name was given
+    /// What the user asked of the informer of `watch` and `sync`.
+    informer::informer_options informer_options() const;
 };
 
 /// Resolves `line.resource` and the namespace; throws `informer::error`.

@@ -11,8 +11,6 @@ namespace {
 
 using informer::shared_informer;
 
-asio::awaitable<void> keep_running(std::shared_ptr<shared_informer> i) { co_await i->run(); }
-
 std::string number(double d, int digits) {
     char buffer[64];
     std::snprintf(buffer, sizeof buffer, "%.*f", digits, d);
@@ -58,11 +56,7 @@ struct sync_state {
 
 asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
     co_await find_resource(s);
-    informer::informer_options options;
-    options.labels(s->line.labels).fields(s->field_selector()).watch_list(s->line.watch_list);
-    informer::decode_options decode;
-    decode.keep_managed_fields(s->line.keep_managed_fields);
-    options.decode(decode);
+    auto options = s->informer_options();
     for (const auto& [name, pointer] : s->line.indexes) options.index(name, informer::index_by_pointer(pointer));
     auto from = s->client.make_list_watch(s->resource, s->name_space());
     auto cache = std::make_shared<shared_informer>(s->runtime, from, options);
@@ -83,7 +77,7 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
         at->cost = measure_process();
     });
     informer::task_group group(s->runtime.executor());
-    group.spawn(keep_running(cache));
+    group.spawn(cache->run());
 
     int code = 0;
     while (!at->synced && cache->status().phase != informer::informer_phase::stopped) {

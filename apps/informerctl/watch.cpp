@@ -95,19 +95,12 @@ private:
     std::set<std::string> told_;
 };
 
-asio::awaitable<void> wait_for_end(std::shared_ptr<informer::shared_informer> i) { co_await i->run(); }
-
 } // namespace
 
 asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
     co_await find_resource(s);
-    informer::informer_options options;
-    options.labels(s->line.labels).fields(s->field_selector()).watch_list(s->line.watch_list);
-    informer::decode_options decode;
-    decode.keep_managed_fields(s->line.keep_managed_fields);
-    options.decode(decode);
     auto from = s->client.make_list_watch(s->resource, s->name_space());
-    auto watched = std::make_shared<informer::shared_informer>(s->runtime, from, options);
+    auto watched = std::make_shared<informer::shared_informer>(s->runtime, from, s->informer_options());
 
     auto report = std::make_shared<reporter>(s->runtime.clock());
     const std::string what = s->describe();
@@ -130,7 +123,7 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
     how.policy(informer::overflow_policy::back_pressure).sync_marks();
     auto events = watched->subscribe(how);
     informer::task_group group(s->runtime.executor());
-    group.spawn(wait_for_end(watched));
+    group.spawn(watched->run());
 
     progress bar("listing " + what);
     const event_printer printer(*s);

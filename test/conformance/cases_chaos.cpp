@@ -176,18 +176,5 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
 } // namespace
 
 TEST_CASE("another client's random writes, cut connections and a restart of the server end in an equal cache", "[conformance][chaos]") {
-    asio::io_context context(1);
-    auto c = std::make_shared<cluster>(context);
-    const auto whole = [](std::shared_ptr<cluster> of) -> asio::awaitable<void> {
-        co_await of->open();
-        std::exception_ptr failed;
-        try {
-            co_await chaos(of);
-        } catch (...) {
-            failed = std::current_exception();
-        }
-        co_await of->close();
-        if (failed) std::rethrow_exception(failed);
-    };
-    testing::run_test(context, whole(c), std::chrono::minutes(10));
+    run_case(chaos, cluster::default_options(), std::chrono::minutes(10));
 }

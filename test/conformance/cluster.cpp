@@ -144,14 +144,10 @@ asio::awaitable<void> cluster::remove_crd(api_resource resource) {
     co_await client_->remove(crds_, key, plain, ignored);
 }
 
-namespace {
-asio::awaitable<void> keep_running(std::shared_ptr<shared_informer> i) { co_await i->run(); }
-} // namespace
-
 std::shared_ptr<shared_informer> cluster::follow(std::shared_ptr<list_watch> from, informer_options options) {
     auto i = std::make_shared<shared_informer>(runtime_, std::move(from), std::move(options));
     followed_.push_back(i);
-    group_.spawn(keep_running(i));
+    group_.spawn(i->run());
     return i;
 }
 
@@ -220,11 +216,12 @@ asio::awaitable<void> one_case(std::shared_ptr<cluster> c, std::function<asio::a
 
 } // namespace
 
-void run_case(std::function<asio::awaitable<void>(std::shared_ptr<cluster>)> body, testing::api_server_options options) {
+void run_case(std::function<asio::awaitable<void>(std::shared_ptr<cluster>)> body, testing::api_server_options options,
+              std::chrono::seconds deadline) {
     asio::io_context context(1);
     {
         auto c = std::make_shared<cluster>(context, std::move(options));
-        testing::run_test(context, one_case(c, std::move(body)), std::chrono::seconds(120));
+        testing::run_test(context, one_case(c, std::move(body)), deadline);
     }
 }
 

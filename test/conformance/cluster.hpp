@@ -104,6 +104,7 @@ private:
 
 /// Runs one case on a fresh io_context against a fresh namespace.
 void run_case(std::function<asio::awaitable<void>(std::shared_ptr<cluster>)> body,
-              testing::api_server_options options = cluster::default_options());
+              testing::api_server_options options = cluster::default_options(),
+              std::chrono::seconds deadline = std::chrono::seconds(120));
 
 } // namespace informer::conformance
