@@ -9,8 +9,9 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <chrono>
-#include <vector>
+#include <span>
 
 namespace informer::kubernetes::detail {
 
@@ -140,22 +141,26 @@ struct list_reader {
 
 /// The body of an answer, a slice at a time, through the reader's framer into its sink.
 template <typename Reader>
-asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer, asio::any_io_executor executor, failure& f) {
+asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer, asio::any_io_executor executor,
+                                failure& f) {
     const std::string content_type(answer.header("Content-Type"));
-    std::vector<char> buffer(slice);
     pacer pace;
     for (;;) {
-        const std::size_t n = co_await answer.read_some(asio::buffer(buffer), f);
+        const std::span<char> room = r->framer.prepare(slice);
+        const asio::mutable_buffer to(room.data(), std::min(room.size(), slice));
+        const std::size_t n = co_await answer.read_some(to, f);
         if (f) f = f.within(r->doing);
         if (f || n == 0) break;
         r->sink->received(n);
-        r->framer.feed(std::string_view(buffer.data(), n));
+        r->framer.commit(n);
         pace.restart();
         for (;;) {
             failure garbage;
             const bool some = r->framer.next(garbage);
-            if (garbage) f = unframable(garbage, r->doing, content_type);
-            else if (some) r->take(f);
+            if (garbage)
+                f = unframable(garbage, r->doing, content_type);
+            else if (some)
+                r->take(f);
             if (f || !some) break;
             if (pace.due()) co_await take_turn(executor);
         }
@@ -166,8 +171,10 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
             co_return;
         }
     }
-    if (f) answer.close();
-    else r->finish(f);
+    if (f)
+        answer.close();
+    else
+        r->finish(f);
 }
 
 // ---- watch --------------------------------------------------------------------------------------------------------------
@@ -185,7 +192,7 @@ struct watch_reader {
         const std::string_view type = framer.type();
         bad_object context;
         context.position = framer.position();
-        context.type = type == "DELETED" ? watch_event_type::deleted
+        context.type = type == "DELETED"    ? watch_event_type::deleted
                        : type == "MODIFIED" ? watch_event_type::modified
                                             : watch_event_type::added;
         const std::string which = doing + ": event " + std::to_string(context.position);

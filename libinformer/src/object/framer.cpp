@@ -3,6 +3,9 @@
 #include "json_scan.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
 #include <utility>
 
 namespace informer {
@@ -13,30 +16,33 @@ constexpr std::size_t none = ~std::size_t(0);
 /// How much of an oversized item is kept to name it.
 constexpr std::size_t oversize_prefix = std::size_t(64) << 10;
 constexpr std::size_t small_buffer = std::size_t(1) << 20;
+/// Moved without a second thought.
+constexpr std::size_t little = std::size_t(64) << 10;
+/// While a giant comes: double, but not from 64 MB to 128.
+constexpr std::size_t most_growth = std::size_t(8) << 20;
 
 /// The bytes that are not done with: [mark, …) is being cut, [at, …) is not scanned yet.
 class window {
 public:
+    /// Room for `size` more bytes, valid until `commit()`.
+    std::span<char> prepare(std::size_t size) {
+        if (capacity_ - end_ < size) drop_done();
+        const std::size_t needed = end_ + size;
+        if (capacity_ < needed) resize(std::max(needed, std::min(capacity_ * 2, capacity_ + most_growth)));
+        return {bytes_.get() + end_, capacity_ - end_};
+    }
+    void commit(std::size_t size) noexcept { end_ += size; }
     void feed(std::string_view bytes) {
-        const std::size_t keep = std::min(mark_, at_);
-        // Moving what is kept only when it is the smaller half keeps the total linear.
-        if (keep != 0 && keep >= buffer_.size() / 2) {
-            buffer_.erase(0, keep);
-            before_ += keep;
-            at_ -= keep;
-            if (mark_ != none) mark_ -= keep;
-            // After a giant, give its room back.
-            const std::size_t needed = buffer_.size() + bytes.size();
-            if (buffer_.capacity() > small_buffer && needed < buffer_.capacity() / 8) buffer_.shrink_to_fit();
-        }
-        buffer_.append(bytes);
+        if (bytes.empty()) return;
+        std::memcpy(prepare(bytes.size()).data(), bytes.data(), bytes.size());
+        commit(bytes.size());
     }
     bool skip_space() noexcept {
-        while (at_ < buffer_.size() && detail::is_space(buffer_[at_])) ++at_;
-        return at_ < buffer_.size();
+        while (at_ < end_ && detail::is_space(bytes_.get()[at_])) ++at_;
+        return at_ < end_;
     }
-    bool empty() const noexcept { return at_ == buffer_.size(); }
-    char front() const noexcept { return buffer_[at_]; }
+    bool empty() const noexcept { return at_ == end_; }
+    char front() const noexcept { return bytes_.get()[at_]; }
     void take() noexcept { ++at_; }
     void mark() noexcept { mark_ = at_; }
     void mark_offset(std::size_t offset) noexcept { mark_ = offset - before_; }
@@ -45,22 +51,47 @@ public:
     std::size_t offset() const noexcept { return before_ + at_; }
     std::string_view since(std::size_t offset) const noexcept { return between(offset - before_, at_); }
     std::string_view at_offset(std::size_t offset, std::size_t size) const noexcept {
-        return std::string_view(buffer_).substr(offset - before_, size);
+        return {bytes_.get() + (offset - before_), size};
     }
     /// Scans on; what was scanned.
     std::string_view scan(detail::value_scanner& s) noexcept {
         const std::size_t from = at_;
-        const char* const data = buffer_.data();
-        at_ = static_cast<std::size_t>(s.scan(data + from, data + buffer_.size()) - data);
+        const char* const data = bytes_.get();
+        at_ = static_cast<std::size_t>(s.scan(data + from, data + end_) - data);
         return between(from, at_);
     }
 
 private:
     std::string_view between(std::size_t from, std::size_t to) const noexcept {
-        return std::string_view(buffer_).substr(from, to - from);
+        return {bytes_.get() + from, to - from};
     }
 
-    std::string buffer_;
+    /// Moves what is kept to the front where that keeps the total linear: it is little, or the smaller half.
+    void drop_done() {
+        const std::size_t keep = std::min(mark_, at_), kept = end_ - keep;
+        if (kept > std::max(keep, little)) return;
+        if (kept != 0 && keep != 0) std::memmove(bytes_.get(), bytes_.get() + keep, kept);
+        before_ += keep;
+        at_ -= keep;
+        end_ = kept;
+        if (mark_ != none) mark_ -= keep;
+        // After a giant, give its room back.
+        if (capacity_ > small_buffer && kept < capacity_ / 8) resize(kept);
+    }
+    /// Large blocks are remapped by the system's allocator, not copied: no long pause while a giant comes.
+    void resize(std::size_t capacity) {
+        char* const moved = static_cast<char*>(std::realloc(bytes_.get(), std::max<std::size_t>(capacity, 1)));
+        if (!moved) throw std::bad_alloc();
+        static_cast<void>(bytes_.release());
+        bytes_.reset(moved);
+        capacity_ = capacity;
+    }
+    struct freeing {
+        void operator()(char* p) const noexcept { std::free(p); }
+    };
+
+    std::unique_ptr<char, freeing> bytes_;
+    std::size_t capacity_ = 0, end_ = 0;
     std::size_t at_ = 0;
     std::size_t mark_ = none;
     std::size_t before_ = 0; ///< bytes that were dropped
@@ -103,13 +134,13 @@ struct list_framer::impl {
         member,       // a key
         key,          // inside a key
         colon,
-        value,        // before a value
-        in_value,     // inside a value of the envelope
-        after_value,  // a comma or the last brace
-        first_item,   // an item or the closing bracket
-        item,         // an item
+        value,       // before a value
+        in_value,    // inside a value of the envelope
+        after_value, // a comma or the last brace
+        first_item,  // an item or the closing bracket
+        item,        // an item
         in_item,
-        after_item,   // a comma or the closing bracket
+        after_item, // a comma or the closing bracket
         done,
     };
 
@@ -276,6 +307,15 @@ list_framer::~list_framer() = default;
 list_framer::list_framer(list_framer&&) noexcept = default;
 list_framer& list_framer::operator=(list_framer&&) noexcept = default;
 
+std::span<char> list_framer::prepare(std::size_t size) {
+    impl_->item = {};
+    return impl_->text.prepare(size);
+}
+
+void list_framer::commit(std::size_t size) noexcept {
+    if (!impl_->failed) impl_->text.commit(size);
+}
+
 void list_framer::feed(std::string_view bytes) {
     impl_->item = {};
     if (!impl_->failed) impl_->text.feed(bytes);
@@ -404,8 +444,10 @@ bool watch_framer::impl::check_size() {
         skipping = true;
         if (at == state::in_value && member == role::object) object_size = text.offset() - object_start;
         if (object_size != 0) beginning = text.at_offset(object_start, std::min(object_size, oversize_prefix));
-        if (keeps_token) text.mark_offset(token_start);
-        else text.unmark();
+        if (keeps_token)
+            text.mark_offset(token_start);
+        else
+            text.unmark();
     }
     if (skipping && keeps_token && text.offset() - token_start > oversize_prefix)
         return fail(over_limit("watch: a key or type is", oversize_prefix));
@@ -417,8 +459,10 @@ bool watch_framer::impl::scan_key() {
     if (!check_size()) return false;
     if (!scanner.complete()) return true;
     const std::string_view key = text.since(token_start);
-    if (detail::says(key, "type")) member = role::type;
-    else member = detail::says(key, "object") ? role::object : role::other;
+    if (detail::says(key, "type"))
+        member = role::type;
+    else
+        member = detail::says(key, "object") ? role::object : role::other;
     if (skipping) text.unmark();
     at = state::colon;
     return true;
@@ -440,8 +484,10 @@ bool watch_framer::impl::scan_value() {
 bool watch_framer::impl::end_event(bool& have_event) {
     if (!check_size()) return false;
     oversized = skipping;
-    if (skipping) object = beginning;
-    else object = object_size == 0 ? std::string_view() : text.at_offset(object_start, object_size);
+    if (skipping)
+        object = beginning;
+    else
+        object = object_size == 0 ? std::string_view() : text.at_offset(object_start, object_size);
     text.unmark();
     ++events;
     have_event = true;
@@ -453,6 +499,15 @@ watch_framer::watch_framer(std::size_t max_object) : impl_(std::make_unique<impl
 watch_framer::~watch_framer() = default;
 watch_framer::watch_framer(watch_framer&&) noexcept = default;
 watch_framer& watch_framer::operator=(watch_framer&&) noexcept = default;
+
+std::span<char> watch_framer::prepare(std::size_t size) {
+    impl_->object = {};
+    return impl_->text.prepare(size);
+}
+
+void watch_framer::commit(std::size_t size) noexcept {
+    if (!impl_->failed) impl_->text.commit(size);
+}
 
 void watch_framer::feed(std::string_view bytes) {
     impl_->object = {};

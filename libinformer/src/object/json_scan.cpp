@@ -1,6 +1,8 @@
 #include "json_scan.hpp"
 
-#include <cstring>
+#include "json_block.hpp"
+
+#include <bit>
 
 namespace informer::detail {
 
@@ -61,6 +63,61 @@ const char* value_scanner::scan_string(const char* p, const char* end) noexcept 
 }
 
 const char* value_scanner::scan_container(const char* p, const char* end) noexcept {
+    p = scan_blocks(p, end);
+    return complete_ ? p : scan_bytes(p, end);
+}
+
+/// As many whole blocks as there are.
+const char* value_scanner::scan_blocks(const char* p, const char* end) noexcept {
+    std::size_t depth = depth_;
+    bool escaped = escaped_;
+    std::uint64_t in_string = in_string_ ? ~std::uint64_t(0) : 0; // of the byte before, in all bits
+    const auto leave = [&]() noexcept {
+        depth_ = depth;
+        escaped_ = escaped;
+        in_string_ = in_string != 0;
+    };
+    for (; static_cast<std::size_t>(end - p) >= block_size; p += block_size) {
+        const block_bits b = bits_of_block(p);
+        bool escapes_next = escaped;
+        const std::uint64_t quotes = b.quotes & ~escaped_bytes(b.backslashes, escapes_next);
+        const std::uint64_t inside = prefix_parity(quotes) ^ in_string;
+        if ((b.backslashes & ~inside) != 0) { // a backslash outside of strings escapes nothing
+            leave();
+            const char* const stop = scan_bytes(p, p + block_size);
+            if (complete_) return stop;
+            depth = depth_;
+            escaped = escaped_;
+            in_string = in_string_ ? ~std::uint64_t(0) : 0;
+            continue;
+        }
+        const std::uint64_t opening = b.opening & ~inside, closing = b.closing & ~inside;
+        const unsigned closed = count_bits(closing);
+        if (closed >= depth) {
+            // The end may be here.
+            for (std::uint64_t both = opening | closing; both != 0; both &= both - 1) {
+                const std::uint64_t lowest = both & ~(both - 1);
+                if (opening & lowest) {
+                    ++depth;
+                } else if (--depth == 0) {
+                    complete_ = true;
+                    depth_ = 0;
+                    escaped_ = in_string_ = false;
+                    return p + std::countr_zero(lowest) + 1;
+                }
+            }
+        } else {
+            depth += count_bits(opening);
+            depth -= closed;
+        }
+        escaped = escapes_next;
+        in_string = inside >> 63 ? ~std::uint64_t(0) : 0;
+    }
+    leave();
+    return p;
+}
+
+const char* value_scanner::scan_bytes(const char* p, const char* end) noexcept {
     for (;;) {
         if (in_string_) {
             p = scan_string(p, end);

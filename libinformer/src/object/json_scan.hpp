@@ -31,7 +31,7 @@ constexpr bool is_space(char c) noexcept {
 }
 
 /// Finds the end of one value that may come in pieces. Brackets are counted, not matched: what is inside is the parser's
-/// concern, and nesting costs no stack.
+/// concern, and nesting costs no stack. Objects and arrays are read in blocks of 64 bytes.
 class value_scanner {
 public:
     /// Forgets the last value; `first` is the first byte of the next. False when no value can start with it.
@@ -48,6 +48,8 @@ private:
     enum class kind : std::uint8_t { scalar, string, container };
     const char* scan_string(const char* p, const char* end) noexcept;
     const char* scan_container(const char* p, const char* end) noexcept;
+    const char* scan_blocks(const char* p, const char* end) noexcept;
+    const char* scan_bytes(const char* p, const char* end) noexcept;
     const char* scan_scalar(const char* p, const char* end) noexcept;
 
     std::size_t depth_ = 0;

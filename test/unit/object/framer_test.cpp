@@ -4,6 +4,8 @@
 
 #include <boost/json/parse.hpp>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,7 +73,8 @@ listing list_of(std::string_view s, std::size_t limit = default_max_object) {
 constexpr std::string_view recorded_list =
     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"4711\",\"continue\":\"abc\","
     "\"remainingItemCount\":3},\"items\":[\n"
-    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"annotations\":{\"k\":\"{\\\"x\\\":[1,2,{}],\\\\\"}},\"spec\":{}},\n"
+    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"annotations\":{\"k\":\"{\\\"x\\\":[1,2,{}],\\\\\"}},\"spec\":"
+    "{}},\n"
     "{\"metadata\":{\"name\":\"b\\u007d\"},\"spec\":{\"x\":[[],[{}],\"]}\"]}} , {} ]}\n";
 
 } // namespace
@@ -81,8 +84,9 @@ TEST_CASE("list framer cuts a recorded list the same at every byte", "[framer]")
     CHECK_FALSE(l.failed);
     CHECK(l.done);
     REQUIRE(l.items.size() == 3);
-    CHECK(l.items[0] == "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"annotations\":{\"k\":\"{\\\"x\\\":[1,2,{}],\\\\\"}},"
-                        "\"spec\":{}}");
+    CHECK(l.items[0] ==
+          "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"annotations\":{\"k\":\"{\\\"x\\\":[1,2,{}],\\\\\"}},"
+          "\"spec\":{}}");
     CHECK(l.items[1] == "{\"metadata\":{\"name\":\"b\\u007d\"},\"spec\":{\"x\":[[],[{}],\"]}\"]}}");
     CHECK(l.items[2] == "{}");
     const auto envelope = boost::json::parse(l.envelope).as_object();
@@ -402,8 +406,9 @@ TEST_CASE("past the limit a giant key ends the stream", "[framer]") {
 
 TEST_CASE("peek_key reads namespace and name wherever metadata stands", "[framer]") {
     CHECK(peek_key(R"({"metadata":{"name":"n","namespace":"ns"}})") == object_key("ns", "n"));
-    CHECK(peek_key(R"( { "spec" : {"metadata":{"name":"no"}} , "metadata" : { "namespace" : "ns" , "labels":{"name":"x"},)"
-                   R"( "name" : "n" } } )") == object_key("ns", "n"));
+    CHECK(peek_key(
+              R"( { "spec" : {"metadata":{"name":"no"}} , "metadata" : { "namespace" : "ns" , "labels":{"name":"x"},)"
+              R"( "name" : "n" } } )") == object_key("ns", "n"));
     CHECK(peek_key(R"({"metadata":{"name":"n"}})") == object_key("", "n"));
     CHECK(peek_key(R"({"metadata":{"n\u0061me":"\u0061\n\"","namespace":"\ud83d\ude00"}})") ==
           object_key("\xF0\x9F\x98\x80", "a\n\""));
@@ -414,7 +419,8 @@ TEST_CASE("peek_key reads namespace and name wherever metadata stands", "[framer
 }
 
 TEST_CASE("peek_key never takes half a key from a text that breaks off", "[framer]") {
-    const std::string_view text = R"({"kind":"P","metadata":{"name":"n","labels":{"a":"b"},"namespace":"ns","uid":"u"},"spec":{}})";
+    const std::string_view text =
+        R"({"kind":"P","metadata":{"name":"n","labels":{"a":"b"},"namespace":"ns","uid":"u"},"spec":{}})";
     for (std::size_t i = 0; i <= text.size(); ++i) {
         const auto key = peek_key(text.substr(0, i));
         CHECK((key.empty() || key == object_key("ns", "n")));
@@ -422,4 +428,55 @@ TEST_CASE("peek_key never takes half a key from a text that breaks off", "[frame
     const std::string_view cluster = R"({"metadata":{"name":"n","uid":"u"}})";
     CHECK(peek_key(cluster.substr(0, cluster.size() - 2)).empty());
     CHECK(peek_key(cluster.substr(0, cluster.size() - 1)) == object_key("", "n"));
+}
+
+// ---- room to read into ----
+
+TEST_CASE("what is read straight into a framer's room is cut like what is fed", "[framer]") {
+    // Objects of all sizes, so that many begin in one piece and end in another.
+    std::string list = "{\"kind\":\"List\",\"items\":[", watch;
+    std::vector<std::string> objects;
+    for (std::size_t i = 0; i < 300; ++i) {
+        objects.push_back("{\"n\":" + std::to_string(i) + ",\"text\":\"" +
+                          std::string(i * i % 7'001, static_cast<char>('a' + i % 26)) + "\"}");
+        list += (i ? "," : "") + objects.back();
+        watch += "{\"type\":\"ADDED\",\"object\":" + objects.back() + "}";
+    }
+    list += "]}";
+    for (const std::size_t piece : {1u, 100u, 4'096u, 65'536u, 300'000u}) {
+        const auto run = [&](auto framer, std::string_view text, auto object_of) {
+            std::size_t seen = 0;
+            failure f;
+            while (!text.empty()) {
+                const std::size_t n = std::min(piece, text.size());
+                const std::span<char> room = framer.prepare(n);
+                REQUIRE(room.size() >= n);
+                std::copy_n(text.begin(), n, room.begin());
+                framer.commit(n);
+                text.remove_prefix(n);
+                for (; framer.next(f); ++seen)
+                    if (seen >= objects.size() || object_of(framer) != objects[seen])
+                        FAIL("object " << seen << " in pieces of " << piece);
+            }
+            CHECK(f.what() == std::string());
+            CHECK(seen == objects.size());
+        };
+        run(list_framer(), list, [](const list_framer& framer) { return framer.item(); });
+        run(watch_framer(), watch, [](const watch_framer& framer) { return framer.object(); });
+    }
+}
+
+TEST_CASE("room that is asked for and not used changes nothing", "[framer]") {
+    watch_framer framer;
+    failure f;
+    framer.feed("{\"type\":\"ADDED\",\"ob");
+    CHECK_FALSE(framer.next(f));
+    framer.prepare(10);
+    framer.commit(0);
+    framer.prepare(5'000'000);
+    framer.commit(0);
+    CHECK_FALSE(framer.next(f));
+    framer.feed("ject\":{}}");
+    CHECK(framer.next(f));
+    CHECK(framer.object() == "{}");
 }

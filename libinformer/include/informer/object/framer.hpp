@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,7 @@ inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
 /// Bytes are scanned once, string- and brace-aware; memory is bounded by the largest item plus the envelope.
 /// *Errors*: `feed`/`finish` report `syntax_error` (cannot be framed, with offset) or `too_large` for the envelope; an item over
 /// `max_object` is skipped and handed out as `oversized()` with its beginning as text (to name its key).
-/// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
+/// *Lifetime*: `item()` is valid until the next call of `next()`, `feed()` or `prepare()`.
 class list_framer {
 public:
     explicit list_framer(std::size_t max_object = default_max_object);
@@ -29,6 +30,9 @@ public:
     list_framer& operator=(list_framer&&) noexcept;
     /// Adds bytes; then call `next()` until false.
     void feed(std::string_view bytes);
+    /// The same without a copy: at least `size` bytes to read into, valid until `commit()` says how many were.
+    std::span<char> prepare(std::size_t size);
+    void commit(std::size_t size) noexcept;
     /// Advances to the next whole item; false when more bytes are needed, at the end, or on error.
     bool next(failure& f);
     std::string_view item() const noexcept;
@@ -52,6 +56,8 @@ public:
     watch_framer(watch_framer&&) noexcept;
     watch_framer& operator=(watch_framer&&) noexcept;
     void feed(std::string_view bytes);
+    std::span<char> prepare(std::size_t size);
+    void commit(std::size_t size) noexcept;
     bool next(failure& f);
     std::string_view type() const noexcept;   ///< unescaped, "" when absent or not a string
     std::string_view object() const noexcept; ///< text of the member "object", "" when absent
