@@ -7,7 +7,7 @@ source "$(dirname "$0")/common.sh"
 # different versions exclude each other: apt removes another one if it is there.
 backports=(libboost1.83-dev libboost-json1.83-dev libboost-url1.83-dev libboost-container1.83-dev catch2)
 main=(g++ cmake ninja-build ccache mold pkg-config libssl-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libspdlog-dev
-    libfmt-dev openssl curl jq ca-certificates git python3)
+    libfmt-dev prometheus-cpp-dev openssl curl jq ca-certificates git python3)
 
 # probe: does CMake find everything, however it came here?
 probe() {
@@ -24,6 +24,7 @@ find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)
 find_package(Catch2 3.7 REQUIRED)
 END
     cmake -S "$dir" -B "$dir/build" -G Ninja >"$dir/log" 2>&1 || { status=1; grep -A3 'CMake Error' "$dir/log" >&2; }
@@ -34,8 +35,8 @@ END
 id=$(. /etc/os-release 2>/dev/null && echo "${ID:-}-${VERSION_ID:-}") || id=unknown
 if [[ $id != debian-12 ]] || ! have apt-get; then
     # CMake's probe takes seconds: once it was fine, the answer is kept.
-    [[ -e $cache/probed ]] && exit 0
-    probe && { mkdir -p "$cache"; touch "$cache/probed"; exit 0; }
+    [[ -e $cache/probed-2 ]] && exit 0
+    probe && { mkdir -p "$cache"; touch "$cache/probed-2"; exit 0; }
     log "this is not Debian 12, so nothing is installed by itself. Needed, by their names there:"
     log "  ${main[*]} ${backports[*]}"
     die "install at least CMake 3.25, g++ 12 or clang 17, Boost 1.83 and Catch2 3.7 with the rest above, then try again"

@@ -3,6 +3,9 @@
 #include "http/exchange.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace informer::http {
@@ -38,6 +41,29 @@ bool target(std::string_view s) {
 std::string_view path_of(std::string_view s) {
     return s.substr(0, std::min(s.find('?'), std::size_t(256)));
 }
+
+/// Figures of requests, as client-go names them. Made only where somebody wants them.
+class request_figures {
+public:
+    request_figures(const runtime& r, const endpoint& to, const request& q)
+        : rt_(r), host_(to.host_header()), method_(q.method_), begun_(r.clock().now()) {
+        rt_.metrics()->observe("rest_client_request_size_bytes", static_cast<double>(q.body_.size()),
+                               {{"verb", method_}, {"host", host_}});
+    }
+    /// `status` 0: no answer.
+    void answered(int status) const {
+        const std::chrono::duration<double> took = rt_.clock().now() - begun_;
+        const std::string code = status == 0 ? "<error>" : std::to_string(status);
+        rt_.metrics()->add("rest_client_requests_total", 1, {{"code", code}, {"method", method_}, {"host", host_}});
+        rt_.metrics()->observe("rest_client_request_duration_seconds", took.count(),
+                               {{"verb", method_}, {"host", host_}});
+    }
+
+private:
+    runtime rt_; ///< the client may be gone before its answer comes
+    std::string host_, method_;
+    informer::clock::time_point begun_;
+};
 
 } // namespace
 
@@ -107,13 +133,17 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
 }
 
 asio::awaitable<response> client::impl::send(std::shared_ptr<impl> self, request r, failure& f) {
+    std::optional<request_figures> figures;
+    if (self->rt.metrics() != nullptr) figures.emplace(self->rt, self->to, r);
     auto prepared = self->prepare(std::move(r), f);
     if (f) co_return response();
     const auto x = std::make_shared<detail::exchange>(self->rt.executor(), self->connections, std::move(prepared));
     self.reset(); // a client that goes while we wait closes its idle connections then, not later
     co_await detail::exchange::start(x, f);
+    response answer(x);
+    if (figures) figures->answered(f ? 0 : answer.status());
     if (f) co_return response();
-    co_return response(x);
+    co_return answer;
 }
 
 client::client(runtime r, endpoint to, client_options options, failure& f)

@@ -187,11 +187,13 @@ void server::impl::take(asio::ip::tcp::socket s) {
         stream = detail::tls_server_transport(std::move(s), tls);
     else
         stream = detail::plain_transport(std::move(s));
-    if (mode == accept_mode::reset) {
+    const bool full = options.max_connections_ != 0 && open.size() >= options.max_connections_;
+    if (full || mode == accept_mode::reset) {
         stream->reset();
         return;
     }
-    const auto c = std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number);
+    const auto c =
+        std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number, options.patience_);
     open.insert(c);
     if (mode == accept_mode::serve) group.spawn(attend(shared_from_this(), c, ec ? std::string() : shown(peer)));
 }
@@ -200,7 +202,9 @@ asio::awaitable<void> server::impl::attend(std::shared_ptr<impl> self, std::shar
                                            std::string peer) {
     co_await asio::this_coro::throw_if_cancelled(false);
     error_code ec;
+    c->expect_peer();
     co_await c->stream().handshake(ec);
+    c->peer_delivered();
     if (!ec && !c->closed()) {
         self->group.spawn(detail::server_connection::pump(c));
         const std::size_t max_body = self->options.max_body_;

@@ -12,9 +12,25 @@ constexpr std::size_t read_ahead = std::size_t(128) << 10;
 
 } // namespace
 
-server_connection::server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number)
-    : executor_(executor), stream_(std::move(s)), number_(number), arrived_(executor), consumed_(executor),
-      left_(executor) {}
+server_connection::server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number,
+                                     std::chrono::milliseconds patience)
+    : executor_(executor), stream_(std::move(s)), number_(number), patience_(patience), arrived_(executor),
+      consumed_(executor), left_(executor) {}
+
+void server_connection::expect_peer() {
+    if (patience_.count() <= 0 || closed_) return;
+    if (!timer_) {
+        timer_ = std::make_shared<phase_timer>(executor_, std::chrono::milliseconds(0));
+        timer_->on_late([weak = weak_from_this()] {
+            if (const auto self = weak.lock()) self->close(ending::reset);
+        });
+    }
+    timer_->begin(patience_, errc::request_timeout);
+}
+
+void server_connection::peer_delivered() noexcept {
+    if (timer_) timer_->end();
+}
 
 asio::awaitable<void> server_connection::pump(std::shared_ptr<server_connection> self) {
     co_await asio::this_coro::throw_if_cancelled(false);
@@ -53,7 +69,9 @@ asio::awaitable<bool> server_connection::write(std::string_view bytes) {
     while (!bytes.empty() && !closed_) {
         error_code ec;
         const asio::const_buffer rest(bytes.data(), bytes.size());
+        expect_peer();
         const std::size_t n = co_await stream_->write_some(rest, ec);
+        peer_delivered();
         bytes.remove_prefix(n);
         if (ec) {
             leave();
@@ -96,6 +114,7 @@ void server_connection::cut_after(std::uint64_t n, bool reset) {
 void server_connection::close(ending how) noexcept {
     if (closed_) return;
     closed_ = true;
+    if (timer_) timer_->cancel();
     if (how == ending::reset) {
         stream_->reset();
     } else {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "http/input_buffer.hpp"
+#include "http/phase_timer.hpp"
 #include "http/transport.hpp"
 
 #include <informer/detail/async.hpp>
 #include <informer/http/server/server.hpp>
 #include <informer/task_group.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,7 +23,13 @@ namespace informer::http::detail {
 /// The socket's side. Bytes are read ahead while a handler works: that is how we learn that the peer went away.
 class server_connection : public std::enable_shared_from_this<server_connection> {
 public:
-    server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number);
+    /// `patience`: see server_options.
+    server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number,
+                      std::chrono::milliseconds patience);
+
+    /// From now on it is the peer's turn: if it takes longer than our patience, the connection is closed.
+    void expect_peer();
+    void peer_delivered() noexcept;
 
     /// Reads until the peer closes, pausing when enough is pending.
     static asio::awaitable<void> pump(std::shared_ptr<server_connection> self);
@@ -53,6 +61,8 @@ private:
     asio::any_io_executor executor_;
     std::shared_ptr<transport> stream_;
     std::uint64_t number_;
+    std::chrono::milliseconds patience_;
+    std::shared_ptr<phase_timer> timer_; ///< where patience has an end
     informer::detail::async_event arrived_, consumed_, left_;
     std::vector<std::function<void()>> on_gone_;
     std::optional<std::uint64_t> cut_after_;

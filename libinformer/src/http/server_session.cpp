@@ -144,7 +144,9 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         const auto parser = std::make_shared<request_parser>();
         parser->header_limit(header_limit);
         parser->body_limit(max_body);
+        c->expect_peer();
         const bool got = co_await read_request(c, parser);
+        c->peer_delivered();
         if (!got) break;
         server_exchange::wishes w;
         w.head = parser->get().method() == bh::verb::head;

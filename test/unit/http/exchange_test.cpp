@@ -1,6 +1,8 @@
 // Requests and responses between our client and our server: what is promised when nothing goes wrong.
 #include "support.hpp"
 
+#include <algorithm>
+
 using namespace http_test;
 
 namespace {
@@ -32,8 +34,54 @@ asio::awaitable<void> whole_answer() {
     co_await b.server.stop();
 }
 
+class recorder final : public metrics_sink {
+public:
+    void add(std::string_view counter, double, labels of) override { note(counter, of); }
+    void set(std::string_view gauge, double, labels of) override { note(gauge, of); }
+    void observe(std::string_view histogram, double, labels of) override { note(histogram, of); }
+    std::vector<std::string> lines;
+
+private:
+    void note(std::string_view name, labels of) {
+        std::string line(name);
+        for (const auto& [key, value] : of) line += " " + std::string(key) + "=" + std::string(value);
+        lines.push_back(line);
+    }
+};
+
+asio::awaitable<void> told_figures() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex,
+            [](request_ptr, response_ptr r) -> asio::awaitable<void> { co_await r->send(404, "text/plain", "no"); });
+    const auto told = std::make_shared<recorder>();
+    runtime rt(ex);
+    rt.with_metrics(told);
+    failure f;
+    http::client c(rt, b.endpoint(), http::client_options(), f);
+    REQUIRE_FALSE(f);
+    http::request q("GET", "/x");
+    (void)co_await c.send(std::move(q), f);
+    REQUIRE_FALSE(f);
+    const std::string host = "127.0.0.1:" + std::to_string(b.server.port());
+    std::vector<std::string> wanted{"rest_client_request_size_bytes verb=GET host=" + host,
+                                    "rest_client_requests_total code=404 method=GET host=" + host,
+                                    "rest_client_request_duration_seconds verb=GET host=" + host};
+    CHECK(told->lines == wanted);
+    told->lines.clear();
+    co_await b.server.stop();
+    http::request again("DELETE", "/x");
+    (void)co_await c.send(std::move(again), f);
+    CHECK(f);
+    CHECK(told->lines.size() == 3);
+    CHECK(std::count(told->lines.begin(), told->lines.end(),
+                     "rest_client_requests_total code=<error> method=DELETE host=" + host) == 1);
+}
+
 } // namespace
 
 TEST_CASE("a request is answered, with its status, headers and body") {
     run_test(whole_answer());
+}
+TEST_CASE("the metrics sink hears of every request, by code, method and host, as from client-go") {
+    run_test(told_figures());
 }

@@ -390,8 +390,77 @@ asio::awaitable<void> injection() {
     co_await b.server.stop();
 }
 
+// --- peers that do not mean well ------------------------------------------------------------------------------------------
+
+asio::awaitable<void> impatience(bool talks_first) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, echo, http::server_options().patience(50ms));
+    wire w(ex, b.server.port());
+    if (talks_first) {
+        co_await write_all(w.socket(), "GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
+        const std::string all = co_await expect(w.socket(), "GET /1 []");
+    }
+    co_await write_all(w.socket(), "GET /half HTT"); // and not a byte more
+    bool reset = false;
+    const std::string rest = co_await drain(w.socket(), reset);
+    CHECK(rest.empty());
+    CHECK(reset);
+    CHECK(b.server.connections() == 0);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> unread_answers() {
+    const auto ex = co_await asio::this_coro::executor;
+    bool finished = false, sent = true;
+    bench b(
+        ex,
+        [&](request_ptr, response_ptr r) -> asio::awaitable<void> { // lint: law2 the test outlives its server
+            sent = co_await r->send(200, "text/plain", std::string(64 << 20, 'x'));
+            finished = true;
+        },
+        http::server_options().patience(50ms));
+    wire w(ex, b.server.port());
+    co_await write_all(w.socket(), "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    const std::function<bool()> over = [&] { return finished; };
+    const bool ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK_FALSE(sent);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> crowd() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, echo, http::server_options().max_connections(2));
+    wire first(ex, b.server.port()), second(ex, b.server.port());
+    const std::function<bool()> both = [&] { return b.server.connections() == 2; };
+    bool ok = co_await eventually(both);
+    CHECK(ok);
+    wire third(ex, b.server.port());
+    bool reset = false;
+    const std::string nothing = co_await drain(third.socket(), reset);
+    CHECK(nothing.empty());
+    first.socket()->close();
+    const std::function<bool()> one = [&] { return b.server.connections() == 1; };
+    ok = co_await eventually(one);
+    CHECK(ok);
+    wire fourth(ex, b.server.port());
+    co_await write_all(fourth.socket(), "GET /4 HTTP/1.1\r\nHost: h\r\n\r\n");
+    const std::string all = co_await expect(fourth.socket(), "GET /4 []");
+    co_await b.server.stop();
+}
+
 } // namespace
 
+TEST_CASE("a peer that lets us wait for its request longer than our patience is let go") {
+    run_test(impatience(false));
+    run_test(impatience(true));
+}
+TEST_CASE("a peer that does not read our answer is let go when our patience ends") {
+    run_test(unread_answers());
+}
+TEST_CASE("connections beyond the limit are reset, and there is room again when one ends") {
+    run_test(crowd());
+}
 TEST_CASE("requests: queries, chunked bodies, pipelining, 100-continue, HEAD, Connection: close, HTTP/1.0") {
     run_test(requests());
 }

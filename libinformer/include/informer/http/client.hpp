@@ -142,7 +142,8 @@ public:
 /// Sends requests to one endpoint over a pool of keep-alive connections.
 ///
 /// A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
-/// nothing else is retried here. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
+/// nothing else is retried here. Figures told: rest_client_requests_total (by code, method, host),
+/// rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
 /// check is errc::tls_failed with the check's name in the sentence. TCP keep-alive and no-delay are set.
 ///
 /// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: destroying it closes idle connections; running

@@ -32,12 +32,19 @@ public:
     server_options& port(std::uint16_t p) { port_ = p; return *this; } ///< 0: any
     server_options& tls(server_tls t) { tls_ = std::move(t); use_tls_ = true; return *this; }
     server_options& max_body(std::size_t n) { max_body_ = n; return *this; }
+    /// How long a peer may take for its TLS handshake, for its next request as a whole (idle time included), and to read
+    /// a piece of an answer; then its connection is closed. Zero: for ever.
+    server_options& patience(std::chrono::milliseconds d) { patience_ = d; return *this; }
+    /// Connections beyond these are reset at once. 0: any number.
+    server_options& max_connections(std::size_t n) { max_connections_ = n; return *this; }
 
     std::string address_ = "127.0.0.1";
     std::uint16_t port_ = 0;
     server_tls tls_;
     bool use_tls_ = false;
     std::size_t max_body_ = std::size_t(128) << 20;
+    std::chrono::milliseconds patience_{0};
+    std::size_t max_connections_ = 0;
 };
 
 struct server_request {
@@ -97,8 +104,8 @@ private:
 using server_handler = std::function<asio::awaitable<void>(std::shared_ptr<server_request>, std::shared_ptr<server_response>)>;
 
 /// Listens and serves, two coroutines a connection, on the runtime's executor. Keep-alive, `Expect: 100-continue`,
-/// chunked requests; refuses headers over 64 KiB and bodies over `max_body`. There is no time-out: made for peers that
-/// mean well. A handler's exception is logged and answered 500; at `stop()` handlers are cancelled (terminal).
+/// chunked requests; refuses headers over 64 KiB and bodies over `max_body`. Where peers may not mean well, set
+/// `patience` and `max_connections`: without them there is no limit. A handler's exception is logged and answered 500; at `stop()` handlers are cancelled (terminal).
 ///
 /// *Thread safety*: none; use it on its executor. *Cancellation*: `stop()` ends everything; it is idempotent.
 class server {

@@ -1,0 +1,67 @@
+// libinformer: figures of the library, and your own, in Prometheus' text format.
+#pragma once
+
+#include <informer/runtime.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer::serving {
+
+class prometheus_options {
+public:
+    prometheus_options() {}
+    /// Most time series (name and labels) that are kept; a label that takes ever new values must not eat the process.
+    /// What comes after is dropped and counted by `informer_metrics_dropped_total`.
+    prometheus_options& max_series(std::size_t n) { max_series_ = n; return *this; }
+    /// Adds the figures of the process itself (`process_cpu_seconds_total`, `process_resident_memory_bytes`,
+    /// `process_open_fds`, …) to each answer. Linux only; default: on.
+    prometheus_options& process_figures(bool on) { process_figures_ = on; return *this; }
+
+    std::size_t max_series_ = 10'000;
+    bool process_figures_ = true;
+};
+
+/// A sink that keeps what it is told and prints it for a scrape: give it to `runtime::with_metrics` and to an
+/// `http_endpoint`.
+///
+/// Names, labels, help texts and buckets are those of client-go (k8s.io/component-base) and controller-runtime where they
+/// have such a figure, so that dashboards made for them work unchanged; docs/metrics.md lists all.
+///
+/// *Thread safety*: full. *Complexity*: one hash look-up for each figure told, no allocation once a series exists.
+/// *Errors*: what cannot be kept (a name or label that Prometheus does not allow, a counter that is told as a gauge, a
+/// series too many) is dropped and counted, never thrown: metrics must not break what they measure.
+class prometheus_metrics final : public metrics_sink {
+public:
+    explicit prometheus_metrics(prometheus_options options = prometheus_options());
+    ~prometheus_metrics() override;
+    prometheus_metrics(const prometheus_metrics&) = delete;
+    prometheus_metrics& operator=(const prometheus_metrics&) = delete;
+
+    void add(std::string_view counter, double value, labels of) override;
+    void set(std::string_view gauge, double value, labels of) override;
+    void observe(std::string_view histogram, double value, labels of) override;
+
+    /// Help text, and for a histogram its upper bounds in ascending order (without +Inf), of a figure of your own. Before
+    /// its first use; later it has no effect. Unknown histograms get Prometheus' default buckets (5 ms … 10 s).
+    void describe(std::string_view name, std::string_view help);
+    void describe(std::string_view name, std::string_view help, std::vector<double> buckets);
+
+    /// All figures in text format 0.0.4.
+    std::string text() const;
+    /// The media type that belongs to it.
+    static std::string_view content_type() noexcept;
+    /// Time series kept now, and figures dropped so far.
+    std::size_t series() const;
+    std::uint64_t dropped() const;
+
+private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+
+} // namespace informer::serving

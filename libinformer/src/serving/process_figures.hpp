@@ -1,0 +1,14 @@
+// What the process uses, as Prometheus' clients name it.
+#pragma once
+
+#include <optional>
+
+namespace informer::serving::detail {
+
+struct process_figures {
+    double cpu_seconds = 0, resident_bytes = 0, virtual_bytes = 0, open_fds = 0, max_fds = 0, start_time = 0;
+};
+/// From /proc; empty where there is none.
+std::optional<process_figures> read_process_figures();
+
+} // namespace informer::serving::detail

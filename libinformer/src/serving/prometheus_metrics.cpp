@@ -1,0 +1,212 @@
+#include <informer/serving/prometheus_metrics.hpp>
+
+#include "serving/known_metrics.hpp"
+#include "serving/process_figures.hpp"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+namespace informer::serving {
+
+namespace {
+
+struct text_hash {
+    using is_transparent = void;
+    using is_avalanching = void;
+    std::size_t operator()(std::string_view s) const noexcept { return boost::hash<std::string_view>()(s); }
+};
+
+struct description {
+    std::string help;
+    std::vector<double> buckets;
+};
+
+/// Name and labels as one text. Its separators cannot be part of a name that Prometheus allows.
+void append_identity(std::string& to, std::string_view name, metrics_sink::labels of) {
+    to.assign(name);
+    for (const auto& [key, value] : of) {
+        to += '\x1e';
+        to += key;
+        to += '\x1f';
+        to += value;
+    }
+}
+
+std::map<std::string, std::string> as_map(metrics_sink::labels of) {
+    std::map<std::string, std::string> m;
+    for (const auto& [key, value] : of) m.insert_or_assign(std::string(key), std::string(value));
+    return m;
+}
+
+prometheus::MetricFamily single(std::string name, std::string help, prometheus::MetricType type, double value) {
+    prometheus::MetricFamily f;
+    f.name = std::move(name);
+    f.help = std::move(help);
+    f.type = type;
+    prometheus::ClientMetric m;
+    if (type == prometheus::MetricType::Counter)
+        m.counter.value = value;
+    else
+        m.gauge.value = value;
+    f.metric.push_back(std::move(m));
+    return f;
+}
+
+void append_process(std::vector<prometheus::MetricFamily>& all) {
+    const auto p = detail::read_process_figures();
+    if (!p) return;
+    using enum prometheus::MetricType;
+    all.push_back(
+        single("process_cpu_seconds_total", "Processor time, user and system, in seconds.", Counter, p->cpu_seconds));
+    all.push_back(single("process_resident_memory_bytes", "Resident memory.", Gauge, p->resident_bytes));
+    all.push_back(single("process_virtual_memory_bytes", "Virtual memory.", Gauge, p->virtual_bytes));
+    all.push_back(single("process_open_fds", "Open file descriptors.", Gauge, p->open_fds));
+    all.push_back(single("process_max_fds", "Most file descriptors that may be open.", Gauge, p->max_fds));
+    all.push_back(
+        single("process_start_time_seconds", "Start of the process in seconds since the epoch.", Gauge, p->start_time));
+}
+
+} // namespace
+
+struct prometheus_metrics::impl {
+    explicit impl(prometheus_options o) : options(o) {}
+
+    using series = std::variant<prometheus::Counter*, prometheus::Gauge*, prometheus::Histogram*>;
+
+    prometheus_options options;
+    mutable std::mutex mutex;
+    prometheus::Registry registry{prometheus::Registry::InsertBehavior::Merge};
+    boost::unordered_flat_map<std::string, series, text_hash, std::equal_to<>> known;
+    boost::unordered_flat_map<std::string, description, text_hash, std::equal_to<>> described;
+    std::string scratch;
+    std::uint64_t dropped = 0;
+
+    description describe(std::string_view name) const;
+    /// The series, made at need by `make`; null when it cannot be kept.
+    template <class Metric, class Make>
+    Metric* find(std::string_view name, labels of, Make make);
+};
+
+description prometheus_metrics::impl::describe(std::string_view name) const {
+    if (const auto found = described.find(name); found != described.end()) return found->second;
+    description d;
+    if (const auto* ours = detail::find_known_metric(name)) {
+        d.help = std::string(ours->help);
+        d.buckets = ours->buckets;
+    }
+    if (d.buckets.empty()) d.buckets = detail::default_buckets();
+    return d;
+}
+
+template <class Metric, class Make>
+Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Make make) {
+    append_identity(scratch, name, of);
+    if (const auto found = known.find(std::string_view(scratch)); found != known.end()) {
+        const auto* metric = std::get_if<Metric*>(&found->second);
+        if (metric == nullptr) ++dropped;
+        return metric == nullptr ? nullptr : *metric;
+    }
+    if (known.size() < options.max_series_) {
+        try { // bad names, bad labels, another type under this name
+            Metric& made = make(describe(name), as_map(of));
+            known.emplace(scratch, &made);
+            return &made;
+        } catch (const std::exception&) { // counted below
+        }
+    }
+    ++dropped;
+    return nullptr;
+}
+
+prometheus_metrics::prometheus_metrics(prometheus_options options) : impl_(std::make_unique<impl>(options)) {}
+prometheus_metrics::~prometheus_metrics() = default;
+
+void prometheus_metrics::add(std::string_view counter, double value, labels of) {
+    const std::lock_guard lock(impl_->mutex);
+    auto* c = impl_->find<prometheus::Counter>(
+        counter, of, [&](const description& d, const auto& l) -> auto& {
+            return prometheus::BuildCounter().Name(std::string(counter)).Help(d.help).Register(impl_->registry).Add(l);
+        });
+    if (c == nullptr) return;
+    if (value >= 0 && std::isfinite(value)) // a counter only grows
+        c->Increment(value);
+    else
+        ++impl_->dropped;
+}
+
+void prometheus_metrics::set(std::string_view gauge, double value, labels of) {
+    const std::lock_guard lock(impl_->mutex);
+    auto* g = impl_->find<prometheus::Gauge>(
+        gauge, of, [&](const description& d, const auto& l) -> auto& {
+            return prometheus::BuildGauge().Name(std::string(gauge)).Help(d.help).Register(impl_->registry).Add(l);
+        });
+    if (g != nullptr) g->Set(value);
+}
+
+void prometheus_metrics::observe(std::string_view histogram, double value, labels of) {
+    const std::lock_guard lock(impl_->mutex);
+    auto* h = impl_->find<prometheus::Histogram>(
+        histogram, of, [&](const description& d, const auto& l) -> auto& {
+            return prometheus::BuildHistogram()
+                .Name(std::string(histogram))
+                .Help(d.help)
+                .Register(impl_->registry)
+                .Add(l, d.buckets);
+        });
+    if (h != nullptr) h->Observe(value);
+}
+
+void prometheus_metrics::describe(std::string_view name, std::string_view help) {
+    describe(name, help, {});
+}
+
+void prometheus_metrics::describe(std::string_view name, std::string_view help, std::vector<double> buckets) {
+    const std::lock_guard lock(impl_->mutex);
+    description d;
+    d.help = std::string(help);
+    d.buckets = buckets.empty() ? detail::default_buckets() : std::move(buckets);
+    impl_->described.insert_or_assign(std::string(name), std::move(d));
+}
+
+std::string prometheus_metrics::text() const {
+    auto all = impl_->registry.Collect(); // has locks of its own
+    std::uint64_t lost = dropped();
+    const auto* about = detail::find_known_metric("informer_metrics_dropped_total");
+    all.push_back(single(std::string(about->name), std::string(about->help), prometheus::MetricType::Counter,
+                         static_cast<double>(lost)));
+    if (impl_->options.process_figures_) append_process(all);
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return prometheus::TextSerializer().Serialize(all);
+}
+
+std::string_view prometheus_metrics::content_type() noexcept {
+    return "text/plain; version=0.0.4; charset=utf-8";
+}
+
+std::size_t prometheus_metrics::series() const {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->known.size();
+}
+
+std::uint64_t prometheus_metrics::dropped() const {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->dropped;
+}
+
+} // namespace informer::serving

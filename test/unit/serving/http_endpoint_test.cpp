@@ -1,0 +1,162 @@
+// /metrics, /healthz, /readyz over a socket.
+#include "support/run.hpp"
+
+#include <informer/http/client.hpp>
+#include <informer/serving/http_endpoint.hpp>
+#include <informer/serving/prometheus_metrics.hpp>
+
+#include <boost/asio/this_coro.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace asio = boost::asio;
+using namespace informer;
+using informer::testing::run_test;
+using serving::endpoint_options;
+
+namespace {
+
+struct page {
+    int status = 0;
+    std::string content_type, text;
+};
+
+class visitor {
+public:
+    visitor(runtime r, std::uint16_t port) {
+        http::endpoint e;
+        e.host = "127.0.0.1";
+        e.port = port;
+        failure f;
+        client_ = std::make_shared<http::client>(std::move(r), e, http::client_options(), f);
+        REQUIRE_FALSE(f);
+    }
+    asio::awaitable<page> get(std::string path) { return ask(client_, "GET", std::move(path)); }
+    asio::awaitable<page> post(std::string path) { return ask(client_, "POST", std::move(path)); }
+
+private:
+    static asio::awaitable<page> ask(std::shared_ptr<http::client> c, std::string method, std::string path) {
+        http::request q(std::move(method), std::move(path));
+        failure f;
+        auto answer = co_await c->send(std::move(q), f);
+        REQUIRE_FALSE(f);
+        page p;
+        p.status = answer.status();
+        p.content_type = std::string(answer.header("Content-Type"));
+        p.text = co_await answer.read_all(1 << 20, f);
+        REQUIRE_FALSE(f);
+        co_return p;
+    }
+    std::shared_ptr<http::client> client_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+endpoint_options local() {
+    return endpoint_options().address("127.0.0.1").port(0);
+}
+
+asio::awaitable<void> health() {
+    const auto ex = co_await asio::this_coro::executor;
+    const runtime rt(ex);
+    serving::http_endpoint e(rt, local());
+    std::string synced = "the cache of pods is not synced yet";
+    e.healthz("alive", [] { return std::string(); });
+    e.readyz("cache", [&] { return synced; }).readyz("alive", [] { return std::string(); });
+    failure f;
+    e.listen(f);
+    REQUIRE_FALSE(f);
+    visitor v(rt, e.port());
+
+    page p = co_await v.get("/healthz");
+    CHECK((p.status == 200 && p.text == "ok"));
+    p = co_await v.get("/livez");
+    CHECK((p.status == 200 && p.text == "ok"));
+    p = co_await v.get("/readyz");
+    CHECK(p.status == 503);
+    CHECK(has(p.text, "[-]cache failed: the cache of pods is not synced yet\n"));
+    CHECK(has(p.text, "[+]alive ok\n"));
+    CHECK(has(p.text, "readyz check failed\n"));
+    p = co_await v.get("/readyz/alive");
+    CHECK(p.status == 200);
+    p = co_await v.get("/readyz/cache");
+    CHECK(p.status == 503);
+    p = co_await v.get("/readyz/none");
+    CHECK(p.status == 404);
+    p = co_await v.get("/readyz?exclude=cache");
+    CHECK(p.status == 200);
+    synced.clear();
+    p = co_await v.get("/readyz");
+    CHECK((p.status == 200 && p.text == "ok"));
+    p = co_await v.get("/readyz?verbose");
+    CHECK(p.status == 200);
+    CHECK(has(p.text, "[+]cache ok\n"));
+    CHECK(has(p.text, "readyz check passed\n"));
+
+    e.readyz("cache", []() -> std::string { throw std::runtime_error("broken check"); });
+    p = co_await v.get("/readyz");
+    CHECK(p.status == 503);
+    CHECK(has(p.text, "broken check"));
+    co_await e.stop();
+}
+
+asio::awaitable<void> pages() {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto m = std::make_shared<serving::prometheus_metrics>();
+    m->add("informer_relists_total", 3, {{"resource", "pods"}});
+    const runtime rt(ex);
+    serving::http_endpoint e(rt, local());
+    e.page("/statusz", "application/json", [] { return std::string("{}"); });
+    failure f;
+    e.listen(f);
+    REQUIRE_FALSE(f);
+    visitor v(rt, e.port());
+    page p = co_await v.get("/metrics");
+    CHECK(p.status == 404); // none given
+    e.metrics(m);
+    p = co_await v.get("/metrics");
+    CHECK(p.status == 200);
+    CHECK(p.content_type == "text/plain; version=0.0.4; charset=utf-8");
+    CHECK(has(p.text, "informer_relists_total{resource=\"pods\"} 3\n"));
+    p = co_await v.get("/statusz");
+    CHECK((p.status == 200 && p.text == "{}" && p.content_type == "application/json"));
+    p = co_await v.get("/readyz");
+    CHECK(p.status == 200); // no check, nothing wrong
+    p = co_await v.get("/readyzz");
+    CHECK(p.status == 404);
+    p = co_await v.post("/metrics");
+    CHECK(p.status == 405);
+    co_await e.stop();
+}
+
+asio::awaitable<void> taken() {
+    const auto ex = co_await asio::this_coro::executor;
+    const runtime rt(ex);
+    serving::http_endpoint first(rt, local());
+    failure f;
+    first.listen(f);
+    REQUIRE_FALSE(f);
+    serving::http_endpoint second(rt, local().port(first.port()));
+    second.listen(f);
+    CHECK(f == errc::bad_configuration);
+    CHECK(has(f.what(), std::to_string(first.port())));
+    co_await first.stop();
+}
+
+} // namespace
+
+TEST_CASE("/healthz and /readyz are 200 while their checks are content, else 503 with the reason") {
+    run_test(health());
+}
+TEST_CASE("/metrics and pages of one's own are served; everything else is 404, every other method 405") {
+    run_test(pages());
+}
+TEST_CASE("a port that is taken is an error that names it") {
+    run_test(taken());
+}

@@ -1,0 +1,131 @@
+// Figures in Prometheus' text format.
+#include <informer/serving/prometheus_metrics.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <limits>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using informer::serving::prometheus_metrics;
+using informer::serving::prometheus_options;
+
+namespace {
+
+bool has_line(const std::string& text, const std::string& wanted) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        if (line == wanted) return true;
+    return false;
+}
+
+std::size_t lines_with(const std::string& text, const std::string& start) {
+    std::istringstream lines(text);
+    std::size_t n = 0;
+    for (std::string line; std::getline(lines, line);) n += line.starts_with(start) ? 1 : 0;
+    return n;
+}
+
+} // namespace
+
+TEST_CASE("counters add up, gauges are replaced, and each has a type") {
+    prometheus_metrics m;
+    m.add("informer_events_total", 2, {{"resource", "pods"}, {"type", "added"}});
+    m.add("informer_events_total", 3, {{"resource", "pods"}, {"type", "added"}});
+    m.add("informer_events_total", 1, {{"resource", "pods"}, {"type", "deleted"}});
+    m.set("informer_objects", 10, {{"resource", "pods"}});
+    m.set("informer_objects", 4, {{"resource", "pods"}});
+    const std::string text = m.text();
+    INFO(text);
+    CHECK(has_line(text, "# TYPE informer_events_total counter"));
+    CHECK(has_line(text, "informer_events_total{resource=\"pods\",type=\"added\"} 5"));
+    CHECK(has_line(text, "informer_events_total{resource=\"pods\",type=\"deleted\"} 1"));
+    CHECK(has_line(text, "# TYPE informer_objects gauge"));
+    CHECK(has_line(text, "informer_objects{resource=\"pods\"} 4"));
+    CHECK(m.series() == 3);
+}
+
+TEST_CASE(
+    "a histogram of client-go's has its buckets, one of our users the ones described, any other the default ones") {
+    prometheus_metrics m;
+    m.observe("workqueue_queue_duration_seconds", 0.002, {{"name", "q"}});
+    m.observe("rest_client_request_duration_seconds", 3, {{"verb", "GET"}, {"host", "h"}});
+    m.observe("controller_runtime_reconcile_time_seconds", 0.12, {{"controller", "c"}});
+    m.describe("my_seconds", "Mine.", {1, 2});
+    m.observe("my_seconds", 1.5, {});
+    m.observe("other_seconds", 0.03, {});
+    const std::string text = m.text();
+    INFO(text);
+    CHECK(lines_with(text, "workqueue_queue_duration_seconds_bucket") == 13);
+    CHECK(lines_with(text, "rest_client_request_duration_seconds_bucket") == 13);
+    CHECK(lines_with(text, "controller_runtime_reconcile_time_seconds_bucket") == 41);
+    CHECK(has_line(text, "controller_runtime_reconcile_time_seconds_bucket{controller=\"c\",le=\"0.1\"} 0"));
+    CHECK(has_line(text, "controller_runtime_reconcile_time_seconds_bucket{controller=\"c\",le=\"0.15\"} 1"));
+    CHECK(has_line(text, "# HELP my_seconds Mine."));
+    CHECK(has_line(text, "my_seconds_bucket{le=\"1\"} 0"));
+    CHECK(has_line(text, "my_seconds_bucket{le=\"2\"} 1"));
+    CHECK(has_line(text, "my_seconds_bucket{le=\"+Inf\"} 1"));
+    CHECK(has_line(text, "my_seconds_count 1"));
+    CHECK(has_line(text, "my_seconds_sum 1.5"));
+    CHECK(lines_with(text, "other_seconds_bucket") == 12);
+}
+
+TEST_CASE("label values are escaped") {
+    prometheus_metrics m;
+    m.set("g", 1, {{"text", "a\"b\\c\nd"}});
+    CHECK(has_line(m.text(), "g{text=\"a\\\"b\\\\c\\nd\"} 1"));
+}
+
+TEST_CASE("what cannot be kept is dropped and counted, and nothing is thrown") {
+    prometheus_metrics m;
+    m.add("no spaces", 1, {});
+    m.add("ok_total", 1, {{"no-dash", "x"}});
+    m.add("ok_total", 1, {});
+    m.set("ok_total", 1, {});                     // a counter already
+    m.observe("ok_total", 1, {{"other", "too"}}); // also under other labels
+    m.add("ok_total", -1, {});
+    m.add("ok_total", std::numeric_limits<double>::quiet_NaN(), {});
+    CHECK(m.dropped() == 6);
+    CHECK(has_line(m.text(), "ok_total 1"));
+    CHECK(has_line(m.text(), "informer_metrics_dropped_total 6"));
+}
+
+TEST_CASE("a label that takes ever new values does not grow us beyond the limit") {
+    prometheus_metrics m(prometheus_options().max_series(100));
+    for (int i = 0; i < 1000; ++i) m.add("seen_total", 1, {{"pod", std::to_string(i)}});
+    CHECK(m.series() == 100);
+    CHECK(m.dropped() == 900);
+    m.add("seen_total", 1, {{"pod", "7"}}); // what is known goes on
+    CHECK(has_line(m.text(), "seen_total{pod=\"7\"} 2"));
+}
+
+TEST_CASE("the process's own figures are there, unless not wanted") {
+    const std::string with = prometheus_metrics().text();
+    INFO(with);
+    for (const char* name :
+         {"process_cpu_seconds_total", "process_resident_memory_bytes", "process_virtual_memory_bytes",
+          "process_open_fds", "process_max_fds", "process_start_time_seconds"})
+        CHECK(lines_with(with, std::string(name) + " ") == 1);
+    CHECK_FALSE(has_line(with, "process_resident_memory_bytes 0"));
+    CHECK_FALSE(has_line(with, "process_open_fds 0"));
+    const std::string without = prometheus_metrics(prometheus_options().process_figures(false)).text();
+    CHECK(lines_with(without, "process_") == 0);
+}
+
+TEST_CASE("figures may come from many threads while others read") {
+    prometheus_metrics m;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&m, t] {
+            for (int i = 0; i < 1000; ++i) {
+                m.add("all_total", 1, {});
+                m.observe("h_seconds", 0.1, {{"t", std::to_string(t)}});
+                if (i % 100 == 0) (void)m.text();
+            }
+        });
+    for (auto& t : threads) t.join();
+    CHECK(has_line(m.text(), "all_total 4000"));
+    CHECK(has_line(m.text(), "h_seconds_count{t=\"3\"} 1000"));
+}
