@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cache_data.hpp"
-#include "parking.hpp"
+#include "root/parking.hpp"
 
 #include <informer/cache/subscription.hpp>
 

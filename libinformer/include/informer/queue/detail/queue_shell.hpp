@@ -1,0 +1,139 @@
+// What a work queue needs of the world: a lock, waiting coroutines, one timer, metrics. Not a template.
+#pragma once
+
+#include <informer/queue/detail/item_table.hpp>
+#include <informer/queue/detail/spin_lock.hpp>
+#include <informer/runtime.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace informer::detail {
+
+class waiter;
+class queue_timer;
+class ticket_line;
+
+/// A coroutine that waits for an answer of the queue. Lives in that coroutine's frame.
+class queue_ticket {
+public:
+    queue_ticket() = default;
+    queue_ticket(const queue_ticket&) = delete;
+    queue_ticket& operator=(const queue_ticket&) = delete;
+
+    // Under the queue's lock.
+    item_index handed = no_item;
+    int priority = 0; ///< that `handed` was handed out with
+    bool answered = false;
+    ticket_line* line = nullptr; ///< where it waits
+    queue_ticket *next = nullptr, *previous = nullptr;
+    std::shared_ptr<detail::waiter> waiter;
+};
+
+/// First come, first served.
+class ticket_line {
+public:
+    bool empty() const noexcept { return head_ == nullptr; }
+    queue_ticket* front() const noexcept { return head_; }
+    void push(queue_ticket& t) noexcept;
+    static void leave(queue_ticket& t) noexcept; ///< wherever it waits
+
+private:
+    queue_ticket *head_ = nullptr, *tail_ = nullptr;
+};
+
+/// What one locked section leaves to be told to the metrics sink.
+class queue_report {
+public:
+    std::uint64_t added = 0, retried = 0;
+    std::vector<double> waited, worked; ///< seconds
+};
+
+class queue_shell : public std::enable_shared_from_this<queue_shell> {
+public:
+    using time_point = informer::clock::time_point;
+    queue_shell(runtime rt, std::string name);
+    queue_shell(const queue_shell&) = delete;
+    queue_shell& operator=(const queue_shell&) = delete;
+    virtual ~queue_shell();
+
+protected:
+    static constexpr informer::clock::duration tick =
+        std::chrono::milliseconds(500);       ///< client-go's, for unfinished work
+    static constexpr std::size_t slice = 256; ///< items that one locked section moves at most
+
+    /// What must be done when the lock is free again.
+    class aftermath {
+    public:
+        explicit aftermath(queue_shell& s) noexcept : shell_(s) {}
+        aftermath(const aftermath&) = delete;
+        aftermath& operator=(const aftermath&) = delete;
+        ~aftermath() {
+            if (arm || report || !wake.empty()) shell_.carry_out(*this);
+        }
+        std::vector<std::shared_ptr<detail::waiter>> wake;
+        std::unique_ptr<queue_report> report;
+        std::shared_ptr<queue_shell> last; ///< the queue itself, when this was the last that needed it
+        bool arm = false;
+
+    private:
+        queue_shell& shell_;
+    };
+    using guard = std::lock_guard<spin_lock>;
+
+    bool timed() const noexcept { return sink_ != nullptr; }
+    /// Now, when somebody wants to know.
+    time_point stamp() const { return sink_ != nullptr ? rt_.clock().now() : time_point(); }
+    queue_report& report_of(aftermath& a) const;
+    const runtime& world() const noexcept { return rt_; }
+    const std::string& name() const noexcept { return name_; }
+
+    /// Answers a waiting coroutine. Under the lock.
+    static void answer(ticket_line& line, item_index handed, int priority, aftermath& a);
+    /// Suspends until the ticket is answered (true) or the caller is cancelled (false).
+    static asio::awaitable<bool> wait(std::shared_ptr<queue_shell> s, queue_ticket* t);
+    /// The timer must ring at `when`. Under the lock.
+    void need(time_point when, aftermath& a) noexcept {
+        if (when >= armed_) return;
+        armed_ = when;
+        a.arm = true;
+    }
+    /// The timer must look again. Under the lock.
+    void poke(aftermath& a) noexcept {
+        if (armed_ != time_point::max()) a.arm = true;
+    }
+    /// The timer rang, or was told to look again: does what is due, and says when it must ring next (`max()`: never).
+    virtual time_point ring(time_point now) = 0;
+    void rings_at(time_point when) noexcept { armed_ = when; } ///< under the lock, by ring()
+
+    void publish_unfinished(double all, double oldest) const;
+    void publish_depth(std::size_t depth) noexcept {
+        depth_.store(depth, std::memory_order_relaxed);
+    } ///< under the lock
+
+    mutable spin_lock lock_;
+
+private:
+    friend class queue_timer;
+    class parker;
+    void carry_out(aftermath& a);
+    void park(queue_ticket& t, const std::shared_ptr<detail::waiter>& w);
+
+    const runtime rt_;
+    const std::string name_;
+    metrics_sink* const sink_; ///< null: nobody wants figures, and none are made
+    std::atomic<std::size_t> depth_{0};
+    std::mutex publishing_;                ///< the gauge must end with the last value
+    time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
+    std::unique_ptr<queue_timer> timer_;   ///< made when first needed; used on the runtime's executor only
+};
+
+} // namespace informer::detail

@@ -1,0 +1,138 @@
+#include <informer/queue/detail/queue_shell.hpp>
+
+#include "root/parking.hpp"
+
+#include <informer/detail/async.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <utility>
+
+namespace informer::detail {
+
+void ticket_line::push(queue_ticket& t) noexcept {
+    t.line = this;
+    t.previous = tail_;
+    t.next = nullptr;
+    (tail_ != nullptr ? tail_->next : head_) = &t;
+    tail_ = &t;
+}
+
+void ticket_line::leave(queue_ticket& t) noexcept {
+    ticket_line* const from = std::exchange(t.line, nullptr);
+    if (from == nullptr) return;
+    (t.previous != nullptr ? t.previous->next : from->head_) = t.next;
+    (t.next != nullptr ? t.next->previous : from->tail_) = t.previous;
+}
+
+/// The one coroutine that sleeps for all delayed items of a queue; it ends when there is nothing to wait for.
+class queue_timer {
+public:
+    explicit queue_timer(const asio::any_io_executor& e) : event_(e), group_(e) {}
+
+    /// Starts it, or lets it look again. On the runtime's executor.
+    static void poke(std::shared_ptr<queue_shell> s) {
+        if (!s->timer_) s->timer_ = std::make_unique<queue_timer>(s->rt_.executor());
+        queue_timer& t = *s->timer_;
+        if (t.running_) {
+            t.event_.notify();
+            return;
+        }
+        t.running_ = true;
+        t.group_.spawn(run(std::move(s)));
+    }
+
+private:
+    static asio::awaitable<void> run(std::shared_ptr<queue_shell> s) {
+        const auto executor = co_await asio::this_coro::executor;
+        for (;;) {
+            const informer::clock::time_point now = s->rt_.clock().now();
+            const informer::clock::time_point when = s->ring(now);
+            if (when == informer::clock::time_point::max()) break;
+            if (when <= now) { // more is due than fits into a slice: others may run in between
+                co_await asio::post(executor, asio::use_awaitable);
+                continue;
+            }
+            co_await s->timer_->event_.wait_until(s->rt_.clock(), when);
+        }
+        s->timer_->running_ = false;
+    }
+
+    async_event event_;
+    task_group group_;
+    bool running_ = false;
+};
+
+queue_shell::queue_shell(runtime rt, std::string name)
+    : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {}
+
+queue_shell::~queue_shell() {
+    // The last step of the timer's coroutine may be running on its executor right now.
+    if (timer_) asio::post(rt_.executor(), [t = std::move(timer_)] {});
+}
+
+queue_report& queue_shell::report_of(aftermath& a) const {
+    if (!a.report) a.report = std::make_unique<queue_report>();
+    return *a.report;
+}
+
+void queue_shell::answer(ticket_line& line, item_index handed, int priority, aftermath& a) {
+    queue_ticket& t = *line.front();
+    if (t.waiter) a.wake.push_back(std::move(t.waiter));
+    ticket_line::leave(t);
+    t.handed = handed;
+    t.priority = priority;
+    t.answered = true;
+}
+
+void queue_shell::park(queue_ticket& t, const std::shared_ptr<detail::waiter>& w) {
+    {
+        const guard lock(lock_);
+        if (!t.answered) {
+            t.waiter = w;
+            return;
+        }
+    }
+    detail::wake(w);
+}
+
+class queue_shell::parker {
+public:
+    parker(std::shared_ptr<queue_shell> s, queue_ticket* t) : shell_(std::move(s)), ticket_(t) {}
+    void operator()(const waiter_ptr& w) const { shell_->park(*ticket_, w); }
+
+private:
+    std::shared_ptr<queue_shell> shell_;
+    queue_ticket* ticket_;
+};
+
+asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ticket* t) {
+    parker park(std::move(s), t);
+    return wait_parked(std::move(park));
+}
+
+void queue_shell::carry_out(aftermath& a) {
+    for (const auto& w : a.wake) detail::wake(w);
+    if (a.arm) asio::post(rt_.executor(), [s = shared_from_this()] { queue_timer::poke(s); });
+    if (!a.report || sink_ == nullptr) return;
+    const metrics_sink::label name("name", name_);
+    const queue_report& r = *a.report;
+    if (r.added != 0) sink_->add("workqueue_adds_total", static_cast<double>(r.added), {name});
+    if (r.retried != 0) sink_->add("workqueue_retries_total", static_cast<double>(r.retried), {name});
+    for (const double s : r.waited) sink_->observe("workqueue_queue_duration_seconds", s, {name});
+    for (const double s : r.worked) sink_->observe("workqueue_work_duration_seconds", s, {name});
+    const std::lock_guard lock(publishing_);
+    sink_->set("workqueue_depth", static_cast<double>(depth_.load(std::memory_order_relaxed)), {name});
+}
+
+void queue_shell::publish_unfinished(double all, double oldest) const {
+    if (sink_ == nullptr) return;
+    const metrics_sink::label name("name", name_);
+    sink_->set("workqueue_unfinished_work_seconds", all, {name});
+    sink_->set("workqueue_longest_running_processor_seconds", oldest, {name});
+}
+
+} // namespace informer::detail

@@ -1,0 +1,72 @@
+#include <informer/queue/rate_limiter.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace informer {
+
+namespace {
+
+using duration = rate_limiter::duration;
+
+// Nanoseconds from a double, without the undefined conversion of what does not fit.
+duration bounded(double nanoseconds, duration max) {
+    if (!(nanoseconds < static_cast<double>(max.count()))) return max;
+    return duration(static_cast<duration::rep>(std::max(nanoseconds, 0.0)));
+}
+
+} // namespace
+
+duration exponential_limiter::delay(std::uint32_t requeues, time_point) {
+    const int exponent = static_cast<int>(std::min<std::uint32_t>(requeues, 1024));
+    return bounded(std::ldexp(static_cast<double>(base_.count()), exponent), max_);
+}
+
+duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
+    if (!(rate_ > 0)) return duration::max();
+    if (started_ && now > last_) {
+        const std::chrono::duration<double> passed = now - last_;
+        tokens_ = std::min(burst_, tokens_ + passed.count() * rate_);
+    }
+    if (!started_ || now > last_) last_ = now;
+    started_ = true;
+    tokens_ -= 1.0;
+    if (tokens_ >= 0) return duration(0);
+    return bounded(-tokens_ / rate_ * 1e9, duration::max());
+}
+
+duration fast_slow_limiter::delay(std::uint32_t requeues, time_point) {
+    return requeues < fast_attempts_ ? fast_ : slow_;
+}
+
+duration max_of_limiter::delay(std::uint32_t requeues, time_point now) {
+    duration longest(0);
+    for (const rate_limiter_ptr& one : of_) longest = std::max(longest, one->delay(requeues, now));
+    return longest;
+}
+
+duration capped_limiter::delay(std::uint32_t requeues, time_point now) {
+    return std::min(inner_->delay(requeues, now), max_);
+}
+
+duration jitter_limiter::delay(std::uint32_t requeues, time_point now) {
+    const duration d = inner_->delay(requeues, now);
+    if (d.count() <= 0 || !(factor_ > 0)) return d;
+    std::uniform_real_distribution<double> draw(1.0, 1.0 + factor_);
+    return bounded(static_cast<double>(d.count()) * draw(random_), duration::max());
+}
+
+rate_limiter_ptr default_controller_rate_limiter() {
+    using namespace std::chrono_literals;
+    std::vector<rate_limiter_ptr> both;
+    both.push_back(std::make_shared<exponential_limiter>(5ms, 1000s));
+    both.push_back(std::make_shared<token_bucket_limiter>(10.0, 100));
+    return std::make_shared<max_of_limiter>(std::move(both));
+}
+
+rate_limiter_ptr default_item_rate_limiter() {
+    using namespace std::chrono_literals;
+    return std::make_shared<exponential_limiter>(1ms, 1000s);
+}
+
+} // namespace informer
