@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # A real kube-apiserver and etcd on loopback, for tests. No nodes and no controllers: namespaces stay Terminating until
-# /finalize, nothing is garbage-collected.
+# /finalize, nothing is garbage-collected (cluster.sh adds them).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/common.sh"
+source "$here/instance.sh"
 
 usage() {
     cat <<'END'
@@ -14,6 +15,7 @@ usage: ./dev apiserver <command> [--instance NAME]
                                rights); FLAGs go to kube-apiserver, e.g. -- --feature-gates=WatchList=false
                                --data keeps etcd's data in DIR; without it they are gone after down
   restart [-- FLAG…]           stop the kube-apiserver only, and start it on the same data and port (same flags, or these)
+  restart --etcd               stop the etcd only, and start it on the same data and port
   down [--all]                 stop it (all instances) and remove its files
   status                       what runs, and where
   kubectl                      print the path of a kubectl (from the PATH, else built from source)
@@ -21,7 +23,7 @@ usage: ./dev apiserver <command> [--instance NAME]
 END
 }
 
-instance=default data= all= flags=() flags_given=
+instance=default data= all= etcd= flags=() flags_given=
 command=${1:-}
 [[ $# -eq 0 ]] || shift
 while [[ $# -gt 0 ]]; do
@@ -29,77 +31,12 @@ while [[ $# -gt 0 ]]; do
         --instance) instance=${2:?--instance needs a name}; shift 2 ;;
         --data) data=${2:?--data needs a folder}; shift 2 ;;
         --all) all=1; shift ;;
+        --etcd) etcd=1; shift ;;
         --) shift; flags=("$@"); flags_given=1; break ;;
         *) [[ $command == etcdctl ]] && break; die "unknown argument '$1' (see ./dev apiserver)" ;;
     esac
 done
-[[ $instance =~ ^[A-Za-z0-9_.-]+$ && $instance != .* ]] || die "'$instance' cannot be the name of an instance"
-
-states="$cache/run" # secrets inside: only ours to read
-state="$states/$instance"
-mkdir -p "$states"
-chmod 700 "$states"
-umask 077
-
-# alive <program>: runs the process that we noted? A number alone may belong to somebody else by now.
-alive() {
-    local pid
-    pid=$(cat "$state/$1.pid" 2>/dev/null) && [[ -n $pid ]] && kill -0 "$pid" 2>/dev/null &&
-        grep -qaF "/$1" "/proc/$pid/cmdline" 2>/dev/null
-}
-
-# stop <program>: SIGTERM, and SIGKILL after 3 s: an open watch keeps a kube-apiserver for a minute.
-stop() {
-    if alive "$1"; then
-        local pid
-        pid=$(cat "$state/$1.pid")
-        kill -TERM "$pid" 2>/dev/null || true
-        for _ in {1..30}; do alive "$1" || break; sleep 0.1; done
-        ! alive "$1" || kill -KILL "$pid" 2>/dev/null || true
-        for _ in {1..30}; do alive "$1" || break; sleep 0.1; done
-    fi
-    rm -f "$state/$1.pid"
-}
-
-# start <program> <argument…>: in a session of its own, so that it survives us and the terminal.
-start() {
-    local program=$1
-    shift
-    # 9 is our lock: inherited, it would never be released.
-    setsid nohup "$programs/$program" "$@" </dev/null >>"$state/$program.log" 2>&1 9>&- &
-    echo $! >"$state/$program.pid"
-}
-
-# ports <n>: free ones on loopback, below the range that the kernel hands out to clients.
-ports() {
-    python3 - "$1" <<'END'
-import random, socket, sys
-with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-    top = min(int(file.read().split()[0]), 32768)
-found = []
-while len(found) < int(sys.argv[1]):
-    s = socket.socket()
-    try:
-        s.bind(("127.0.0.1", random.randrange(top - top // 3, top)))
-        found.append(s)  # kept open, so that no port comes twice
-    except OSError:
-        s.close()
-print(*(s.getsockname()[1] for s in found))
-END
-}
-
-# wait_for <program> <seconds> <curl argument…>
-wait_for() {
-    local program=$1 tries=$(($2 * 10))
-    shift 2
-    for ((i = 0; i < tries; i++)); do
-        curl --noproxy '*' -fsS -o /dev/null --max-time 2 "$@" 2>/dev/null && return
-        alive "$program" || break
-        sleep 0.1
-    done
-    tail -n 15 "$state/$program.log" >&2
-    return 1
-}
+select_instance "$instance"
 
 secrets() { # keys, a client CA, an administrator's certificate and two tokens
     local dir=$state/pki
@@ -118,6 +55,15 @@ secrets() { # keys, a client CA, an administrator's certificate and two tokens
     printf '%s,token-admin,1,"system:masters"\n%s,nobody,2\n' "$(cat "$dir/token")" "$(cat "$dir/nobody")" >"$dir/tokens.csv"
 }
 
+start_etcd() {
+    local client peer
+    client=$(cat "$state/etcd") peer=$(cat "$state/etcd-peer")
+    start etcd --data-dir "$(cat "$state/etcd-folder")" --unsafe-no-fsync --log-level warn \
+        --listen-client-urls "$client" --advertise-client-urls "$client" \
+        --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer"
+    wait_until etcd 30 fetch -o /dev/null "$client/health"
+}
+
 start_apiserver() {
     local flags=()
     mapfile -t flags <"$state/flags"
@@ -128,11 +74,9 @@ start_apiserver() {
         --service-account-signing-key-file "$state/pki/sa.key" \
         --service-account-issuer https://kubernetes.default.svc --authorization-mode RBAC \
         --disable-admission-plugins ServiceAccount "${flags[@]}"
-    local as_admin=(-k -H "Authorization: Bearer $(cat "$state/pki/token")") url
-    url=https://127.0.0.1:$(cat "$state/port")
     # The default namespace comes a moment after the server calls itself ready.
-    wait_for kube-apiserver 90 "${as_admin[@]}" "$url/readyz" &&
-        wait_for kube-apiserver 30 "${as_admin[@]}" "$url/api/v1/namespaces/default"
+    wait_until kube-apiserver 90 api /readyz -o /dev/null &&
+        wait_until kube-apiserver 30 api /api/v1/namespaces/default -o /dev/null
 }
 
 write_kubeconfig() {
@@ -167,8 +111,6 @@ contexts:
 END
 }
 
-lock() { exec 9>"$states/lock"; flock 9; } # one start at a time: nobody takes a port between our look and our use
-
 up() {
     if alive etcd && alive kube-apiserver && [[ -s $state/kubeconfig ]]; then
         [[ -z $data$flags_given ]] || log "already up; --data and flags do not apply (use restart, or down first)"
@@ -177,7 +119,7 @@ up() {
     fi
     programs=$("$here/apiserver_build.sh")
     lock
-    down_one # what a crash left behind
+    down_instance # what a crash left behind
     mkdir -p "$state"
     local etcd_data="$state/etcd-data" client peer port
     if [[ -n $data ]]; then
@@ -187,19 +129,17 @@ up() {
     read -r client peer port < <(ports 3)
     secrets
     echo "http://127.0.0.1:$client" >"$state/etcd"
+    echo "http://127.0.0.1:$peer" >"$state/etcd-peer"
+    echo "$etcd_data" >"$state/etcd-folder"
     echo "$port" >"$state/port"
     : >"$state/flags"
     [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
-    start etcd --data-dir "$etcd_data" --unsafe-no-fsync --log-level warn \
-        --listen-client-urls "http://127.0.0.1:$client" --advertise-client-urls "http://127.0.0.1:$client" \
-        --listen-peer-urls "http://127.0.0.1:$peer" --initial-advertise-peer-urls "http://127.0.0.1:$peer" \
-        --initial-cluster "default=http://127.0.0.1:$peer"
-    if ! wait_for etcd 30 "http://127.0.0.1:$client/health"; then
-        down_one
+    if ! start_etcd; then
+        down_instance
         die "etcd did not start (its last words are above)"
     fi
     if ! start_apiserver; then
-        down_one
+        down_instance
         die "kube-apiserver did not become ready (its last words are above)"
     fi
     write_kubeconfig
@@ -207,31 +147,30 @@ up() {
     echo "$state/kubeconfig"
 }
 
-down_one() {
-    [[ -d $state ]] || return 0
-    stop kube-apiserver
-    stop etcd
-    rm -rf "$state"
-}
-
 down() {
     if [[ -n $all ]]; then
-        for state in "$states"/*/; do state=${state%/}; down_one; done
+        for state in "$states"/*/; do state=${state%/}; down_instance; done
     else
-        down_one
+        down_instance
     fi
 }
 
 restart() {
-    alive etcd || die "instance '$instance' is not up"
+    [[ -s $state/kubeconfig ]] || die "instance '$instance' is not up"
     programs=$("$here/apiserver_build.sh")
     lock
-    stop kube-apiserver
-    if [[ -n $flags_given ]]; then
-        : >"$state/flags"
-        [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
+    if [[ -n $etcd ]] || ! alive etcd; then
+        stop etcd
+        start_etcd || die "etcd did not start again (its last words are above)"
     fi
-    start_apiserver || die "kube-apiserver did not become ready again (its last words are above)"
+    if [[ -z $etcd ]]; then
+        stop kube-apiserver
+        if [[ -n $flags_given ]]; then
+            : >"$state/flags"
+            [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
+        fi
+        start_apiserver || die "kube-apiserver did not become ready again (its last words are above)"
+    fi
     echo "$state/kubeconfig"
 }
 

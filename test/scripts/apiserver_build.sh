@@ -1,28 +1,41 @@
 #!/usr/bin/env bash
-# Builds a real kube-apiserver, the etcd that this Kubernetes names, etcdctl and kubectl from their Go modules, once, into
-# the user's cache folder, and prints that folder. Needs Go and nothing else: no Docker, no download of foreign binaries
-# (the Go checksum database vouches for the sources). From nothing about 5 minutes on 2 cores, 2 GB of memory.
+# Builds a real Kubernetes from its Go modules, once, into the user's cache folder, and prints that folder:
+#   (no argument)  kube-apiserver, the etcd that this Kubernetes names, etcdctl and kubectl: about 5 minutes on 2 cores
+#   cluster        also kube-controller-manager, kube-scheduler and kwok, which plays the nodes: about 4 minutes more
+# Needs Go and nothing else: no Docker, no download of foreign binaries (the Go checksum database vouches for the sources).
+# 2 GB of memory. An interrupted build goes on where it was.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
 version=${INFORMER_KUBERNETES_VERSION:-1.36.3}
+kwok=v0.8.0
 out="$cache/apiserver-$version"
-programs=(kube-apiserver etcd etcdctl kubectl)
+what=kube-apiserver
+wanted=(kube-apiserver etcd etcdctl kubectl)
+case ${1:-} in
+    "") ;;
+    cluster)
+        what="a whole Kubernetes"
+        wanted+=(kube-controller-manager kube-scheduler kwok kwok-stages.yaml)
+        ;;
+    *) die "'$1' is nothing that this script builds" ;;
+esac
 
-built() { for p in "${programs[@]}"; do [[ -x $out/$p ]] || return 1; done; }
+built() { local f; for f in "${wanted[@]}"; do [[ -s $out/$f ]] || return 1; done; }
 
 if built; then echo "$out"; exit 0; fi
-have go || die "building kube-apiserver needs Go (https://go.dev/dl) on the PATH"
-have jq || die "building kube-apiserver needs jq (run ./dev deps)"
+have go || die "building $what needs Go (https://go.dev/dl) on the PATH"
+have jq || die "building $what needs jq (run ./dev deps)"
 
 mkdir -p "$out/module"
 exec 9>"$out/lock"
 flock 9 # two test runs may want it at the same time: the second one waits and finds it done
 if built; then echo "$out"; exit 0; fi
 
-log "building kube-apiserver $version, etcd and kubectl from source, once (about 5 minutes) into $out"
+log "building $what $version from source, once (some minutes) into $out"
 cd "$out/module"
-export CGO_ENABLED=0 GOFLAGS="-mod=mod -trimpath -buildvcs=false" GOWORK=off
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -mod=mod -trimpath -buildvcs=false" GOWORK=off
+unset GOBIN GOOS GOARCH
 
 # Kubernetes' own go.mod requires its sibling modules as v0.0.0 and replaces them by folders of its repository. A
 # dependency's replace lines are ignored, so we point every v0.0.0 at the published module of the same release.
@@ -43,8 +56,13 @@ etcd=$(awk '$1 == "go.etcd.io/etcd/client/v3" { print $2; exit }' "$gomod")
 IFS=. read -r major minor _ <<<"$version"
 stamp=k8s.io/component-base/version
 flags="-s -w -X $stamp.gitVersion=v$version -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor -X $stamp.gitTreeState=clean"
-build() { # build <program> <package>; through a temporary name, so that an interrupted build is not taken for a program
-    [[ -x $out/$1 ]] && return
+
+# wanted_now <file>: is it wanted, and not there yet?
+wanted_now() { [[ " ${wanted[*]} " == *" $1 "* && ! -s $out/$1 ]]; }
+
+# build <program> <package>; through a temporary name, so that an interrupted build is not taken for a program
+build() {
+    wanted_now "$1" || return 0
     log "  $1"
     go build -ldflags "$flags" -o "$out/$1.new" "$2" >&2 || die "building $1 failed"
     mv "$out/$1.new" "$out/$1"
@@ -53,4 +71,23 @@ build etcd go.etcd.io/etcd/server/v3
 build etcdctl go.etcd.io/etcd/etcdctl/v3
 build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 build kubectl k8s.io/kubernetes/cmd/kubectl
+build kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
+build kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
+
+if wanted_now kwok; then # a module of its own: its dependencies are not Kubernetes 1.36's
+    log "  kwok"
+    rm -rf "$out/kwok.new"
+    GOBIN="$out/kwok.new" go install -ldflags "-s -w" "sigs.k8s.io/kwok/cmd/kwok@$kwok" >&2 || die "building kwok failed"
+    mv "$out/kwok.new/kwok" "$out/kwok"
+    rmdir "$out/kwok.new"
+fi
+if wanted_now kwok-stages.yaml; then # what kwok makes nodes and pods do; files of its module, not of its program
+    source=$(go mod download -json "sigs.k8s.io/kwok@$kwok" | jq -r .Dir) || die "cannot download sigs.k8s.io/kwok $kwok"
+    for stage in node/fast/node-initialize node/heartbeat-with-lease/node-heartbeat-with-lease \
+        pod/fast/pod-ready pod/fast/pod-complete pod/fast/pod-delete; do
+        cat "$source/kustomize/stage/$stage.yaml" || die "kwok $kwok has no stage $stage"
+        printf '\n---\n'
+    done >"$out/kwok-stages.new"
+    mv "$out/kwok-stages.new" "$out/kwok-stages.yaml"
+fi
 echo "$out"
