@@ -149,13 +149,14 @@ asio::awaitable<void> gone_relists(std::shared_ptr<cluster> c) {
     group.spawn(collect(events, seen));
     co_await i->synced(patience);
 
-    // Away from the server, and when we come back the history is gone.
+    // Away from the server, and when we come back the history is gone. (Said before the cut: a watch that is being opened
+    // while the proxy refuses may get through after it.)
+    from->watches_gone = 1;
     c->proxy().refuse(true);
     c->proxy().cut_all();
     co_await c->drop("goes");
     const auto changed = co_await c->change("changes", "2");
     const auto fresh = co_await c->put("comes", "1");
-    from->watches_gone = 1;
     c->proxy().refuse(false);
     const std::string goes = c->name_space() + "/goes", changes = c->name_space() + "/changes", comes = c->name_space() + "/comes";
     const std::function<bool()> relisted = [&] { return seen->marks == 2; };
@@ -244,11 +245,11 @@ asio::awaitable<void> recreated_under_one_name(std::shared_ptr<cluster> c) {
     task_group group(c->runtime().executor());
     group.spawn(collect(events, seen));
     co_await i->synced(patience);
+    from->watches_gone = 1; // so that only a relist shows the new one
     c->proxy().refuse(true);
     c->proxy().cut_all();
     co_await c->drop("phoenix");
     const auto reborn = co_await c->put("phoenix", "2");
-    from->watches_gone = 1; // so that only a relist shows the new one
     c->proxy().refuse(false);
     const std::string key = c->name_space() + "/phoenix";
     const std::function<bool()> all = [&] { return seen->of(key).size() == 3; };
