@@ -1,0 +1,174 @@
+// Writes what the canned server serves: a folder with
+//
+//   items.jsonl   one list item a line, in the order of etcd (by namespace and name), without kind and apiVersion
+//   events.jsonl  one later version of each object a line, with both, in an order of their own
+//   meta.json     {"group","version","resource","kind","count","resourceVersion","item_bytes","event_bytes",…}
+//
+// All resource versions have ten digits, and each object carries the annotation bench/sent of twenty digits, so that a
+// replay can overwrite them in place.
+//
+//   bench_corpus --out DIR [--kind pods] [--count 20000] [--replicas 20] [--shuffle] [--managed-fields PERCENT] [--no-events]
+#include "bench/support/object_generator.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace informer::testing;
+
+constexpr std::uint64_t first_version = 1'000'000'000, list_version = 1'100'000'000, event_version = 1'200'000'000;
+
+struct options {
+    std::string out;
+    const object_kind* kind = find_object_kind("pods");
+    unsigned count = 20'000, replicas = 20;
+    int managed_fields = -1; ///< percent of the text; -1: as they come
+    bool shuffle = false, events = true;
+};
+
+int usage(const std::string& problem) {
+    std::cerr << problem
+              << "\nusage: bench_corpus --out DIR [--kind pods|configmaps|secrets|events|crs|leases] [--count N] "
+                 "[--replicas N] [--shuffle] [--managed-fields PERCENT] [--no-events]\n";
+    return 2;
+}
+
+/// Repeats the first entry of managedFields under other managers until they are `percent` of the text.
+void grow_managed_fields(std::string& text, double percent) {
+    static constexpr std::string_view key = "\"managedFields\":[";
+    const std::size_t at = text.find(key);
+    if (at == std::string::npos) return;
+    const std::size_t begin = at + key.size();
+    std::size_t end = begin, depth = 0;
+    bool in_string = false;
+    for (; end < text.size(); ++end) {
+        const char c = text[end];
+        if (in_string && c == '\\')
+            ++end;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (in_string)
+            continue;
+        else if (c == '{')
+            ++depth;
+        else if (c == '}' && --depth == 0)
+            break;
+    }
+    const std::string entry = text.substr(begin, end + 1 - begin);
+    std::size_t close = text.find("\"}]", end); // "subresource":"status"}] of pods; others have one entry
+    close = close == std::string::npos ? end + 1 : close + 2;
+    double managed = static_cast<double>(close - begin);
+    std::string more;
+    for (unsigned n = 0;
+         managed + static_cast<double>(more.size()) < percent / 100 * static_cast<double>(text.size() + more.size());
+         ++n) {
+        std::string one = entry;
+        one.replace(one.find("\"manager\":\"") + 11, 0, "controller-" + std::to_string(n) + "-");
+        more += one + ",";
+    }
+    text.insert(begin, more);
+}
+
+std::string make(const options& o, unsigned index, unsigned revision, std::uint64_t version, bool type) {
+    object_options which(o.kind->name, index);
+    which.replicas = o.replicas;
+    which.resource_version = version;
+    which.revision = revision;
+    which.type = type;
+    which.managed_fields = o.managed_fields != 0;
+    std::string text = make_object_json(which);
+    if (o.managed_fields > 0) grow_managed_fields(text, o.managed_fields);
+    static constexpr std::string_view annotations = "\"annotations\":{";
+    text.insert(text.find(annotations) + annotations.size(), "\"bench/sent\":\"00000000000000000000\",");
+    return text;
+}
+
+std::string_view between(std::string_view text, std::string_view before) {
+    const std::size_t at = text.find(before) + before.size();
+    return text.substr(at, text.find('"', at) - at);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    options o;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view a = argv[i];
+        if (a == "--shuffle")
+            o.shuffle = true;
+        else if (a == "--no-events")
+            o.events = false;
+        else if (i + 1 == argc)
+            return usage("no value for " + std::string(a));
+        else if (a == "--out")
+            o.out = argv[++i];
+        else if (a == "--kind")
+            o.kind = find_object_kind(argv[++i]);
+        else if (a == "--count" || a == "--pods")
+            o.count = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+        else if (a == "--replicas")
+            o.replicas = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+        else if (a == "--managed-fields")
+            o.managed_fields = std::atoi(argv[++i]);
+        else
+            return usage("unknown option " + std::string(a));
+    }
+    if (o.out.empty() || !o.kind || o.count == 0) return usage("--out, a known --kind and a --count are needed");
+    if (o.managed_fields > 90) return usage("--managed-fields: at most 90 percent");
+    std::filesystem::create_directories(o.out);
+
+    std::vector<unsigned> order(o.count);
+    std::iota(order.begin(), order.end(), 0u);
+    const auto shuffle = [&](std::uint64_t seed) {
+        for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[pod_detail::mix(seed + i) % i]);
+    };
+    if (o.shuffle) {
+        shuffle(1);
+    } else { // as etcd has them
+        std::vector<std::string> keys(o.count);
+        for (unsigned i = 0; i < o.count; ++i) {
+            const std::string text = make(o, i, 0, first_version + i, false);
+            keys[i] = std::string(between(text, "\"namespace\":\"")) + "/" + std::string(between(text, "\"name\":\""));
+        }
+        std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return keys[a] < keys[b]; });
+    }
+    std::uint64_t item_bytes = 0, event_bytes = 0;
+    const auto write = [&](const char* name, const auto& text_of, std::uint64_t& bytes) {
+        std::ofstream file(o.out + "/" + name, std::ios::binary | std::ios::trunc);
+        for (unsigned n = 0; n < o.count; ++n) {
+            const std::string text = text_of(order[n], n);
+            bytes += text.size();
+            file << text << '\n';
+        }
+        file.flush();
+        return file.good();
+    };
+    bool good = write(
+        "items.jsonl", [&](unsigned i, unsigned) { return make(o, i, 0, first_version + i, false); }, item_bytes);
+    if (o.events) {
+        shuffle(2);
+        good = good && write(
+                           "events.jsonl",
+                           [&](unsigned i, unsigned n) { return make(o, i, 1, event_version + n, true); }, event_bytes);
+    }
+    std::ofstream meta(o.out + "/meta.json", std::ios::trunc);
+    meta << "{\"group\":\"" << o.kind->group << "\",\"version\":\"" << o.kind->version << "\",\"resource\":\""
+         << o.kind->resource << "\",\"kind\":\"" << o.kind->kind << "\",\"namespaced\":true,\"count\":" << o.count
+         << ",\"resourceVersion\":\"" << list_version << "\",\"item_bytes\":" << item_bytes
+         << ",\"event_bytes\":" << event_bytes << ",\"replicas\":" << o.replicas
+         << ",\"shuffled\":" << (o.shuffle ? "true" : "false") << ",\"managed_fields\":" << o.managed_fields << "}\n";
+    meta.flush();
+    if (!good || !meta.good()) {
+        std::cerr << "cannot write " << o.out << "\n";
+        return 1;
+    }
+    return 0;
+}
