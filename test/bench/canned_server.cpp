@@ -358,8 +358,9 @@ private:
             double rate = 0;
             words >> count >> rate;
             std::string done;
+            if (word != "paced") rate = 0;
             if (word == "burst" || word == "paced")
-                done = co_await send_updates(self, count, word == "paced" ? rate : 0);
+                done = co_await send_updates(self, count, rate);
             else if (word == "bookmark" || word == "expire")
                 done = co_await send_mark(self, word == "expire");
             else if (word == "cut")
