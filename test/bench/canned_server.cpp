@@ -13,7 +13,9 @@
 //   expire         410 to every open watch and to a watch that goes on from an old version: all must list anew
 //   cut            closes the connections of all watches
 //   hold, release  lists and watches that arrive are not answered until released
+//   digest         SHA-256 over the sorted lines "namespace/name resourceVersion\n" of all objects as they are now
 //   stats, quit
+#include "bench/support/digest.hpp"
 #include "bench/support/wire_writer.hpp"
 
 #include <informer/detail/async.hpp>
@@ -367,6 +369,8 @@ private:
                 done = self->cut();
             else if (word == "hold" || word == "release")
                 done = self->hold(word == "hold");
+            else if (word == "digest")
+                done = "{\"done\":\"digest\",\"sha256\":\"" + digest(self->corpus_.key_lines()) + "\"}";
             else if (word == "stats")
                 done = self->stats();
             else if (word == "quit")

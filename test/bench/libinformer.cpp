@@ -5,6 +5,8 @@
 //
 // Speaks JSON lines: {"at":"empty"} before it connects, {"at":"synced","objects":N}, {"at":"events","count":K} after each
 // thousand of updates; and answers the lines "count", "force", "latency", "digest", "statistics" and "quit" on stdin.
+#include "bench/support/digest.hpp"
+
 #include <informer/cache/shared_informer.hpp>
 #include <informer/kubernetes/client.hpp>
 #include <informer/task_group.hpp>
@@ -28,7 +30,6 @@
 #include <vector>
 
 #include <malloc.h>
-#include <openssl/evp.h>
 #include <unistd.h>
 
 namespace {
@@ -83,20 +84,9 @@ std::string digest(const informer::cache_snapshot& of) {
         lines.push_back(o.key().str() + " " + o.resource_version().str() + "\n");
         return true;
     });
-    std::sort(lines.begin(), lines.end());
-    EVP_MD_CTX* const context = EVP_MD_CTX_new();
-    EVP_DigestInit_ex(context, EVP_sha256(), nullptr);
-    for (const std::string& l : lines) EVP_DigestUpdate(context, l.data(), l.size());
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    unsigned size = 0;
-    EVP_DigestFinal_ex(context, sum, &size);
-    EVP_MD_CTX_free(context);
-    std::string hex;
-    for (unsigned i = 0; i < size; ++i) {
-        hex += "0123456789abcdef"[sum[i] >> 4];
-        hex += "0123456789abcdef"[sum[i] & 15];
-    }
-    return "{\"at\":\"digest\",\"objects\":" + std::to_string(lines.size()) + ",\"sha256\":\"" + hex + "\"}";
+    const std::string size = std::to_string(lines.size());
+    return "{\"at\":\"digest\",\"objects\":" + size + ",\"sha256\":\"" + informer::bench::digest(std::move(lines)) +
+           "\"}";
 }
 
 std::string statistics(const informer::informer_status& s) {
@@ -126,7 +116,7 @@ asio::awaitable<void> take_commands(informer::shared_informer pods, std::shared_
         text.erase(0, n);
         if (word == "quit") break;
         if (word == "count")
-            say("{\"at\":\"count\",\"updates\":" + std::to_string(seen->updates) +
+            say("{\"at\":\"events\",\"count\":" + std::to_string(seen->updates) +
                 ",\"adds\":" + std::to_string(seen->adds) + ",\"deletes\":" + std::to_string(seen->deletes) + "}");
         if (word == "force") {
             ::malloc_trim(0);

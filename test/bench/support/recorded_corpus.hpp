@@ -145,6 +145,15 @@ public:
     const wire_text& now(encoding e, std::size_t index) const { return now_[static_cast<std::size_t>(e)][index]; }
     std::uint64_t resource_version() const noexcept { return version_; }
 
+    /// "namespace/name resourceVersion\n" of every object as it is now.
+    std::vector<std::string> key_lines() const {
+        std::vector<std::string> out;
+        for (const wire_text& t : now_[0])
+            out.push_back(key_of(t.watch) + " " +
+                          std::string(wire_detail::string_after(t.watch, "\"resourceVersion\":\"")) + "\n");
+        return out;
+    }
+
     /// Makes the next update, the newest version of its object from now on, and returns the index of that. Every round
     /// over all objects differs from the ones before in version, container ids and times. `sent` goes into bench/sent.
     std::size_t update(std::uint64_t sent) {

@@ -1,0 +1,122 @@
+"""What is measured of libinformer alone: larger caches, other ways of the first sync, other corpora, other kinds."""
+import ssl
+import socket
+import time
+import urllib.request
+import zlib
+
+from driver import peers, programs
+from driver.corpora import Corpus
+from driver.measure import Plan
+from driver.processes import Server
+
+curve = [100000, 200000]
+kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
+ways = ["watchlist", "paged", "list", "metadata", "tls", "gzip"]
+shapes = {"3 replicas per Deployment": {"replicas": 3}, "shuffled": {"shuffle": True}, "no managedFields": {"managed_fields": 0},
+          "60 % managedFields": {"managed_fields": 60}}
+
+
+class Extras:
+    """Keys of the results, and figures that are not an informer's."""
+
+    def __init__(self):
+        self.curve, self.ways, self.shapes, self.kinds = [], [], [], []
+        self.tls_floor = self.gzip_floor = None  # CPU seconds per 100,000 pods beside plain HTTP
+
+
+def measure_all(results, main, options):
+    extras = Extras()
+    quick, runs = options.quick, 1 if options.quick else options.runs
+    _ways(results, extras, main, runs)
+    if quick or options.scale:
+        return extras
+    for count in curve:
+        corpus = Corpus("pods", count, events=False)
+        with Server(corpus) as server:
+            results.measure("%s pods, libinformer" % format(count, ","), peers.ours(), corpus, server, Plan(rounds=0, paced=0, relist=False))
+        corpus.remove()
+        extras.curve.append(count)
+    for name, how in shapes.items():
+        key = ("shape", name)
+        corpus = Corpus("pods", main, **how)
+        with Server(corpus) as server:
+            for n in range(runs):
+                results.measure("%s, run %d of %d" % (name, n + 1, runs), peers.ours(), corpus, server, Plan(rounds=1, paced=0, relist=False), key)
+        corpus.remove()
+        extras.shapes.append((key, corpus.item_bytes))
+    for kind, count in kinds:
+        key = ("kind", kind)
+        corpus = Corpus(kind, count)
+        # Leases: each of them renewed every second.
+        rate = count if kind == "leases" else 0
+        plan = Plan(rounds=2, round_size=count, paced=5 * count if rate else 0, rate=rate or 500)
+        with Server(corpus) as server:
+            for n in range(runs):
+                results.measure("%s %s, run %d of %d" % (format(count, ","), kind, n + 1, runs), peers.ours(), corpus, server, plan, key)
+        corpus.remove()
+        extras.kinds.append((key, corpus.item_bytes, corpus.event_bytes))
+    return extras
+
+
+def _ways(results, extras, main, runs):
+    corpus = Corpus("pods", main)
+    plan = Plan(rounds=1, round_size=main, paced=0, relist=False)
+    servers = {"tls": Server(corpus, tls=True), "gzip": Server(corpus, gzip=True), "": Server(corpus)}
+    try:
+        for n in range(runs):
+            for way in ways:
+                options = ["--gzip"] if way == "gzip" else []
+                mode = {"tls": "watchlist", "gzip": "list"}.get(way, way)
+                server = servers.get(way, servers[""])
+                title = "%s pods, run %d of %d, libinformer by %s" % (format(main, ","), n + 1, runs, way)
+                results.measure(title, peers.ours(mode, options=options), corpus, server, plan, ("way", way))
+        extras.tls_floor = _tls_floor(servers["tls"], servers[""], corpus)
+        extras.gzip_floor = _gzip_floor(servers["gzip"], corpus)
+    finally:
+        for server in servers.values():
+            server.__exit__()
+    extras.ways = [("way", way) for way in ways]
+
+
+def _read_all(server, corpus):
+    """CPU seconds to read the whole list and throw it away: OpenSSL and the kernel, and next to nothing of Python."""
+    address = ("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
+    stream = socket.create_connection(address)
+    if server.ca:
+        context = ssl.create_default_context(cafile=server.ca)
+        stream = context.wrap_socket(stream, server_hostname="127.0.0.1")
+    path = "/api/%s/%s" % (corpus.meta["version"], corpus.meta["resource"])
+    stream.sendall(("GET %s HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n" % path).encode())
+    buffer = bytearray(1 << 16)
+    start, left = time.process_time(), corpus.meta["item_bytes"]
+    while left > 0:
+        got = stream.recv_into(buffer)
+        if got == 0:
+            break
+        left -= got
+    spent = time.process_time() - start
+    stream.close()
+    return spent
+
+
+def _tls_floor(secure, plain, corpus):
+    best = [min(_read_all(server, corpus) for _ in range(3)) for server in (secure, plain)]
+    return max(0.0, best[0] - best[1]) / corpus.count * 1e5
+
+
+def _gzip_floor(server, corpus):
+    url = "%s/api/%s/%s" % (server.url, corpus.meta["version"], corpus.meta["resource"])
+    request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request) as answer:
+        body = answer.read()
+    best = None
+    for _ in range(3):
+        start, inflater, at = time.process_time(), zlib.decompressobj(31), 0
+        while at < len(body):
+            inflater.decompress(body[at:at + 16384])
+            at += 16384
+        spent = time.process_time() - start
+        best = spent if best is None else min(best, spent)
+    programs.log("gzip: %.1f MB for %.1f MB" % (len(body) / 1e6, corpus.meta["item_bytes"] / 1e6))
+    return best / corpus.count * 1e5

@@ -1,0 +1,226 @@
+"""The report: tables, and the goals with what was measured."""
+import time
+
+from driver import peers, text
+from driver.text import Sample, number
+
+
+class Figures:
+    """Medians of what was measured under one key."""
+
+    def __init__(self, results, key):
+        self.runs = results.runs.get(key, [])
+
+    def __bool__(self):
+        return bool(self.runs)
+
+    def of(self, name):
+        return Sample([r.get(name) for r in self.runs])
+
+    def per_object(self, name):
+        return Sample([r[name] / r["objects"] for r in self.runs if name in r])
+
+    def ratio(self, over, under):
+        return Sample([r[over] / r[under] for r in self.runs if over in r and r.get(under)])
+
+    def sync(self):  # CPU seconds per 100,000
+        return Sample([v * 1e5 for v in self.per_object("sync_cpu").values])
+
+
+def write(results, found, missing, versions, scales, main, more):
+    parts = [_head(results, missing, versions), _checklist(results, found, main, more)]
+    sizes = {p.name: peers.binary_size(p.program) for p in found}
+    for scale in scales:
+        parts.append(_peer_table(results, found, scale, sizes))
+    parts += [_curve(results, scales, more), _ways(results, main, more), _shapes(results, main, more), _kinds(results, more), _notes(results, scales)]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _head(results, missing, versions):
+    made = {**text.versions(), **versions}
+    lines = ["# Benchmarks", "",
+             "Written by `./dev bench` on %s, after %.0f minutes, on %s." % (
+                 text.today(), (_minutes(results)), text.machine()), "",
+             "With " + ", ".join("%s %s" % (k, v) for k, v in made.items()) + ".", "",
+             "All programs follow the same pods, of 10.6 KB as kube-apiserver writes them (a third of it `managedFields`), 20 to a Deployment,",
+             "from the same server on the same machine over plain HTTP on loopback. Each keeps an index of pods by node (kube-rs has no",
+             "indexes) and calls one handler that counts. All begin with a watch-list. JSON, but for client-go's typed and metadata",
+             "clients and controller-runtime, which speak protobuf. CPU and memory are what the kernel counts of the process. Medians, with",
+             "half the range in percent where there was more than one run."]
+    if missing:
+        lines += ["", "Not measured here: " + "; ".join(missing) + "."]
+    if results.problems:
+        lines += ["", "**What failed:**", ""] + ["- " + p for p in results.problems]
+    return "\n".join(lines)
+
+
+def _minutes(results):
+    return (time.monotonic() - results.started) / 60
+
+
+def _peer_table(results, found, scale, sizes):
+    header = ["peer", "first sync, CPU s per 100k", "KB per pod", "forced", "peak ÷ steady", "CPU µs per event", "events/s", "after updates ÷ before",
+              "peak ÷ steady, updates", "relist, CPU s per 100k", "peak ÷ steady, relist", "p50 µs", "p99 µs", "binary MB"]
+    rows = []
+    for p in found:
+        f = Figures(results, (scale, p.name))
+        if not f:
+            continue
+        kb = 1e-3
+        # Only runs with all rounds of updates say how memory fares under them.
+        most = max(r.get("updates", 0) for r in f.runs)
+        churn = Figures.__new__(Figures)
+        churn.runs = [r for r in f.runs if r.get("updates", 0) == most]
+        rows.append([p.name, f.sync().show(), f.per_object("sync_rss").show(kb), f.per_object("sync_forced").show(kb),
+                     f.ratio("sync_peak", "sync_rss").show(), f.of("event_cpu").show(1e6), f.of("event_rate").show(),
+                     churn.ratio("churn_forced", "sync_forced").show(), churn.ratio("churn_peak", "churn_forced").show(),
+                     Sample([v * 1e5 for v in f.per_object("relist_cpu").values]).show(), f.ratio("relist_peak", "relist_steady").show(),
+                     f.of("latency_p50").show(1e6), f.of("latency_p99").show(1e6), number(sizes[p.name] / 1e6)])
+    if not rows:
+        return ""
+    rounds = max((r.get("updates", 0) for p in found for r in Figures(results, (scale, p.name)).runs), default=0)
+    server = Sample([r["server_cpu"] / r["sync_bytes"] * 1e9 for p in found for r in Figures(results, (scale, p.name)).runs if r.get("sync_bytes")])
+    intro = "## %s pods\n\nUpdates: %s. " % (format(scale, ","), format(rounds, ","))
+    total = sum(r["server_cpu"] for p in found for r in Figures(results, (scale, p.name)).runs)
+    clients = sum(r["sync_cpu"] + r.get("event_cpu", 0) * r.get("updates", 0) for p in found for r in Figures(results, (scale, p.name)).runs)
+    intro += "The server itself used %s s of CPU for all of this, its clients %s s.\n\n" % (number(total), number(clients)) if server else "\n\n"
+    return intro + text.table(header, rows)
+
+
+def _curve(results, scales, more):
+    rows = []
+    for count in [*scales, *more.curve]:
+        f = Figures(results, (count, "libinformer"))
+        if f:
+            rows.append([format(count, ","), f.sync().show(), f.per_object("sync_rss").show(1e-3), f.ratio("sync_peak", "sync_rss").show()])
+    if len(rows) < 2:
+        return ""
+    return "## libinformer by the number of pods\n\n" + text.table(
+        ["pods", "first sync, CPU s per 100k", "KB per pod", "peak ÷ steady"], rows)
+
+
+names = {"watchlist": "watch-list", "paged": "list in pages of 500", "list": "list in one piece", "metadata": "metadata only, watch-list",
+         "tls": "watch-list over TLS", "gzip": "list in one piece, gzip'd"}
+
+
+def _ways(results, main, more):
+    rows = []
+    base = Figures(results, ("way", "watchlist")).sync().median
+    for key in more.ways:
+        f = Figures(results, key)
+        if f:
+            rows.append([names[key[1]], f.sync().show(), "%.2f" % (f.sync().median / base) if base else "–", f.per_object("sync_rss").show(1e-3),
+                         f.ratio("sync_peak", "sync_rss").show(), f.of("event_cpu").show(1e6)])
+    if not rows:
+        return ""
+    s = "## libinformer: ways to the first sync, %s pods\n\n" % format(main, ",")
+    s += text.table(["way", "first sync, CPU s per 100k", "÷ watch-list", "KB per pod", "peak ÷ steady", "CPU µs per event"], rows)
+    if more.tls_floor is not None:
+        s += "\n\nReading the same bytes through OpenSSL and throwing them away costs %s s per 100,000 pods more than from a plain socket; " % number(more.tls_floor)
+        s += "zlib alone takes %s s to inflate the gzip'd list." % number(more.gzip_floor)
+    return s
+
+
+def _shapes(results, main, more):
+    rows = []
+    for key, item_bytes in more.shapes:
+        f = Figures(results, key)
+        if f:
+            rows.append([key[1], number(item_bytes / 1e3), f.sync().show(), f.per_object("sync_rss").show(1e-3), f.of("event_cpu").show(1e6)])
+    if not rows:
+        return ""
+    return "## libinformer: other pods, %s of them\n\n" % format(main, ",") + text.table(
+        ["pods", "KB of JSON each", "first sync, CPU s per 100k", "KB per pod", "CPU µs per event"], rows)
+
+
+def _kinds(results, more):
+    rows = []
+    for key, item_bytes, event_bytes in more.kinds:
+        f = Figures(results, key)
+        if not f:
+            continue
+        rows.append([key[1], format(int(f.of("objects").median), ","), number(item_bytes / 1e3), number(f.per_object("sync_rss").median / 1e3),
+                     number(f.per_object("sync_rss").median / item_bytes), number(f.per_object("sync_cpu").median / item_bytes * 1e9),
+                     number(f.of("event_cpu").median / event_bytes * 1e9), f.of("event_cpu").show(1e6),
+                     f.ratio("churn_forced", "sync_forced").show()])
+    if not rows:
+        return ""
+    s = "## libinformer: other kinds\n\n" + text.table(
+        ["kind", "objects", "KB of JSON each", "KB in memory each", "memory ÷ JSON", "sync, ns per byte", "update, ns per byte", "CPU µs per event",
+         "after updates ÷ before"], rows)
+    leases = Figures(results, ("kind", "leases"))
+    if leases.of("latency_p50"):
+        s += "\n\n%s leases, each renewed every second: from the wire to the handler in %s µs (p50), %s µs (p99)." % (
+            format(int(leases.of("objects").median), ","), leases.of("latency_p50").show(1e6), leases.of("latency_p99").show(1e6))
+    return s
+
+
+def _checklist(results, found, main, more):
+    """The goals; what could not be measured says so."""
+    f = {p.name: Figures(results, (main, p.name)) for p in found if Figures(results, (main, p.name))}
+    ours = f.get("libinformer")
+    if not ours:
+        return ""
+    whole = {p.name: f[p.name] for p in found if p.bar and p.family != "libinformer" and p.name in f}
+    rows = []
+
+    def goal(what, target, measured, most):
+        met = "not measured" if measured is None else "yes" if measured <= most else "**no**"
+        rows.append([what, target, "–" if measured is None else format(measured, ".3g"), met])
+
+    def over(figure, *names_of_peers):
+        values = {n: figure(whole[n]).median for n in names_of_peers if n in whole and figure(whole[n])}
+        mine = figure(ours).median
+        if not values or mine is None:
+            return None
+        return mine / min(values.values())
+
+    sync = Figures.sync
+    goal("first sync, CPU s per 100,000 pods", "≤ 1.8", sync(ours).median, 1.8)
+    goal("first sync ÷ client-go's default (protobuf)", "≤ 1/5", over(sync, "client-go typed protobuf"), 1 / 5)
+    goal("first sync ÷ kube-rs's best", "≤ 1/4", over(sync, "kube-rs typed", "kube-rs stripped", "kube-rs dynamic"), 1 / 4)
+    goal("first sync ÷ client-go JSON by watch-list", "≤ 1/20", over(sync, "client-go typed JSON"), 1 / 20)
+    goal("CPU per event ÷ best peer with whole objects", "≤ 1/5", over(lambda x: x.of("event_cpu"), *whole), 1 / 5)
+    goal("RSS per pod ÷ best peer with whole objects, forced", "≤ 1/10", over(lambda x: x.per_object("sync_forced"), *whole), 1 / 10)
+    most = max(r.get("updates", 0) for r in ours.runs)
+    churn = [r["churn_forced"] / r["sync_forced"] for r in ours.runs if r.get("updates", 0) == most and "churn_forced" in r]
+    enough = most >= 10 * main
+    goal("RSS after 10 rounds of updates ÷ before", "≤ 1.06", Sample(churn).median if enough else None, 1.06)
+    goal("start-up peak ÷ steady", "≤ 1.15", ours.ratio("sync_peak", "sync_rss").median, 1.15)
+    way = {key[1]: Figures(results, key) for key in more.ways if Figures(results, key)}
+    three = [sync(way[w]).median for w in ("watchlist", "paged", "list") if w in way]
+    goal("watch-list, paged and one-piece list, dearest ÷ cheapest", "≤ 1.15", max(three) / min(three) if len(three) == 3 else None, 1.15)
+    both = "metadata" in way and "watchlist" in way
+    goal("metadata only ÷ full: first sync", "≤ 1/2", sync(way["metadata"]).median / sync(way["watchlist"]).median if both else None, 1 / 2)
+    goal("metadata only ÷ full: RSS per pod", "≤ 1/2",
+         way["metadata"].per_object("sync_rss").median / way["watchlist"].per_object("sync_rss").median if both else None, 1 / 2)
+
+    def extra(which, base, floor):
+        if which not in way or base not in way or not floor:
+            return None
+        return (sync(way[which]).median - sync(way[base]).median) / floor
+
+    goal("what TLS adds ÷ OpenSSL's own cost for these bytes", "≤ 1.25", extra("tls", "watchlist", more.tls_floor), 1.25)
+    goal("what gzip adds ÷ zlib's own cost for these bytes", "≤ 1.25", extra("gzip", "list", more.gzip_floor), 1.25)
+    relist = ours.ratio("relist_peak", "relist_steady").median
+    goal("relist peak ÷ steady", "≤ 1.1", relist, 1.1)
+    flat = [Figures(results, (n, "libinformer")) for n in (2000, main, 50000, *more.curve)]
+    costs = [sync(x).median for x in flat if x]
+    goal("CPU per pod of the first sync, dearest ÷ cheapest scale", "≤ 1.25", max(costs) / min(costs) if len(costs) > 2 else None, 1.25)
+    return "## Goals, at %s pods\n\n" % format(main, ",") + text.table(["goal", "target", "measured", "met"], rows)
+
+
+def _notes(results, scales):
+    return """## How to read this
+
+- *First sync*: from the answer's first byte until the handler has seen all objects; background collections that follow are counted in.
+- *KB per pod*: resident set at rest after the sync, less that of the same process connected and waiting, per object. *Forced*: after a
+  forced collection and release to the system (Go), `malloc_trim` (C++), nothing (Rust).
+- *Peak ÷ steady* at start: the highest resident set until then, by that at rest. In updates and relists: by that after a forced collection.
+- *CPU µs per event*: the process's CPU from the first of a round of updates until it is idle again, per update; *events/s*: until the
+  handler has seen the last. Each update differs from the version before in its resource version, times and container ids.
+- *Relist*: the server answers 410 to the open watch; nothing has changed when the list comes.
+- *p50, p99*: from the write to the socket until the handler, 500 updates a second, by a stamp in the object.
+- *Binary*: without symbols; ours links Boost and OpenSSL dynamically, Go and Rust programs are static.
+- After each run the cache's keys and versions are compared with the server's; a peer that differs, or was told of another number of
+  events, is a failure and not a figure."""
