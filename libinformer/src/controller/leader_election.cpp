@@ -1,0 +1,358 @@
+#include <informer/controller/leader_election.hpp>
+
+#include "controller/election_logic.hpp"
+#include "controller/lease_call.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <optional>
+
+namespace informer {
+
+namespace {
+
+using detail::election_logic;
+
+bool is_cancellation(const std::exception_ptr& e) {
+    try {
+        std::rethrow_exception(e);
+    } catch (const boost::system::system_error& s) {
+        return s.code() == condition::cancelled;
+    } catch (...) {
+        return false;
+    }
+}
+
+} // namespace
+
+std::string_view to_string(election_end e) noexcept {
+    switch (e) {
+    case election_end::stopped: return "stopped";
+    case election_end::finished: return "finished";
+    case election_end::lost: return "lost";
+    }
+    return "unknown";
+}
+
+failure leader_election_options::check() const {
+    std::string wrong;
+    if (name_space_.empty() || name_.empty())
+        wrong = "the Lease needs a namespace and a name";
+    else if (identity_.empty())
+        wrong = "the identity is empty";
+    else if (retry_period_ < std::chrono::milliseconds(1))
+        wrong = "the retry period must be positive (at least 1 ms)";
+    else if (double(renew_deadline_.count()) <= jitter * double(retry_period_.count()))
+        wrong = "the renew deadline must be longer than 1.2 times the retry period";
+    else if (lease_duration_ <= renew_deadline_)
+        wrong = "the lease duration must be longer than the renew deadline";
+    else if (lease_duration_ > std::chrono::hours(24 * 365))
+        wrong = "the lease duration must not exceed a year";
+    else if (request_timeout_.count() < 0)
+        wrong = "the request time-out must not be negative";
+    if (wrong.empty()) return {};
+    return failure(errc::bad_configuration, "leader election: " + wrong);
+}
+
+std::chrono::nanoseconds leader_election_options::effective_request_timeout() const {
+    if (request_timeout_.count() > 0) return request_timeout_;
+    return std::max<std::chrono::nanoseconds>(renew_deadline_ / 2, std::chrono::seconds(1));
+}
+
+struct leadership::term {
+    term(std::shared_ptr<clock> c, fencing_token t, std::string id)
+        : time(std::move(c)), token(std::move(t)), identity(std::move(id)) {}
+    std::shared_ptr<clock> time;
+    fencing_token token;
+    std::string identity;
+    std::atomic<clock::duration::rep> until{clock::duration::min().count()};
+};
+
+bool leadership::held() const noexcept {
+    return term_->time->now().time_since_epoch().count() < term_->until.load(std::memory_order_relaxed);
+}
+
+const fencing_token& leadership::token() const noexcept {
+    return term_->token;
+}
+
+const std::string& leadership::identity() const noexcept {
+    return term_->identity;
+}
+
+namespace {
+
+using leading_work = std::function<asio::awaitable<void>(leadership)>;
+
+/// One call of run().
+struct election : std::enable_shared_from_this<election> {
+    election(const runtime& r, const kubernetes::client& c, leader_election_options o, leading_work l)
+        : rt(r), options(std::move(o)), lead(std::move(l)), logic(options, rt.draw_seed()),
+          wake(std::make_shared<detail::async_event>(rt.executor())), over(rt.executor()),
+          call(rt.executor(), c, wake) {}
+
+    runtime rt;
+    leader_election_options options;
+    leading_work lead;
+    election_logic logic;
+    std::shared_ptr<detail::async_event> wake;
+    detail::async_event over;
+    detail::lease_call call;
+    object lease; ///< as read or written last
+
+    std::shared_ptr<leadership::term> term;
+    std::unique_ptr<task_group> work;
+    bool work_told = false, work_ended = false, overdue_said = false;
+    std::exception_ptr work_failed;
+    std::string reported;
+    std::uint64_t slow_paths = 0;
+    failure last_error;
+
+    clock::time_point now() const { return rt.clock().now(); }
+    std::string where() const { return "leader election " + options.name_space_ + "/" + options.name_; }
+    void gauge(double value) {
+        if (auto* m = rt.metrics()) m->set("leader_election_master_status", value, {{"name", options.name_}});
+    }
+    void announce(const char* what);
+    void report_holder();
+    void attend();
+    void start_work();
+    void begin(election_logic::action a);
+    void settle(election_logic::action a, clock::time_point sent);
+    void note_error(const failure& f);
+
+    static asio::awaitable<void> run_work(std::shared_ptr<election> e, leadership l);
+    static asio::awaitable<void> join_work(std::shared_ptr<election> e);
+    static asio::awaitable<void> request(std::shared_ptr<election> e, election_logic::step s);
+    static asio::awaitable<void> drive(std::shared_ptr<election> e);
+};
+
+void election::announce(const char* what) {
+    rt.log(log_level::info, where() + ": " + options.identity_ + " " + what);
+    if (!options.on_event_) return;
+    try {
+        options.on_event_(lease, options.identity_ + " " + what);
+    } catch (const std::exception& x) {
+        rt.log(log_level::error, where() + ": on_event threw: " + x.what());
+    } catch (...) {
+        rt.log(log_level::error, where() + ": on_event threw");
+    }
+}
+
+void election::report_holder() {
+    if (!logic.round_over() || logic.holder() == reported) return;
+    reported = logic.holder();
+    rt.log(log_level::info,
+           where() + ": " + (reported.empty() ? std::string("nobody leads") : "the leader is " + reported));
+    if (!options.on_new_leader_) return;
+    try {
+        options.on_new_leader_(reported);
+    } catch (const std::exception& x) {
+        rt.log(log_level::error, where() + ": on_new_leader threw: " + x.what());
+    } catch (...) {
+        rt.log(log_level::error, where() + ": on_new_leader threw");
+    }
+}
+
+void election::note_error(const failure& f) {
+    const bool again = last_error && last_error.code() == f.code();
+    last_error = f;
+    // Said once; who waits for his turn is told of conflicts as a matter of course.
+    if (f && !again && f != errc::conflict && f != errc::already_exists)
+        rt.log(log_level::warning, where() + ": " + f.what());
+}
+
+void election::start_work() {
+    term = std::make_shared<leadership::term>(rt.shared_clock(), logic.token(), options.identity_);
+    work = std::make_unique<task_group>(rt.executor());
+    work_told = work_ended = overdue_said = false;
+    announce("became leader");
+    gauge(1);
+}
+
+void election::attend() {
+    if (logic.work_wanted() && !work) {
+        start_work();
+        logic.work_started();
+        const leadership ours(term);
+        work->spawn(run_work(shared_from_this(), ours));
+    }
+    if (term) {
+        const auto until = logic.holding(now()) ? logic.valid_until() : clock::time_point::min();
+        term->until.store(until.time_since_epoch().count(), std::memory_order_relaxed);
+    }
+    if (work && !logic.work_wanted() && !std::exchange(work_told, true)) {
+        if (logic.lost()) rt.log(log_level::error, where() + ": lost: " + logic.why_lost());
+        gauge(0);
+        work->stop();
+    }
+    if (work && logic.overdue(now()) && !std::exchange(overdue_said, true))
+        rt.log(log_level::error, where() + ": the leading work outlives its Lease; another may lead");
+}
+
+asio::awaitable<void> election::run_work(std::shared_ptr<election> e, leadership l) {
+    try {
+        auto work = e->lead(std::move(l));
+        co_await std::move(work);
+    } catch (...) {
+        const auto failed = std::current_exception();
+        if (!e->work_told || !is_cancellation(failed)) e->work_failed = failed;
+    }
+    e->work_ended = true;
+    e->wake->notify();
+}
+
+asio::awaitable<void> election::join_work(std::shared_ptr<election> e) {
+    co_await e->work->join();
+    e->work.reset();
+    e->term->until.store(clock::duration::min().count(), std::memory_order_relaxed);
+    e->term.reset();
+    e->gauge(0);
+    e->announce("stopped leading");
+    e->logic.work_over();
+}
+
+void election::begin(election_logic::action a) {
+    using action = election_logic::action;
+    const auto wall = rt.clock().wall();
+    const object_key key(options.name_space_, options.name_);
+    switch (a) {
+    case action::get: call.get(key); break;
+    case action::create: call.create(detail::make_lease(key, options.labels_, logic.desired(wall))); break;
+    case action::update: call.update(detail::change_lease(lease, options.labels_, logic.desired(wall))); break;
+    case action::wait:
+    case action::over: break;
+    }
+}
+
+void election::settle(election_logic::action a, clock::time_point sent) {
+    const failure& f = call.why();
+    const bool absent = a == election_logic::action::get && f == errc::not_found;
+    if (!logic.abandon(now()) || !f) note_error(absent ? failure() : f);
+    if (absent) {
+        logic.missing();
+    } else if (f) {
+        logic.failed(now(), f);
+    } else {
+        lease = call.lease();
+        const detail::lease_record record(lease);
+        if (a == election_logic::action::get)
+            logic.found(now(), record);
+        else
+            logic.written(sent, now(), record, fencing_token(lease.resource_version(), record.transitions));
+    }
+    report_holder();
+    if (logic.slow_paths() != std::exchange(slow_paths, logic.slow_paths()))
+        if (auto* m = rt.metrics()) m->add("leader_election_slowpath_total", 1, {{"name", options.name_}});
+}
+
+asio::awaitable<void> election::request(std::shared_ptr<election> e, election_logic::step s) {
+    const auto sent = e->now();
+    e->begin(s.what);
+    while (!e->call.finished() && e->now() < s.until && !e->logic.abandon(e->now())) {
+        co_await e->wake->wait_until(e->rt.clock(), s.until);
+        e->attend();
+        if (e->work && e->work_ended) co_await join_work(e);
+    }
+    co_await e->call.abandon();
+    e->settle(s.what, sent);
+}
+
+asio::awaitable<void> election::drive(std::shared_ptr<election> e) {
+    for (;;) {
+        const election_logic::step s = e->logic.next(e->now());
+        e->attend();
+        if (e->work && e->work_ended) {
+            co_await join_work(e);
+        } else if (s.what == election_logic::action::over) {
+            break;
+        } else if (s.what == election_logic::action::wait) {
+            co_await e->wake->wait_until(e->rt.clock(), s.until);
+        } else {
+            co_await request(e, s);
+        }
+    }
+    e->over.notify();
+}
+
+} // namespace
+
+struct leader_elector::impl {
+    impl(runtime r, kubernetes::client c, leader_election_options o)
+        : rt(std::move(r)), client(std::move(c)), options(std::move(o)) {
+        if (options.identity_.empty()) options.identity_ = detail::host_label() + "_" + detail::random_digits(16);
+        throw_on(options.check());
+    }
+
+    runtime rt;
+    kubernetes::client client;
+    leader_election_options options;
+    bool running = false;
+    std::shared_ptr<election> latest; ///< also after its end: for what was seen last
+
+    static asio::awaitable<election_end> run(std::shared_ptr<impl> self, leading_work lead);
+};
+
+asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> self, leading_work lead) {
+    if (self->running)
+        throw error(errc::already_running, "leader election " + self->options.name_space_ + "/" + self->options.name_);
+    self->running = true;
+    const auto e = std::make_shared<election>(self->rt, self->client, self->options, std::move(lead));
+    self->latest = e;
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    // A child, so that our own cancellation reaches neither the renewals that the work needs to its end nor the release.
+    task_group group(self->rt.executor());
+    group.spawn(election::drive(e));
+    co_await e->over.wait();
+    e->logic.stop();
+    e->wake->notify();
+    std::exception_ptr failed;
+    try {
+        co_await group.join();
+    } catch (...) {
+        failed = std::current_exception();
+    }
+    self->running = false;
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (failed) std::rethrow_exception(failed);
+    if (e->work_failed) std::rethrow_exception(e->work_failed);
+    co_return e->logic.end();
+}
+
+leader_elector::leader_elector(runtime r, kubernetes::client c, leader_election_options options)
+    : impl_(std::make_shared<impl>(std::move(r), std::move(c), std::move(options))) {}
+
+leader_elector::~leader_elector() = default;
+
+asio::awaitable<election_end> leader_elector::run(std::function<asio::awaitable<void>(leadership)> lead) {
+    return impl::run(impl_, std::move(lead));
+}
+
+bool leader_elector::is_leader() const noexcept {
+    return impl_->running && impl_->latest->logic.holding(impl_->rt.clock().now());
+}
+
+const std::string& leader_elector::leader() const noexcept {
+    static const std::string nobody;
+    return impl_->latest ? impl_->latest->logic.holder() : nobody;
+}
+
+const std::string& leader_elector::identity() const noexcept {
+    return impl_->options.identity_;
+}
+
+failure leader_elector::check(std::chrono::nanoseconds tolerance) const {
+    if (!impl_->running) return {};
+    return impl_->latest->logic.check(impl_->rt.clock().now(), std::chrono::duration_cast<clock::duration>(tolerance));
+}
+
+const failure& leader_elector::last_error() const noexcept {
+    static const failure none;
+    return impl_->latest ? impl_->latest->last_error : none;
+}
+
+} // namespace informer

@@ -1,0 +1,62 @@
+// One request about Leases at a time, beside the loop that asked for it: the loop can do other things, and give it up.
+#pragma once
+
+#include <informer/detail/async.hpp>
+#include <informer/kubernetes/client.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/json/value.hpp>
+
+#include <memory>
+#include <string>
+
+namespace informer::detail {
+
+/// *Lifetime*: `co_await abandon()` before it goes while a request is on its way.
+class lease_call {
+public:
+    /// `wake` is notified when a request has ended.
+    lease_call(asio::any_io_executor executor, kubernetes::client c, std::shared_ptr<async_event> wake);
+
+    void get(object_key key);
+    void create(boost::json::value lease);
+    void update(boost::json::value lease);
+    void list(std::string name_space, list_options options);
+    void remove(object_key key, kubernetes::delete_options options);
+
+    bool finished() const noexcept { return !answer_ || answer_->finished; }
+    /// Closes the request's connection, if it has not ended, and waits until it is gone.
+    asio::awaitable<void> abandon();
+
+    const failure& why() const noexcept { return answer_->why; }
+    const object& lease() const noexcept { return answer_->lease; }
+    const kubernetes::object_list& page() const noexcept { return answer_->page; }
+
+private:
+    struct answer {
+        answer(kubernetes::client c, std::shared_ptr<async_event> w) : client(std::move(c)), wake(std::move(w)) {}
+        kubernetes::client client;
+        std::shared_ptr<async_event> wake;
+        failure why;
+        object lease;
+        kubernetes::object_list page;
+        bool finished = false;
+        void end();
+    };
+    std::shared_ptr<answer> begin();
+
+    static asio::awaitable<void> run_get(std::shared_ptr<answer> a, object_key key);
+    static asio::awaitable<void> run_create(std::shared_ptr<answer> a, boost::json::value lease);
+    static asio::awaitable<void> run_update(std::shared_ptr<answer> a, boost::json::value lease);
+    static asio::awaitable<void> run_list(std::shared_ptr<answer> a, std::string name_space, list_options options);
+    static asio::awaitable<void> run_remove(std::shared_ptr<answer> a, object_key key,
+                                            kubernetes::delete_options options);
+
+    asio::any_io_executor executor_;
+    kubernetes::client client_;
+    std::shared_ptr<async_event> wake_;
+    std::shared_ptr<answer> answer_;
+    std::unique_ptr<task_group> group_;
+};
+
+} // namespace informer::detail

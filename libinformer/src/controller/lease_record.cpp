@@ -1,0 +1,113 @@
+#include "controller/lease_record.hpp"
+
+#include <informer/object/json.hpp>
+
+#include <boost/json/object.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <ctime>
+#include <limits>
+#include <random>
+
+namespace informer::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+json::object& object_at(json::object& parent, std::string_view key) {
+    json::value& v = parent[key];
+    return v.is_object() ? v.as_object() : v.emplace_object();
+}
+
+void put(json::object& lease, const std::map<std::string, std::string>& labels, const lease_record& r) {
+    json::object& metadata = object_at(lease, "metadata");
+    if (!labels.empty()) {
+        json::object& into = object_at(metadata, "labels");
+        for (const auto& [name, value] : labels) into[name] = value;
+    }
+    json::object& spec = object_at(lease, "spec");
+    spec["holderIdentity"] = r.holder;
+    spec["leaseDurationSeconds"] = r.duration.count();
+    spec["acquireTime"] = r.acquire_time;
+    spec["renewTime"] = r.renew_time;
+    spec["leaseTransitions"] = r.transitions;
+}
+
+} // namespace
+
+lease_record::lease_record(const object& lease) {
+    const value spec = lease["spec"];
+    holder = spec["holderIdentity"].string_or_empty().str();
+    const std::int64_t seconds = spec["leaseDurationSeconds"].int64_or(0);
+    duration = std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, std::numeric_limits<std::int32_t>::max()));
+    acquire_time = spec["acquireTime"].string_or_empty().str();
+    renew_time = spec["renewTime"].string_or_empty().str();
+    transitions =
+        std::clamp<std::int64_t>(spec["leaseTransitions"].int64_or(0), 0, std::numeric_limits<std::int32_t>::max() - 1);
+}
+
+api_resource leases() {
+    return api_resource("coordination.k8s.io", "v1", "leases", "Lease", true);
+}
+
+std::string micro_time(std::chrono::system_clock::time_point t) {
+    const auto micros = std::chrono::floor<std::chrono::microseconds>(t);
+    const auto whole = std::chrono::floor<std::chrono::seconds>(micros);
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(whole);
+    std::tm parts{};
+    gmtime_r(&seconds, &parts);
+    std::array<char, 80> text{};
+    const std::size_t n = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+    std::array<char, 16> fraction{};
+    std::snprintf(fraction.data(), fraction.size(), ".%06dZ", static_cast<int>((micros - whole).count()));
+    return std::string(text.data(), n) + fraction.data();
+}
+
+json::value make_lease(const object_key& key, const std::map<std::string, std::string>& labels,
+                       const lease_record& record) {
+    json::object lease{{"apiVersion", "coordination.k8s.io/v1"},
+                       {"kind", "Lease"},
+                       {"metadata", json::object{{"name", key.name}, {"namespace", key.name_space}}}};
+    put(lease, labels, record);
+    return lease;
+}
+
+json::value change_lease(const object& base, const std::map<std::string, std::string>& labels,
+                         const lease_record& record) {
+    json::value lease = to_value(base);
+    if (!lease.is_object()) lease.emplace_object();
+    put(lease.as_object(), labels, record);
+    return lease;
+}
+
+std::chrono::seconds whole_seconds(std::chrono::nanoseconds d) {
+    return std::chrono::ceil<std::chrono::seconds>(d);
+}
+
+std::string host_label() {
+    std::array<char, 256> name{};
+    if (gethostname(name.data(), name.size() - 1) != 0) return "host";
+    std::string label;
+    for (const char* c = name.data(); *c != '\0' && label.size() < 40; ++c) {
+        const auto u = static_cast<unsigned char>(*c);
+        label += std::isalnum(u) ? static_cast<char>(std::tolower(u)) : '-';
+    }
+    const auto first = label.find_first_not_of('-');
+    const auto last = label.find_last_not_of('-');
+    return first == std::string::npos ? "host" : label.substr(first, last - first + 1);
+}
+
+std::string random_digits(std::size_t digits) {
+    std::random_device device;
+    std::string s;
+    while (s.size() < digits) s += "0123456789abcdef"[device() % 16];
+    return s;
+}
+
+} // namespace informer::detail

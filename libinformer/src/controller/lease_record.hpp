@@ -1,0 +1,53 @@
+// Lease objects (coordination.k8s.io/v1), as leader election and key sharding read and write them.
+#pragma once
+
+#include <informer/object/api_resource.hpp>
+#include <informer/object/object.hpp>
+
+#include <boost/json/value.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace informer::detail {
+
+/// What the specification of a Lease says. Times are kept as text: nobody compares another's wall clock with his own, a
+/// record is only ever compared with what it said before.
+class lease_record {
+public:
+    lease_record() = default;
+    /// Whatever is missing or of another type is empty; durations are cut to what an int32 holds.
+    explicit lease_record(const object& lease);
+
+    std::string holder;
+    std::chrono::seconds duration{};
+    std::string acquire_time, renew_time;
+    std::int64_t transitions = 0;
+
+    friend bool operator==(const lease_record&, const lease_record&) = default;
+};
+
+api_resource leases();
+
+/// RFC 3339 with microseconds, as MicroTime has it: "2024-01-01T00:00:00.000000Z".
+std::string micro_time(std::chrono::system_clock::time_point t);
+
+/// A new Lease.
+boost::json::value make_lease(const object_key& key, const std::map<std::string, std::string>& labels,
+                              const lease_record& record);
+/// `base` with another record. Labels of ours are put in; what others have written (labels, annotations, owners, further
+/// members of the specification) and the resource version, which makes the update conditional, stay.
+boost::json::value change_lease(const object& base, const std::map<std::string, std::string>& labels,
+                                const lease_record& record);
+
+/// The seconds that a record promises: rounded up, so that others never wait for less than its writer counts on.
+std::chrono::seconds whole_seconds(std::chrono::nanoseconds d);
+
+/// The host's name, cut to what a label of a DNS name may hold, or "host".
+std::string host_label();
+/// `digits` random hexadecimal digits, from the system.
+std::string random_digits(std::size_t digits);
+
+} // namespace informer::detail

@@ -1,0 +1,591 @@
+// The decisions of leader election, step by step, with no server and no clock.
+#include "controller/election_logic.hpp"
+
+#include <informer/object/json.hpp>
+
+#include <boost/json.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <string>
+
+using namespace informer;
+using namespace informer::detail;
+using namespace std::chrono_literals;
+using action = election_logic::action;
+
+namespace {
+
+const auto start = clock::time_point(1000h);
+const auto wall = std::chrono::system_clock::time_point(std::chrono::seconds(1'700'000'000));
+
+leader_election_options me() {
+    leader_election_options o("ns", "lock");
+    o.identity("me");
+    return o;
+}
+
+lease_record held_by(const std::string& who, const std::string& renewed = "1", std::chrono::seconds d = 15s,
+                     std::int64_t transitions = 3) {
+    lease_record r;
+    r.holder = who;
+    r.duration = d;
+    r.acquire_time = "0";
+    r.renew_time = renewed;
+    r.transitions = transitions;
+    return r;
+}
+
+failure refused(int code, std::string reason) {
+    api_status s;
+    s.code = code;
+    s.reason = std::move(reason);
+    return failure(s, "test");
+}
+
+const failure conflict = refused(409, "Conflict");
+const failure broken = refused(500, "InternalError");
+const failure silent(errc::request_timeout, "test");
+const fencing_token token(resource_version("77"), 4);
+
+/// Says what the logic wants and gives it what it gets.
+struct bench {
+    explicit bench(leader_election_options o = me()) : logic(std::move(o), 1) {}
+
+    election_logic logic;
+    clock::time_point now = start;
+
+    action next() { return logic.next(now).what; }
+    clock::duration wait() {
+        const auto s = logic.next(now);
+        REQUIRE(s.what == action::wait);
+        return s.until - now;
+    }
+    void write() { logic.written(now, now, logic.desired(wall), token); }
+    /// Elected on a Lease that nobody holds, with the work running.
+    void lead() {
+        REQUIRE(next() == action::get);
+        logic.missing();
+        REQUIRE(next() == action::create);
+        write();
+        REQUIRE(logic.work_wanted());
+        logic.work_started();
+    }
+};
+
+} // namespace
+
+TEST_CASE("LE1 options are checked, and the failure says what is wrong") {
+    CHECK_FALSE(me().check());
+    const auto wrong = [](leader_election_options o) {
+        const failure f = o.check();
+        CHECK(f == errc::bad_configuration);
+        return f.message();
+    };
+    CHECK(wrong(me().renew_deadline(15s)).find("lease duration") != std::string::npos);
+    CHECK(wrong(me().retry_period(8400ms)).find("1.2") != std::string::npos);
+    CHECK_FALSE(me().retry_period(8300ms).check());
+    CHECK(wrong(me().retry_period(0s)).find("retry period") != std::string::npos);
+    CHECK(wrong(me().identity("")).find("identity") != std::string::npos);
+    CHECK(wrong(leader_election_options("", "x").identity("me")).find("namespace") != std::string::npos);
+    CHECK(wrong(leader_election_options("ns", "").identity("me")).find("name") != std::string::npos);
+    CHECK(wrong(me().lease_duration(std::chrono::hours(24 * 3650))).find("year") != std::string::npos);
+    CHECK(wrong(me().request_timeout(-1s)).find("time-out") != std::string::npos);
+}
+
+TEST_CASE("LE1 the constants are client-go's") {
+    const auto o = me();
+    CHECK(o.lease_duration_ == 15s);
+    CHECK(o.renew_deadline_ == 10s);
+    CHECK(o.retry_period_ == 2s);
+    CHECK(leader_election_options::jitter == 1.2);
+    CHECK(o.effective_request_timeout() == 5s);
+    CHECK(me().retry_period(100ms).renew_deadline(500ms).effective_request_timeout() == 1s);
+}
+
+TEST_CASE("LE2 a candidate asks again after one to 2.2 retry periods") {
+    bench b;
+    clock::duration least = 1h, most{};
+    for (int i = 0; i < 500; ++i) {
+        REQUIRE(b.next() == action::get);
+        b.logic.failed(b.now, broken);
+        const auto d = b.wait();
+        least = std::min(least, d);
+        most = std::max(most, d);
+        b.now += d;
+    }
+    CHECK(least >= 2s);
+    CHECK(least < 2050ms);
+    CHECK(most <= 4400ms);
+    CHECK(most > 4350ms);
+}
+
+TEST_CASE("LE3 no Lease: it is created, with no transition") {
+    bench b;
+    CHECK(b.next() == action::get);
+    b.logic.missing();
+    CHECK(b.next() == action::create);
+    const auto r = b.logic.desired(wall);
+    CHECK(r.holder == "me");
+    CHECK(r.duration == 15s);
+    CHECK(r.transitions == 0);
+    CHECK(r.renew_time == "2023-11-14T22:13:20.000000Z");
+    CHECK(r.acquire_time == r.renew_time);
+    CHECK_FALSE(b.logic.work_wanted());
+    b.write();
+    CHECK(b.logic.work_wanted());
+    CHECK(b.logic.holding(b.now));
+    CHECK(b.logic.token().version == resource_version("77"));
+}
+
+TEST_CASE("LE3 a creation that another won is tried again later") {
+    bench b;
+    CHECK(b.next() == action::get);
+    b.logic.missing();
+    CHECK(b.next() == action::create);
+    b.logic.failed(b.now, refused(409, "AlreadyExists"));
+    b.now += b.wait();
+    CHECK(b.next() == action::get);
+    b.logic.found(b.now, held_by("you"));
+    CHECK(b.wait() >= 2s);
+}
+
+TEST_CASE("LE3 a fresh record of another is respected; it is taken when it has not changed for its own duration") {
+    bench b;
+    const auto first = b.now;
+    clock::duration waited{};
+    while (true) {
+        const auto what = b.next();
+        if (what == action::wait) {
+            b.now += b.wait();
+            continue;
+        }
+        if (what == action::update) break;
+        REQUIRE(what == action::get);
+        b.logic.found(b.now, held_by("you", "1", 30s));
+        waited = b.now - first;
+        REQUIRE(waited < 40s);
+    }
+    // Its 30 s, not our 15 s.
+    CHECK(waited >= 30s);
+    const auto r = b.logic.desired(wall);
+    CHECK(r.holder == "me");
+    CHECK(r.transitions == 4);
+    CHECK(r.acquire_time == r.renew_time);
+    CHECK(r.duration == 15s);
+}
+
+TEST_CASE("LE3 each change of the record starts the time anew, whatever its timestamps say") {
+    bench b;
+    for (const std::string stamp : {"2099-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "", "rubbish"}) {
+        b.now += 14s;
+        REQUIRE(b.next() == action::get);
+        b.logic.found(b.now, held_by("you", stamp));
+        CHECK(b.next() == action::wait);
+    }
+    b.now += 14s;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you", "rubbish"));
+    CHECK(b.next() == action::wait);
+    b.now += 5s;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you", "rubbish"));
+    CHECK(b.next() == action::update);
+}
+
+TEST_CASE("LE3 an empty holder is taken at once, and counts as a transition") {
+    bench b;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("", "1", 1s));
+    CHECK(b.next() == action::update);
+    CHECK(b.logic.desired(wall).transitions == 4);
+}
+
+TEST_CASE("LE3 our own record of before is taken at once and is no transition") {
+    bench b;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("me"));
+    CHECK(b.next() == action::update);
+    CHECK(b.logic.desired(wall).transitions == 3);
+    CHECK(b.logic.desired(wall).acquire_time == "0");
+    b.write();
+    CHECK(b.logic.work_wanted());
+}
+
+TEST_CASE("LE3 a record that names no duration counts for ours") {
+    bench b;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you", "1", 0s));
+    CHECK(b.next() == action::wait);
+    b.now += 15s;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you", "1", 0s));
+    CHECK(b.next() == action::update);
+}
+
+TEST_CASE("LE3 the leader renews without reading first, and reads only after a failure") {
+    bench b;
+    b.lead();
+    CHECK(b.wait() == 2s);
+    b.now += 2s;
+    CHECK(b.next() == action::update);
+    const auto r = b.logic.desired(wall + 2s);
+    CHECK(r.transitions == 0);
+    CHECK(r.acquire_time == "2023-11-14T22:13:20.000000Z");
+    CHECK(r.renew_time == "2023-11-14T22:13:22.000000Z");
+    b.write();
+    CHECK(b.logic.slow_paths() == 0);
+    b.now += 2s;
+    CHECK(b.next() == action::update);
+    b.logic.failed(b.now, conflict);
+    CHECK(b.next() == action::get);
+    b.logic.found(b.now, held_by("me", "9"));
+    CHECK(b.logic.slow_paths() == 1);
+    CHECK(b.next() == action::update);
+    b.write();
+    CHECK(b.wait() == 2s);
+    CHECK(b.logic.work_wanted());
+}
+
+TEST_CASE("LE3 a Lease that was deleted under its leader is made again, with its history") {
+    bench b;
+    b.lead();
+    b.now += 2s;
+    REQUIRE(b.next() == action::update);
+    b.logic.failed(b.now, refused(404, "NotFound"));
+    REQUIRE(b.next() == action::get);
+    b.logic.missing();
+    REQUIRE(b.next() == action::create);
+    CHECK(b.logic.desired(wall + 9s).acquire_time == "2023-11-14T22:13:20.000000Z");
+    b.write();
+    CHECK(b.logic.work_wanted());
+}
+
+TEST_CASE("LE3 a wall clock that stands still does not make renewals invisible") {
+    bench b;
+    b.lead();
+    b.now += 2s;
+    REQUIRE(b.next() == action::update);
+    const auto r = b.logic.desired(wall);
+    CHECK(r.renew_time == "2023-11-14T22:13:20.000001Z");
+}
+
+TEST_CASE("LE4 a leader that cannot renew stops leading the renew deadline after the last renewal was sent") {
+    bench b;
+    b.lead();
+    const auto sent = b.now;
+    while (b.next() != action::wait || b.logic.work_wanted()) {
+        REQUIRE(b.now - sent <= 10s);
+        const auto s = b.logic.next(b.now);
+        if (s.what == action::wait)
+            b.now = s.until;
+        else
+            b.logic.failed(b.now, broken);
+    }
+    CHECK(b.now - sent == 10s);
+    CHECK_FALSE(b.logic.holding(b.now));
+    CHECK(b.logic.lost());
+    b.logic.work_over();
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::lost);
+}
+
+TEST_CASE("LE4 a request that hangs ends in time to try again, and at the deadline at the latest") {
+    bench b;
+    b.lead();
+    const auto sent = b.now;
+    b.now += 2s;
+    auto s = b.logic.next(b.now);
+    CHECK(s.what == action::update);
+    CHECK(s.until - b.now == 5s);
+    b.now = s.until;
+    b.logic.failed(b.now, silent);
+    s = b.logic.next(b.now);
+    CHECK(s.what == action::get);
+    CHECK(s.until - sent == 10s);
+    b.now = s.until;
+    CHECK(b.logic.abandon(b.now));
+    b.logic.failed(b.now, silent);
+    CHECK(b.next() == action::wait);
+    CHECK_FALSE(b.logic.work_wanted());
+}
+
+TEST_CASE("LE4 the validity counts from the sending of a renewal, not from its answer") {
+    bench b;
+    b.lead();
+    b.now += 2s;
+    REQUIRE(b.next() == action::update);
+    const auto sent = b.now;
+    b.now += 4s;
+    b.logic.written(sent, b.now, b.logic.desired(wall + 2s), token);
+    CHECK(b.logic.valid_until() == sent + 10s);
+    CHECK(b.logic.expires() == sent + 15s);
+    CHECK(b.next() == action::update);
+}
+
+TEST_CASE("LE4 a leader that sees another holder stops at once") {
+    for (const std::string who : {"you", ""}) {
+        bench b;
+        b.lead();
+        b.now += 2s;
+        REQUIRE(b.next() == action::update);
+        b.logic.failed(b.now, conflict);
+        REQUIRE(b.next() == action::get);
+        b.logic.found(b.now, held_by(who));
+        CHECK_FALSE(b.logic.work_wanted());
+        CHECK_FALSE(b.logic.holding(b.now));
+        CHECK(b.logic.lost());
+        // It waits for its work, and touches the Lease no more.
+        CHECK(b.next() == action::wait);
+        b.logic.work_over();
+        CHECK(b.next() == action::over);
+        CHECK(b.logic.end() == election_end::lost);
+    }
+}
+
+TEST_CASE("LE4 a process that was paused knows at once that it does not lead any more") {
+    bench b;
+    b.lead();
+    b.now += 1h;
+    CHECK_FALSE(b.logic.holding(b.now));
+    CHECK(b.next() == action::wait);
+    CHECK(b.logic.lost());
+    CHECK(b.logic.overdue(b.now));
+}
+
+TEST_CASE("work that outlives the Lease is noticed when others may lead") {
+    bench b;
+    b.lead();
+    b.now += 10s;
+    auto s = b.logic.next(b.now);
+    CHECK(s.what == action::wait);
+    CHECK(s.until == start + 15s);
+    CHECK_FALSE(b.logic.overdue(b.now));
+    b.now = s.until;
+    CHECK(b.logic.overdue(b.now));
+    b.logic.work_over();
+    CHECK_FALSE(b.logic.overdue(b.now));
+}
+
+TEST_CASE("LE5 on a clean stop the Lease is renewed until the work has ended, then given up") {
+    bench b;
+    b.lead();
+    b.logic.stop();
+    CHECK_FALSE(b.logic.work_wanted());
+    CHECK(b.logic.holding(b.now));
+    for (int i = 0; i < 20; ++i) {
+        b.now += b.wait();
+        REQUIRE(b.next() == action::update);
+        CHECK_FALSE(b.logic.abandon(b.now));
+        b.write();
+    }
+    CHECK(b.logic.holding(b.now));
+    b.logic.work_over();
+    CHECK(b.next() == action::get);
+    CHECK_FALSE(b.logic.holding(b.now));
+    b.logic.found(b.now, held_by("me", "9", 15s, 6));
+    CHECK(b.next() == action::update);
+    const auto r = b.logic.desired(wall);
+    CHECK(r.holder.empty());
+    CHECK(r.duration == 1s);
+    CHECK(r.transitions == 6);
+    b.write();
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::stopped);
+    CHECK(b.logic.holder().empty());
+}
+
+TEST_CASE("LE5 a conflict while giving up reads again and tries again") {
+    bench b;
+    b.lead();
+    b.logic.stop();
+    b.logic.work_over();
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("me"));
+    REQUIRE(b.next() == action::update);
+    b.logic.failed(b.now, conflict);
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("me", "5"));
+    REQUIRE(b.next() == action::update);
+    b.write();
+    CHECK(b.next() == action::over);
+}
+
+TEST_CASE("LE5 what is not ours is not given up") {
+    bench b;
+    b.lead();
+    b.logic.stop();
+    b.logic.work_over();
+    SECTION("held by another") {
+        REQUIRE(b.next() == action::get);
+        b.logic.found(b.now, held_by("you"));
+    }
+    SECTION("gone") {
+        REQUIRE(b.next() == action::get);
+        b.logic.missing();
+    }
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::stopped);
+}
+
+TEST_CASE("LE5 giving up takes the renew deadline at the most") {
+    bench b;
+    b.lead();
+    b.logic.stop();
+    b.logic.work_over();
+    const auto from = b.now;
+    while (b.next() != action::over) {
+        const auto s = b.logic.next(b.now);
+        REQUIRE(b.now - from < 11s);
+        b.now = s.until;
+        if (s.what != action::wait) b.logic.failed(b.now, silent);
+    }
+    CHECK(b.now - from == 10s);
+}
+
+TEST_CASE("LE5 without release_on_stop the Lease is left to expire") {
+    bench b(me().release_on_stop(false));
+    b.lead();
+    b.logic.stop();
+    CHECK(b.next() == action::wait);
+    b.logic.work_over();
+    CHECK(b.next() == action::over);
+}
+
+TEST_CASE("an acquisition of unknown outcome is undone when the candidate is stopped") {
+    bench b;
+    REQUIRE(b.next() == action::get);
+    b.logic.missing();
+    REQUIRE(b.next() == action::create);
+    b.logic.stop();
+    CHECK(b.logic.abandon(b.now));
+    b.logic.failed(b.now, silent);
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("me"));
+    REQUIRE(b.next() == action::update);
+    CHECK(b.logic.desired(wall).holder.empty());
+    b.write();
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::stopped);
+}
+
+TEST_CASE("a candidate that is stopped is over at once, and leaves the Lease alone") {
+    bench b;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you"));
+    REQUIRE(b.next() == action::wait);
+    b.logic.stop();
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::stopped);
+}
+
+TEST_CASE("an acquisition that succeeds after the stop is given up without any work") {
+    bench b;
+    REQUIRE(b.next() == action::get);
+    b.logic.missing();
+    REQUIRE(b.next() == action::create);
+    b.logic.stop();
+    b.write();
+    CHECK_FALSE(b.logic.work_wanted());
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("me"));
+    REQUIRE(b.next() == action::update);
+    b.write();
+    CHECK(b.next() == action::over);
+}
+
+TEST_CASE("work that returns by itself gives the Lease up") {
+    bench b;
+    b.lead();
+    b.logic.work_over();
+    CHECK_FALSE(b.logic.work_wanted());
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("me"));
+    REQUIRE(b.next() == action::update);
+    b.write();
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::finished);
+}
+
+TEST_CASE("re-election: after a loss it stands again, once its work has ended") {
+    bench b(me().re_elect());
+    b.lead();
+    b.now += 10s;
+    REQUIRE(b.next() == action::wait);
+    REQUIRE(b.logic.lost());
+    b.now += 20s;
+    REQUIRE(b.next() == action::wait);
+    b.logic.work_over();
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you"));
+    REQUIRE(b.next() == action::wait);
+    b.now += 16s;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you"));
+    REQUIRE(b.next() == action::update);
+    b.write();
+    CHECK(b.logic.work_wanted());
+    b.logic.stop();
+    REQUIRE(b.next() == action::get);
+    b.logic.missing();
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::stopped);
+}
+
+TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy") {
+    bench b;
+    CHECK_FALSE(b.logic.check(b.now, 5s));
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you"));
+    CHECK_FALSE(b.logic.check(b.now + 1h, 5s));
+    bench l;
+    l.lead();
+    CHECK_FALSE(l.logic.check(l.now + 15s, 0s));
+    CHECK_FALSE(l.logic.check(l.now + 20s, 5s));
+    CHECK(l.logic.check(l.now + 20s + 1ms, 5s) == errc::deadline_exceeded);
+    l.now += 1h;
+    REQUIRE(l.next() == action::wait); // it noticed, and does not claim to lead
+    CHECK_FALSE(l.logic.check(l.now, 5s));
+}
+
+TEST_CASE("a Lease's duration is whole seconds, rounded up") {
+    CHECK(whole_seconds(15s) == 15s);
+    CHECK(whole_seconds(1500ms) == 2s);
+    CHECK(whole_seconds(1ms) == 1s);
+}
+
+TEST_CASE("LE9 another's labels, annotations and members of a Lease stay, ours are put in") {
+    boost::json::value theirs = {{"apiVersion", "coordination.k8s.io/v1"},
+                                 {"kind", "Lease"},
+                                 {"metadata",
+                                  {{"name", "lock"},
+                                   {"namespace", "ns"},
+                                   {"resourceVersion", "12"},
+                                   {"labels", {{"theirs", "1"}, {"both", "old"}}},
+                                   {"annotations", {{"a", "b"}}}}},
+                                 {"spec", {{"holderIdentity", "you"}, {"strategy", "OldestEmulationVersion"}}}};
+    const object base = from_value(theirs);
+    const auto now = change_lease(base, {{"both", "new"}, {"ours", "2"}}, held_by("me"));
+    CHECK(now.at_pointer("/metadata/labels/theirs") == "1");
+    CHECK(now.at_pointer("/metadata/labels/both") == "new");
+    CHECK(now.at_pointer("/metadata/labels/ours") == "2");
+    CHECK(now.at_pointer("/metadata/annotations/a") == "b");
+    CHECK(now.at_pointer("/metadata/resourceVersion") == "12");
+    CHECK(now.at_pointer("/spec/strategy") == "OldestEmulationVersion");
+    CHECK(lease_record(from_value(now)) == held_by("me"));
+}
+
+TEST_CASE("a Lease of nonsense is read as one that says nothing") {
+    for (
+        const char* text :
+        {R"({"metadata":{"name":"x"}})", R"({"metadata":{"name":"x"},"spec":7})",
+         R"({"metadata":{"name":"x"},"spec":{"holderIdentity":[],"leaseDurationSeconds":"15","leaseTransitions":-5}})"}) {
+        const lease_record r(from_value(boost::json::parse(text)));
+        CHECK(r == lease_record());
+    }
+    const lease_record big(from_value(boost::json::parse(
+        R"({"metadata":{"name":"x"},"spec":{"leaseDurationSeconds":9223372036854775807,"leaseTransitions":9223372036854775807}})")));
+    CHECK(big.duration == std::chrono::seconds(2147483647));
+    CHECK(big.transitions == 2147483646);
+}

@@ -1,0 +1,545 @@
+// Leader election against the embedded API server: replicas with clocks of their own, which are killed, paused and cut off.
+#include "lease_world.hpp"
+
+#include <informer/controller/leader_election.hpp>
+
+#include <boost/json.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+
+#include <optional>
+
+using namespace lease_test;
+
+namespace {
+
+constexpr const char* space = "default";
+
+/// One replica that stands for election, and what is seen of it.
+struct stander {
+    stander(world& w, leader_election_options o, double rate = 1, std::chrono::nanoseconds wall = 0s)
+        : all(w), self(w.add(o.identity_, rate, wall)) {
+        o.on_new_leader([this](const std::string& who) { seen.push_back(who); });
+        o.on_event(
+            [this](const object& lease, const std::string& what) { events.push_back(lease.key().str() + " " + what); });
+        elector.emplace(self.rt, *self.client, o);
+    }
+    ~stander() { all.close(self); }
+    stander(const stander&) = delete;
+    stander& operator=(const stander&) = delete;
+    void start() { self.start(stand(this)); }
+
+    static asio::awaitable<void> stand(stander* s) {
+        std::function<asio::awaitable<void>(leadership)> lead = [s](leadership l) { return work(s, std::move(l)); };
+        s->end = co_await s->elector->run(std::move(lead));
+    }
+    static asio::awaitable<void> work(stander* s, leadership l) {
+        co_await asio::this_coro::throw_if_cancelled(false);
+        s->terms.push_back(l.token());
+        s->office.emplace(l);
+        s->working = true;
+        if (s->returns_after) {
+            co_await s->self.clock->sleep_for(*s->returns_after);
+        } else {
+            bool asked = false;
+            while (!asked) {
+                const bool slept = co_await s->self.clock->sleep_for(1h);
+                asked = !slept;
+            }
+            // Unwinding that cannot be cut short.
+            s->told = s->self.clock->now();
+            const auto until = s->self.clock->now() + s->unwinding;
+            co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
+            while (s->self.clock->now() < until) co_await s->self.clock->sleep_until(until);
+        }
+        s->working = false;
+        if (s->throws) throw std::runtime_error("the work is broken");
+    }
+
+    world& all;
+    replica& self;
+    std::optional<leader_elector> elector;
+    std::optional<election_end> end;
+    std::vector<fencing_token> terms;
+    std::optional<leadership> office;
+    std::vector<std::string> seen, events;
+    bool working = false, throws = false;
+    clock::time_point told;
+    std::chrono::nanoseconds unwinding{};
+    std::optional<std::chrono::nanoseconds> returns_after;
+};
+
+leader_election_options options(std::string identity) {
+    leader_election_options o(space, "lock");
+    o.identity(std::move(identity));
+    return o;
+}
+
+/// No two work at once, ever.
+void watch_over(world& w, std::vector<stander*> all) {
+    w.after_each = [all = std::move(all)] {
+        int working = 0;
+        for (const auto* s : all) working += s->working;
+        REQUIRE(working <= 1);
+    };
+}
+
+bool about_leases(const testing::request_info& i) {
+    return i.resource == "leases";
+}
+
+testing::fault hang() {
+    return testing::fault(testing::fault::kind::stall_after).on(about_leases).repeat(1'000'000);
+}
+testing::fault refuse_with(int code) {
+    return testing::fault(testing::fault::kind::status).on(about_leases).repeat(1'000'000).with_code(code);
+}
+
+boost::json::value lease(world& w) {
+    return w.server->get("leases.coordination.k8s.io", space, "lock");
+}
+
+std::vector<std::string> verbs(world& w) {
+    std::vector<std::string> v;
+    for (const auto& q : w.server->requests())
+        if (about_leases(q)) v.push_back(q.verb);
+    return v;
+}
+
+} // namespace
+
+TEST_CASE("LE2 the first replica leads, the other stands by; both know who leads") {
+    world w;
+    stander a(w, options("a")), b(w, options("b"));
+    watch_over(w, {&a, &b});
+    a.start();
+    w.run(1s);
+    b.start();
+    w.run(60s);
+    CHECK(a.working);
+    CHECK_FALSE(b.working);
+    CHECK(a.elector->is_leader());
+    CHECK_FALSE(b.elector->is_leader());
+    CHECK(b.elector->leader() == "a");
+    CHECK(a.seen == std::vector<std::string>{"a"});
+    CHECK(b.seen == std::vector<std::string>{"a"});
+    CHECK(a.office->held());
+    CHECK(a.terms.size() == 1);
+    CHECK_FALSE(a.elector->check(0s));
+    CHECK(a.self.metrics->gauges.at("leader_election_master_status") == 1);
+    CHECK(a.self.metrics->seen.at("name") == "lock");
+    CHECK(a.self.metrics->counters.count("leader_election_slowpath_total") == 0);
+    const auto l = lease(w);
+    CHECK(l.at_pointer("/spec/holderIdentity") == "a");
+    CHECK(l.at_pointer("/spec/leaseDurationSeconds") == 15);
+    CHECK(l.at_pointer("/spec/leaseTransitions") == 0);
+}
+
+TEST_CASE("LE3 requests: get and create to acquire, then an update every retry period and nothing else") {
+    world w;
+    stander a(w, options("a"));
+    a.start();
+    w.run(21s);
+    auto all = verbs(w);
+    REQUIRE(all.size() == 12);
+    CHECK(all[0] == "get");
+    CHECK(all[1] == "create");
+    for (std::size_t i = 2; i < all.size(); ++i) CHECK(all[i] == "update");
+
+    // Somebody else touches the Lease: the next renewal has to read it again.
+    w.server->forget_requests();
+    const boost::json::value patch = {{"metadata", {{"labels", {{"theirs", "1"}}}}}};
+    w.server->merge_patch("leases.coordination.k8s.io", space, "lock", patch);
+    w.run(4s);
+    all = verbs(w);
+    CHECK(all == std::vector<std::string>{"update", "get", "update", "update"});
+    CHECK(a.self.metrics->counters.at("leader_election_slowpath_total") == 1);
+    CHECK(lease(w).at_pointer("/metadata/labels/theirs") == "1");
+    CHECK(a.working);
+}
+
+TEST_CASE("a killed leader is followed after its whole lease duration, and not before") {
+    world w;
+    stander a(w, options("a")), b(w, options("b"));
+    a.start();
+    w.run(1s);
+    b.start();
+    w.run(20s);
+    REQUIRE(a.working);
+    a.self.paused = true; // never heard of again
+    const auto waited = w.run_until([&] { return b.working; }, 60s);
+    // The last renewal was up to 2 s ago, and b had seen it up to 4.4 s after it was made.
+    CHECK(waited > 12s);
+    CHECK(waited <= 15s + 8800ms + 1s);
+    CHECK(b.seen == std::vector<std::string>{"a", "b"});
+    CHECK(lease(w).at_pointer("/spec/leaseTransitions") == 1);
+    CHECK(a.terms[0].version < b.terms[0].version);
+    CHECK(b.terms[0].transitions == 1);
+}
+
+TEST_CASE("a paused leader finds out at once that it lost, by its own clock, and another leads") {
+    world w;
+    stander a(w, options("a")), b(w, options("b"));
+    a.start();
+    w.run(1s);
+    b.start();
+    w.run(5s);
+    a.self.paused = true;
+    w.run(9s);
+    CHECK(a.office->held());
+    w.run(2s);
+    CHECK_FALSE(a.office->held()); // asked without the executor having run
+    CHECK_FALSE(a.elector->is_leader());
+    w.run_until([&] { return b.working; }, 60s);
+    REQUIRE(b.working);
+    CHECK(a.working); // it has not had a chance yet: this is what the token is for
+    a.self.paused = false;
+    w.settle();
+    CHECK_FALSE(a.working);
+    w.run(1s);
+    CHECK(a.end == election_end::lost);
+    CHECK(a.terms[0].version < b.terms[0].version);
+    CHECK(b.working);
+    CHECK(a.self.metrics->gauges.at("leader_election_master_status") == 0);
+}
+
+TEST_CASE("LE4 a hanging API server cannot keep a leader in office") {
+    world w;
+    stander a(w, options("a")), b(w, options("b"));
+    watch_over(w, {&a, &b});
+    a.start();
+    w.run(1s);
+    b.start();
+    w.run(5s);
+    REQUIRE(a.working);
+    w.server->inject(hang());
+    const auto waited = w.run_until([&] { return !a.working; }, 60s);
+    CHECK(waited > 7s);
+    CHECK(waited <= 10s);
+    w.run(1s);
+    CHECK(a.end == election_end::lost);
+    CHECK(a.self.log.contains("could not be renewed in time"));
+    CHECK_FALSE(b.working);
+    w.server->clear_faults();
+    w.server->drop_connections();
+    w.run_until([&] { return b.working; }, 60s);
+    CHECK(b.working);
+}
+
+TEST_CASE("LE4 an unreachable API server costs the office after the renew deadline; all stand again") {
+    world w;
+    stander a(w, options("a").re_elect()), b(w, options("b").re_elect());
+    watch_over(w, {&a, &b});
+    a.start();
+    b.start();
+    w.run(10s);
+    w.server->stop_listening(true);
+    const auto waited = w.run_until([&] { return !a.working && !b.working; }, 60s);
+    CHECK(waited > 7s);
+    CHECK(waited <= 10s);
+    w.run(30s);
+    CHECK_FALSE(a.end);
+    CHECK_FALSE(b.end);
+    w.server->start_listening();
+    w.run(30s);
+    CHECK((a.working || b.working));
+    CHECK(a.terms.size() + b.terms.size() == 2);
+}
+
+TEST_CASE("an API server that is away for less than the renew deadline costs nothing") {
+    world w;
+    stander a(w, options("a"));
+    a.start();
+    w.run(5s);
+    for (const int code : {500, 503, 403}) {
+        w.server->inject(refuse_with(code));
+        w.run(6s);
+        w.server->clear_faults();
+        w.run(5s);
+        CHECK(a.working);
+    }
+    w.server->stop_listening(true);
+    w.run(6s);
+    w.server->start_listening();
+    w.run(5s);
+    CHECK(a.working);
+    CHECK(a.terms.size() == 1);
+    CHECK_FALSE(a.elector->last_error());
+}
+
+TEST_CASE("LE5 a clean stop gives the Lease up after the work has ended, and the next leads at once") {
+    world w;
+    stander a(w, options("a")), b(w, options("b"));
+    watch_over(w, {&a, &b});
+    a.unwinding = 60s; // far longer than the Lease
+    a.start();
+    w.run(1s);
+    b.start();
+    w.run(10s);
+    a.self.stop();
+    w.run(50s);
+    CHECK(a.working);
+    CHECK_FALSE(a.self.ended);
+    CHECK(lease(w).at_pointer("/spec/holderIdentity") == "a");
+    const auto waited = w.run_until([&] { return a.self.ended; }, 60s);
+    CHECK(waited <= 11s);
+    CHECK(a.end == election_end::stopped);
+    const auto then = w.run_until([&] { return b.working; }, 60s);
+    CHECK(then <= 4600ms);
+    CHECK(a.seen == std::vector<std::string>{"a", ""});
+    CHECK(b.seen.back() == "b");
+    CHECK(a.terms[0].version < b.terms[0].version);
+}
+
+TEST_CASE("LE5 what is given up says so: no holder, one second") {
+    world w;
+    stander a(w, options("a"));
+    a.start();
+    w.run(5s);
+    a.self.stop();
+    w.settle();
+    CHECK(a.self.ended);
+    CHECK(a.end == election_end::stopped);
+    CHECK(lease(w).at_pointer("/spec/holderIdentity") == "");
+    CHECK(lease(w).at_pointer("/spec/leaseDurationSeconds") == 1);
+    CHECK(lease(w).at_pointer("/spec/leaseTransitions") == 0);
+}
+
+TEST_CASE("LE5 a stop in the middle of a renewal still gives the Lease up") {
+    for (const std::string verb : {"update", "get"}) {
+        world w;
+        stander a(w, options("a"));
+        a.start();
+        w.run(5s);
+        if (verb == "get") // so that the renewal has to read
+            w.server->merge_patch("leases.coordination.k8s.io", space, "lock",
+                                  {{"metadata", {{"labels", {{"x", "1"}}}}}});
+        auto f = testing::fault(testing::fault::kind::stall_after).on(about_leases);
+        w.server->inject(f.verb(verb));
+        w.run(2s);
+        a.self.stop();
+        w.settle();
+        CHECK(a.self.ended);
+        CHECK(lease(w).at_pointer("/spec/holderIdentity") == "");
+    }
+}
+
+TEST_CASE("LE5 a stop while the acquisition is on its way leaves nobody in office") {
+    world w;
+    stander a(w, options("a"));
+    auto f = testing::fault(testing::fault::kind::cut_after).on(about_leases);
+    // Created, but the answer is lost.
+    w.server->inject(f.verb("create").after(10));
+    a.start();
+    w.settle();
+    REQUIRE(lease(w).at_pointer("/spec/holderIdentity") == "a");
+    CHECK_FALSE(a.working);
+    a.self.stop();
+    w.settle();
+    CHECK(a.self.ended);
+    CHECK(lease(w).at_pointer("/spec/holderIdentity") == "");
+    CHECK(a.terms.empty());
+}
+
+TEST_CASE("LE5 an API server that hangs holds a stop up for the renew deadline at the most") {
+    world w;
+    stander a(w, options("a"));
+    a.start();
+    w.run(5s);
+    w.server->inject(hang());
+    a.self.stop();
+    const auto waited = w.run_until([&] { return a.self.ended; }, 60s);
+    CHECK(waited <= 10200ms);
+    CHECK(a.end == election_end::stopped);
+}
+
+TEST_CASE("LE6 LE7 observers and events, and what they throw is contained") {
+    world w;
+    auto o = options("a");
+    stander a(w, o);
+    a.elector.reset();
+    o.on_new_leader([](const std::string&) { throw std::runtime_error("observer"); });
+    o.on_event([](const object&, const std::string&) { throw std::runtime_error("recorder"); });
+    a.elector.emplace(a.self.rt, *a.self.client, o);
+    stander b(w, options("b"));
+    a.start();
+    w.run(3s);
+    CHECK(a.working);
+    CHECK(a.self.log.contains("on_new_leader threw: observer"));
+    CHECK(a.self.log.contains("on_event threw: recorder"));
+    b.start();
+    w.run(3s);
+    a.self.stop();
+    w.run(5s);
+    CHECK(b.seen == std::vector<std::string>{"a", "b"});
+    CHECK(b.events == std::vector<std::string>{"default/lock b became leader"});
+    b.self.stop();
+    w.run(1s);
+    CHECK(b.events.back() == "default/lock b stopped leading");
+    CHECK(b.seen.back().empty());
+}
+
+TEST_CASE("clock skew: replicas whose dates are hours apart and whose clocks run at other rates never lead together") {
+    for (const double rate : {0.75, 1.0, 1.3}) {
+        world w;
+        stander a(w, options("a").re_elect(), rate, 5h), b(w, options("b").re_elect(), 1, -7h),
+            c(w, options("c").re_elect(), 1.1, 0s);
+        watch_over(w, {&a, &b, &c});
+        for (auto* s : {&a, &b, &c}) s->unwinding = 500ms;
+        a.start();
+        b.start();
+        c.start();
+        w.run(30s);
+        const std::size_t before = a.terms.size() + b.terms.size() + c.terms.size();
+        CHECK(before == 1);
+        // Cut everybody off for longer than the Lease, several times.
+        for (int i = 0; i < 3; ++i) {
+            w.server->stop_listening(true);
+            w.run(25s);
+            w.server->start_listening();
+            w.run(25s);
+            CHECK(int(a.working) + int(b.working) + int(c.working) == 1);
+        }
+        CHECK(a.terms.size() + b.terms.size() + c.terms.size() == before + 3);
+    }
+}
+
+TEST_CASE("fencing tokens grow from leader to leader") {
+    world w;
+    stander a(w, options("a").re_elect()), b(w, options("b").re_elect());
+    a.start();
+    b.start();
+    std::vector<resource_version> tokens;
+    for (int i = 0; i < 6; ++i) {
+        w.run_until([&] { return a.working || b.working; }, 60s);
+        stander& leads = a.working ? a : b;
+        REQUIRE(leads.working);
+        tokens.push_back(leads.terms.back().version);
+        leads.self.paused = true;
+        w.run(30s);
+        leads.self.paused = false;
+        w.run(1s);
+    }
+    for (std::size_t i = 1; i < tokens.size(); ++i) CHECK(tokens[i - 1] < tokens[i]);
+}
+
+TEST_CASE("re-election: run() may be called again after a loss") {
+    world w;
+    stander a(w, options("a"));
+    a.start();
+    w.run(5s);
+    const boost::json::value patch = {{"spec", {{"holderIdentity", "thief"}, {"leaseDurationSeconds", 5}}}};
+    w.server->merge_patch("leases.coordination.k8s.io", space, "lock", patch);
+    w.run(3s);
+    REQUIRE(a.self.ended);
+    CHECK(a.end == election_end::lost);
+    CHECK(a.self.log.contains("held by thief"));
+    CHECK(a.elector->leader() == "thief");
+    a.start();
+    w.run(20s);
+    CHECK(a.working);
+    CHECK(a.terms.size() == 2);
+    CHECK(a.terms[1].transitions == 1);
+    CHECK(a.seen == std::vector<std::string>{"a", "thief", "thief", "a"});
+}
+
+TEST_CASE("run() twice at once is an error") {
+    world w;
+    stander a(w, options("a"));
+    a.start();
+    w.run(1s);
+    std::exception_ptr failed;
+    asio::co_spawn(a.self.io, stander::stand(&a), [&](std::exception_ptr e) { failed = std::move(e); });
+    w.settle();
+    REQUIRE(failed);
+    CHECK_THROWS_AS(std::rethrow_exception(failed), error);
+    CHECK(a.working);
+}
+
+TEST_CASE("work that returns gives the Lease up; what it throws comes out of run()") {
+    for (const bool throws : {false, true}) {
+        world w;
+        stander a(w, options("a"));
+        a.returns_after = 5s;
+        a.throws = throws;
+        a.start();
+        w.run(4s);
+        CHECK(a.working);
+        w.run(2s);
+        REQUIRE(a.self.ended);
+        CHECK(lease(w).at_pointer("/spec/holderIdentity") == "");
+        if (throws) {
+            REQUIRE(a.self.failed);
+            CHECK_THROWS_WITH(std::rethrow_exception(a.self.failed), "the work is broken");
+        } else {
+            CHECK(a.end == election_end::finished);
+        }
+    }
+}
+
+TEST_CASE("work that does not end when its Lease is lost is reported, and waited for") {
+    world w;
+    stander a(w, options("a"));
+    a.unwinding = 30s;
+    a.start();
+    w.run(5s);
+    w.server->inject(hang());
+    w.run(9900ms);
+    CHECK_FALSE(a.elector->is_leader());
+    CHECK_FALSE(a.self.log.contains("outlives its Lease"));
+    w.run(6s);
+    CHECK(a.self.log.contains("outlives its Lease"));
+    CHECK_FALSE(a.self.ended);
+    w.run(30s);
+    CHECK(a.self.ended);
+    CHECK(a.end == election_end::lost);
+}
+
+TEST_CASE("a Lease that is deleted under its leader is made again") {
+    world w;
+    stander a(w, options("a"));
+    a.start();
+    w.run(5s);
+    w.server->remove("leases.coordination.k8s.io", space, "lock");
+    w.run(5s);
+    CHECK(a.working);
+    CHECK(lease(w).at_pointer("/spec/holderIdentity") == "a");
+}
+
+TEST_CASE("labels of the options are put on the Lease") {
+    world w;
+    stander a(w, options("a").label("app", "x"));
+    a.start();
+    w.run(1s);
+    CHECK(lease(w).at_pointer("/metadata/labels/app") == "x");
+}
+
+TEST_CASE("the default identity names the host and differs each time") {
+    world w;
+    auto& r = w.add("r");
+    const leader_elector a(r.rt, *r.client, leader_election_options(space, "lock"));
+    const leader_elector b(r.rt, *r.client, leader_election_options(space, "lock"));
+    CHECK(a.identity() != b.identity());
+    CHECK(a.identity().size() > 17);
+    CHECK_THROWS_AS(leader_elector(r.rt, *r.client, leader_election_options(space, "lock").lease_duration(1s)), error);
+}
+
+TEST_CASE("the leader's requests failing at each place never make two leaders, and never hang the election") {
+    using kind = testing::fault::kind;
+    for (const auto what : {kind::refuse, kind::cut_after, kind::stall_after, kind::status, kind::garbage_body}) {
+        for (std::size_t nth = 0; nth < 8; ++nth) {
+            world w;
+            stander a(w, options("a").re_elect()), b(w, options("b").re_elect());
+            watch_over(w, {&a, &b});
+            testing::fault f(what);
+            f.on(about_leases).skipping(nth).with_text("{").with_code(500);
+            w.server->inject(f);
+            a.start();
+            b.start();
+            w.run(30s, 500ms);
+            CHECK(int(a.working) + int(b.working) == 1);
+            (a.working ? a : b).self.stop();
+            w.run(8s, 500ms);
+            CHECK(int(a.working) + int(b.working) == 1);
+        }
+    }
+}
