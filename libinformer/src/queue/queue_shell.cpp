@@ -117,22 +117,30 @@ asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ti
 void queue_shell::carry_out(aftermath& a) {
     for (const auto& w : a.wake) detail::wake(w);
     if (a.arm) asio::post(rt_.executor(), [s = shared_from_this()] { queue_timer::poke(s); });
-    if (!a.report || sink_ == nullptr) return;
-    const metrics_sink::label name("name", name_);
-    const queue_report& r = *a.report;
-    if (r.added != 0) sink_->add("workqueue_adds_total", static_cast<double>(r.added), {name});
-    if (r.retried != 0) sink_->add("workqueue_retries_total", static_cast<double>(r.retried), {name});
-    for (const double s : r.waited) sink_->observe("workqueue_queue_duration_seconds", s, {name});
-    for (const double s : r.worked) sink_->observe("workqueue_work_duration_seconds", s, {name});
-    const std::lock_guard lock(publishing_);
-    sink_->set("workqueue_depth", static_cast<double>(depth_.load(std::memory_order_relaxed)), {name});
+    if (a.report) publish(*a.report);
 }
 
-void queue_shell::publish_unfinished(double all, double oldest) const {
+void queue_shell::publish(const queue_report& r) noexcept {
+    try {
+        const metrics_sink::label name("name", name_);
+        if (r.added != 0) sink_->add("workqueue_adds_total", static_cast<double>(r.added), {name});
+        if (r.retried != 0) sink_->add("workqueue_retries_total", static_cast<double>(r.retried), {name});
+        for (const double s : r.waited) sink_->observe("workqueue_queue_duration_seconds", s, {name});
+        for (const double s : r.worked) sink_->observe("workqueue_work_duration_seconds", s, {name});
+        const std::lock_guard lock(publishing_);
+        sink_->set("workqueue_depth", static_cast<double>(depth_.load(std::memory_order_relaxed)), {name});
+    } catch (...) { // NOLINT(bugprone-empty-catch) a broken sink must not stop a queue
+    }
+}
+
+void queue_shell::publish_unfinished(double all, double oldest) noexcept {
     if (sink_ == nullptr) return;
-    const metrics_sink::label name("name", name_);
-    sink_->set("workqueue_unfinished_work_seconds", all, {name});
-    sink_->set("workqueue_longest_running_processor_seconds", oldest, {name});
+    try {
+        const metrics_sink::label name("name", name_);
+        sink_->set("workqueue_unfinished_work_seconds", all, {name});
+        sink_->set("workqueue_longest_running_processor_seconds", oldest, {name});
+    } catch (...) { // NOLINT(bugprone-empty-catch) as above
+    }
 }
 
 } // namespace informer::detail

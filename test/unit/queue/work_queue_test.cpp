@@ -1,84 +1,642 @@
-#include <informer/queue/work_queue.hpp>
+#include "queue_scene.hpp"
 
-#include <informer/testing/manual_clock.hpp>
-
-#include "support/run.hpp"
-
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 using namespace informer;
 using namespace std::chrono_literals;
-using informer::testing::manual_clock;
-using informer::testing::run_test;
-using informer::testing::settle;
+using informer::testing::queue_scene;
+using queue = work_queue<>;
 
 namespace {
 
-using queue = work_queue<>;
-
-/// A queue, its clock and its io_context.
-struct scene {
-    explicit scene(work_queue_options o = work_queue_options())
-        : clock(std::make_shared<manual_clock>()), world(context.get_executor()),
-          q(std::make_unique<queue>(world.with_clock(clock), std::move(o))) {}
-
-    std::string next() {
-        queue::item one = q->try_get();
-        if (!one) return "-";
-        std::string k = one.key();
-        one.done();
-        return k;
+/// A coroutine that gets one item and tells how that went.
+class getter {
+public:
+    explicit getter(queue_scene& s, int count = 1) {
+        asio::co_spawn(s.context, body(s.q.get(), this, count),
+                       asio::bind_cancellation_slot(signal_.slot(), [this](std::exception_ptr e) {
+                           ended = true;
+                           if (!e) return;
+                           try {
+                               std::rethrow_exception(e);
+                           } catch (const boost::system::system_error& x) {
+                               code = x.code();
+                           }
+                       }));
     }
-    /// Lets time pass, and what it started run.
-    void pass(informer::clock::duration d) {
-        clock->advance(d);
-        context.restart();
-        context.poll();
-    }
+    getter(const getter&) = delete;
+    void cancel(asio::cancellation_type type = asio::cancellation_type::terminal) { signal_.emit(type); }
 
-    asio::io_context context{1};
-    std::shared_ptr<manual_clock> clock;
-    runtime world;
-    std::unique_ptr<queue> q;
+    std::string keys;
+    bool ended = false;
+    error_code code;
+    std::vector<queue::item> held;
+
+private:
+    static asio::awaitable<void> body(queue* q, getter* self, int count) {
+        co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+        for (; count > 0; --count) {
+            queue::item one = co_await q->get();
+            self->keys += one ? one.key() : std::string("-");
+            if (!one) co_return;
+            self->held.push_back(std::move(one));
+        }
+    }
+    asio::cancellation_signal signal_;
 };
 
 } // namespace
 
 TEST_CASE("Q1 a key that waits already is not queued twice") {
-    scene s;
+    queue_scene s;
     s.q->add("a");
     s.q->add("b");
     s.q->add("a");
     CHECK(s.q->size() == 2);
+    CHECK(s.q->figures().added == 2);
     CHECK(s.next() == "a");
     CHECK(s.next() == "b");
     CHECK(s.next() == "-");
+    CHECK(s.q->empty());
 }
 
-TEST_CASE("Q2 get waits for an item and resumes when one is added") {
-    scene s;
-    auto body = [](scene* c) -> asio::awaitable<void> {
-        queue::item one = co_await c->q->get();
-        CHECK(one.key() == "a");
-    };
-    asio::co_spawn(s.context, body(&s), asio::detached);
-    s.context.poll();
+TEST_CASE("Q2 get waits for an item; getters are served in the order they came") {
+    queue_scene s;
+    getter first(s), second(s), third(s);
+    s.run();
     s.q->add("a");
-    s.context.run();
+    s.q->add("b");
+    CHECK(s.q->try_get().operator bool() == false); // they are promised already
+    s.run();
+    CHECK(first.keys == "a");
+    CHECK(second.keys == "b");
+    CHECK_FALSE(third.ended);
+    s.q->add("c");
+    s.run();
+    CHECK(third.keys == "c");
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q2 after shutdown what is ready is handed out, then getters get empty items") {
+    queue_scene s;
+    s.q->add("a");
+    s.q->add("b");
+    s.q->shut_down();
+    s.q->add("c");
+    getter one(s, 5), other(s, 5);
+    s.run();
+    CHECK(one.keys == "ab-");
+    CHECK(other.keys == "-");
+    CHECK(s.q->is_shut_down());
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q2 getters that wait get empty items when the queue is shut down") {
+    queue_scene s;
+    getter one(s), other(s);
+    s.run();
+    s.q->shut_down();
+    s.run();
+    CHECK(one.keys == "-");
+    CHECK(other.keys == "-");
+    CHECK(s.idle());
+}
+
+TEST_CASE(
+    "Q2 a key marked while in processing is handed out once more although shut down; the other getters wait for it") {
+    queue_scene s;
+    s.q->add("a");
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    s.q->add("a");
+    s.q->shut_down();
+    getter one(s);
+    s.run();
+    CHECK(one.keys == "-"); // nothing is ready: the workers' pool shrinks, its holder is still there
+    a.done();
+    CHECK(s.next() == "a");
+}
+
+TEST_CASE("Q3 the destructor of an item says done, and so does done by key after release") {
+    queue_scene s;
+    s.q->add("a");
+    {
+        const queue::item a = s.q->try_get();
+        CHECK(a.key() == "a");
+        s.q->add("a");
+        CHECK(s.q->size() == 0);
+    }
+    CHECK(s.q->size() == 1);
+    std::string key = s.q->try_get().release();
+    s.q->add(key);
+    s.q->done("someone else's");
+    CHECK(s.q->size() == 0);
+    s.q->done(key);
+    CHECK(s.q->size() == 1);
+    s.q->done(key); // not in processing any more: nothing happens
+    CHECK(s.q->size() == 1);
+    CHECK(s.next() == "a");
+    CHECK(s.q->figures().known == 0);
+}
+
+TEST_CASE("items can be moved, and moving over one says done") {
+    queue_scene s;
+    s.q->add("a");
+    s.q->add("b");
+    queue::item one = s.q->try_get();
+    CHECK(one.key() == "a");
+    queue::item other = std::move(one);
+    CHECK_FALSE(one);
+    CHECK(*other == "a");
+    CHECK(other->size() == 1);
+    other = s.q->try_get();
+    CHECK(other.key() == "b");
+    CHECK(s.q->figures().processing == 1);
+    other.done();
+    other.done();
     CHECK(s.q->figures().processing == 0);
 }
 
-TEST_CASE("Q6 a delayed item is handed out when it is due, not before") {
-    scene s;
+TEST_CASE("an item whose key nobody looked at is not lost: it goes back to the head") {
+    queue_scene s;
+    s.q->add("a", 3);
+    s.q->add("b", 3);
+    { const queue::item dropped = s.q->try_get(); }
+    CHECK(s.q->size() == 2);
+    queue::item a = s.q->try_get();
+    CHECK(a.priority() == 3);
+    CHECK(a.key() == "a");
+}
+
+TEST_CASE("Q4 drain waits until what was ready is handed out and done") {
+    queue_scene s;
+    s.q->add("a");
+    s.q->add("b");
+    bool drained = false;
+    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
+        const queue::left_over left = co_await q->drain();
+        CHECK(left.empty());
+        *d = true;
+    };
+    task_group group(s.context.get_executor());
+    group.spawn(body(s.q.get(), &drained));
+    s.run();
+    queue::item a = s.q->try_get(), b = s.q->try_get();
+    CHECK(a.key() + b.key() == "ab");
+    s.q->add("c");
+    a.done();
+    s.run();
+    CHECK_FALSE(drained);
+    b.done();
+    s.run();
+    CHECK(drained);
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q4 drain waits for a key that was marked while in processing") {
+    queue_scene s;
+    s.q->add("a");
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    s.q->add("a");
+    bool drained = false;
+    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
+        co_await q->drain();
+        *d = true;
+    };
+    task_group group(s.context.get_executor());
+    group.spawn(body(s.q.get(), &drained));
+    s.run();
+    a.done();
+    s.run();
+    CHECK_FALSE(drained);
+    CHECK(s.next() == "a");
+    s.run();
+    CHECK(drained);
+}
+
+TEST_CASE("Q4 drain of an idle queue returns at once; shutdown ends one that waits") {
+    queue_scene s;
+    auto idle = [](queue* q) -> asio::awaitable<void> { co_await q->drain(); };
+    queue_scene other;
+    informer::testing::run_test(other.context, idle(other.q.get()));
+
+    s.q->add("a");
+    queue::item stuck = s.q->try_get();
+    bool drained = false;
+    auto body = [](queue* q, bool* d) -> asio::awaitable<void> {
+        co_await q->drain();
+        *d = true;
+    };
+    task_group group(s.context.get_executor());
+    group.spawn(body(s.q.get(), &drained));
+    s.run();
+    CHECK_FALSE(drained);
+    s.q->shut_down();
+    s.run();
+    CHECK(drained);
+}
+
+TEST_CASE("Q4 a cancelled drain throws cancelled; what was delayed is still told by shutdown") {
+    queue_scene s;
+    s.q->add("a");
+    s.q->add_after("later", 1h);
+    queue::item stuck = s.q->try_get();
+    asio::cancellation_signal signal;
+    std::exception_ptr failed;
+    auto body = [](queue* q) -> asio::awaitable<void> { co_await q->drain(); };
+    asio::co_spawn(s.context, body(s.q.get()),
+                   asio::bind_cancellation_slot(signal.slot(), [&failed](std::exception_ptr e) { failed = e; }));
+    s.run();
+    signal.emit(asio::cancellation_type::terminal);
+    s.run();
+    REQUIRE(failed);
+    CHECK_THROWS_AS(std::rethrow_exception(failed), error);
+    const queue::left_over left = s.q->shut_down();
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].key == "later");
+    CHECK(s.idle());
+}
+
+TEST_CASE("X16 drain closes everything: delayed keys are returned and logged, and the timer is gone") {
+    std::vector<std::string> lines;
+    queue_scene s(work_queue_options().name("foos"), nullptr,
+                  [&lines](log_level, std::string_view l) { lines.emplace_back(l); });
+    s.q->add_after("b", 2h);
+    s.q->add_after("a", 1h, -3);
+    s.run();
+    CHECK(s.clock->waiters() == 1);
+    std::optional<queue::left_over> left;
+    auto body = [](queue* q, std::optional<queue::left_over>* l) -> asio::awaitable<void> {
+        queue::left_over got = co_await q->drain();
+        l->emplace(std::move(got));
+    };
+    task_group group(s.context.get_executor());
+    group.spawn(body(s.q.get(), &left));
+    CHECK(s.idle());
+    REQUIRE(left);
+    REQUIRE(left->size() == 2);
+    CHECK(left->at(0).key == "a");
+    CHECK(left->at(0).priority == -3);
+    CHECK(left->at(0).due == s.clock->now() + 1h);
+    CHECK(left->at(1).key == "b");
+    CHECK(s.q->shut_down().empty()); // told once
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].find("foos") != std::string::npos);
+    CHECK(lines[0].find("2 delayed") != std::string::npos);
+    CHECK(s.clock->waiters() == 0);
+}
+
+TEST_CASE("Q6 a delayed item is handed out when it is due, not before; a getter that waits is woken") {
+    queue_scene s;
     s.q->add_after("a", 5s);
+    getter one(s);
     s.pass(4999ms);
+    CHECK(one.keys.empty());
+    CHECK(s.q->size() == 0);
+    s.pass(1ms);
+    CHECK(one.keys == "a");
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q6 a delay of zero or less is an add") {
+    queue_scene s;
+    s.q->add_after("a", 0s);
+    s.q->add_after("b", -5s);
+    CHECK(s.next() == "a");
+    CHECK(s.next() == "b");
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q6 an earlier item that comes later rings first; one timer serves all") {
+    queue_scene s;
+    s.q->add_after("c", 30s);
+    s.run();
+    s.q->add_after("a", 10s);
+    s.q->add_after("b", 20s);
+    for (int i = 0; i < 100; ++i) s.q->add_after("x" + std::to_string(i), 1h);
+    s.run();
+    CHECK(s.clock->waiters() == 1);
+    getter one(s, 3);
+    s.pass(10s);
+    CHECK(one.keys == "a");
+    s.pass(10s);
+    CHECK(one.keys == "ab");
+    s.pass(10s);
+    CHECK(one.keys == "abc");
+    CHECK(s.q->shut_down().size() == 100);
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q6 re-adding keeps the earlier time") {
+    queue_scene s;
+    s.q->add_after("a", 5s);
+    s.run();
+    s.q->add_after("a", 50s);
+    s.q->add_after("b", 50s);
+    s.run();
+    s.q->add_after("b", 5s);
+    getter one(s, 3);
+    s.pass(5s);
+    CHECK(one.keys == "ab");
+    s.pass(100s);
+    CHECK(one.keys == "ab");
+    CHECK(s.q->figures().retried == 4);
+    one.cancel();
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q6 more items due at once than one step moves all come") {
+    queue_scene s;
+    for (int i = 0; i < 2000; ++i) s.q->add_after(std::to_string(i), 1s);
+    s.pass(1s);
+    CHECK(s.q->size() == 2000);
+    CHECK(s.idle());
+    for (int i = 0; i < 2000; ++i) CHECK(s.next() == std::to_string(i));
+}
+
+TEST_CASE("Q6 a late timer is no reason to wait: what is due is handed out to who asks") {
+    queue_scene s;
+    s.q->add_after("a", 1s);
+    s.run();
+    s.clock->advance(1s); // the timer has not run yet
+    CHECK(s.next() == "a");
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q6 an immense delay neither throws nor rings") {
+    queue_scene s;
+    s.q->add_after("a", std::chrono::nanoseconds::max());
+    s.pass(1000h);
+    CHECK(s.next() == "-");
+    CHECK(s.q->shut_down().size() == 1);
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q7 a rate-limited add waits as long as the limiter says; forget starts over") {
+    queue_scene s;
+    CHECK(s.q->add_rate_limited("a") == 5ms);
+    CHECK(s.q->num_requeues("a") == 1);
+    s.pass(4ms);
     CHECK(s.next() == "-");
     s.pass(1ms);
+    CHECK(s.next() == "a");
+    CHECK(s.q->add_rate_limited("a") == 10ms);
+    s.pass(10ms);
+    CHECK(s.next() == "a");
+    s.q->forget("a");
+    CHECK(s.q->num_requeues("a") == 0);
+    CHECK(s.q->figures().known == 0);
+    CHECK(s.q->add_rate_limited("a") == 5ms);
+    s.q->forget("unknown");
+    CHECK(s.q->num_requeues("unknown") == 0);
+    CHECK(s.q->shut_down().size() == 1);
+    CHECK(s.q->add_rate_limited("a") == 0ms);
+    CHECK(s.idle());
+}
+
+TEST_CASE("Q7 the holder of an item asks again without looking it up, at the item's own priority") {
+    queue_scene s;
+    s.q->add("a", 7);
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    CHECK(a.requeue_rate_limited() == 5ms);
+    CHECK(a.requeues() == 1);
+    a.done();
+    s.pass(5ms);
+    a = s.q->try_get();
+    CHECK(a.priority() == 7);
+    CHECK(a.key() == "a");
+    a.forget();
+    CHECK(a.requeues() == 0);
+    a.requeue_after(1s);
+    a.done();
+    s.pass(1s);
+    a = s.q->try_get();
+    CHECK(a.key() == "a");
+    a.requeue();
+    a.done();
     CHECK(s.q->size() == 1);
     CHECK(s.next() == "a");
+    CHECK(s.q->figures().known == 0);
+    CHECK(s.idle());
+}
+
+TEST_CASE("a cancelled getter throws cancelled and leaves its place to the next") {
+    for (const auto type :
+         {asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total}) {
+        queue_scene s;
+        getter first(s), second(s);
+        s.run();
+        first.cancel(type);
+        s.run();
+        CHECK(first.code == condition::cancelled);
+        s.q->add("a");
+        s.run();
+        CHECK(second.keys == "a");
+        CHECK(s.idle());
+    }
+}
+
+TEST_CASE("a getter that is cancelled after an item was handed to it returns the item") {
+    queue_scene s;
+    getter first(s), second(s);
+    s.run();
+    s.q->add("a"); // handed to first, which has not run yet
+    first.cancel();
+    s.run();
+    CHECK(first.keys == "a");
+    CHECK_FALSE(second.ended);
+    s.q->add("b");
+    s.run();
+    CHECK(second.keys == "b");
+}
+
+TEST_CASE("a getter that is cancelled before an item comes, but has not run yet, loses nothing") {
+    queue_scene s;
+    getter first(s);
+    s.run();
+    first.cancel();
+    s.q->add("a");
+    s.run();
+    if (first.keys.empty()) {
+        CHECK(s.next() == "a");
+    } else {
+        CHECK(first.keys == "a");
+    }
+}
+
+TEST_CASE("a getter that is cancelled before it asks takes nothing") {
+    queue_scene s;
+    s.q->add("a");
+    error_code code;
+    auto body = [](queue* q, error_code* c) -> asio::awaitable<void> {
+        co_await asio::this_coro::throw_if_cancelled(false);
+        co_await testing::settle(2);
+        try {
+            const queue::item one = co_await q->get();
+        } catch (const error& e) {
+            *c = e.code();
+        }
+    };
+    asio::cancellation_signal signal;
+    asio::co_spawn(s.context, body(s.q.get(), &code),
+                   asio::bind_cancellation_slot(signal.slot(), [](std::exception_ptr) {}));
+    s.context.poll_one();
+    signal.emit(asio::cancellation_type::terminal);
+    s.run();
+    CHECK(code == condition::cancelled);
+    CHECK(s.next() == "a");
+}
+
+TEST_CASE("a getter that is destroyed with its context gives its item to the next in another context") {
+    queue_scene s;
+    auto other = std::make_unique<asio::io_context>(1);
+    auto body = [](queue* q) -> asio::awaitable<void> {
+        const queue::item one = co_await q->get();
+        FAIL("it is destroyed before it runs");
+    };
+    asio::co_spawn(*other, body(s.q.get()), [](std::exception_ptr) {});
+    other->poll();
+    getter second(s);
+    s.run();
+    s.q->add("a");
+    s.run();
+    CHECK_FALSE(second.ended);
+    other.reset();
+    s.run();
+    CHECK(second.keys == "a");
+    CHECK(s.idle());
+}
+
+TEST_CASE("get_batch hands out what is ready, at least one") {
+    queue_scene s;
+    for (const char* k : {"a", "b", "c"}) s.q->add(k);
+    std::string keys;
+    auto body = [](queue* q, std::string* k) -> asio::awaitable<void> {
+        for (;;) {
+            const std::vector<queue::item> some = co_await q->get_batch(2);
+            if (some.empty()) co_return;
+            for (const queue::item& one : some) *k += one.key();
+            *k += "|";
+        }
+    };
+    task_group group(s.context.get_executor());
+    group.spawn(body(s.q.get(), &keys));
+    s.run();
+    CHECK(keys == "ab|c|");
+    s.q->add("d");
+    s.run();
+    CHECK(keys == "ab|c|d|");
+    s.q->shut_down();
+    CHECK(s.idle());
+}
+
+TEST_CASE("the queue object may go while getters wait and items are held") {
+    queue_scene s;
+    s.q->add("a");
+    s.q->add("b");
+    queue::item a = s.q->try_get(), unseen = s.q->try_get();
+    CHECK(a.key() == "a");
+    getter one(s);
+    s.run();
+    s.q->add_after("later", 1h);
+    s.run();
+    s.q.reset();
+    CHECK(s.idle());
+    CHECK(one.keys == "-");
+    CHECK(a.key() == "a");
+    a.requeue();
+    a.requeue_after(1s);
+    a.done();
+    unseen.done();
+    CHECK(s.idle());
+}
+
+TEST_CASE("the context may go while the timer sleeps") {
+    queue_scene s;
+    {
+        asio::io_context other(1);
+        queue q(runtime(other.get_executor()).with_clock(s.clock));
+        q.add_after("a", 1h);
+        other.poll();
+        CHECK(s.clock->waiters() == 1);
+    }
+    CHECK(s.clock->waiters() == 0);
+}
+
+TEST_CASE("5,000 items that are queued again at once by a few workers do not lock up") {
+    queue_scene s;
+    constexpr int keys = 5000, times = 3;
+    std::map<std::string, int> seen;
+    auto worker = [](queue* q, std::map<std::string, int>* seen_by, int* finished) -> asio::awaitable<void> {
+        for (;;) {
+            queue::item one = co_await q->get();
+            if (!one) co_return;
+            if (++(*seen_by)[one.key()] < times) {
+                one.requeue();
+            } else if (++*finished == keys) {
+                q->shut_down();
+            }
+        }
+    };
+    int finished = 0;
+    task_group group(s.context.get_executor());
+    for (int w = 0; w < 3; ++w) group.spawn(worker(s.q.get(), &seen, &finished));
+    for (int i = 0; i < keys; ++i) s.q->add(std::to_string(i));
+    s.context.run();
+    CHECK(finished == keys);
+    for (const auto& [key, n] : seen) CHECK(n == times);
+}
+
+TEST_CASE("fairness works through the queue: namespaces take turns") {
+    queue_scene s;
+    work_queue<> q(s.world, work_queue_options(), [](const std::string& k) -> std::uint64_t {
+        return std::hash<std::string_view>()(std::string_view(k).substr(0, k.find('/')));
+    });
+    for (int i = 0; i < 3; ++i) q.add("loud/" + std::to_string(i));
+    q.add("quiet/0");
+    std::string order;
+    for (queue::item one = q.try_get(); one; one = q.try_get()) order += one.key() + " ";
+    CHECK(order == "loud/0 quiet/0 loud/1 loud/2 ");
+}
+
+namespace {
+
+struct pair_key {
+    std::string group, name;
+    friend bool operator==(const pair_key&, const pair_key&) = default;
+};
+struct pair_hash {
+    std::size_t operator()(const pair_key& k) const {
+        return std::hash<std::string>()(k.group) * 31 + std::hash<std::string>()(k.name);
+    }
+};
+
+} // namespace
+
+TEST_CASE("keys are any type with a hash and an equality") {
+    queue_scene s;
+    work_queue<pair_key, pair_hash> q(s.world);
+    pair_key one, other;
+    one.group = "a";
+    other.group = "b";
+    q.add(one);
+    q.add(other);
+    q.add(one);
+    CHECK(q.size() == 2);
+    CHECK(q.try_get()->group == "a");
+    work_queue<int> numbers(s.world);
+    for (int i = 0; i < 1000; ++i) numbers.add(i * 1024);
+    for (int i = 0; i < 1000; ++i) CHECK(numbers.try_get().key() == i * 1024);
 }

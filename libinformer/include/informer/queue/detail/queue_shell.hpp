@@ -114,7 +114,7 @@ protected:
     virtual time_point ring(time_point now) = 0;
     void rings_at(time_point when) noexcept { armed_ = when; } ///< under the lock, by ring()
 
-    void publish_unfinished(double all, double oldest) const;
+    void publish_unfinished(double all, double oldest) noexcept;
     void publish_depth(std::size_t depth) noexcept {
         depth_.store(depth, std::memory_order_relaxed);
     } ///< under the lock
@@ -125,6 +125,7 @@ private:
     friend class queue_timer;
     class parker;
     void carry_out(aftermath& a);
+    void publish(const queue_report& r) noexcept;
     void park(queue_ticket& t, const std::shared_ptr<detail::waiter>& w);
 
     const runtime rt_;

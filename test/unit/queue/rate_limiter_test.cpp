@@ -1,0 +1,118 @@
+#include <informer/queue/rate_limiter.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <vector>
+
+using namespace informer;
+using namespace std::chrono_literals;
+
+namespace {
+
+using time_point = rate_limiter::time_point;
+constexpr time_point start = time_point(1000h);
+constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
+
+/// Tells which attempt it was asked about.
+class counting_limiter final : public rate_limiter {
+public:
+    duration delay(std::uint32_t requeues, time_point) override { return std::chrono::seconds(requeues); }
+};
+
+} // namespace
+
+TEST_CASE("Q8 exponential: base, doubled each time, up to the maximum") {
+    exponential_limiter l(5ms, 1000s);
+    CHECK(l.delay(0, start) == 5ms);
+    CHECK(l.delay(1, start) == 10ms);
+    CHECK(l.delay(2, start) == 20ms);
+    CHECK(l.delay(17, start) == 655360ms);
+    CHECK(l.delay(18, start) == 1000s);
+}
+
+TEST_CASE("Q8 exponential never overflows, whatever the base and the count") {
+    exponential_limiter l(5ms, 1000s);
+    for (std::uint32_t n = 18; n < 3000; ++n) CHECK(l.delay(n, start) == 1000s);
+    CHECK(l.delay(most, start) == 1000s);
+    exponential_limiter wide(1000h, rate_limiter::duration::max());
+    CHECK(wide.delay(100, start) == rate_limiter::duration::max());
+    exponential_limiter none(0ms, 1000s);
+    CHECK(none.delay(most, start) == 0ms);
+}
+
+TEST_CASE("Q8 token bucket: the burst at once, then each in its turn at the rate") {
+    token_bucket_limiter l(10.0, 100);
+    for (int i = 0; i < 100; ++i) CHECK(l.delay(0, start) == 0ns);
+    CHECK(l.delay(0, start) == 100ms);
+    CHECK(l.delay(7, start) == 200ms); // whatever the key's own count
+    // Both reservations are used up when their time has come.
+    CHECK(l.delay(0, start + 200ms) == 100ms);
+}
+
+TEST_CASE("Q8 token bucket fills up to its burst and no further") {
+    token_bucket_limiter l(10.0, 3);
+    for (int i = 0; i < 3; ++i) CHECK(l.delay(0, start) == 0ns);
+    for (int i = 0; i < 3; ++i) CHECK(l.delay(0, start + 10h) == 0ns);
+    CHECK(l.delay(0, start + 10h) == 100ms);
+}
+
+TEST_CASE("Q8 token bucket survives a clock that goes back, and a rate of zero") {
+    token_bucket_limiter l(10.0, 1);
+    CHECK(l.delay(0, start) == 0ns);
+    CHECK(l.delay(0, start - 1h) == 100ms);
+    CHECK(l.delay(0, start) == 200ms);
+    token_bucket_limiter none(0.0, 5);
+    CHECK(none.delay(0, start) == rate_limiter::duration::max());
+}
+
+TEST_CASE("Q8 fast and slow: fast for the first attempts") {
+    fast_slow_limiter l(5ms, 10s, 3);
+    CHECK(l.delay(0, start) == 5ms);
+    CHECK(l.delay(2, start) == 5ms);
+    CHECK(l.delay(3, start) == 10s);
+    CHECK(l.delay(most, start) == 10s);
+}
+
+TEST_CASE("Q8 max of: the longest, and each limiter is asked each time") {
+    const auto bucket = std::make_shared<token_bucket_limiter>(1.0, 1);
+    std::vector<rate_limiter_ptr> both;
+    both.push_back(std::make_shared<exponential_limiter>(5ms, 1000s));
+    both.push_back(bucket);
+    max_of_limiter l(both);
+    CHECK(l.delay(0, start) == 5ms);
+    CHECK(l.delay(0, start) == 1s);
+    CHECK(l.delay(17, start) == 655360ms);
+    CHECK(bucket->delay(0, start) == 3s);
+}
+
+TEST_CASE("Q8 capped: at most the maximum") {
+    capped_limiter l(std::make_shared<counting_limiter>(), 5s);
+    CHECK(l.delay(3, start) == 3s);
+    CHECK(l.delay(50, start) == 5s);
+}
+
+TEST_CASE("Q8 jitter lengthens by up to its factor, and not always by the same") {
+    jitter_limiter l(std::make_shared<counting_limiter>(), 0.5, 42);
+    CHECK(l.delay(0, start) == 0ns);
+    auto least = rate_limiter::duration::max(), longest = rate_limiter::duration(0);
+    for (int i = 0; i < 1000; ++i) {
+        const auto d = l.delay(10, start);
+        CHECK((d >= 10s && d < 15s));
+        least = std::min(least, d);
+        longest = std::max(longest, d);
+    }
+    CHECK(least < 10100ms);
+    CHECK(longest > 14900ms);
+}
+
+TEST_CASE("Q8 the default of controllers: 5 ms to 1000 s per key, and 10 per second with a burst of 100 for all") {
+    const auto l = default_controller_rate_limiter();
+    for (std::uint32_t n = 0; n < 100; ++n) CHECK(l->delay(n % 3, start) == 5ms * (1 << (n % 3)));
+    CHECK(l->delay(0, start) == 100ms);
+    CHECK(l->delay(30, start) == 1000s);
+    CHECK(default_item_rate_limiter()->delay(0, start) == 1ms);
+    CHECK(default_item_rate_limiter()->delay(30, start) == 1000s);
+}

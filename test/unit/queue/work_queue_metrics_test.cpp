@@ -1,0 +1,151 @@
+#include "queue_scene.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace informer;
+using namespace std::chrono_literals;
+using informer::testing::queue_scene;
+using queue = work_queue<>;
+
+namespace {
+
+class recording_sink final : public metrics_sink {
+public:
+    void add(std::string_view name, double value, labels of) override { counters[full(name, of)] += value; }
+    void set(std::string_view name, double value, labels of) override { gauges[full(name, of)] = value; }
+    void observe(std::string_view name, double value, labels of) override { samples[full(name, of)].push_back(value); }
+
+    std::map<std::string, double> counters, gauges;
+    std::map<std::string, std::vector<double>> samples;
+
+private:
+    static std::string full(std::string_view name, labels of) {
+        std::string s(name);
+        for (const label& l : of) s += " " + std::string(l.first) + "=" + std::string(l.second);
+        return s;
+    }
+};
+
+class throwing_sink final : public metrics_sink {
+public:
+    void add(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+    void set(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+    void observe(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+};
+
+} // namespace
+
+TEST_CASE("Q9 metrics of a named queue carry client-go's names and the queue's") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add("a");
+    s.q->add("a"); // counted once
+    s.q->add("b");
+    CHECK(sink->counters["workqueue_adds_total name=foos"] == 2);
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 2);
+    s.pass(3s);
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 1);
+    CHECK(sink->samples["workqueue_queue_duration_seconds name=foos"] == std::vector<double>{3.0});
+    s.pass(2s);
+    s.q->add("a"); // marked: an add, but not in line yet
+    CHECK(sink->counters["workqueue_adds_total name=foos"] == 3);
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 1);
+    s.pass(2s);
+    a.done();
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 2);
+    CHECK(sink->samples["workqueue_work_duration_seconds name=foos"] == std::vector<double>{4.0});
+    CHECK(s.next() == "b");
+    CHECK(s.next() == "a");
+    CHECK(sink->samples["workqueue_queue_duration_seconds name=foos"] == std::vector<double>{3.0, 7.0, 2.0});
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 0);
+}
+
+TEST_CASE("Q9 every delayed and rate-limited request is a retry; a delayed key counts as an add when it is due") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add_after("a", 5s);
+    s.q->add_after("a", 9s);
+    s.q->add_rate_limited("b");
+    CHECK(sink->counters["workqueue_retries_total name=foos"] == 3);
+    CHECK(sink->counters["workqueue_adds_total name=foos"] == 0);
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 0);
+    s.pass(5s);
+    CHECK(sink->counters["workqueue_adds_total name=foos"] == 2);
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 2);
+    s.q->add_after("c", 5s);
+    s.q->add("c"); // delayed, then now: one add
+    s.pass(10s);
+    CHECK(sink->counters["workqueue_adds_total name=foos"] == 3);
+}
+
+TEST_CASE("Q9 unfinished work is told every 500 ms while there is some, and then no timer is left") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add("a");
+    s.q->add("b");
+    CHECK(s.idle());
+    queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    s.pass(500ms);
+    CHECK(sink->gauges["workqueue_unfinished_work_seconds name=foos"] == 0.5);
+    queue::item b = s.q->try_get();
+    CHECK(b.key() == "b");
+    s.pass(500ms);
+    CHECK(sink->gauges["workqueue_unfinished_work_seconds name=foos"] == 1.5);
+    CHECK(sink->gauges["workqueue_longest_running_processor_seconds name=foos"] == 1.0);
+    a.done();
+    s.pass(500ms);
+    CHECK(sink->gauges["workqueue_unfinished_work_seconds name=foos"] == 1.0);
+    CHECK(sink->gauges["workqueue_longest_running_processor_seconds name=foos"] == 1.0);
+    b.done();
+    s.pass(500ms);
+    CHECK(sink->gauges["workqueue_unfinished_work_seconds name=foos"] == 0.0);
+    CHECK(sink->gauges["workqueue_longest_running_processor_seconds name=foos"] == 0.0);
+    CHECK(s.idle());
+    CHECK(s.clock->waiters() == 0);
+}
+
+TEST_CASE("Q9 shutdown ends the ticking, although work is unfinished") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add("a");
+    const queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    s.pass(500ms);
+    CHECK(s.clock->waiters() == 1);
+    s.q->shut_down();
+    CHECK(s.idle());
+    CHECK(s.clock->waiters() == 0);
+}
+
+TEST_CASE("Q9 a queue without a name has no metrics, and no timer for them") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options(), sink);
+    s.q->add("a");
+    const queue::item a = s.q->try_get();
+    CHECK(a.key() == "a");
+    CHECK(s.idle());
+    CHECK(s.clock->waiters() == 0);
+    CHECK(sink->counters.empty());
+    CHECK(sink->gauges.empty());
+    CHECK(sink->samples.empty());
+}
+
+TEST_CASE("Q9 a sink that throws disturbs nobody") {
+    queue_scene s(work_queue_options().name("foos"), std::make_shared<throwing_sink>());
+    s.q->add("a");
+    s.q->add_after("b", 1s);
+    s.pass(1s);
+    CHECK(s.next() == "a");
+    CHECK(s.next() == "b");
+    s.pass(500ms);
+    CHECK(s.idle());
+}
