@@ -1,0 +1,29 @@
+// From an object that changed to the keys that are to be reconciled.
+#pragma once
+
+#include <informer/object/api_resource.hpp>
+#include <informer/object/object.hpp>
+
+#include <functional>
+#include <vector>
+
+namespace informer {
+
+/// For an update it is called with the old and with the new object, and the keys of both are asked for: an object that goes
+/// from one owner to another concerns both.
+using map_function = std::function<std::vector<object_key>(const object&)>;
+
+enum class owner_kind {
+    controller, ///< the one owner reference with `controller: true`
+    any,        ///< every owner reference
+};
+
+namespace mapping {
+
+/// The object's own key.
+map_function to_self();
+/// Its owners of this resource: same group and kind, any version. Owners that are namespaced live in its namespace.
+map_function to_owner(api_resource owner, owner_kind which = owner_kind::controller);
+
+} // namespace mapping
+} // namespace informer

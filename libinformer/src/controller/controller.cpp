@@ -1,0 +1,297 @@
+// From keys to reconciles.
+#include "controller_impl.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+work_queue_options queue_options(const std::string& name, const controller_options& o) {
+    work_queue_options q;
+    q.name(name).ageing(o.ageing_);
+    if (o.limiter_) q.limiter(o.limiter_);
+    return q;
+}
+
+std::uint64_t by_namespace(const object_key& key) {
+    return std::hash<std::string>()(key.name_space);
+}
+
+} // namespace
+
+controller::impl::impl(runtime r, std::string n, controller_options o, reconciler f)
+    : rt(std::move(r)), name(std::move(n)), options(std::move(o)), reconcile(std::move(f)),
+      keys(std::make_shared<queue>(rt, queue_options(name, options),
+                                   options.fair_namespaces_ ? by_namespace : queue::group_function())),
+      workers_news(rt.executor()), sources_news(rt.executor()) {}
+
+void controller::impl::count(std::string_view counter, std::string_view label, std::string_view value) const {
+    auto* m = rt.metrics();
+    if (m == nullptr) return;
+    if (label.empty())
+        m->add(counter, 1, {{"controller", name}});
+    else
+        m->add(counter, 1, {{"controller", name}, {label, value}});
+}
+
+void controller::impl::gauge(std::string_view what, double value) const {
+    if (auto* m = rt.metrics()) m->set(what, value, {{"controller", name}});
+}
+
+void controller::impl::log(log_level level, const std::string& line) const {
+    if (rt.logs(level)) rt.log(level, "controller " + name + ": " + line);
+}
+
+void controller::impl::stop() {
+    if (stops++ == 0) {
+        stopped_at = rt.clock().now();
+        keys->shut_down();
+    }
+    sources_news.notify();
+    workers_news.notify();
+}
+
+void controller::impl::break_off(failure why) {
+    if (!broken) broken = std::move(why);
+    log(log_level::error, broken.what());
+    stop();
+}
+
+asio::awaitable<void> controller::impl::call(std::shared_ptr<impl> s, reconcile_request request,
+                                             std::shared_ptr<attempt> out) {
+    try {
+        auto work = s->reconcile(std::move(request));
+        out->result = co_await std::move(work);
+    } catch (const error& e) {
+        out->result = reconcile_result::error(e.failure());
+    } catch (const boost::system::system_error& e) {
+        out->result = reconcile_result::error(failure(e.code(), "reconcile"));
+    } catch (const std::exception& e) {
+        out->result = reconcile_result::error(failure(errc::bad_response, std::string("exception: ") + e.what()));
+        out->panic = true;
+    } catch (...) {
+        out->result = reconcile_result::error(failure(errc::bad_response, "an exception of unknown type"));
+        out->panic = true;
+    }
+}
+
+void controller::impl::finish(item& it, attempt& a, bool in_time, bool cut, clock::duration took) {
+    using enum reconcile_result::outcome;
+    reconcile_result& r = a.result;
+    const bool failed = r.what() == error;
+    std::string_view result = "success";
+    {
+        const std::lock_guard lock(mutex);
+        gauge("controller_runtime_active_workers", static_cast<double>(--figures.active));
+        if (cut && failed) { // not its fault: at once when somebody works again
+            it.requeue();
+            it.done();
+            return;
+        }
+        if (!in_time) {
+            ++figures.timeouts;
+            count("controller_runtime_reconcile_timeouts_total");
+            const auto seconds = std::chrono::duration<double>(options.reconcile_timeout_).count();
+            r = reconcile_result::error(
+                failure(errc::deadline_exceeded, "reconcile: cancelled after " + std::to_string(seconds) + " s"));
+        }
+        if (a.panic) {
+            ++figures.panics;
+            count("controller_runtime_reconcile_panics_total");
+        }
+        switch (r.what()) {
+        case done: ++figures.succeeded; break;
+        case requeue_after: ++figures.succeeded, result = "requeue_after"; break;
+        case requeue: ++figures.requeued, result = "requeue"; break;
+        case error: ++figures.failed, result = "error"; break;
+        case terminal: ++figures.failed, ++figures.terminal, result = "error"; break;
+        }
+    }
+    count("controller_runtime_reconcile_total", "result", result);
+    if (result == "error") count("controller_runtime_reconcile_errors_total");
+    if (r.what() == terminal) count("controller_runtime_terminal_reconcile_errors_total");
+    if (auto* m = rt.metrics())
+        m->observe("controller_runtime_reconcile_time_seconds", std::chrono::duration<double>(took).count(),
+                   {{"controller", name}});
+    if (result == "error" && rt.logs(log_level::error))
+        log(log_level::error,
+            it.key().str() + ": " + r.why().what() +
+                (r.what() == terminal ? " (not tried again)" : " (attempt " + std::to_string(it.requeues() + 1) + ")"));
+    switch (r.what()) {
+    case done:
+    case terminal: it.forget(); break;
+    case requeue_after:
+        it.forget();
+        it.requeue_after(r.after());
+        break;
+    case requeue:
+    case error: it.requeue_rate_limited(); break;
+    }
+    it.done();
+}
+
+asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it) {
+    const object_key key = it.key();
+    if (s->options.only_keys_ && !s->options.only_keys_(key)) {
+        it.forget();
+        it.done();
+        co_return;
+    }
+    const auto out = std::make_shared<attempt>();
+    const clock::time_point begun = s->rt.clock().now();
+    {
+        const std::lock_guard lock(s->mutex);
+        s->gauge("controller_runtime_active_workers", static_cast<double>(++s->figures.active));
+    }
+    bool in_time = true;
+    const reconcile_request request(key, it.requeues(), it.priority());
+    const auto limit = s->options.reconcile_timeout_;
+    if (limit.count() > 0) {
+        in_time = co_await detail::run_until(s->rt.clock(), begun + limit, call(s, request, out));
+    } else {
+        // The reconciler is told of cancellation in Asio's usual way, by an exception.
+        co_await asio::this_coro::throw_if_cancelled(true);
+        try {
+            co_await call(s, request, out);
+        } catch (const boost::system::system_error& e) { // cancelled before it began
+            out->result = reconcile_result::error(failure(e.code(), "reconcile"));
+        }
+        co_await asio::this_coro::throw_if_cancelled(false);
+    }
+    const bool cut = co_await detail::cancelled();
+    s->finish(it, *out, in_time, cut, s->rt.clock().now() - begun);
+}
+
+asio::awaitable<void> controller::impl::work(std::shared_ptr<impl> s) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    for (;;) {
+        const bool asked = co_await detail::cancelled();
+        if (asked || s->stops != 0) break;
+        item it;
+        try {
+            it = co_await s->keys->get();
+        } catch (const error&) { // cancelled: the next round notices
+            continue;
+        }
+        if (!it) break;
+        if (s->stops != 0) break; // its handle, never looked at, gives it back
+        co_await process(s, std::move(it));
+    }
+    --s->workers_alive;
+    s->workers_news.notify();
+}
+
+asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
+    if (s->workers_run) throw error(errc::already_running, "controller " + s->name + ": workers");
+    if (s->stops != 0) throw error(errc::stopped, "controller " + s->name);
+    s->workers_run = true;
+    const auto executor = co_await asio::this_coro::executor;
+    co_await asio::this_coro::throw_if_cancelled(false);
+    task_group group(executor);
+    s->gauge("controller_runtime_max_concurrent_reconciles", static_cast<double>(s->options.workers_));
+    s->workers_alive = s->options.workers_;
+    for (std::size_t i = 0; i < s->options.workers_; ++i) group.spawn(work(s));
+    for (;;) {
+        const bool asked = co_await detail::cancelled();
+        if (asked || s->stops > 1 || s->workers_alive == 0) break;
+        if (s->stops == 0) {
+            co_await s->workers_news.wait();
+            continue;
+        }
+        const auto until = s->stopped_at + s->options.shutdown_timeout_;
+        if (s->rt.clock().now() >= until) {
+            s->log(log_level::warning, "reconciles still run after the shutdown time-out: cancelled");
+            break;
+        }
+        co_await s->workers_news.wait_until(s->rt.clock(), until);
+    }
+    group.stop();
+    co_await group.join();
+    s->workers_run = false;
+}
+
+asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
+    std::exception_ptr failed;
+    try {
+        co_await synced(s, s->options.sync_timeout_);
+    } catch (...) {
+        failed = std::current_exception();
+    }
+    const bool asked = co_await detail::cancelled();
+    if (asked || s->stops != 0) co_return;
+    if (failed) std::rethrow_exception(failed);
+    co_await run_workers(s);
+}
+
+asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {
+    if (s->sources_run) throw error(errc::already_running, "controller " + s->name);
+    const auto executor = co_await asio::this_coro::executor;
+    co_await asio::this_coro::throw_if_cancelled(false);
+    task_group group(executor);
+    group.spawn(run_sources(s));
+    std::exception_ptr failed;
+    try {
+        co_await lead(s);
+    } catch (...) {
+        failed = std::current_exception();
+    }
+    if (s->stops == 0) s->stop();
+    try {
+        co_await group.join();
+    } catch (...) {
+        if (!failed) failed = std::current_exception();
+    }
+    if (s->broken) throw error(s->broken);
+    if (failed) std::rethrow_exception(failed);
+}
+
+// ---- the handle ------------------------------------------------------------------------------------------------------
+
+const std::string& controller::name() const noexcept {
+    return impl_->name;
+}
+asio::awaitable<void> controller::run() {
+    return impl::run(impl_);
+}
+asio::awaitable<void> controller::run_sources() {
+    return impl::run_sources(impl_);
+}
+asio::awaitable<void> controller::run_workers() {
+    return impl::lead(impl_);
+}
+void controller::stop() {
+    impl_->stop();
+}
+bool controller::stopping() const noexcept {
+    return impl_->stops != 0;
+}
+bool controller::has_synced() const noexcept {
+    return impl_->has_synced();
+}
+asio::awaitable<void> controller::synced(std::chrono::nanoseconds at_most) {
+    return impl::synced(impl_, at_most);
+}
+void controller::enqueue(const object_key& key, int priority) const {
+    impl_->keys->add(key, priority);
+}
+controller_trigger controller::trigger() const {
+    return controller_trigger(impl_->keys);
+}
+std::uint32_t controller::attempts(const object_key& key) const {
+    return impl_->keys->num_requeues(key);
+}
+
+controller_figures controller::figures() const {
+    controller_figures f;
+    {
+        const std::lock_guard lock(impl_->mutex);
+        f = impl_->figures;
+    }
+    f.queue = impl_->keys->figures();
+    return f;
+}
+
+} // namespace informer

@@ -1,0 +1,89 @@
+// What a controller is made of.
+#pragma once
+
+#include <informer/controller/controller.hpp>
+#include <informer/detail/async.hpp>
+#include <informer/task_group.hpp>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+namespace informer {
+
+struct controller::impl : std::enable_shared_from_this<impl> {
+    using queue = work_queue<object_key>;
+    using item = queue::item;
+
+    struct source {
+        std::string name;
+        informer_handle informer;
+        map_function map;
+        predicate when;
+        std::string name_space; ///< "": all; a shared informer may be wider
+        int priority = 0;
+        subscription_options options;
+        std::shared_ptr<subscription> events;
+        std::string told; ///< the last error of its functions that was logged
+    };
+    struct trigger {
+        std::string name;
+        trigger_source run;
+    };
+
+    impl(runtime r, std::string n, controller_options o, reconciler f);
+
+    runtime rt;
+    const std::string name;
+    const controller_options options;
+    const reconciler reconcile;
+    std::vector<source> sources;
+    std::vector<trigger> triggers;
+    std::shared_ptr<queue> keys;
+
+    unsigned stops = 0; ///< how often `stop()` was called
+    bool sources_run = false, workers_run = false;
+    failure broken; ///< why it had to stop by itself
+    clock::time_point stopped_at{};
+    detail::async_event workers_news; ///< a stop, or a worker has ended
+    detail::async_event sources_news;
+    std::size_t workers_alive = 0;
+
+    mutable std::mutex mutex; ///< of figures
+    controller_figures figures;
+
+    // controller_sources.cpp
+    static asio::awaitable<void> run_sources(std::shared_ptr<impl> s);
+    static asio::awaitable<void> follow(std::shared_ptr<impl> s, std::size_t index);
+    static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);
+    static asio::awaitable<void> synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most);
+    static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, std::size_t index);
+    void handle(source& from, const event& e);
+    void source_failed(source& from, std::string_view doing, std::string_view why);
+    bool has_synced() const noexcept;
+    std::string last_error_of(const source& s) const;
+
+    // controller.cpp
+    static asio::awaitable<void> run(std::shared_ptr<impl> s);
+    static asio::awaitable<void> lead(std::shared_ptr<impl> s);
+    static asio::awaitable<void> run_workers(std::shared_ptr<impl> s);
+    static asio::awaitable<void> work(std::shared_ptr<impl> s);
+    static asio::awaitable<void> process(std::shared_ptr<impl> s, item it);
+
+    struct attempt {
+        reconcile_result result;
+        bool panic = false;
+    };
+    static asio::awaitable<void> call(std::shared_ptr<impl> s, reconcile_request request, std::shared_ptr<attempt> out);
+    void finish(item& it, attempt& a, bool in_time, bool cut, clock::duration took);
+    void stop();
+    void break_off(failure why);
+
+    void count(std::string_view counter, std::string_view label = {}, std::string_view value = {}) const;
+    void gauge(std::string_view what, double value) const;
+    void log(log_level level, const std::string& line) const;
+};
+
+} // namespace informer

@@ -1,0 +1,153 @@
+// From events to keys.
+#include "controller_impl.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace informer {
+
+namespace {
+
+constexpr std::size_t batch = 128; ///< events handled before the executor is free again
+
+} // namespace
+
+void controller::impl::source_failed(source& from, std::string_view doing, std::string_view why) {
+    {
+        const std::lock_guard lock(mutex);
+        ++figures.source_errors;
+    }
+    std::string line = from.name + ": " + std::string(doing) + " failed: " + std::string(why);
+    if (line == from.told) return; // once per kind of failure
+    log(log_level::error, line);
+    from.told = std::move(line);
+}
+
+void controller::impl::handle(source& from, const event& e) {
+    if (!from.name_space.empty() && e.key().name_space != from.name_space) return;
+    try {
+        if (!from.when(e)) return;
+    } catch (const std::exception& x) {
+        source_failed(from, "predicate", x.what()); // and go on
+    }
+    const bool news = !e.initial && e.reason != event_reason::resync;
+    const int priority = news ? from.priority : std::min(from.priority, low_priority);
+    try {
+        std::vector<object_key> asked = from.map(e.current);
+        if (e.kind == event_kind::updated && e.previous && !e.previous.same_as(e.current)) {
+            std::vector<object_key> before = from.map(e.previous);
+            std::move(before.begin(), before.end(), std::back_inserter(asked));
+        }
+        // Each once: a worker may have the first one already, and would be asked again by the second.
+        std::sort(asked.begin(), asked.end());
+        asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+        for (const object_key& key : asked) keys->add(key, priority);
+    } catch (const std::exception& x) {
+        source_failed(from, "mapping", x.what());
+    }
+}
+
+asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::size_t index) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    source& from = s->sources[index];
+    const auto events = from.events;
+    for (;;) {
+        std::vector<event> some;
+        bool failed = false;
+        try {
+            some = co_await events->next_batch(batch);
+        } catch (const error&) {
+            failed = true; // cancelled
+        }
+        if (failed || some.empty()) break;
+        for (const event& e : some) s->handle(from, e);
+    }
+    const bool asked = co_await detail::cancelled();
+    if (!asked && s->stops == 0)
+        s->break_off(failure(errc::stopped, "controller " + s->name + ": the informer of " + from.name + " has ended"));
+    s->sources_news.notify();
+}
+
+asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_t index) {
+    const trigger& from = s->triggers[index];
+    const controller_trigger ask(s->keys);
+    std::string why;
+    try {
+        auto pulling = from.run(ask);
+        co_await std::move(pulling);
+    } catch (const std::exception& x) {
+        why = x.what();
+    }
+    const auto asked = co_await asio::this_coro::cancellation_state;
+    if (asked.cancelled() != asio::cancellation_type::none || s->stops != 0 || why.empty()) co_return;
+    {
+        const std::lock_guard lock(s->mutex);
+        ++s->figures.source_errors;
+    }
+    s->log(log_level::error, "trigger " + from.name + " has ended: " + why);
+}
+
+asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    if (s->sources_run) throw error(errc::already_running, "controller " + s->name + ": sources");
+    if (s->stops != 0) throw error(errc::stopped, "controller " + s->name);
+    s->sources_run = true;
+    const auto executor = co_await asio::this_coro::executor;
+    task_group group(executor);
+    for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
+    for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
+    for (;;) {
+        const bool asked = co_await detail::cancelled();
+        if (asked || s->stops != 0) break;
+        co_await s->sources_news.wait();
+    }
+    for (const source& from : s->sources) from.events->close();
+    group.stop();
+    co_await group.join();
+}
+
+bool controller::impl::has_synced() const noexcept {
+    return std::all_of(sources.begin(), sources.end(), [](const source& from) { return from.events->has_synced(); });
+}
+
+std::string controller::impl::last_error_of(const source& from) const {
+    const informer_status status = from.informer->status();
+    const std::string phase(to_string(status.phase));
+    return status.last_error ? phase + ", last error: " + status.last_error.what() : phase;
+}
+
+asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, std::size_t index) {
+    const auto events = s->sources[index].events;
+    co_await events->synced();
+}
+
+asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most) {
+    const auto deadline = at_most.count() > 0 ? s->rt.clock().now() + at_most : clock::time_point::max();
+    for (std::size_t i = 0; i < s->sources.size(); ++i) {
+        if (s->sources[i].events->has_synced()) continue;
+        bool in_time = true;
+        if (at_most.count() > 0)
+            in_time = co_await detail::run_until(s->rt.clock(), deadline, source_synced(s, i));
+        else
+            co_await source_synced(s, i);
+        if (in_time) continue;
+        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most).count();
+        throw error(errc::deadline_exceeded, "controller " + s->name + ": " + s->sources[i].name +
+                                                 " is not in sync after " + std::to_string(seconds) + " s (" +
+                                                 s->last_error_of(s->sources[i]) + ")");
+    }
+}
+
+std::string controller::not_ready() const {
+    for (const auto& from : impl_->sources) {
+        const bool filled = from.events->has_synced();
+        const auto phase = from.informer->status().phase;
+        if (filled && phase != informer_phase::parked && phase != informer_phase::stopped) continue;
+        return from.name + (filled ? ": " : " is not in sync: ") + impl_->last_error_of(from);
+    }
+    return {};
+}
+
+} // namespace informer

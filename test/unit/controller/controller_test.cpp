@@ -1,0 +1,510 @@
+// The controller's promises, one test each.
+#include "controller_fixture.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+using namespace controller_test;
+
+namespace {
+
+asio::awaitable<void> from_event_to_reconcile() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().owns(deployments, b.source()).build(b.noting());
+    b.start(c);
+    const std::function<bool()> first = [&] { return b.count("a") == 1; };
+    bool ok = co_await eventually(first);
+    CHECK(ok);
+    CHECK(c.has_synced());
+    CHECK(c.not_ready().empty());
+    b.foo_watch->added(foo("b", 11));
+    const std::function<bool()> second = [&] { return b.count("b") == 1; };
+    ok = co_await eventually(second);
+    CHECK(ok);
+    // A deployment leads to its owner; one that goes from one owner to another concerns both; deletion too.
+    b.deployment_watch->added(deployment("d", 12, "x"));
+    const std::function<bool()> third = [&] { return b.count("x") == 1; };
+    ok = co_await eventually(third);
+    CHECK(ok);
+    b.deployment_watch->modified(deployment("d", 13, "y"));
+    const std::function<bool()> both = [&] { return b.count("x") == 2 && b.count("y") == 1; };
+    ok = co_await eventually(both);
+    CHECK(ok);
+    b.deployment_watch->deleted(deployment("d", 14, "y"));
+    const std::function<bool()> gone = [&] { return b.count("y") == 2; };
+    ok = co_await eventually(gone);
+    CHECK(ok);
+    b.deployment_watch->added(deployment("e", 15, "z", false)); // not the controlling owner
+    b.deployment_watch->added(deployment("f", 16, "w", true, "samplecontroller.k8s.io/v2"));
+    const std::function<bool()> last = [&] { return b.count("w") == 1; };
+    ok = co_await eventually(last);
+    CHECK(ok);
+    CHECK(b.count("z") == 0);
+    CHECK(c.figures().succeeded == b.seen.size());
+    co_await b.finish(c);
+    CHECK(b.error_of_run->empty());
+}
+
+asio::awaitable<void> after_the_sync() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.foo_source->on_list(list_script().item(foo("a", 1)).version("10"));
+    b.foo_watch = b.foo_source->on_watch();
+    b.foo_watch->open();
+    controller c = b.of_foos().owns(deployments, b.source()).build(b.noting());
+    b.start(c);
+    const std::function<bool()> waiting = [&] { return c.figures().queue.ready == 1; };
+    bool ok = co_await eventually(waiting);
+    CHECK(ok);
+    co_await settle(100);
+    CHECK(b.seen.empty()); // the deployments are not there yet
+    CHECK(c.not_ready().find("deployments.apps") != std::string::npos);
+    b.deployment_source->on_list(list_script().version("10"));
+    b.deployment_watch = b.deployment_source->on_watch();
+    b.deployment_watch->open();
+    const std::function<bool()> done = [&] { return b.count("a") == 1; };
+    ok = co_await eventually(done);
+    CHECK(ok);
+    co_await b.finish(c);
+}
+
+asio::awaitable<void> one_at_a_time() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1), foo("b", 2), foo("c", 3)});
+    door d(ex);
+    int running = 0, most = 0, of_a = 0, most_of_a = 0;
+    std::vector<std::string> seen;
+    bool wait = true;
+    reconciler f = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        seen.push_back(q.key.name);
+        most = std::max(most, ++running);
+        const bool is_a = q.key.name == "a";
+        if (is_a) most_of_a = std::max(most_of_a, ++of_a);
+        if (is_a && wait) co_await d.pass();
+        if (is_a) --of_a;
+        --running;
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().options(controller_options().workers(3)).build(f);
+    b.start(c);
+    const std::function<bool()> all = [&] { return seen.size() == 3; };
+    bool ok = co_await eventually(all);
+    CHECK(ok);
+    c.enqueue(object_key("ns", "a")); // it is being worked on
+    c.enqueue(object_key("ns", "a"));
+    co_await settle(100);
+    CHECK(seen.size() == 3);
+    wait = false;
+    d.open();
+    const std::function<bool()> again = [&] { return std::count(seen.begin(), seen.end(), "a") == 2; };
+    ok = co_await eventually(again);
+    CHECK(ok);
+    co_await settle(100);
+    CHECK(seen.size() == 4); // once more, not twice
+    CHECK(most_of_a == 1);
+    CHECK(most >= 1);
+    co_await b.finish(c);
+}
+
+asio::awaitable<void> outcomes() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    const failure broken(errc::conflict, "update foo");
+    b.answers["error"] = {[&] { return reconcile_result::error(broken); },
+                          [&]() -> reconcile_result { throw error(broken); }};
+    b.answers["after"] = {[] { return reconcile_result::requeue_after(1h); }};
+    b.answers["again"] = {[] { return reconcile_result::requeue(); }};
+    b.answers["never"] = {[&] { return reconcile_result::terminal(broken); }};
+    b.answers["panic"] = {[]() -> reconcile_result { throw std::runtime_error("a bug"); },
+                          []() -> reconcile_result { throw 42; }};
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    for (const char* name : {"error", "after", "again", "never", "panic"}) c.enqueue(object_key("ns", name));
+    const std::function<bool()> first = [&] { return b.seen.size() == 5; };
+    bool ok = co_await eventually(first);
+    CHECK(ok);
+    co_await settle();
+    CHECK(c.attempts(object_key("ns", "error")) == 1);
+    CHECK(c.attempts(object_key("ns", "never")) == 0);
+    CHECK(c.attempts(object_key("ns", "after")) == 0);
+    CHECK(b.has_logged("ns/error: update foo"));
+    CHECK(b.has_logged("ns/never: update foo"));
+    CHECK(b.has_logged("a bug"));
+    // 5 ms, then 10 ms (client-go's constants).
+    b.clock->advance(5ms);
+    const std::function<bool()> second = [&] {
+        return b.count("error") == 2 && b.count("again") == 2 && b.count("panic") == 2;
+    };
+    ok = co_await eventually(second);
+    CHECK(ok);
+    co_await settle();
+    CHECK(c.attempts(object_key("ns", "error")) == 2);
+    b.clock->advance(9ms);
+    co_await settle();
+    CHECK(b.count("error") == 2);
+    b.clock->advance(1ms);
+    const std::function<bool()> third = [&] { return b.count("error") == 3 && b.count("panic") == 3; };
+    ok = co_await eventually(third);
+    CHECK(ok);
+    CHECK(*std::max_element(b.attempts.begin(), b.attempts.end()) == 2);
+    co_await settle();
+    CHECK(c.attempts(object_key("ns", "error")) == 0); // it succeeded
+    CHECK(b.count("after") == 1);
+    b.clock->advance(1h);
+    const std::function<bool()> hour = [&] { return b.count("after") == 2; };
+    ok = co_await eventually(hour);
+    CHECK(ok);
+    CHECK(b.count("never") == 1);
+    const auto f = c.figures();
+    CHECK(f.failed == 5); // error twice, panic twice, terminal
+    CHECK(f.terminal == 1);
+    CHECK(f.panics == 2);
+    CHECK(f.requeued == 1);
+    co_await b.finish(c);
+}
+
+asio::awaitable<void> time_outs() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    int calls = 0, cut = 0;
+    const auto clock = b.clock;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        if (++calls > 1) co_return reconcile_result::done();
+        const bool slept = co_await clock->sleep_for(24h);
+        if (!slept) ++cut;
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().options(controller_options().reconcile_timeout(10s)).build(f);
+    b.start(c);
+    const std::function<bool()> begun = [&] { return calls == 1 && b.clock->waiters() >= 2; };
+    bool ok = co_await eventually(begun);
+    CHECK(ok);
+    b.clock->advance(10s);
+    const std::function<bool()> ended = [&] { return c.figures().timeouts == 1; };
+    ok = co_await eventually(ended);
+    CHECK(ok);
+    CHECK(cut == 1);
+    b.clock->advance(1s);
+    const std::function<bool()> again = [&] { return calls == 2; };
+    ok = co_await eventually(again);
+    CHECK(ok);
+    co_await b.finish(c);
+}
+
+asio::awaitable<void> culprit() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.foo_source->on_list(list_script().version("10"));
+    b.foo_watch = b.foo_source->on_watch();
+    b.foo_watch->open();
+    b.deployment_source->on_list(list_script().fail(failure(errc::forbidden, "list deployments")));
+    controller c =
+        b.of_foos().owns(deployments, b.source()).options(controller_options().sync_timeout(60s)).build(b.noting());
+    b.start(c);
+    const std::function<bool()> refused = [&] { return b.deployment_source->lists() == 1; };
+    bool ok = co_await eventually(refused);
+    CHECK(ok);
+    co_await settle(100);
+    CHECK_FALSE(*b.ended);
+    b.clock->advance(60s);
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    INFO(*b.error_of_run);
+    CHECK(b.error_of_run->find("deployments.apps is not in sync after 60 s") != std::string::npos);
+    CHECK(b.error_of_run->find("list deployments") != std::string::npos);
+    co_await b.end();
+}
+
+asio::awaitable<void> fresh_first() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    std::vector<std::string> initial;
+    for (int i = 0; i < 10; ++i) initial.push_back(foo("old-" + std::to_string(i), i + 1));
+    b.serve(initial);
+    door d(ex);
+    std::vector<std::string> seen;
+    std::vector<int> priorities;
+    reconciler f = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        seen.push_back(q.key.name);
+        priorities.push_back(q.priority);
+        if (seen.size() == 1) co_await d.pass();
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().build(f);
+    b.start(c);
+    const std::function<bool()> begun = [&] { return seen.size() == 1; };
+    bool ok = co_await eventually(begun);
+    CHECK(ok);
+    b.foo_watch->added(foo("fresh", 20));
+    b.foo_watch->modified(foo("old-9", 21));
+    const std::function<bool()> came = [&] { return c.figures().queue.ready == 10; };
+    ok = co_await eventually(came);
+    CHECK(ok);
+    co_await settle();
+    d.open();
+    const std::function<bool()> all = [&] { return seen.size() == 11; };
+    ok = co_await eventually(all);
+    CHECK(ok);
+    CHECK(seen[1] == "fresh");
+    CHECK(seen[2] == "old-9");
+    CHECK(priorities[0] == low_priority);
+    CHECK(priorities[1] == 0);
+    co_await b.finish(c);
+}
+
+asio::awaitable<void> filtered() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1, R"(,"generation":1)")});
+    int asked = 0;
+    predicate odd([&](const event&) -> bool {
+        ++asked;
+        throw std::runtime_error("odd predicate");
+    });
+    controller c = b.build()
+                       .for_(foos, b.source().when(predicates::generation_changed()))
+                       .watches(deployments, mapping::to_self(), b.source().when(odd))
+                       .options(controller_options().only_keys([](const object_key& k) { return k.name != "foreign"; }))
+                       .build(b.noting());
+    b.start(c);
+    const std::function<bool()> first = [&] { return b.count("a") == 1; };
+    bool ok = co_await eventually(first);
+    CHECK(ok);
+    b.foo_watch->modified(foo("a", 11, R"(,"generation":1)")); // its status
+    b.foo_watch->modified(foo("a", 12, R"(,"generation":2)"));
+    const std::function<bool()> second = [&] { return b.count("a") == 2; };
+    ok = co_await eventually(second);
+    CHECK(ok);
+    // A predicate that throws lets its event through and is told of once.
+    b.deployment_watch->added(deployment("d", 12, "x"));
+    b.deployment_watch->added(deployment("e", 13, "x"));
+    const std::function<bool()> through = [&] { return b.count("d") == 1 && b.count("e") == 1; };
+    ok = co_await eventually(through);
+    CHECK(ok);
+    CHECK(asked == 2);
+    CHECK(c.figures().source_errors == 2);
+    CHECK(std::count_if(b.logged->begin(), b.logged->end(),
+                        [](const auto& l) { return l.find("odd predicate") != std::string::npos; }) == 1);
+    c.enqueue(object_key("ns", "foreign"));
+    c.enqueue(object_key("ns", "mine"));
+    const std::function<bool()> mine = [&] { return b.count("mine") == 1; };
+    ok = co_await eventually(mine);
+    CHECK(ok);
+    CHECK(b.count("foreign") == 0);
+    CHECK(b.count("a") == 2);
+    co_await b.finish(c);
+}
+
+/// How `run()` is ended while a reconcile is under way.
+enum class ending { graceful, twice, cancelled, too_slow };
+
+asio::awaitable<void> stopping(ending how) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1), foo("b", 2)});
+    door d(ex);
+    int begun = 0, finished = 0, cut = 0;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        ++begun;
+        co_await asio::this_coro::throw_if_cancelled(false);
+        const bool passed = co_await d.pass();
+        ++(passed ? finished : cut);
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().options(controller_options().shutdown_timeout(30s)).build(f);
+    b.start(c);
+    const std::function<bool()> working = [&] { return begun == 1; };
+    bool ok = co_await eventually(working);
+    CHECK(ok);
+    if (how == ending::cancelled) {
+        b.group.stop();
+    } else {
+        c.stop();
+        co_await settle(100);
+        CHECK_FALSE(*b.ended); // it waits for what runs
+        if (how == ending::graceful) d.open();
+        if (how == ending::twice) c.stop();
+        if (how == ending::too_slow) b.clock->advance(30s);
+    }
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK(b.error_of_run->empty());
+    CHECK(begun == 1); // nothing was begun after the stop
+    CHECK(finished == (how == ending::graceful ? 1 : 0));
+    CHECK(cut == (how == ending::graceful ? 0 : 1));
+    co_await b.end();
+}
+
+asio::awaitable<void> standby() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    door d(ex);
+    int begun = 0;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        if (++begun > 1) co_return reconcile_result::done();
+        co_await d.pass();
+        const bool asked = co_await detail::cancelled();
+        if (asked) throw error(errc::cancelled, "reconcile");
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().build(f);
+    b.group.spawn(c.run_sources());
+    const std::function<bool()> warm = [&] { return c.has_synced() && c.figures().queue.ready == 1; };
+    bool ok = co_await eventually(warm);
+    CHECK(ok);
+    CHECK(begun == 0);
+    {
+        task_group term(ex);
+        term.spawn(c.run_workers());
+        const std::function<bool()> works = [&] { return begun == 1; };
+        ok = co_await eventually(works);
+        CHECK(ok);
+        term.stop(); // the lease is lost
+        co_await term.join();
+    }
+    CHECK(c.figures().failed == 0);
+    CHECK(c.figures().queue.ready == 1); // asked for again
+    b.group.spawn(c.run_workers());
+    const std::function<bool()> again = [&] { return begun == 2; };
+    ok = co_await eventually(again);
+    CHECK(ok);
+    c.stop();
+    co_await b.group.join();
+    co_await b.end();
+}
+
+asio::awaitable<void> triggers() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    trigger_source source = [](controller_trigger ask) -> asio::awaitable<void> {
+        ask(object_key("ns", "pulled"));
+        throw std::runtime_error("the other system is gone");
+        co_return;
+    };
+    auto builder = b.build();
+    builder.triggered_by("poll", source);
+    controller_trigger later = [&] {
+        controller c = builder.build(b.noting());
+        b.start(c);
+        return c.trigger();
+    }();
+    const std::function<bool()> pulled = [&] { return b.count("pulled") == 1; };
+    bool ok = co_await eventually(pulled);
+    CHECK(ok);
+    CHECK(b.has_logged("the other system is gone"));
+    CHECK_FALSE(*b.ended); // the controller goes on
+    later.after(object_key("ns", "later"), 1min);
+    co_await settle();
+    CHECK(b.count("later") == 0);
+    b.clock->advance(1min);
+    const std::function<bool()> came = [&] { return b.count("later") == 1; };
+    ok = co_await eventually(came);
+    CHECK(ok);
+    co_await b.end();
+    later(object_key("ns", "too late")); // and nothing happens
+}
+
+asio::awaitable<void> lost_source() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> first = [&] { return b.count("a") == 1; };
+    bool ok = co_await eventually(first);
+    CHECK(ok);
+    co_await b.factory.shutdown();
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK(b.error_of_run->find("the informer of foos.samplecontroller.k8s.io has ended") != std::string::npos);
+    co_await b.end();
+}
+
+asio::awaitable<void> bad_plans() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    const auto refused = [](auto&& build) {
+        try {
+            build();
+        } catch (const error& e) {
+            return e.code() == make_error_code(errc::bad_configuration);
+        }
+        return false;
+    };
+    CHECK(refused([&] { (void)b.build().build(b.noting()); }));
+    CHECK(refused([&] { (void)b.build().owns(deployments, b.source()).build(b.noting()); }));
+    CHECK(refused([&] { (void)b.of_foos().for_(deployments); }));
+    CHECK(refused([&] { (void)b.of_foos().build(nullptr); }));
+    CHECK(refused([&] { (void)b.of_foos().watches(deployments, nullptr); }));
+    CHECK(refused([&] { (void)b.of_foos().options(controller_options().workers(0)).build(b.noting()); }));
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> synced = [&] { return c.has_synced(); };
+    const bool ok = co_await eventually(synced);
+    CHECK(ok);
+    bool twice = false;
+    try {
+        co_await c.run();
+    } catch (const error& e) {
+        twice = e.code() == make_error_code(errc::already_running);
+    }
+    CHECK(twice);
+    co_await b.finish(c);
+}
+
+} // namespace
+
+TEST_CASE("for_ and owns: every change of an object, or of what it owns, leads to a reconcile of its key") {
+    run_test(from_event_to_reconcile());
+}
+TEST_CASE("no reconcile begins before every source has delivered its initial state") {
+    run_test(after_the_sync());
+}
+TEST_CASE("a key is never reconciled twice at the same time, and what changes meanwhile leads to one more") {
+    run_test(one_at_a_time());
+}
+TEST_CASE("outcomes: error and requeue back off, requeue_after waits, terminal waits for a change, exceptions are "
+          "contained") {
+    run_test(outcomes());
+}
+TEST_CASE("a reconcile that takes too long is cancelled, counted and tried again") {
+    run_test(time_outs());
+}
+TEST_CASE("a source that does not sync in time is named with its last error") {
+    run_test(culprit());
+}
+TEST_CASE("a fresh change is handled before the rest of the initial state") {
+    run_test(fresh_first());
+}
+TEST_CASE("predicates filter, a throwing one filters nothing; foreign keys are dropped") {
+    run_test(filtered());
+}
+TEST_CASE("stop: running reconciles may finish; a second stop, cancellation and the time-out cut them") {
+    run_test(stopping(ending::graceful));
+    run_test(stopping(ending::twice));
+    run_test(stopping(ending::cancelled));
+    run_test(stopping(ending::too_slow));
+}
+TEST_CASE("warm standby: sources without workers fill the queue; workers that lost their lease give their key back") {
+    run_test(standby());
+}
+TEST_CASE("triggers ask for keys at any time; one that fails is told of, and the controller goes on") {
+    run_test(triggers());
+}
+TEST_CASE("a controller whose informer ends does not live on as if nothing had happened") {
+    run_test(lost_source());
+}
+TEST_CASE("plans that cannot work are refused") {
+    run_test(bad_plans());
+}
