@@ -177,14 +177,16 @@ int main(int argc, char** argv) {
         std::ifstream file(o.ca);
         config.tls.ca(std::string(std::istreambuf_iterator<char>(file), {}));
     }
+    config.gzip = o.gzip;
     informer::informer_options how;
+    auto parts = informer::kubernetes::object_parts::whole;
     how.index("node", informer::index_by_pointer("/spec/nodeName"));
     if (o.mode == "list")
         how.watch_list(false).page_size(0);
     else if (o.mode == "paged")
         how.watch_list(false).page_size(500);
     else if (o.mode == "metadata")
-        how.decode(informer::decode_options().project(informer::projection::keep({"/metadata"})));
+        parts = informer::kubernetes::object_parts::metadata;
     else if (o.mode != "watchlist" && o.mode != "full")
         return usage("unknown mode " + o.mode);
 
@@ -193,7 +195,8 @@ int main(int argc, char** argv) {
     runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; },
                         informer::log_level::warning);
     informer::kubernetes::client client(runtime, config);
-    informer::shared_informer pods(runtime, client.make_list_watch({o.group, o.version, o.resource, o.kind}), how);
+    const auto from = client.make_list_watch({o.group, o.version, o.resource, o.kind}, "", parts);
+    informer::shared_informer pods(runtime, from, how);
     const auto seen = std::make_shared<counts>();
     const auto handler =
         pods.add_event_handler([seen](const informer::object&, bool) { ++seen->adds; },

@@ -107,7 +107,7 @@ client::impl::impl(runtime r, client_config c, failure& f)
     }
     if (config.time.request_.count() == 0) config.time.request(detail::unary_time);
     http::client_options options;
-    options.tls(config.tls).time(config.time).user_agent(detail::user_agent(config));
+    options.tls(config.tls).time(config.time).user_agent(detail::user_agent(config)).accept_gzip(config.gzip);
     http = std::make_unique<http::client>(rt, to, options, f);
 }
 

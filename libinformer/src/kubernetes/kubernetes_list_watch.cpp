@@ -237,6 +237,13 @@ private:
     }
 };
 
+/// The second choice is for servers without the first (client-go's metadata client says the same).
+std::string accepted(object_parts parts) {
+    std::string s = "application/json";
+    if (parts == object_parts::metadata) s = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, " + s;
+    return s;
+}
+
 http::timeouts list_times(http::timeouts t) {
     return t.request(std::chrono::milliseconds(0)); // as long as it moves
 }
@@ -247,30 +254,30 @@ http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts) {
 }
 
 asio::awaitable<list_result> list_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                          list_options options, object_sink& sink, failure& f) {
-    return quietly(list_into(std::move(c), std::move(r), std::move(name_space), std::move(options), sink, f));
+                                          object_parts parts, list_options options, object_sink& sink, failure& f) {
+    return quietly(list_into(std::move(c), std::move(r), std::move(name_space), parts, std::move(options), sink, f));
 }
 
 asio::awaitable<void> watch_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                    watch_options options, object_sink& sink, failure& f) {
+                                    object_parts parts, watch_options options, object_sink& sink, failure& f) {
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
-    co_await watch_into(std::move(c), std::move(r), std::move(name_space), std::move(options), sink, f);
+    co_await watch_into(std::move(c), std::move(r), std::move(name_space), parts, std::move(options), sink, f);
     co_await asio::this_coro::throw_if_cancelled(throwing);
 }
 
 class kubernetes_list_watch final : public list_watch {
 public:
-    kubernetes_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space)
-        : client_(std::move(c)), resource_(std::move(r)), name_space_(std::move(name_space)) {}
+    kubernetes_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space, object_parts parts)
+        : client_(std::move(c)), resource_(std::move(r)), name_space_(std::move(name_space)), parts_(parts) {}
 
     const api_resource& resource() const override { return resource_; }
     std::string describe() const override { return detail::describe(resource_, name_space_); }
     asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override {
-        return list_quietly(client_, resource_, name_space_, std::move(options), sink, f);
+        return list_quietly(client_, resource_, name_space_, parts_, std::move(options), sink, f);
     }
     asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) override {
-        return watch_quietly(client_, resource_, name_space_, std::move(options), sink, f);
+        return watch_quietly(client_, resource_, name_space_, parts_, std::move(options), sink, f);
     }
     watch_list_support watch_list() const noexcept override {
         const auto found = client_->watch_lists.find(resource_.group);
@@ -282,6 +289,7 @@ private:
     std::shared_ptr<client::impl> client_;
     api_resource resource_;
     std::string name_space_;
+    object_parts parts_;
 };
 
 } // namespace
@@ -320,12 +328,12 @@ asio::awaitable<bool> take_turn(asio::any_io_executor executor) {
 }
 
 asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                       list_options options, object_sink& sink, failure& f) {
+                                       object_parts parts, list_options options, object_sink& sink, failure& f) {
     const std::string doing = "list " + describe(r, name_space);
     f = check_path(r, name_space, doing);
     if (f) co_return list_result();
     http::request request("GET", r.path(name_space) + list_query(options));
-    request.header("Accept", "application/json").time(list_times(c->config.time));
+    request.header("Accept", accepted(parts)).time(list_times(c->config.time));
     http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
     if (f) co_return list_result();
     sink.opened();
@@ -335,12 +343,12 @@ asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_reso
 }
 
 asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                 watch_options options, object_sink& sink, failure& f) {
+                                 object_parts parts, watch_options options, object_sink& sink, failure& f) {
     const std::string doing = "watch " + describe(r, name_space);
     f = check_path(r, name_space, doing);
     if (f) co_return;
     http::request request("GET", r.path(name_space) + watch_query(options));
-    request.header("Accept", "application/json").time(watch_times(c->config.time, options.timeout_));
+    request.header("Accept", accepted(parts)).time(watch_times(c->config.time, options.timeout_));
     http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
     if (f) co_return;
     sink.opened();
@@ -348,8 +356,9 @@ asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r
     co_await read_body(reader, std::move(answer), c->rt.executor(), f);
 }
 
-std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space) {
-    return std::make_shared<kubernetes_list_watch>(std::move(c), std::move(r), std::move(name_space));
+std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
+                                            object_parts parts) {
+    return std::make_shared<kubernetes_list_watch>(std::move(c), std::move(r), std::move(name_space), parts);
 }
 
 } // namespace informer::kubernetes::detail

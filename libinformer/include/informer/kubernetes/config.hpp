@@ -35,6 +35,9 @@ public:
     std::vector<std::string> warnings; ///< for the logger: missing files, insecure
     http::timeouts time;
     std::string user_agent;
+    /// Asks for compressed answers: kube-apiserver then sends lists over 128 KiB gzip'd (watches never). Default off: near
+    /// the server inflating costs more than the transfer saves.
+    bool gzip = false;
     /// Bytes of one object. A larger one in a list or watch is skipped and quarantined as `too_large`, with its key where
     /// that stands at its beginning; its last good version stays. As the answer to another verb it is an error.
     std::size_t max_object = default_max_object;
