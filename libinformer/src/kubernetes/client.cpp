@@ -6,6 +6,7 @@
 #include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
@@ -33,12 +34,14 @@ std::string query(const write_options& o, bool apply) {
     if (o.dry_run_) q.add("dryRun", "All");
     // The server demands a manager for what is applied.
     q.add("fieldManager", o.field_manager_.empty() && apply ? "libinformer" : std::string_view(o.field_manager_));
+    q.add("fieldValidation", o.field_validation_);
     if (apply && o.force_) q.add("force", "true");
     return q.take();
 }
 
 std::string body_of(const delete_options& o) {
     json::object body{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
+    if (o.dry_run_) body["dryRun"] = json::array{"All"};
     if (o.grace_seconds_ >= 0) body["gracePeriodSeconds"] = o.grace_seconds_;
     if (!o.propagation_.empty()) body["propagationPolicy"] = o.propagation_;
     json::object preconditions;
@@ -71,34 +74,35 @@ object decode(const client::impl& i, const std::string& body, const api_resource
     return o;
 }
 
-/// Carries a call out whose answer is an object.
+/// Carries a call out whose answer is an object: one of the resource's kind, of a subresource's own, or a Status of
+/// success.
 asio::awaitable<object> fetch(std::shared_ptr<client::impl> self, api_resource r, call c, failure& f) {
     const std::string doing = c.doing;
     c.largest = self->config.max_object;
     const std::string body = co_await client::impl::perform(self, std::move(c), f);
     if (f) co_return object();
     object o = decode(*self, body, r, doing, f);
-    if (!f && o.kind() == "Status" && r.kind != "Status") {
+    if (!f && o.kind() == "Status" && o["status"].string_or_empty() == "Failure") {
         f = detail::refused_in_stream(body, doing);
         co_return object();
     }
     co_return o;
 }
 
-/// The answer to a deletion may be a Status of success.
-asio::awaitable<object> fetch_any(std::shared_ptr<client::impl> self, call c, failure& f) {
-    const std::string doing = c.doing;
-    c.largest = self->config.max_object;
-    const std::string body = co_await client::impl::perform(self, std::move(c), f);
-    if (f) co_return object();
-    const api_resource anything;
-    object o = decode(*self, body, anything, doing, f);
-    co_return o;
+asio::awaitable<void> perform_only(std::shared_ptr<client::impl> self, call c, failure& f) {
+    c.body_wanted = false;
+    c.largest = std::size_t(1) << 20; // enough to keep the connection after most answers
+    const std::string ignored = co_await client::impl::perform(self, std::move(c), f);
 }
 
 asio::awaitable<object> refuse(failure bad, failure& f) {
     f = std::move(bad);
     co_return object();
+}
+
+asio::awaitable<void> refuse_only(failure bad, failure& f) {
+    f = std::move(bad);
+    co_return;
 }
 
 /// The throwing twin of a verb. `Start` holds its arguments; it is no coroutine itself.
@@ -109,6 +113,14 @@ asio::awaitable<T> or_throw(Start start) {
     T result = co_await std::move(work);
     throw_on(f);
     co_return result;
+}
+
+template <class Start>
+asio::awaitable<void> or_throw_only(Start start) {
+    failure f;
+    auto work = start(f);
+    co_await std::move(work);
+    throw_on(f);
 }
 
 /// A page for people who want it whole.
@@ -134,7 +146,7 @@ private:
 
 asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_resource r, std::string name_space,
                                        list_options options, failure& f) {
-    detail::retries again(true);
+    detail::retries again(true, std::nullopt);
     const std::string doing = "list " + detail::describe(r, name_space);
     for (;;) {
         f = failure();
@@ -146,7 +158,7 @@ asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_r
             sink.page.continue_token = result.continue_token;
             co_return std::move(sink.page);
         }
-        const auto pause = again.after(f);
+        const auto pause = again.after(f, self->rt.clock().now());
         if (!pause) co_return object_list();
         const bool slept = co_await client::impl::wait(self, *pause, doing, f);
         if (!slept) co_return object_list();
@@ -180,9 +192,16 @@ const client_config& client::config() const noexcept {
 }
 
 asio::awaitable<object> client::get(api_resource resource, object_key key, failure& f) {
-    std::string doing = detail::sentence("get", resource, key);
-    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
-    call c("GET", resource.path(key.name_space, key.name), std::move(doing));
+    return get(std::move(resource), std::move(key), get_options(), f);
+}
+
+asio::awaitable<object> client::get(api_resource resource, object_key key, get_options options, failure& f) {
+    std::string doing = detail::sentence("get", resource, key, options.subresource_);
+    if (auto bad = detail::check_path(resource, key, options.subresource_, doing)) return refuse(std::move(bad), f);
+    detail::query_builder q;
+    q.add("resourceVersion", options.resource_version_);
+    call c("GET", resource.path(key.name_space, key.name, options.subresource_) + q.take(), std::move(doing));
+    c.time_limit = options.time_limit_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
 }
 
@@ -192,49 +211,76 @@ asio::awaitable<object_list> client::list(api_resource resource, std::string nam
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
     const object_key key = key_of(o);
-    std::string doing = detail::sentence("create", resource, key);
+    std::string doing = detail::sentence("create", resource, key, options.subresource_);
     auto bad = detail::check_path(resource, key.name_space, doing);
     if (!bad && resource.namespaced && key.name_space.empty())
         bad = failure(errc::bad_request, doing + ": the object's namespace is missing");
     const bool part = !options.subresource_.empty(); // pods/eviction, serviceaccounts/token: below an object
-    if (!bad && part) bad = detail::check_path(resource, key, doing);
+    if (!bad && part) bad = detail::check_path(resource, key, options.subresource_, doing);
     if (bad) return refuse(std::move(bad), f);
     call c("POST", resource.path(key.name_space, part ? key.name : std::string(), options.subresource_) + query(options, false),
            std::move(doing));
     c.body = json::serialize(o);
     c.content_type = "application/json";
+    c.time_limit = options.time_limit_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options, failure& f) {
     const object_key key = key_of(o);
-    std::string doing = detail::sentence("update", resource, key);
-    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
+    std::string doing = detail::sentence("update", resource, key, options.subresource_);
+    if (auto bad = detail::check_path(resource, key, options.subresource_, doing)) return refuse(std::move(bad), f);
     call c("PUT", resource.path(key.name_space, key.name, options.subresource_) + query(options, false), std::move(doing));
     c.body = json::serialize(o);
     c.content_type = "application/json";
+    c.time_limit = options.time_limit_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::patch(api_resource resource, object_key key, patch_type type, json::value body,
                                       write_options options, failure& f) {
-    std::string doing = detail::sentence("patch", resource, key);
-    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
-    call c("PATCH",
-           resource.path(key.name_space, key.name, options.subresource_) + query(options, type == patch_type::apply),
-           std::move(doing));
+    const bool apply = type == patch_type::apply;
+    std::string doing = detail::sentence(apply ? "apply" : "patch", resource, key, options.subresource_);
+    if (auto bad = detail::check_path(resource, key, options.subresource_, doing)) return refuse(std::move(bad), f);
+    call c("PATCH", resource.path(key.name_space, key.name, options.subresource_) + query(options, apply), std::move(doing));
     c.body = json::serialize(body);
     c.content_type = content_type(type);
+    c.time_limit = options.time_limit_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+}
+
+asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options, failure& f) {
+    object_key key = key_of(o);
+    if (auto* whole = o.if_object()) { // what it is must be said; a Scale says it itself
+        if (!whole->contains("apiVersion")) (*whole)["apiVersion"] = resource.api_version();
+        if (!whole->contains("kind")) (*whole)["kind"] = resource.kind;
+    }
+    return patch(std::move(resource), std::move(key), patch_type::apply, std::move(o), std::move(options), f);
 }
 
 asio::awaitable<object> client::remove(api_resource resource, object_key key, delete_options options, failure& f) {
     std::string doing = detail::sentence("delete", resource, key);
-    if (auto bad = detail::check_path(resource, key, doing)) return refuse(std::move(bad), f);
+    if (auto bad = detail::check_path(resource, key, {}, doing)) return refuse(std::move(bad), f);
     call c("DELETE", resource.path(key.name_space, key.name), std::move(doing));
     c.body = body_of(options);
     c.content_type = "application/json";
-    return detail::quietly(fetch_any(impl_, std::move(c), f));
+    c.time_limit = options.time_limit_;
+    const api_resource anything; // the object, whole, or a Status
+    return detail::quietly(fetch(impl_, anything, std::move(c), f));
+}
+
+asio::awaitable<void> client::remove_collection(api_resource resource, std::string name_space, list_options which,
+                                                delete_options options, failure& f) {
+    std::string doing = "delete all " + detail::describe(resource, name_space);
+    auto bad = detail::check_path(resource, name_space, doing);
+    if (!bad && resource.namespaced && name_space.empty())
+        bad = failure(errc::bad_request, doing + ": the namespace is missing");
+    if (bad) return refuse_only(std::move(bad), f);
+    call c("DELETE", resource.path(name_space) + detail::list_query(which), std::move(doing));
+    c.body = body_of(options);
+    c.content_type = "application/json";
+    c.time_limit = options.time_limit_;
+    return detail::quietly(perform_only(impl_, std::move(c), f));
 }
 
 asio::awaitable<std::string> client::raw(std::string method, std::string path_and_query, std::string body, failure& f) {
@@ -265,6 +311,12 @@ std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::
 asio::awaitable<object> client::get(api_resource resource, object_key key) {
     return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key)](failure& f) mutable {
         return c.get(std::move(r), std::move(k), f);
+    });
+}
+
+asio::awaitable<object> client::get(api_resource resource, object_key key, get_options options) {
+    return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key), o = std::move(options)](failure& f) mutable {
+        return c.get(std::move(r), std::move(k), std::move(o), f);
     });
 }
 
@@ -301,6 +353,28 @@ asio::awaitable<object> client::remove(api_resource resource, object_key key, de
     return or_throw<object>(
         [c = *this, r = std::move(resource), k = std::move(key), o = std::move(options)](failure& f) mutable {
             return c.remove(std::move(r), std::move(k), std::move(o), f);
+        });
+}
+
+asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options) {
+    return or_throw<object>(
+        [c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](failure& f) mutable {
+            return c.apply(std::move(r), std::move(v), std::move(w), f);
+        });
+}
+
+asio::awaitable<void> client::remove_collection(api_resource resource, std::string name_space, list_options which,
+                                                delete_options options) {
+    return or_throw_only([c = *this, r = std::move(resource), n = std::move(name_space), w = std::move(which),
+                          o = std::move(options)](failure& f) mutable {
+        return c.remove_collection(std::move(r), std::move(n), std::move(w), std::move(o), f);
+    });
+}
+
+asio::awaitable<std::string> client::raw(std::string method, std::string path_and_query, std::string body) {
+    return or_throw<std::string>(
+        [c = *this, m = std::move(method), p = std::move(path_and_query), b = std::move(body)](failure& f) mutable {
+            return c.raw(std::move(m), std::move(p), std::move(b), f);
         });
 }
 

@@ -1,6 +1,7 @@
 #include "kubernetes/client_impl.hpp"
 
 #include "kubernetes/status.hpp"
+#include "kubernetes/warning.hpp"
 
 #include <informer/detail/async.hpp>
 
@@ -32,19 +33,6 @@ std::string user_agent(const client_config& c) {
 #endif
 }
 
-/// The text of a Warning header with code 299 (RFC 7234, section 5.5); empty for others.
-std::string warning_text(std::string_view header) {
-    if (!header.starts_with("299 ")) return {};
-    const auto open = header.find('"');
-    if (open == std::string_view::npos) return {};
-    std::string text;
-    for (std::size_t i = open + 1; i < header.size() && header[i] != '"'; ++i) {
-        if (header[i] == '\\' && i + 1 < header.size()) ++i;
-        text += header[i];
-    }
-    return printable(text);
-}
-
 failure refuse(std::string_view doing, std::string_view what) {
     return failure(errc::bad_request, std::string(doing).append(": ").append(what));
 }
@@ -55,10 +43,17 @@ bool segment(std::string_view s) {
 
 } // namespace
 
-std::optional<std::chrono::seconds> retries::after(const failure& f) {
+asio::awaitable<void> quietly(asio::awaitable<void> work) {
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
+    co_await std::move(work);
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+}
+
+std::optional<std::chrono::seconds> retries::pause_after(const failure& f) {
     if (attempts_++ >= most_attempts) return std::nullopt;
     if (const auto* s = f.status()) {
-        const bool allowed = s->code == 429 || (get_ && s->code == 503);
+        const bool allowed = s->code == 429 || s->code == 503;
         if (!allowed || !s->retry_after || *s->retry_after > longest_wait) return std::nullopt;
         return s->retry_after;
     }
@@ -67,23 +62,31 @@ std::optional<std::chrono::seconds> retries::after(const failure& f) {
     return std::chrono::seconds(1); // client-go's
 }
 
+std::optional<std::chrono::seconds> retries::after(const failure& f, time_point now) {
+    const auto pause = pause_after(f);
+    if (pause && deadline_ && now + *pause >= *deadline_) return std::nullopt;
+    return pause;
+}
+
 failure check_path(const api_resource& r, std::string_view name_space, std::string_view doing) {
     if (r.plural.empty() || r.version.empty()) return refuse(doing, "the resource has no name or version");
     if (!segment(name_space)) return refuse(doing, "a namespace must not be '.' or '..' or hold '/' or '%'");
     return {};
 }
 
-failure check_path(const api_resource& r, const object_key& key, std::string_view doing) {
+failure check_path(const api_resource& r, const object_key& key, std::string_view subresource, std::string_view doing) {
     if (auto bad = check_path(r, key.name_space, doing)) return bad;
     if (key.name.empty()) return refuse(doing, "the object's name is missing");
     if (r.namespaced && key.name_space.empty()) return refuse(doing, "the object's namespace is missing");
     if (!segment(key.name)) return refuse(doing, "an object's name must not be '.' or '..' or hold '/' or '%'");
+    if (!segment(subresource)) return refuse(doing, "a subresource must not be '.' or '..' or hold '/' or '%'");
     return {};
 }
 
-std::string sentence(std::string_view verb, const api_resource& r, const object_key& key) {
+std::string sentence(std::string_view verb, const api_resource& r, const object_key& key, std::string_view subresource) {
     std::string s(verb);
     s.append(" ").append(r.group_resource());
+    if (!subresource.empty()) s.append("/").append(subresource);
     if (!key.name.empty()) s.append(" ").append(key.str());
     else if (!key.name_space.empty()) s.append(" in ").append(key.name_space);
     return s;
@@ -111,12 +114,34 @@ client::impl::impl(runtime r, client_config c, failure& f)
     http = std::make_unique<http::client>(rt, to, options, f);
 }
 
-void client::impl::note_warnings(const http::response& r) {
-    for (const auto& header : r.headers("Warning")) {
-        std::string text = detail::warning_text(header);
-        if (text.empty() || warned.size() >= detail::most_warnings || warned.contains(text)) continue;
-        rt.log(log_level::warning, "the server warns: " + text);
-        warned.insert(std::move(text));
+std::optional<clock::time_point> client::impl::deadline_of(std::chrono::milliseconds limit) const {
+    if (limit.count() <= 0) limit = config.time_limit;
+    if (limit.count() <= 0) return std::nullopt;
+    return rt.clock().now() + limit;
+}
+
+void client::impl::log_warning(const server_warning& w) {
+    if (w.code != 299 || warned.size() >= detail::most_warnings || !warned.insert(w.text).second) return;
+    rt.log(log_level::warning, "the server warns: " + w.text);
+    if (warned.size() == detail::most_warnings) rt.log(log_level::warning, "no more of the server's warnings are logged");
+}
+
+void client::impl::note_warnings(const http::response& r, const std::string& doing) {
+    for (const auto& line : r.headers("Warning")) {
+        for (auto& w : detail::parse_warnings(line)) {
+            w.doing = doing;
+            if (!config.on_warning) {
+                log_warning(w);
+                continue;
+            }
+            try {
+                config.on_warning(w);
+            } catch (const std::exception& e) {
+                rt.log(log_level::error, std::string("the handler of the server's warnings threw: ") + e.what());
+            } catch (...) {
+                rt.log(log_level::error, "the handler of the server's warnings threw");
+            }
+        }
     }
 }
 
@@ -136,7 +161,7 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
         f = f.within(doing);
         co_return answer;
     }
-    self->note_warnings(answer);
+    self->note_warnings(answer, doing);
     const int status = answer.status();
     if (debug) self->rt.log(log_level::debug, line + ": " + std::to_string(status));
     if (status >= 200 && status < 300) co_return answer;
@@ -158,25 +183,38 @@ asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono
 }
 
 asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,
-                                                        failure& f) {
+                                                        std::optional<clock::time_point> deadline, failure& f) {
     http::request r(c->method, c->target);
     r.header("Accept", c->accept);
     if (!c->content_type.empty()) r.body(c->body, c->content_type);
+    auto time = self->config.time;
+    bool last = false; // the verb's time ends before the attempt's own
+    if (deadline) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - self->rt.clock().now());
+        last = left < time.request_;
+        if (last) time.request(std::max(left, std::chrono::milliseconds(1)));
+        r.time(time);
+    }
     http::response answer = co_await open(self, std::move(r), c->doing, f);
-    if (f) co_return std::string();
-    std::string body = co_await answer.read_all(c->largest, f);
-    if (f) f = f.within(c->doing);
+    std::string body;
+    if (!f) {
+        body = co_await answer.read_all(c->largest, f);
+        if (f) f = f.within(c->doing);
+    }
+    if (f == errc::request_timeout && last) f = failure(errc::deadline_exceeded, c->doing + ": the time limit passed");
+    if (f && !c->body_wanted && answer.status() != 0 && f != errc::cancelled) f = failure(); // it was done
     co_return body;
 }
 
 asio::awaitable<std::string> client::impl::perform(std::shared_ptr<impl> self, detail::call c, failure& f) {
-    detail::retries again(c.method == "GET");
+    const auto deadline = self->deadline_of(c.time_limit);
+    detail::retries again(c.method == "GET", deadline);
     const auto shared = std::make_shared<const detail::call>(std::move(c));
     for (;;) {
         f = failure();
-        std::string body = co_await perform_once(self, shared, f);
+        std::string body = co_await perform_once(self, shared, deadline, f);
         if (!f) co_return body;
-        const auto pause = again.after(f);
+        const auto pause = again.after(f, self->rt.clock().now());
         if (!pause) co_return std::string();
         const bool slept = co_await wait(self, *pause, shared->doing, f);
         if (!slept) co_return std::string();

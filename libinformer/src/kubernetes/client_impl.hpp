@@ -8,6 +8,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,21 +32,28 @@ public:
     std::string accept = "application/json";
     std::string body, content_type;
     std::size_t largest = std::size_t(64) << 20; ///< of the answer
+    bool body_wanted = true;                     ///< false: how it ends is of no interest
+    std::chrono::milliseconds time_limit{0};     ///< 0: the client's
 };
 
 /// How often and when to ask again.
 class retries {
 public:
-    explicit retries(bool get) noexcept : get_(get) {}
+    using time_point = clock::time_point;
+    /// `deadline`: no wait ends after it; nullopt: none.
+    retries(bool get, std::optional<time_point> deadline) noexcept : get_(get), deadline_(deadline) {}
     /// How long to wait before the next attempt; nullopt when `f` is final.
-    std::optional<std::chrono::seconds> after(const failure& f);
+    std::optional<std::chrono::seconds> after(const failure& f, time_point now);
 
     static constexpr int most_attempts = 10; ///< client-go's
     /// Who is told to wait longer decides for himself.
     static constexpr std::chrono::seconds longest_wait = std::chrono::minutes(2);
 
 private:
+    std::optional<std::chrono::seconds> pause_after(const failure& f);
+
     bool get_;
+    std::optional<time_point> deadline_;
     bool lost_ = false;
     int attempts_ = 1;
 };
@@ -75,10 +83,14 @@ struct client::impl {
     static asio::awaitable<discovery> discover(std::shared_ptr<impl> self, failure& f);
     static asio::awaitable<api_resource> find_resource(std::shared_ptr<impl> self, std::string name, failure& f);
 
+    /// Until when, from now on; nullopt: no limit. 0 stands for the client's.
+    std::optional<clock::time_point> deadline_of(std::chrono::milliseconds limit) const;
+
 private:
-    void note_warnings(const http::response& r);
+    void note_warnings(const http::response& r, const std::string& doing);
+    void log_warning(const server_warning& w);
     static asio::awaitable<std::string> perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,
-                                                     failure& f);
+                                                     std::optional<clock::time_point> deadline, failure& f);
 };
 
 namespace detail {
@@ -94,12 +106,14 @@ asio::awaitable<T> quietly(asio::awaitable<T> work) {
     co_return result;
 }
 
+asio::awaitable<void> quietly(asio::awaitable<void> work);
+
 /// An empty name space stands for "not in one". errc::bad_request for what no path can hold: such a request would reach
 /// another resource than the one that was meant.
 failure check_path(const api_resource& r, std::string_view name_space, std::string_view doing);
-failure check_path(const api_resource& r, const object_key& key, std::string_view doing);
-/// "get pods ns/name".
-std::string sentence(std::string_view verb, const api_resource& r, const object_key& key);
+failure check_path(const api_resource& r, const object_key& key, std::string_view subresource, std::string_view doing);
+/// "get pods ns/name", "update pods/status ns/name".
+std::string sentence(std::string_view verb, const api_resource& r, const object_key& key, std::string_view subresource = {});
 /// "pods", "deployments.apps in ns1".
 std::string describe(const api_resource& r, std::string_view name_space);
 

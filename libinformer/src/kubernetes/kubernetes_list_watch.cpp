@@ -260,10 +260,7 @@ asio::awaitable<list_result> list_quietly(std::shared_ptr<client::impl> c, api_r
 
 asio::awaitable<void> watch_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
                                     object_parts parts, watch_options options, object_sink& sink, failure& f) {
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
-    co_await watch_into(std::move(c), std::move(r), std::move(name_space), parts, std::move(options), sink, f);
-    co_await asio::this_coro::throw_if_cancelled(throwing);
+    return quietly(watch_into(std::move(c), std::move(r), std::move(name_space), parts, std::move(options), sink, f));
 }
 
 class kubernetes_list_watch final : public list_watch {

@@ -3,6 +3,7 @@
 
 #include <informer/kubernetes/config.hpp>
 #include <informer/kubernetes/discovery.hpp>
+#include <informer/kubernetes/options.hpp>
 #include <informer/object/api_resource.hpp>
 #include <informer/object/document_pool.hpp>
 #include <informer/object/object.hpp>
@@ -19,32 +20,6 @@
 #include <vector>
 
 namespace informer::kubernetes {
-
-enum class patch_type { merge, json, strategic_merge, apply };
-
-/// Options of writes.
-class write_options {
-public:
-    write_options() {}
-    write_options& dry_run(bool on = true) { dry_run_ = on; return *this; }
-    write_options& field_manager(std::string m) { field_manager_ = std::move(m); return *this; }
-    write_options& force(bool on = true) { force_ = on; return *this; } ///< apply patches only
-    write_options& subresource(std::string s) { subresource_ = std::move(s); return *this; } ///< "status", "scale"
-    bool dry_run_ = false, force_ = false;
-    std::string field_manager_, subresource_;
-};
-
-class delete_options {
-public:
-    delete_options() {}
-    delete_options& precondition_uid(std::string uid) { uid_ = std::move(uid); return *this; }
-    delete_options& precondition_resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
-    delete_options& grace_period(std::chrono::seconds s) { grace_seconds_ = s.count(); return *this; }
-    /// "Background", "Foreground", "Orphan".
-    delete_options& propagation(std::string p) { propagation_ = std::move(p); return *this; }
-    std::string uid_, resource_version_, propagation_;
-    long long grace_seconds_ = -1;
-};
 
 /// What lists and watches ask for.
 enum class object_parts {
@@ -67,8 +42,13 @@ struct object_list {
 ///
 /// *Thread safety*: none; use it on the runtime's executor. *Cancellation*: terminal, closes the request's socket.
 /// *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
-/// ("get pods ns/name"), `status()` is the server's. Retries: 429 and 503 with Retry-After as told (GETs; writes on 429
-/// only), GETs also once on a lost connection; writes never blindly. Secrets never reach messages.
+/// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages.
+/// *Retries*: 429, and 503, with Retry-After are asked again as told, since the server says that nothing was done; GETs
+/// also once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
+/// begins that would end after the verb's time limit: then the server's refusal is the failure. An attempt that is under
+/// way when the time is up is errc::deadline_exceeded.
+/// *Objects*: whole ones are `boost::json::value`s with their name (and namespace) in metadata. A subresource takes and
+/// answers with objects of its own kind (Scale, Eviction, TokenRequest, …), named like the object that it belongs to.
 class client {
 public:
     client(runtime r, client_config config, failure& f);
@@ -84,10 +64,13 @@ public:
 
     asio::awaitable<object> get(api_resource resource, object_key key);
     asio::awaitable<object> get(api_resource resource, object_key key, failure& f);
+    asio::awaitable<object> get(api_resource resource, object_key key, get_options options);
+    asio::awaitable<object> get(api_resource resource, object_key key, get_options options, failure& f);
     /// One page, or everything when `limit` is 0 and the server sends it in one piece.
     asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options);
     asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options, failure& f);
-    /// `o` is a whole object; the namespace is `o`'s. Answers with what the server stored.
+    /// Answers with what the server stored. With a subresource: below the object that `o` names; an eviction is answered
+    /// with a Status of success.
     asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options);
     asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options, failure& f);
     /// Replaces; a resourceVersion in `o` makes it conditional (errc::conflict).
@@ -97,11 +80,25 @@ public:
                                   write_options options);
     asio::awaitable<object> patch(api_resource resource, object_key key, patch_type type, boost::json::value body,
                                   write_options options, failure& f);
+    /// Server-side apply: `o` holds the fields that options.field_manager wants to own, and names the object; apiVersion
+    /// and kind are added where missing. Fields that it applied before and that are not in `o` are given up, and gone if
+    /// nobody else owns them. Creates the object if there is none. *Errors*: errc::conflict where another manager owns a
+    /// field with another value: see `field_conflicts`, or `force()`.
+    asio::awaitable<object> apply(api_resource resource, boost::json::value o, write_options options);
+    asio::awaitable<object> apply(api_resource resource, boost::json::value o, write_options options, failure& f);
     /// Answers with the deleted object or the server's Status as an object.
     asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options);
     asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options, failure& f);
 
+    /// Deletes everything in a namespace ("" is what is in none; namespaced resources cannot be deleted in all at once)
+    /// that the selectors of `which` choose. Not one transaction: a failure may come in the middle.
+    asio::awaitable<void> remove_collection(api_resource resource, std::string name_space, list_options which,
+                                            delete_options options);
+    asio::awaitable<void> remove_collection(api_resource resource, std::string name_space, list_options which,
+                                            delete_options options, failure& f);
+
     /// Any request to the API; the answer's body. For /version, /readyz and the like.
+    asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body);
     asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body, failure& f);
 
     /// Aggregated discovery, plain where the server has no aggregated form.

@@ -5,7 +5,9 @@
 #include <informer/http/client.hpp>
 #include <informer/object/framer.hpp>
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,15 @@ public:
     std::vector<std::string> impersonate_groups;
 };
 
+/// One of the server's warnings: something worked, and will not for ever ("policy/v1beta1 PodDisruptionBudget is
+/// deprecated in v1.21+"), or was odd (an unknown field).
+struct server_warning {
+    int code = 0;      ///< 299 for everything that Kubernetes says
+    std::string agent; ///< mostly "-"
+    std::string text;  ///< printable, cut at 2 KiB
+    std::string doing; ///< what was asked: "create deployments.apps default/web"
+};
+
 /// One cluster, one user, one default namespace.
 class client_config {
 public:
@@ -34,6 +45,12 @@ public:
     std::string origin;               ///< where it came from: file name(s), "in-cluster", "--server"
     std::vector<std::string> warnings; ///< for the logger: missing files, insecure
     http::timeouts time;
+    /// For a verb with all its attempts and the waits between them, where its options say nothing; 0: none. An attempt is
+    /// bounded by `time`, too. (Lists and watches are streams: each page may take as long as it moves.)
+    std::chrono::milliseconds time_limit = std::chrono::minutes(2);
+    /// Told every warning of every answer, on the client's executor; what it throws is logged. Without one each text is
+    /// logged once (code 299, at most 1,000 texts for one client).
+    std::function<void(const server_warning&)> on_warning;
     std::string user_agent;
     /// Asks for compressed answers: kube-apiserver then sends lists over 128 KiB gzip'd (watches never). Default off: near
     /// the server inflating costs more than the transfer saves.
