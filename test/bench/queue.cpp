@@ -1,12 +1,17 @@
 // The work queue: nanoseconds an operation and bytes an item, one JSON line a case.
 //
-//   bench_queue [rounds = 15] [case…]
+//   bench_queue [rounds = 5] [case…]
 //
-// An operation is the whole way of one key: asked for, handed out, done. Least time of all rounds: what a busy machine adds
-// is not ours. Cases are the same as the Go counterpart's (test/bench/peers/go, micro).
+//   ns_per_op       wall time of the way of one key (asked for, handed out, done), the best of the rounds
+//   cpu_ns_per_op   processor time of all threads in the round with the least
+//   bytes_per_item  memory held for each of 100,000 waiting keys, the key's own copy included; 0: not measured
+//
+// Cases with the same name as in the Go counterpart (test/bench/peers/go, micro) do the same work.
+#include <informer/object/object_key.hpp>
 #include <informer/queue/work_queue.hpp>
 #include <informer/task_group.hpp>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -19,8 +24,10 @@
 #include <ctime>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <malloc.h>
@@ -30,18 +37,11 @@ namespace {
 using namespace informer;
 using namespace std::chrono_literals;
 using queue = work_queue<>;
+using object_queue = work_queue<object_key>;
 
-constexpr std::size_t key_count = 1000;
-constexpr std::size_t operations = 200'000;
-
-std::vector<std::string> make_keys(std::size_t n) {
-    std::vector<std::string> keys;
-    keys.reserve(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        keys.push_back("namespace-" + std::to_string(i % 20) + "/pod-" + std::to_string(100000 + i));
-    }
-    return keys;
-}
+constexpr std::size_t operations = 1'000'000;
+constexpr std::size_t held = 100'000;
+constexpr std::size_t delayed = 50'000;
 
 double seconds(clockid_t c) {
     timespec t{};
@@ -53,246 +53,211 @@ double allocated() {
     return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd);
 }
 
-/// What a case works with, fresh in each round.
+/// What all rounds of a case work with.
 struct scene {
-    explicit scene(rate_limiter_ptr limiter = nullptr)
-        : keys(make_keys(key_count)),
-          q(runtime(context.get_executor()), work_queue_options().limiter(std::move(limiter))) {}
-    const std::string& key(std::size_t i) const { return keys[i % key_count]; }
-
-    asio::io_context context{1};
+    scene() {
+        for (std::size_t i = 0; i < held; ++i) {
+            objects.emplace_back("ns-" + std::to_string(i % 20), "pod-" + std::to_string(i));
+            keys.push_back(objects.back().str());
+        }
+    }
+    std::vector<object_key> objects;
     std::vector<std::string> keys;
-    queue q;
-    std::size_t finished = 0;
+    asio::io_context context{1};
+    runtime world{context.get_executor()};
 };
 
-void take_one(queue& q) {
-    queue::item one = q.try_get();
-    if (one.key().empty()) std::abort();
+template <class Queue>
+void take_one(Queue& q) {
+    typename Queue::item one = q.try_get();
+    if (!one) std::abort();
+    static_cast<void>(one.key());
     one.done();
 }
 
-// ---- one at a time ------------------------------------------------------------------------------------------------------
+// ---- without waiting ----------------------------------------------------------------------------------------------------
 
-void add_get_done(scene& s) {
+void add_get_done(scene& s, queue& q) {
     for (std::size_t i = 0; i < operations; ++i) {
-        s.q.add(s.key(i));
-        take_one(s.q);
+        q.add(s.keys[i % held]);
+        take_one(q);
     }
 }
 
-void add_get_done_batch(scene& s) {
-    for (std::size_t i = 0; i < operations / key_count; ++i) {
-        for (const std::string& k : s.keys) s.q.add(k);
-        for (std::size_t n = 0; n < key_count; ++n) take_one(s.q);
+void duplicate_add(scene& s, queue& q) {
+    q.add(s.keys[0]);
+    for (std::size_t i = 0; i < operations; ++i) q.add(s.keys[0]);
+    take_one(q);
+}
+
+void priority_add_get_done(scene& s, object_queue& q) {
+    for (std::size_t i = 0; i < operations / 10; ++i) {
+        q.add(s.objects[i % held]);
+        take_one(q);
     }
 }
 
-void duplicate_add(scene& s) {
-    s.q.add(s.key(0));
-    for (std::size_t i = 0; i < operations; ++i) s.q.add(s.key(0));
-    take_one(s.q);
+void priority_backlog(scene& s, object_queue& q) {
+    for (const object_key& k : s.objects) q.add(k);
+    for (std::size_t i = 0; i < held; ++i) take_one(q);
 }
 
-// ---- workers are coroutines ---------------------------------------------------------------------------------------------
+void priority_ten_levels(scene& s, object_queue& q) {
+    for (std::size_t i = 0; i < held; ++i) q.add(s.objects[i], static_cast<int>(i % 10));
+    for (std::size_t i = 0; i < held; ++i) take_one(q);
+}
 
-asio::awaitable<void> worker(scene* s) {
+// ---- through coroutines -------------------------------------------------------------------------------------------------
+
+constexpr const char* last = "the last";
+
+// `eager`: asks without a coroutine first, as a busy worker does.
+asio::awaitable<void> consumer(queue* q, bool eager) {
     for (;;) {
-        queue::item one = co_await s->q.get();
-        if (!one) co_return;
-        if (one.key().empty()) std::abort();
-        ++s->finished;
+        queue::item one;
+        if (eager) one = q->try_get();
+        if (!one) one = co_await q->get();
+        const bool end = one.key() == last;
         one.done();
+        if (end) co_return;
     }
 }
 
-// Keeps at most half of the keys waiting, so that an add is never a duplicate for lack of workers.
-asio::awaitable<void> producer(scene* s) {
+// As an informer does: a batch of events, then others may run.
+asio::awaitable<void> producer(scene* s, queue* q, std::size_t batch) {
     const auto executor = co_await asio::this_coro::executor;
     for (std::size_t i = 0; i < operations; ++i) {
-        s->q.add(s->key(i));
-        if (i % (key_count / 2) == 0) {
-            while (!s->q.empty()) co_await asio::post(executor, asio::use_awaitable);
-        }
+        q->add(s->keys[i % held]);
+        if (i % batch == 0) co_await asio::post(executor, asio::use_awaitable);
     }
-    s->q.shut_down();
+    q->add(last);
 }
 
-asio::awaitable<void> run_and_join(scene* s, std::size_t workers, bool produce) {
-    const auto executor = co_await asio::this_coro::executor;
-    task_group group(executor);
-    for (std::size_t w = 0; w < workers; ++w) group.spawn(worker(s));
-    if (produce) group.spawn(producer(s));
-    co_await group.join();
-}
-
-void workers(scene& s) {
-    task_group main(s.context.get_executor());
-    main.spawn(run_and_join(&s, 8, true));
+void coroutines(scene& s, queue& q, std::size_t batch, bool eager) {
+    s.context.restart();
+    task_group group(s.context.get_executor());
+    group.spawn(consumer(&q, eager));
+    group.spawn(producer(&s, &q, batch));
     s.context.run();
-    if (s.finished != operations) std::abort();
+}
+void eager_worker(scene& s, queue& q) {
+    coroutines(s, q, 64, true);
+}
+void plain_worker(scene& s, queue& q) {
+    coroutines(s, q, 64, false);
+}
+/// Every get() has to wait: the dearest way.
+void one_by_one(scene& s, queue& q) {
+    coroutines(s, q, 1, false);
 }
 
-void other_thread(scene& s) {
-    task_group main(s.context.get_executor());
-    main.spawn(run_and_join(&s, 8, false));
-    std::thread adder([&s] {
-        for (std::size_t i = 0; i < operations; ++i) {
-            s.q.add(s.key(i));
-            if (i % (key_count / 2) == 0) {
-                while (!s.q.empty()) std::this_thread::yield();
-            }
-        }
-        s.q.shut_down();
+void other_thread(scene& s, queue& q) {
+    s.context.restart();
+    task_group group(s.context.get_executor());
+    group.spawn(consumer(&q, true));
+    std::thread adder([&s, &q] {
+        for (std::size_t i = 0; i < operations; ++i) q.add(s.keys[i % held]);
+        q.add(last);
     });
     s.context.run();
     adder.join();
 }
 
-// One key at a time comes to a coroutine that waits for it: the dearest way, every get() suspends.
-asio::awaitable<void> ping(scene* s) {
-    const auto executor = co_await asio::this_coro::executor;
-    for (std::size_t i = 0; i < operations / 4; ++i) {
-        s->q.add(s->key(i));
-        while (s->finished <= i) co_await asio::post(executor, asio::use_awaitable);
-    }
-    s->q.shut_down();
-}
-asio::awaitable<void> ping_and_join(scene* s) {
-    const auto executor = co_await asio::this_coro::executor;
-    task_group group(executor);
-    group.spawn(worker(s));
-    group.spawn(ping(s));
-    co_await group.join();
-}
-void wake_each(scene& s) {
-    task_group main(s.context.get_executor());
-    main.spawn(ping_and_join(&s));
-    s.context.run();
-}
-
 // ---- delays -------------------------------------------------------------------------------------------------------------
 
-// The workers wait; everything comes through the timer.
-asio::awaitable<void> delayed_producer(scene* s) {
-    const auto executor = co_await asio::this_coro::executor;
-    for (std::size_t i = 0; i < operations; i += key_count) {
-        for (const std::string& k : s->keys) s->q.add_after(k, 1us);
-        while (s->finished < i + key_count) co_await asio::post(executor, asio::use_awaitable);
-    }
-    s->q.shut_down();
-}
-asio::awaitable<void> limited_producer(scene* s) {
-    const auto executor = co_await asio::this_coro::executor;
-    for (std::size_t i = 0; i < operations; i += key_count) {
-        for (const std::string& k : s->keys) s->q.add_rate_limited(k);
-        while (s->finished < i + key_count) co_await asio::post(executor, asio::use_awaitable);
-    }
-    s->q.shut_down();
-}
-asio::awaitable<void> forgetting_worker(scene* s) {
-    for (;;) {
-        queue::item one = co_await s->q.get();
-        if (!one) co_return;
-        one.forget();
-        ++s->finished;
+asio::awaitable<void> take(queue* q, std::size_t count, bool forget) {
+    for (; count > 0; --count) {
+        queue::item one = q->try_get();
+        if (!one) one = co_await q->get();
+        static_cast<void>(one.key());
+        if (forget) one.forget();
         one.done();
     }
 }
-asio::awaitable<void> delayed_and_join(scene* s, bool limited) {
-    const auto executor = co_await asio::this_coro::executor;
-    task_group group(executor);
-    if (limited) {
-        group.spawn(forgetting_worker(s));
-        group.spawn(limited_producer(s));
-    } else {
-        group.spawn(worker(s));
-        group.spawn(delayed_producer(s));
-    }
-    co_await group.join();
-}
-void add_after(scene& s) {
-    task_group main(s.context.get_executor());
-    main.spawn(delayed_and_join(&s, false));
-    s.context.run();
-}
-void rate_limited(scene& s) {
-    task_group main(s.context.get_executor());
-    main.spawn(delayed_and_join(&s, true));
+
+void take_all(scene& s, queue& q, bool forget) {
+    s.context.restart();
+    task_group group(s.context.get_executor());
+    group.spawn(take(&q, delayed, forget));
     s.context.run();
 }
 
-// ---- priorities ---------------------------------------------------------------------------------------------------------
+void add_after(scene& s, queue& q) {
+    for (std::size_t i = 0; i < delayed; ++i) q.add_after(s.keys[i], 1ms);
+    take_all(s, q, false);
+}
 
-void priority(scene& s) {
-    for (std::size_t i = 0; i < operations / key_count; ++i) {
-        for (std::size_t n = 0; n < key_count; ++n) s.q.add(s.keys[n], static_cast<int>(n % 10));
-        for (std::size_t n = 0; n < key_count; ++n) take_one(s.q);
-    }
+void rate_limited(scene& s, queue& q) {
+    for (std::size_t i = 0; i < delayed; ++i) q.add_rate_limited(s.keys[i]);
+    take_all(s, q, true);
 }
 
 // ---- the frame ----------------------------------------------------------------------------------------------------------
 
-/// Bytes of one waiting key, the key itself included.
-double bytes_per_item(bool delayed) {
-    constexpr std::size_t many = 100'000;
-    const std::vector<std::string> keys = make_keys(many);
-    asio::io_context context(1);
-    queue q{runtime(context.get_executor())};
-    const double before = allocated();
-    for (const std::string& k : keys) {
-        if (delayed) {
-            q.add_after(k, 1h);
-        } else {
-            q.add(k);
-        }
-    }
-    return (allocated() - before) / static_cast<double>(many);
+work_queue_options options(std::chrono::nanoseconds base) {
+    work_queue_options o;
+    o.limiter(std::make_shared<exponential_limiter>(base, 1h));
+    return o;
 }
 
-struct one_case {
-    const char* name;
-    void (*body)(scene&);
-    std::size_t count = operations;
-    rate_limiter_ptr limiter = nullptr;
-    bool delayed = false;
-};
+/// Bytes of one of 100,000 items.
+template <class Queue, class Keys>
+double bytes(scene& s, const Keys& keys, void (*put)(Queue&, const typename Queue::key_type&)) {
+    const double before = allocated();
+    Queue q(s.world, options(1h));
+    for (const auto& k : keys) put(q, k);
+    return (allocated() - before) / static_cast<double>(held);
+}
 
-void measure(const one_case& c, int rounds) {
+int rounds = 5;
+std::vector<std::string> wanted;
+
+template <class Queue>
+void measure(const char* name, std::size_t count, void (*body)(scene&, Queue&), double (*holding)(scene&) = nullptr) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), name) == wanted.end()) return;
+    scene s;
     double wall = std::numeric_limits<double>::max(), cpu = wall;
+    Queue q(s.world, options(1ms));
     for (int round = 0; round < rounds; ++round) {
-        scene s(c.limiter);
         const double wall_before = seconds(CLOCK_MONOTONIC), cpu_before = seconds(CLOCK_PROCESS_CPUTIME_ID);
-        c.body(s);
+        body(s, q);
         wall = std::min(wall, seconds(CLOCK_MONOTONIC) - wall_before);
         cpu = std::min(cpu, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_before);
     }
-    const double per = 1e9 / static_cast<double>(c.count);
-    std::printf("{\"name\":\"%s\",\"ns_per_op\":%.1f,\"cpu_ns_per_op\":%.1f,\"bytes_per_item\":%.1f}\n", c.name,
-                wall * per, cpu * per, bytes_per_item(c.delayed));
+    const double per = 1e9 / static_cast<double>(count);
+    std::printf("{\"name\":\"%s\",\"ns_per_op\":%.1f,\"cpu_ns_per_op\":%.1f,\"bytes_per_item\":%.1f}\n", name,
+                wall * per, cpu * per, holding != nullptr ? holding(s) : 0.0);
     std::fflush(stdout);
+}
+
+double waiting(scene& s) {
+    return bytes<queue>(s, s.keys, [](queue& q, const std::string& k) { q.add(k); });
+}
+double waiting_for_time(scene& s) {
+    return bytes<queue>(s, s.keys, [](queue& q, const std::string& k) { q.add_after(k, 1h); });
+}
+double waiting_for_limit(scene& s) {
+    return bytes<queue>(s, s.keys, [](queue& q, const std::string& k) { q.add_rate_limited(k); });
+}
+double waiting_objects(scene& s) {
+    return bytes<object_queue>(s, s.objects, [](object_queue& q, const object_key& k) { q.add(k); });
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-    const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
-    const auto brief = std::make_shared<exponential_limiter>(1us, 1s);
-    const std::vector<one_case> cases = {
-        {"queue_add_get_done", add_get_done},
-        {"queue_add_get_done_batch", add_get_done_batch},
-        {"queue_duplicate_add", duplicate_add},
-        {"queue_workers", workers},
-        {"queue_other_thread", other_thread},
-        {"queue_wake_each", wake_each, operations / 4},
-        {"queue_add_after", add_after, operations, nullptr, true},
-        {"queue_rate_limited", rate_limited, operations, brief, true},
-        {"queue_priority", priority},
-    };
-    for (const one_case& c : cases) {
-        const bool asked =
-            argc < 3 || std::any_of(argv + 2, argv + argc, [&](const char* a) { return std::string(a) == c.name; });
-        if (asked) measure(c, rounds);
-    }
+    if (argc > 1) rounds = std::max(1, std::atoi(argv[1]));
+    wanted.assign(argv + std::min(argc, 2), argv + argc);
+    measure<queue>("queue/add_get_done", operations, add_get_done, waiting);
+    measure<queue>("queue/add_get_done_coroutines", operations, eager_worker);
+    measure<queue>("queue/add_get_done_plain_get", operations, plain_worker);
+    measure<queue>("queue/add_get_done_one_by_one", operations, one_by_one);
+    measure<queue>("queue/add_get_done_threads", operations, other_thread);
+    measure<queue>("queue/duplicate_add", operations, duplicate_add);
+    measure<queue>("queue/add_after_done", delayed, add_after, waiting_for_time);
+    measure<queue>("queue/rate_limited_done", delayed, rate_limited, waiting_for_limit);
+    measure<object_queue>("queue/priority_add_get_done", operations / 10, priority_add_get_done, waiting_objects);
+    measure<object_queue>("queue/priority_backlog_add_get_done", held, priority_backlog);
+    measure<object_queue>("queue/priority_ten_levels", held, priority_ten_levels);
     return 0;
 }

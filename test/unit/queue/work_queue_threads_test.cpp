@@ -173,7 +173,7 @@ TEST_CASE("shutdown and destruction race with adds, getters and timers") {
         loop home, away;
         auto q = std::make_shared<queue>(runtime(home.context.get_executor()));
         for (int w = 0; w < 2; ++w) {
-            asio::co_spawn(home.context, worker(q.get(), &l), [](std::exception_ptr) {});
+            asio::co_spawn(home.context, worker(q.get(), &l), [q](std::exception_ptr) {});
             asio::co_spawn(away.context, worker(q.get(), &l), [q](std::exception_ptr) {});
         }
         std::thread adder([q] {

@@ -1,7 +1,7 @@
 // The rules of a work queue, without clock, threads or coroutines.
 #pragma once
 
-#include <informer/queue/detail/delay_heap.hpp>
+#include <informer/queue/detail/delay_queue.hpp>
 #include <informer/queue/detail/item_table.hpp>
 #include <informer/queue/detail/ready_lanes.hpp>
 #include <informer/queue/rate_limiter.hpp>
@@ -80,10 +80,10 @@ public:
             priority = std::max(priority, static_cast<int>(it.priority));
             if (!it.processing) {
                 enqueue(i, priority, now); // may throw
-                heap_.remove(items_, i);
+                delays_.remove(items_, i);
                 return true;
             }
-            heap_.remove(items_, i);
+            delays_.remove(items_, i);
         } else if (it.ready || it.dirty) {
             raise(i, priority);
             return false;
@@ -106,13 +106,13 @@ public:
             return false;
         }
         if (!it.delayed()) {
-            heap_.push(items_, i, when);
+            delays_.push(items_, i, when);
             it.priority = priority;
             return true;
         }
         it.priority = std::max(priority, static_cast<int>(it.priority));
-        if (when >= heap_.when(items_, i)) return false;
-        heap_.bring_forward(items_, i, when);
+        if (when >= delays_.when(items_, i)) return false;
+        delays_.bring_forward(items_, i, when);
         return true;
     }
     std::optional<rate_limiter::duration> limit(index i, int priority, time_point now) {
@@ -170,7 +170,7 @@ public:
         item& it = items_[i];
         if (it.dirty || it.delayed()) priority = std::max(priority, static_cast<int>(it.priority));
         const std::uint32_t lane = prepare(i, priority);
-        if (it.delayed()) heap_.remove(items_, i);
+        if (it.delayed()) delays_.remove(items_, i);
         stop_processing(i);
         it.dirty = false;
         it.priority = priority;
@@ -181,14 +181,14 @@ public:
     /// Moves what is due into line, at most `limit` of them. Returns how many.
     std::size_t advance(time_point now, std::size_t limit) {
         std::size_t moved = 0;
-        for (; moved < limit && !heap_.empty() && heap_.next() <= now; ++moved) {
-            const index i = heap_.front();
+        for (; moved < limit && !delays_.empty() && delays_.next() <= now; ++moved) {
+            const index i = delays_.front();
             request(i, items_[i].priority, now);
         }
         return moved;
     }
     /// When the first delayed item is due; `time_point::max()` when there is none.
-    time_point next_due() const noexcept { return heap_.empty() ? time_point::max() : heap_.next(); }
+    time_point next_due() const noexcept { return delays_.empty() ? time_point::max() : delays_.next(); }
 
     // ---- keys -----------------------------------------------------------------------------------------------------------
     template <class K>
@@ -213,19 +213,19 @@ public:
     /// After `shut_down()`: gives up delayed items, at most `limit` of them, earliest first.
     template <class Out>
     bool give_up_delayed(Out out, std::size_t limit) {
-        for (; limit > 0 && !heap_.empty(); --limit) {
-            const index i = heap_.front();
-            *out++ = delayed_item<Key>(items_[i].key, heap_.next(), items_[i].priority);
-            heap_.remove(items_, i);
+        for (; limit > 0 && !delays_.empty(); --limit) {
+            const index i = delays_.front();
+            *out++ = delayed_item<Key>(items_[i].key, delays_.next(), items_[i].priority);
+            delays_.remove(items_, i);
             items_[i].requeues = 0;
             release_if_idle(i);
         }
-        return !heap_.empty();
+        return !delays_.empty();
     }
 
     // ---- figures --------------------------------------------------------------------------------------------------------
     std::size_t ready() const noexcept { return lanes_.size(); }
-    std::size_t delayed() const noexcept { return heap_.size(); }
+    std::size_t delayed() const noexcept { return delays_.size(); }
     std::size_t processing() const noexcept { return processing_; }
     std::size_t known() const noexcept {
         return items_.size();
@@ -241,7 +241,7 @@ public:
         return {all.count(), oldest.count()};
     }
     /// Without what the keys own.
-    std::size_t bytes() const noexcept { return items_.bytes() + heap_.bytes() + lanes_.bytes(); }
+    std::size_t bytes() const noexcept { return items_.bytes() + delays_.bytes() + lanes_.bytes(); }
 
 private:
     using table = detail::item_table<Key, Hash, Equal>;
@@ -304,7 +304,7 @@ private:
 
     table items_;
     detail::ready_lanes<table> lanes_;
-    detail::delay_heap<table> heap_;
+    detail::delay_queue<table> delays_;
     rate_limiter_ptr limiter_;
     group_function group_by_;
     index first_started_ = none, last_started_ = none; ///< those in processing, by when they were handed out

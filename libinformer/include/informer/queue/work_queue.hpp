@@ -218,7 +218,8 @@ public:
     asio::awaitable<item> get() { return core::get_one(core_); }
     /// Up to `max` items that are ready, at least one; no item when the queue is shut down and nothing is left.
     asio::awaitable<std::vector<item>> get_batch(std::size_t max) { return core::get_many(core_, max); }
-    /// Without waiting; empty when nothing is ready. Costs a fifth of `get()`.
+    /// Without waiting; empty when nothing is ready, or when it is promised to getters that wait. A worker that asks here
+    /// first and awaits `get()` only when this is empty saves a coroutine for every item while it is busy.
     item try_get() { return core_->try_get(); }
     /// Appends up to `max` items that are ready; returns how many.
     std::size_t try_get_batch(std::vector<item>& into, std::size_t max) { return core_->try_get_batch(into, max); }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace informer {
@@ -33,13 +34,13 @@ struct queue_item {
     Key key{};
     std::uint32_t hash = 0;
     item_index next = no_item, previous = no_item; ///< in its lane, among those in processing, or among the free
-    std::uint32_t heap_position = no_item;         ///< in the heap of delayed items
+    std::uint32_t delay_position = no_item;        ///< where it stands among the delayed
     std::uint32_t lane = 0;
     std::uint32_t requeues = 0; ///< rate-limited since it was forgotten
     std::int32_t priority = 0;  ///< of the pending request, not of the one in processing
     bool ready = false, processing = false, dirty = false;
 
-    bool delayed() const noexcept { return heap_position != no_item; }
+    bool delayed() const noexcept { return delay_position != no_item; }
     bool idle() const noexcept { return !ready && !processing && !delayed() && requeues == 0; }
 };
 
@@ -170,12 +171,24 @@ private:
         chunk& c = *chunks_[available_];
         const item_index i = c.free;
         item& it = c.items[i % chunk_size];
-        it.key = key;
+        store(it.key, key);
         c.free = it.next;
         it.next = no_item;
         if (c.used == 0) --empty_chunks_;
         if (++c.used == chunk_size) unlink(available_);
         return i;
+    }
+
+    template <class K>
+    static void store(Key& to, const K& key) {
+        if constexpr (std::is_same_v<Key, std::string>) {
+            // A string that grows by assignment takes more than it needs.
+            if (to.capacity() < std::string_view(key).size()) {
+                to = std::string(key);
+                return;
+            }
+        }
+        to = key;
     }
 
     void give_slot(item_index i) noexcept {

@@ -1,0 +1,74 @@
+"""The work queue beside client-go's and controller-runtime's, in one run."""
+import json
+import statistics
+import subprocess
+
+from driver import peers, programs
+from driver.text import number, table
+
+summary = "add, get, done; delays, rate limits, priorities: the work queue beside client-go's and controller-runtime's"
+
+# what it is, our case, theirs, how many times less CPU time (the goal; none: only told)
+rows = [
+    ("add + get + done", "add_get_done", "add_get_done", 2),
+    ("the same, a producer and a worker: coroutines, goroutines", "add_get_done_coroutines", "add_get_done_goroutines", 2),
+    ("the same, the producer in another thread", "add_get_done_threads", "add_get_done_goroutines", 2),
+    ("the same, always co_await get()", "add_get_done_plain_get", "add_get_done_goroutines", None),
+    ("the same, every get() has to wait", "add_get_done_one_by_one", None, None),
+    ("add of a key that waits already", "duplicate_add", "duplicate_add", None),
+    ("add_after to done", "add_after_done", "add_after_done", 3),
+    ("add_rate_limited to done", "rate_limited_done", "rate_limited_done", 3),
+    ("priority queue: add + get + done", "priority_add_get_done", "priority_add_get_done", 5),
+    ("priority queue: 100,000 added, then got and done", "priority_backlog_add_get_done", "priority_backlog_add_get_done", 5),
+    ("the same on ten levels", "priority_ten_levels", None, None),
+]
+
+
+def arguments(parser):
+    parser.add_argument("--runs", type=int, default=3, help="runs of both programs, in turn; the median counts (3)")
+    parser.add_argument("--rounds", type=int, default=5, help="how often a run repeats each case; the best counts (5)")
+
+
+def answers(command):
+    """The JSON lines of a program, by name."""
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, check=True)
+    lines = (json.loads(line) for line in done.stdout.splitlines())
+    return {line["name"].removeprefix("queue/"): line for line in lines}
+
+
+def run(options):
+    ours, = programs.build("queue")
+    theirs = None
+    try:
+        theirs = peers.go_program("micro")
+    except programs.Unavailable as why:
+        programs.log("note: %s: libinformer alone" % why)
+    results = {"ours": [], "theirs": []}
+    for turn in range(max(options.runs, 1)):
+        programs.log("run %d of %d" % (turn + 1, max(options.runs, 1)))
+        results["ours"].append(answers([ours, options.rounds]))
+        if theirs:
+            results["theirs"].append(answers([theirs, "--only", "queue", "--rounds", options.rounds]))
+
+    def median(side, name, what):
+        values = [r[name][what] for r in results[side] if name in r]
+        return statistics.median(values) if values else None
+
+    lines, missed = [], 0
+    for what, our_name, their_name, goal in rows:
+        our, their = median("ours", our_name, "cpu_ns_per_op"), median("theirs", their_name, "cpu_ns_per_op")
+        ratio = their / our if our and their else None
+        met = ""
+        if goal and ratio:
+            met = ">= %d: %s" % (goal, "met" if ratio >= goal else "MISSED")
+            missed += ratio < goal
+        sizes = [median("ours", our_name, "bytes_per_item") or None, median("theirs", their_name, "bytes_per_item") or None]
+        lines.append([what, number(our), number(median("ours", our_name, "ns_per_op")), number(their),
+                      number(median("theirs", their_name, "ns_per_op")), "%.1f" % ratio if ratio else "–", met, *map(number, sizes)])
+    print("Nanoseconds for the whole way of one key; CPU is that of all threads, garbage collection included. Bytes are those")
+    print("held for each of 100,000 waiting keys: ours with its own copy of the key, Go's without the text, which its caller keeps.")
+    print()
+    print(table(["", "CPU ns", "wall ns", "Go CPU ns", "Go wall ns", "ratio (CPU)", "goal", "bytes", "Go bytes"], lines))
+    if missed:
+        print("\n%d goals missed." % missed)
+    return 1 if missed else 0

@@ -1,0 +1,84 @@
+#include <informer/queue/detail/delay_queue.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace informer;
+using namespace std::chrono_literals;
+
+namespace {
+
+using table = detail::item_table<std::string, queue_hash<std::string>, std::equal_to<>>;
+using delays = detail::delay_queue<table>;
+using time_point = delays::time_point;
+
+} // namespace
+
+TEST_CASE("delayed items come out by time, then by arrival, whatever is brought forward or taken out") {
+    // 0: any times · 1: mostly in order · 2: always in order · 3: an item far away first, then in order
+    for (const int pattern : {0, 1, 2, 3}) {
+        for (const std::uint64_t seed : {1U, 2U, 3U}) {
+            CAPTURE(pattern, seed);
+            std::mt19937_64 random(seed);
+            const auto draw = [&random](std::uint64_t n) { return static_cast<int>(random() % n); };
+            table items(false);
+            delays d;
+            std::map<std::pair<time_point, int>, detail::item_index> expected; // (when, arrival) -> item
+            std::map<detail::item_index, std::pair<time_point, int>> known;
+            int arrival = 0, names = 0;
+            time_point now{};
+            const auto pop = [&] {
+                const auto first = expected.begin();
+                REQUIRE(d.front() == first->second);
+                REQUIRE(d.next() == first->first.first);
+                d.remove(items, first->second);
+                REQUIRE_FALSE(items[first->second].delayed());
+                items.erase(first->second);
+                known.erase(first->second);
+                expected.erase(first);
+            };
+            for (int step = 0; step < 30'000; ++step) {
+                const int what = draw(step < 15'000 ? 10 : 16);
+                if (what < 7) {
+                    time_point when = now + (pattern == 0 ? std::chrono::nanoseconds(draw(5000)) : 5000ns);
+                    if (pattern == 1 && draw(10) == 0) when -= std::chrono::nanoseconds(draw(4000));
+                    if (pattern == 3 && step == 0) when += 1h;
+                    const auto i = items.find_or_add(std::to_string(names++));
+                    d.push(items, i, when);
+                    known[i] = {when, arrival};
+                    expected[known[i]] = i;
+                    ++arrival;
+                } else if (what == 7 && !known.empty()) {
+                    const auto at = std::next(known.begin(), draw(std::min<std::size_t>(known.size(), 50)));
+                    expected.erase(at->second);
+                    if (draw(2) == 0) {
+                        REQUIRE(d.when(items, at->first) == at->second.first);
+                        const time_point when = at->second.first - std::chrono::nanoseconds(draw(3000));
+                        d.bring_forward(items, at->first, when);
+                        at->second = {when, arrival++};
+                        expected[at->second] = at->first;
+                    } else {
+                        d.remove(items, at->first);
+                        items.erase(at->first);
+                        known.erase(at);
+                    }
+                } else if (!expected.empty()) {
+                    pop();
+                }
+                now += std::chrono::nanoseconds(draw(4));
+                REQUIRE(d.size() == expected.size());
+            }
+            while (!expected.empty()) pop();
+            CHECK(d.empty());
+            CHECK(items.size() == 0);
+            CHECK(d.bytes() <= 2 * 2048 * 16);
+        }
+    }
+}
