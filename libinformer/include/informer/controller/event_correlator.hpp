@@ -1,0 +1,122 @@
+// Which events are written, and as what: series, aggregation, spam limits. Sans-io.
+#pragma once
+
+#include <informer/object/object.hpp>
+#include <informer/runtime.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace informer {
+
+/// What an event is about, as it stands in `regarding` and `related`.
+class event_subject {
+public:
+    event_subject() = default;
+    explicit event_subject(const object& o);
+    bool empty() const noexcept { return name.empty(); }
+    friend bool operator==(const event_subject&, const event_subject&) = default;
+    std::string api_version, kind, name_space, name, uid, resource_version;
+};
+
+/// An event as it was recorded.
+class event_record {
+public:
+    std::string type = "Normal"; ///< or "Warning"
+    std::string reason, action, note;
+    event_subject regarding, related;
+};
+
+/// Constants: client-go, tools/record (EventCorrelator) and tools/events.
+class event_limits {
+public:
+    event_limits() {}
+    /// Events of one subject and type that are written at once, and how long until there is room for one more.
+    event_limits& burst(unsigned n) {
+        burst_ = n;
+        return *this;
+    }
+    event_limits& refill(std::chrono::nanoseconds d) {
+        refill_ = d;
+        return *this;
+    }
+    /// So many different notes of otherwise equal events within the time are written; the rest as one series.
+    event_limits& similar(unsigned n) {
+        similar_ = n;
+        return *this;
+    }
+    event_limits& similar_within(std::chrono::nanoseconds d) {
+        similar_within_ = d;
+        return *this;
+    }
+    /// A series that goes on is written again so often, and is over after so long a silence.
+    event_limits& refresh(std::chrono::nanoseconds d) {
+        refresh_ = d;
+        return *this;
+    }
+    event_limits& series_over(std::chrono::nanoseconds d) {
+        series_over_ = d;
+        return *this;
+    }
+    /// Series, and subjects, that are remembered; the least recently seen go first.
+    event_limits& memory(std::size_t entries) {
+        memory_ = entries;
+        return *this;
+    }
+
+    unsigned burst_ = 25;
+    std::chrono::nanoseconds refill_ = std::chrono::minutes(5);
+    unsigned similar_ = 10;
+    std::chrono::nanoseconds similar_within_ = std::chrono::minutes(10);
+    std::chrono::nanoseconds refresh_ = std::chrono::minutes(30);
+    std::chrono::nanoseconds series_over_ = std::chrono::minutes(6);
+    std::size_t memory_ = 4096;
+};
+
+/// Told what was recorded and when, it answers what is to be written.
+///
+/// - The first event of its kind (subject, type, reason, action, note) is created. A second within `series_over` makes it a
+///   series, which is written at once, then every `refresh` while it grows, and once more when it is over.
+/// - More than `similar` different notes of otherwise equal events within `similar_within` become one event whose note
+///   begins with "(combined from similar events): ".
+/// - A subject's events of one type have `burst` and then one every `refill`; what exceeds it is dropped and counted. Only creations
+///   count: a series costs the server next to nothing.
+///
+/// *Thread safety*: none. *Complexity*: O(1); memory is bounded by `memory` entries of each table.
+class event_correlator {
+public:
+    explicit event_correlator(event_limits limits = event_limits());
+    ~event_correlator();
+    event_correlator(const event_correlator&) = delete;
+    event_correlator& operator=(const event_correlator&) = delete;
+
+    /// One request to the server.
+    class write {
+    public:
+        bool create = false; ///< else: a patch of the series alone
+        std::string name;    ///< of the Event
+        event_record event;
+        std::chrono::system_clock::time_point first, last;
+        std::uint64_t count = 1; ///< 1: no series
+    };
+    /// At most one, or none.
+    std::vector<write> record(event_record e, clock::time_point now, std::chrono::system_clock::time_point wall);
+    /// What is due by time; call it at `next_due()`.
+    std::vector<write> tick(clock::time_point now);
+    clock::time_point next_due() const; ///< time_point::max() when nothing is
+    /// The server does not have this event (any more): the next of its kind is created.
+    void forget(const std::string& name);
+
+    std::uint64_t dropped() const noexcept; ///< over the spam limit
+    std::size_t remembered() const noexcept;
+
+private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+
+} // namespace informer

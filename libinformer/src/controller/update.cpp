@@ -1,0 +1,122 @@
+#include <informer/controller/update.hpp>
+
+#include <informer/object/json.hpp>
+
+#include <boost/asio/this_coro.hpp>
+#include <boost/json.hpp>
+
+#include <random>
+#include <utility>
+
+namespace informer {
+
+namespace json = boost::json;
+
+namespace {
+
+/// Waits before the next attempt; false: there is none.
+asio::awaitable<bool> next_attempt(runtime rt, conflict_retry how, unsigned made) {
+    if (made >= how.attempts_) co_return false;
+    std::mt19937_64 random(rt.draw_seed());
+    const double factor = std::uniform_real_distribution<double>(1.0, 1.1)(random);
+    const auto delay = std::chrono::duration_cast<clock::duration>(how.delay_ * factor);
+    const bool slept = co_await rt.clock().sleep_for(delay);
+    co_return slept;
+}
+
+asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resource resource, object_key key,
+                                    object_change change, kubernetes::write_options options,
+                                    failure& f) { // lint: law2 the caller keeps it
+    for (unsigned made = 1;; ++made) {
+        object current = co_await c.get(resource, key, f);
+        if (f) co_return object();
+        json::value wanted = to_value(current);
+        if (!change(wanted)) co_return current;
+        object stored = co_await c.update(resource, std::move(wanted), options, f);
+        if (!(f == errc::conflict)) co_return stored;
+        const bool again = co_await next_attempt(rt, conflict_retry(), made);
+        if (!again) co_return object();
+    }
+}
+
+asio::awaitable<object> throwing_update(runtime rt, kubernetes::client c, api_resource resource, object_key key,
+                                        object_change change, kubernetes::write_options options) {
+    failure f;
+    object stored = co_await update_loop(std::move(rt), std::move(c), std::move(resource), std::move(key),
+                                         std::move(change), std::move(options), f);
+    throw_on(f);
+    co_return stored;
+}
+
+asio::awaitable<object> status_patch(kubernetes::client c, api_resource resource, object current, json::value wanted,
+                                     kubernetes::write_options options, failure& f) { // lint: law2 the caller keeps it
+    f = failure();
+    const value now = current["status"];
+    const json::value had = now.exists() ? to_value(now) : json::value(json::object());
+    json::value difference = make_merge_patch(had, wanted);
+    if (difference.is_object() && difference.get_object().empty()) co_return current;
+    json::object patch;
+    patch["status"] = std::move(difference);
+    const object_key key = current.key();
+    options.subresource("status");
+    object stored = co_await c.patch(resource, key, kubernetes::patch_type::merge, std::move(patch), options, f);
+    co_return stored;
+}
+
+asio::awaitable<object> throwing_status_patch(kubernetes::client c, api_resource resource, object current,
+                                              json::value wanted, kubernetes::write_options options) {
+    failure f;
+    object stored = co_await status_patch(std::move(c), std::move(resource), std::move(current), std::move(wanted),
+                                          std::move(options), f);
+    throw_on(f);
+    co_return stored;
+}
+
+asio::awaitable<void> attempts(runtime rt, std::function<asio::awaitable<void>()> attempt, conflict_retry how) {
+    for (unsigned made = 1;; ++made) {
+        std::exception_ptr conflict;
+        try {
+            auto working = attempt();
+            co_await std::move(working);
+        } catch (const error& e) {
+            if (!(e.failure() == errc::conflict)) throw;
+            conflict = std::current_exception();
+        }
+        if (!conflict) co_return;
+        const bool again = co_await next_attempt(rt, how, made);
+        if (!again) std::rethrow_exception(conflict);
+    }
+}
+
+} // namespace
+
+asio::awaitable<void> retry_on_conflict(runtime rt, std::function<asio::awaitable<void>()> attempt,
+                                        conflict_retry how) {
+    return attempts(std::move(rt), std::move(attempt), how);
+}
+
+asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
+                                          object_change change, kubernetes::write_options options, failure& f) {
+    return update_loop(std::move(rt), std::move(c), std::move(resource), std::move(key), std::move(change),
+                       std::move(options), f);
+}
+
+asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
+                                          object_change change, kubernetes::write_options options) {
+    return throwing_update(std::move(rt), std::move(c), std::move(resource), std::move(key), std::move(change),
+                           std::move(options));
+}
+
+asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current, json::value wanted,
+                                     kubernetes::write_options options, failure& f) {
+    return status_patch(std::move(c), std::move(resource), std::move(current), std::move(wanted), std::move(options),
+                        f);
+}
+
+asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current, json::value wanted,
+                                     kubernetes::write_options options) {
+    return throwing_status_patch(std::move(c), std::move(resource), std::move(current), std::move(wanted),
+                                 std::move(options));
+}
+
+} // namespace informer

@@ -1,0 +1,261 @@
+// Events: what is written, and that it is written.
+#include "server_bench.hpp"
+
+#include <informer/controller/event_recorder.hpp>
+#include <informer/object/document_pool.hpp>
+
+using namespace server_test;
+
+namespace {
+
+event_record about(const std::string& name, const std::string& reason = "Synced",
+                   const std::string& note = "all is well") {
+    event_record e;
+    e.reason = reason;
+    e.action = "Sync";
+    e.note = note;
+    e.regarding = event_subject(
+        parse_object(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":")" + name +
+                     R"(","uid":"u-)" + name + "\"}}"));
+    return e;
+}
+
+/// Time as a correlator is told.
+struct timeline {
+    clock::time_point now = clock::time_point(std::chrono::hours(1));
+    std::chrono::system_clock::time_point wall = informer::testing::manual_clock::default_wall;
+    void pass(clock::duration d) {
+        now += d;
+        wall += std::chrono::duration_cast<std::chrono::system_clock::duration>(d);
+    }
+    std::vector<event_correlator::write> record(event_correlator& c, event_record e) const {
+        return c.record(std::move(e), now, wall);
+    }
+};
+
+} // namespace
+
+TEST_CASE("EV3 the first event is created, the second makes a series, which is written again when it goes on and when "
+          "it is over") {
+    event_correlator c;
+    timeline t;
+    auto w = t.record(c, about("a"));
+    REQUIRE(w.size() == 1);
+    CHECK(w[0].create);
+    CHECK(w[0].count == 1);
+    CHECK(w[0].name.starts_with("a."));
+    const std::string name = w[0].name;
+    t.pass(1s);
+    w = t.record(c, about("a"));
+    REQUIRE(w.size() == 1);
+    CHECK_FALSE(w[0].create);
+    CHECK(w[0].name == name);
+    CHECK(w[0].count == 2);
+    CHECK(w[0].last == t.wall);
+    for (int i = 0; i < 30; ++i) { // every minute for half an hour: counted, not written
+        t.pass(1min);
+        w = t.record(c, about("a"));
+        if (i < 29) {
+            CHECK(w.empty());
+        } else {
+            REQUIRE(w.size() == 1);
+            CHECK(w[0].count == 32);
+        }
+    }
+    t.pass(1min);
+    CHECK(t.record(c, about("a")).empty());
+    CHECK(c.next_due() == t.now + 6min);
+    t.pass(6min);
+    w = c.tick(t.now);
+    REQUIRE(w.size() == 1); // the last word
+    CHECK(w[0].count == 33);
+    CHECK(c.remembered() == 0);
+    CHECK(c.next_due() == clock::time_point::max());
+    w = t.record(c, about("a"));
+    REQUIRE(w.size() == 1);
+    CHECK(w[0].create); // a new one
+    CHECK(w[0].name != name);
+}
+
+TEST_CASE("events that differ in subject, reason, type or note are different ones") {
+    event_correlator c;
+    const timeline t;
+    auto warning = about("a");
+    warning.type = "Warning";
+    for (const auto& e :
+         {about("a"), about("b"), about("a", "Failed"), warning, about("a", "Synced", "another note")}) {
+        const auto w = t.record(c, e);
+        REQUIRE(w.size() == 1);
+        CHECK(w[0].create);
+    }
+}
+
+TEST_CASE("EV2 many events that differ in their notes alone become one series") {
+    event_correlator c;
+    timeline t;
+    std::size_t created = 0;
+    std::string last_note;
+    std::uint64_t most = 0;
+    for (int i = 0; i < 100; ++i) {
+        for (const auto& w : t.record(c, about("a", "Synced", "attempt " + std::to_string(i)))) {
+            created += w.create ? 1 : 0;
+            last_note = w.event.note;
+            most = std::max(most, w.count);
+        }
+    }
+    CHECK(created == 11);
+    CHECK(last_note == "(combined from similar events): attempt 10");
+    CHECK(most == 2);
+    t.pass(11min); // forgotten
+    const auto w = t.record(c, about("a", "Synced", "attempt 1000"));
+    REQUIRE(w.size() == 1);
+    CHECK(w[0].event.note == "attempt 1000");
+}
+
+TEST_CASE(
+    "EV2 a subject that floods is cut off after 25, and gets one more every five minutes; others are not touched") {
+    event_correlator c;
+    timeline t;
+    std::size_t created = 0;
+    for (int i = 0; i < 100; ++i) created += t.record(c, about("a", "Reason" + std::to_string(i))).size();
+    CHECK(created == 25);
+    CHECK(c.dropped() == 75);
+    CHECK(t.record(c, about("b")).size() == 1);
+    t.pass(5min);
+    CHECK(t.record(c, about("a", "Later")).size() == 1);
+    CHECK(t.record(c, about("a", "Later still")).empty());
+}
+
+TEST_CASE("what is remembered of events is bounded") {
+    event_correlator c(event_limits().memory(100));
+    timeline t;
+    for (int i = 0; i < 10'000; ++i) t.record(c, about("pod-" + std::to_string(i)));
+    CHECK(c.remembered() == 100);
+    CHECK(t.record(c, about("pod-9999"))[0].count == 2);
+    CHECK(t.record(c, about("pod-0"))[0].create);
+}
+
+TEST_CASE("an event's name is one that the server takes, whatever its subject is called") {
+    event_correlator c;
+    const timeline t;
+    const auto name = [&](const std::string& of) { return t.record(c, about(of))[0].name; };
+    CHECK(name("system:node:X").starts_with("system-node-x."));
+    const std::string lengthy = name(std::string(229, 'a') + "." + std::string(20, 'b'));
+    CHECK(lengthy.size() <= 253);
+    CHECK(lengthy.starts_with(std::string(229, 'a') + "."));
+    CHECK(lengthy.find("..") == std::string::npos);
+}
+
+namespace {
+
+asio::awaitable<void> on_the_server() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    event_recorder recorder(b.rt, b.client, event_recorder_options("sample-controller").instance("me"));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    const object a = b.read("a");
+    recorder.event(a, event_type::normal, "Synced", "Sync", std::string(1000, 'x') + "ä" + std::string(1000, 'y'), a);
+    const std::function<bool()> one = [&] { return b.server.list("events.events.k8s.io", "default").size() == 1; };
+    bool ok = co_await eventually(one);
+    REQUIRE(ok);
+    json::value e = b.server.list("events.events.k8s.io", "default")[0];
+    CHECK(e.at("reason") == "Synced");
+    CHECK(e.at("action") == "Sync");
+    CHECK(e.at("type") == "Normal");
+    CHECK(e.at("reportingController") == "sample-controller");
+    CHECK(e.at("reportingInstance") == "me");
+    CHECK(e.at("eventTime") == "2024-01-01T00:00:00.000000Z");
+    CHECK(e.at("note").as_string().size() <= 1024);
+    CHECK(e.at("regarding").at("name") == "a");
+    CHECK(e.at("regarding").at("uid").as_string() == a.uid());
+    CHECK(e.at("related").at("kind") == "ConfigMap");
+    CHECK_FALSE(e.as_object().contains("series"));
+    b.clock->advance(1500ms);
+    recorder.event(a, event_type::normal, "Synced", "Sync", std::string(1000, 'x') + "ä" + std::string(1000, 'y'), a);
+    const std::function<bool()> two = [&] {
+        return b.server.list("events.events.k8s.io", "default")[0].as_object().contains("series");
+    };
+    ok = co_await eventually(two);
+    REQUIRE(ok);
+    e = b.server.list("events.events.k8s.io", "default")[0];
+    CHECK(e.at("series").at("count") == 2);
+    CHECK(e.at("series").at("lastObservedTime") == "2024-01-01T00:00:01.500000Z");
+    // Events of cluster-scoped objects go to "default" (EV4).
+    recorder.event(from_value(json::parse(R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n","uid":"1"}})")),
+                   event_type::warning, "NotReady", "", "gone");
+    const std::function<bool()> node = [&] { return b.server.list("events.events.k8s.io", "default").size() == 2; };
+    ok = co_await eventually(node);
+    CHECK(ok);
+    const std::function<bool()> sent = [&] { return recorder.figures().written == 3; };
+    ok = co_await eventually(sent);
+    CHECK(ok);
+    // The series of an event that is gone begins anew.
+    for (const auto& old : b.server.list("events.events.k8s.io", "default"))
+        b.server.remove("events.events.k8s.io", "default", std::string(old.at("metadata").at("name").as_string()));
+    for (int i = 0; i < 2; ++i) {
+        b.clock->advance(31min);
+        recorder.event(a, event_type::normal, "Again", "Sync", "x");
+    }
+    const std::function<bool()> anew = [&] { return !b.server.list("events.events.k8s.io", "default").empty(); };
+    ok = co_await eventually(anew);
+    CHECK(ok);
+    CHECK(recorder.figures().failed == 0);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> in_trouble() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    const object a = b.read("a");
+    event_recorder recorder(b.rt, b.client, event_recorder_options("c").capacity(3).tries(3));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    // Refused: given up at once.
+    b.server.inject(fault(fault::kind::status).with_code(403));
+    recorder.event(a, event_type::normal, "Refused", "", "x");
+    const std::function<bool()> refused = [&] {
+        return recorder.figures().failed == 1 && recorder.figures().pending == 0;
+    };
+    bool ok = co_await eventually(refused);
+    CHECK(ok);
+    // Unreachable: tried again, ten seconds later and later still, then it goes through.
+    b.server.stop_listening();
+    recorder.event(a, event_type::normal, "Unreachable", "", "x");
+    const std::function<bool()> sleeping = [&] { return b.clock->waiters() != 0; };
+    ok = co_await eventually(sleeping);
+    CHECK(ok);
+    for (int i = 0; i < 5; ++i) recorder.event(a, event_type::normal, "More" + std::to_string(i), "", "x");
+    CHECK(recorder.figures().dropped == 3); // no room: capacity is three
+    CHECK(recorder.figures().pending == 3);
+    b.server.start_listening();
+    b.clock->advance(13s);
+    const std::function<bool()> through = [&] { return recorder.figures().written == 3; };
+    ok = co_await eventually(through);
+    CHECK(ok);
+    const bool flushed = co_await recorder.flush(1s);
+    CHECK(flushed);
+    // One that was dropped for want of room is not taken for known.
+    recorder.event(a, event_type::normal, "More4", "", "x");
+    const std::function<bool()> four = [&] { return recorder.figures().written == 4; };
+    ok = co_await eventually(four);
+    CHECK(ok);
+    CHECK(b.server.list("events.events.k8s.io", "default").size() == 4);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
+} // namespace
+
+TEST_CASE("events arrive at the server with all that describes them, and series as patches") {
+    run_test(on_the_server());
+}
+TEST_CASE(
+    "EV1 refusals are given up, an unreachable server is tried again, and what has no room is dropped and counted") {
+    run_test(in_trouble());
+}

@@ -1,0 +1,151 @@
+// The finalizer's four states, against the embedded API server.
+#include "server_bench.hpp"
+
+#include <informer/controller/finalizer.hpp>
+
+using namespace server_test;
+
+namespace {
+
+constexpr const char* ours = "example.com/cleanup";
+
+/// A finalizer, and what it called.
+struct finalizing {
+    explicit finalizing(bench& b) : mine(b.client, config_maps, ours) {}
+    finalizer mine;
+    int applied = 0, cleaned = 0;
+    reconcile_result cleanup_says;
+
+    asio::awaitable<reconcile_result> step(object current) {
+        finalizer::work apply = [this](object) -> asio::awaitable<reconcile_result> {
+            ++applied;
+            co_return reconcile_result::done();
+        };
+        finalizer::work cleanup = [this](object) -> asio::awaitable<reconcile_result> {
+            ++cleaned;
+            co_return cleanup_says;
+        };
+        return mine.reconcile(std::move(current), std::move(apply), std::move(cleanup));
+    }
+};
+
+std::vector<std::string> finalizers(const object& o) {
+    std::vector<std::string> all;
+    for (const value one : o.meta().finalizers()) all.push_back(one.string_or_empty().str());
+    return all;
+}
+
+using outcome = reconcile_result::outcome;
+
+asio::awaitable<void> life() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    finalizing f(b);
+    // Absent and alive: it is stored, and the work waits for the event that follows.
+    reconcile_result r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::done);
+    CHECK(f.applied == 0);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{ours});
+    r = co_await f.step(b.read("a"));
+    CHECK(f.applied == 1);
+    // Being deleted: the clean-up first, and as long as it is not done the finalizer stays.
+    b.server.remove("configmaps", "default", "a");
+    f.cleanup_says = reconcile_result::error(failure(errc::connection_lost, "the other system"));
+    r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::error);
+    CHECK(f.cleaned == 1);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{ours});
+    f.cleanup_says = reconcile_result::requeue_after(1min);
+    r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::requeue_after);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{ours});
+    f.cleanup_says = reconcile_result::done();
+    const object last = b.read("a");
+    r = co_await f.step(last);
+    CHECK(r.what() == outcome::done);
+    CHECK(b.server.get("configmaps", "default", "a").is_null()); // gone
+    CHECK(f.applied == 1);
+    // A late event of it: it is gone already, and that is all right.
+    r = co_await f.step(last);
+    CHECK(r.what() == outcome::done);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> neighbours() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a", R"(,"finalizers":["other.io/x","other.io/y"])");
+    finalizing f(b);
+    const object old = b.read("a");
+    reconcile_result r = co_await f.step(old);
+    CHECK(r.what() == outcome::done);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/x", "other.io/y", ours});
+    // What others changed since is never undone: the same step from the old state is refused and asked for again.
+    r = co_await f.step(old);
+    CHECK(r.what() == outcome::requeue);
+    CHECK(finalizers(b.read("a")).size() == 3);
+    const object before = b.read("a");
+    b.server.remove("configmaps", "default", "a");
+    const object deleting = b.read("a");
+    b.server.merge_patch("configmaps", "default", "a",
+                         json::parse(R"({"metadata":{"finalizers":["other.io/y","example.com/cleanup"]}})"));
+    r = co_await f.step(deleting); // its place in the list has changed
+    CHECK(r.what() == outcome::requeue);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/y", ours});
+    r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::done);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/y"});
+    // Being deleted, and nothing of ours is left.
+    const int cleaned = f.cleaned;
+    r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::done);
+    CHECK(f.cleaned == cleaned);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> first_of_two() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    finalizing f(b);
+    const object bare = b.read("a");
+    b.server.merge_patch("configmaps", "default", "a", json::parse(R"({"metadata":{"finalizers":["other.io/x"]}})"));
+    reconcile_result r = co_await f.step(bare); // knows of no list, and must not replace the one that came
+    CHECK(r.what() == outcome::requeue);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/x"});
+    // The same name, but another object.
+    const object stranger = b.read("a");
+    b.server.merge_patch("configmaps", "default", "a", json::parse(R"({"metadata":{"finalizers":null}})"));
+    b.server.remove("configmaps", "default", "a");
+    b.config_map("a", R"(,"finalizers":["other.io/x"])");
+    r = co_await f.step(stranger);
+    CHECK(r.what() == outcome::requeue);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{"other.io/x"});
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> refused() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    finalizing f(b);
+    b.server.inject(fault(fault::kind::status).with_code(403));
+    const reconcile_result r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::error);
+    CHECK(r.why() == errc::forbidden);
+    co_await b.server.stop();
+}
+
+} // namespace
+
+TEST_CASE("finalizer: stored before the work begins, removed only when the clean-up is done") {
+    run_test(life());
+}
+TEST_CASE("finalizer: lists that were edited concurrently stay as they are, and it is asked again") {
+    run_test(neighbours());
+    run_test(first_of_two());
+}
+TEST_CASE("finalizer: what the server refuses comes back as an error") {
+    run_test(refused());
+}

@@ -1,0 +1,121 @@
+// Conflict retry and status patches, against the embedded API server.
+#include "server_bench.hpp"
+
+#include <informer/controller/update.hpp>
+
+using namespace server_test;
+
+namespace {
+
+/// Somebody else writes in between, `times` times.
+object_change with_rival(bench& b, int times) {
+    const auto left = std::make_shared<int>(times);
+    return [&b, left](json::value& o) {
+        if (*left > 0) {
+            --*left;
+            b.server.merge_patch("configmaps", "default", "a",
+                                 json::parse("{\"data\":{\"rival\":\"" + std::to_string(*left) + "\"}}"));
+        }
+        auto& data = o.as_object()["data"];
+        if (!data.is_object()) data.emplace_object();
+        data.as_object()["mine"] = "yes";
+        return true;
+    };
+}
+
+/// Turns the clock whenever somebody sleeps.
+asio::awaitable<void> keep_turning(std::shared_ptr<informer::testing::manual_clock> clock) {
+    const auto ex = co_await asio::this_coro::executor;
+    for (;;) {
+        clock->advance(20ms);
+        co_await asio::post(ex, asio::use_awaitable);
+    }
+}
+
+asio::awaitable<void> conflicts() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    task_group clockwork(ex);
+    clockwork.spawn(keep_turning(b.clock));
+    const object stored =
+        co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), with_rival(b, 4));
+    CHECK(stored.at_pointer("/data/mine").string_or_empty() == "yes");
+    CHECK(stored.at_pointer("/data/rival").string_or_empty() == "0"); // the rival's work is kept
+    CHECK(b.asked("update", "configmaps") == 5);
+    failure f;
+    const kubernetes::write_options plain;
+    co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), with_rival(b, 100), plain, f);
+    CHECK(f == errc::conflict);
+    CHECK(b.asked("update", "configmaps") == 10); // five attempts, no more
+    // Other errors end it at once, as does a change that changes nothing.
+    co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "none"), with_rival(b, 0), plain, f);
+    CHECK(f == errc::not_found);
+    object_change nothing = [](json::value&) { return false; };
+    const object same =
+        co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), nothing, plain, f);
+    CHECK_FALSE(f);
+    CHECK(same.key() == object_key("default", "a"));
+    CHECK(b.asked("update", "configmaps") == 10);
+    int attempts = 0;
+    std::function<asio::awaitable<void>()> conflicting = [&]() -> asio::awaitable<void> {
+        if (++attempts < 3) throw error(errc::conflict, "write");
+        co_return;
+    };
+    co_await retry_on_conflict(b.rt, conflicting);
+    CHECK(attempts == 3);
+    bool thrown = false;
+    std::function<asio::awaitable<void>()> failing = [&]() -> asio::awaitable<void> {
+        ++attempts;
+        throw error(errc::forbidden, "write");
+        co_return;
+    };
+    try {
+        co_await retry_on_conflict(b.rt, failing);
+    } catch (const error& e) {
+        thrown = e.failure() == errc::forbidden;
+    }
+    CHECK(thrown);
+    CHECK(attempts == 4);
+    clockwork.stop();
+    co_await clockwork.join();
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> status() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.server.create(
+        json::parse(R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"d"},
+        "spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},
+        "status":{"replicas":2,"observedGeneration":1}})"));
+    object now = from_value(b.server.get("deployments.apps", "default", "d"));
+    // Somebody else writes another part of the status meanwhile.
+    b.server.merge_patch("deployments.apps", "default", "d", json::parse(R"({"status":{"collisionCount":7}})"));
+    json::value wanted = json::parse(R"({"replicas":2,"availableReplicas":2})");
+    now = co_await patch_status(b.client, deployments, now, wanted);
+    CHECK(now.at_pointer("/status/availableReplicas").int64_or(0) == 2);
+    CHECK(now.at_pointer("/status/replicas").int64_or(0) == 2);
+    CHECK_FALSE(now.at_pointer("/status/observedGeneration").exists()); // wanted without
+    CHECK(now.at_pointer("/status/collisionCount").int64_or(0) == 7);   // not ours
+    const std::size_t patches = b.asked("patch", "deployments");
+    wanted.as_object()["collisionCount"] = 7;
+    now = co_await patch_status(b.client, deployments, now, wanted);
+    CHECK(b.asked("patch", "deployments") == patches); // nothing differs, nothing is asked
+    b.server.remove("deployments.apps", "default", "d");
+    wanted.as_object()["replicas"] = 3;
+    failure f;
+    const kubernetes::write_options plain;
+    co_await patch_status(b.client, deployments, now, wanted, plain, f);
+    CHECK(f == errc::not_found);
+    co_await b.server.stop();
+}
+
+} // namespace
+
+TEST_CASE("a conflicting write reads anew and tries again, at most five times, and keeps the other's work") {
+    run_test(conflicts());
+}
+TEST_CASE("a status patch sends what differs, removes what is not wanted, and asks nothing when nothing differs") {
+    run_test(status());
+}
