@@ -1,6 +1,7 @@
 #include "detail/builder.hpp"
 
 #include "detail/packed.hpp"
+#include "detail/reading.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,63 +17,106 @@ void check_length(std::size_t n) {
     if (n > max_length) throw pool_is_full();
 }
 
-constexpr std::uint32_t size32(std::size_t n) noexcept { return static_cast<std::uint32_t>(n); }
+constexpr std::uint32_t size32(std::size_t n) noexcept {
+    return static_cast<std::uint32_t>(n);
+}
+
+constexpr std::uint32_t no_member = ~0u;
 
 } // namespace
 
+void handle_stack::grow(std::uint32_t n) {
+    const std::uint32_t capacity = std::max(size_ + n, capacity_ * 2 + 64);
+    auto bigger = std::make_unique_for_overwrite<handle[]>(capacity);
+    if (size_ > 0) std::memcpy(bigger.get(), data_.get(), std::size_t{size_} * 4);
+    data_ = std::move(bigger);
+    capacity_ = capacity;
+}
+
+void builder::start(generation& g, handle cursor, interning_policy* policy, bool cold) {
+    generation_ = &g;
+    policy_ = policy;
+    if (policy_) policy_->next_document();
+    cold_ = cold;
+    root_cursor_ = cursor;
+    indexed_ = missing_handle;
+    frame f{};
+    f.same_values = true;
+    f.cursor_values = &root_cursor_;
+    f.cursor_size = cursor ? 1 : 0;
+    frames_.clear();
+    frames_.push_back(f);
+}
+
 handle builder::finish() noexcept {
-    const handle h = values_.back();
-    values_.pop_back();
-    if (values_.capacity() > 262'144) std::vector<handle>().swap(values_);
-    if (keys_.capacity() > 262'144) std::vector<handle>().swap(keys_);
+    handle h;
+    if (frames_.back().same_values) {
+        h = root_cursor_;
+        generation_->retain(h);
+    } else {
+        h = values_.back();
+    }
+    values_.resize_down(0);
+    values_.forget_if_large();
+    keys_.forget_if_large();
+    if (index_.capacity() > 131'072) std::vector<std::pair<handle, std::uint32_t>>().swap(index_);
     return h;
 }
 
 void builder::abort() noexcept {
-    for (const handle h : values_)
-        generation_->release(h);
-    for (const handle h : keys_)
-        generation_->release(h);
-    values_.clear();
-    keys_.clear();
-    frames_.clear();
-}
-
-handle builder::take_previous() noexcept {
-    if (frames_.empty()) return root_previous_;
-    const frame& f = frames_.back();
-    if (f.object) return value_previous_;
-    const std::size_t i = values_.size() - f.values;
-    return i < f.previous_size ? f.previous_values[i] : missing_handle;
+    for (std::uint32_t i = 0; i < values_.size(); ++i) generation_->release(*values_.at(i));
+    for (std::uint32_t i = 0; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
+    values_.resize_down(0);
+    keys_.resize_down(0);
+    frames_.resize(1);
 }
 
 void builder::begin(bool object) {
+    const handle c = take_cursor();
     frame f{};
-    f.values = size32(values_.size());
-    f.keys = size32(keys_.size());
     f.object = object;
-    if (const handle p = take_previous(); is_node(p)) {
-        const std::uint32_t* n = generation_->node(p);
+    f.path = child_path(frames_.back().path, key_of_next(frames_.back()));
+    if (is_node(c)) {
+        const std::uint32_t* n = generation_->node(c);
         if (object && header_is_object(*n)) {
             const std::uint32_t* shape = generation_->node(*n);
-            f.previous = p;
-            f.previous_size = header_length(*shape);
-            f.previous_keys = shape + 1;
-            f.previous_values = n + 1;
+            f.cursor = c;
+            f.cursor_size = header_length(*shape);
+            f.cursor_keys = shape + 1;
+            f.cursor_values = n + 1;
         } else if (!object && !header_is_object(*n) && header_kind(*n) == node_kind::array) {
-            f.previous = p;
-            f.previous_size = header_length(*n);
-            f.previous_values = n + 1;
+            f.cursor = c;
+            f.cursor_size = header_length(*n);
+            f.cursor_values = n + 1;
         }
+        if (cold_) generation_->prefetch(f.cursor_values, std::min(f.cursor_size, 32u));
     }
+    f.same_values = true;
+    f.same_keys = true;
     frames_.push_back(f);
 }
 
-bool builder::key_is(handle h, std::string_view k) const noexcept {
-    if (k.size() <= 3) return h == make_small_string(k);
-    if (!is_node(h)) return false;
-    const std::uint32_t* n = generation_->node(h);
-    return header_length(*n) == k.size() && std::memcmp(n + 1, k.data(), k.size()) == 0;
+/// Puts what was passed of the cursor onto the stack, with room for more.
+void builder::leave_values(frame& f, std::uint32_t more) {
+    values_.need(f.at + more);
+    f.same_values = false;
+    f.values = values_.size();
+    for (std::uint32_t i = 0; i < f.at; ++i) {
+        generation_->retain(f.cursor_values[i]);
+        values_.push(f.cursor_values[i]);
+    }
+}
+
+void builder::leave_keys(frame& f) {
+    if (f.same_values) leave_values(f, 1);
+    keys_.need(f.at + 1);
+    f.same_keys = false;
+    f.keys = keys_.size();
+    f.cursor_at = f.at;
+    for (std::uint32_t i = 0; i < f.at; ++i) {
+        generation_->retain(f.cursor_keys[i]);
+        keys_.push(f.cursor_keys[i]);
+    }
 }
 
 handle builder::intern_key(std::string_view k) {
@@ -81,47 +125,92 @@ handle builder::intern_key(std::string_view k) {
     return generation_->intern(make_header(node_kind::string, size32(k.size())), k.data(), k.size()).h;
 }
 
-void builder::key(std::string_view k) {
-    frame& f = frames_.back();
-    value_previous_ = missing_handle;
-    keys_.reserve(keys_.size() < keys_.capacity() ? 0 : keys_.capacity() * 2 + 32);
-    // The same members in the same order is what nearly always comes; else look a little ahead.
-    const std::uint32_t end = std::min(f.previous_size, f.previous_at + 32);
-    for (std::uint32_t i = f.previous_at; i < end; ++i) {
-        if (!key_is(f.previous_keys[i], k)) continue;
-        f.previous_at = i + 1;
-        value_previous_ = f.previous_values[i];
-        generation_->retain(f.previous_keys[i]);
-        keys_.push_back(f.previous_keys[i]);
-        return;
+/// The member of the cursor with this key, or no_member. Two versions of an object may differ in the order of members:
+/// equal values must meet all the same.
+std::uint32_t builder::find_in_cursor(const frame& f, handle key) {
+    if (f.cursor_size <= 256) {
+        const handle* end = f.cursor_keys + f.cursor_size;
+        const handle* found = std::find(f.cursor_keys, end, key);
+        return found == end ? no_member : size32(static_cast<std::size_t>(found - f.cursor_keys));
     }
-    keys_.push_back(intern_key(k));
+    if (indexed_ != *generation_->node(f.cursor)) {
+        indexed_ = missing_handle;
+        index_.clear();
+        index_.reserve(f.cursor_size);
+        for (std::uint32_t i = 0; i < f.cursor_size; ++i) index_.emplace_back(f.cursor_keys[i], i);
+        std::sort(index_.begin(), index_.end());
+        indexed_ = *generation_->node(f.cursor);
+    }
+    const auto it = std::lower_bound(index_.begin(), index_.end(), std::pair<handle, std::uint32_t>(key, 0));
+    return it != index_.end() && it->first == key ? it->second : no_member;
+}
+
+void builder::other_key(std::string_view k) {
+    frame& f = frames_.back();
+    if (f.same_keys) leave_keys(f);
+    keys_.need(1);
+    std::uint32_t i = no_member;
+    // Mostly the next one, or the one after a member that is gone.
+    for (std::uint32_t ahead = f.cursor_at; ahead < std::min(f.cursor_size, f.cursor_at + 2); ++ahead) {
+        if (!key_is(f.cursor_keys[ahead], k)) continue;
+        i = ahead;
+        generation_->retain(f.cursor_keys[i]);
+        keys_.push(f.cursor_keys[i]);
+        break;
+    }
+    if (i == no_member) {
+        const handle h = intern_key(k);
+        keys_.push(h);
+        i = find_in_cursor(f, h);
+    }
+    value_cursor_ = missing_handle;
+    if (i == no_member) return;
+    value_cursor_ = f.cursor_values[i];
+    f.cursor_at = i + 1;
 }
 
 void builder::drop_key() noexcept {
+    if (frames_.back().same_keys) return; // it was not counted yet
     generation_->release(keys_.back());
-    keys_.pop_back();
+    keys_.resize_down(keys_.size() - 1);
+}
+
+/// Finds or makes a node without children.
+generation::interned builder::make(path_id path, std::uint32_t header, const void* data, std::size_t bytes) {
+    generation& g = *generation_;
+    if (!policy_) return g.intern(header, data, bytes);
+    const std::uint64_t hash = g.hash(header, data, bytes);
+    interning_record& record = policy_->record(path);
+    if (record.wanted(hash)) {
+        const handle found = g.find(hash, header, data, bytes);
+        record.looked_up(found != missing_handle);
+        if (!found) return {g.make_interned(hash, header, data, bytes), true};
+        g.retain(found);
+        return {found, false};
+    }
+    if (const handle seen = policy_->seen(hash); seen && g.has_content(seen, header, data, bytes)) {
+        g.retain(seen);
+        return {seen, false};
+    }
+    const handle h = g.make_plain(header, data, bytes);
+    policy_->remember(hash, h);
+    return {h, true};
 }
 
 void builder::leaf(std::uint32_t header, const void* data, std::size_t bytes) {
-    values_.reserve(values_.size() < values_.capacity() ? 0 : values_.capacity() * 2 + 32);
-    if (const handle p = take_previous(); is_node(p)) {
-        const std::uint32_t* n = generation_->node(p);
-        if (*n == header && std::memcmp(n + 1, data, bytes) == 0) {
-            generation_->retain(p);
-            values_.push_back(p);
-            return;
-        }
-    }
-    const auto r = generation_->intern(header, data, bytes);
-    if (r.fresh && !frames_.empty()) frames_.back().fresh = true;
-    values_.push_back(r.h);
+    if (const handle c = take_cursor(); is_node(c) && generation_->has_content(c, header, data, bytes)) return same(c);
+    frame& f = frames_.back();
+    if (f.same_values) leave_values(f, 1);
+    values_.need(1);
+    const auto r = make(child_path(f.path, key_of_next(f)), header, data, bytes);
+    f.fresh = f.fresh || r.fresh;
+    values_.push(r.h);
+    ++f.at;
 }
 
-void builder::string(std::string_view s) {
-    if (s.size() <= 3) return push(make_small_string(s));
+void builder::other_string(std::string_view s) {
     if (s.size() == timestamp_size) {
-        if (std::uint32_t t; pack_timestamp(s, t)) return push(timestamp_bit | t);
+        if (std::uint32_t t; pack_timestamp(s, t)) return immediate(timestamp_bit | t);
     } else if (s.size() == uuid_text_size) {
         if (unsigned char bytes[16]; pack_uuid(s, bytes)) return leaf(make_header(node_kind::uuid, 0), bytes, 16);
     }
@@ -130,7 +219,7 @@ void builder::string(std::string_view s) {
 }
 
 void builder::integer(std::int64_t v) {
-    if (fits_small_int(v)) return push(make_small_int(v));
+    if (fits_small_int(v)) return immediate(make_small_int(v));
     leaf(make_header(node_kind::int64, 0), &v, 8);
 }
 
@@ -140,11 +229,11 @@ void builder::integer(std::uint64_t v) {
 }
 
 void builder::floating(double d) {
-    if (!std::isfinite(d)) return push(null_handle); // JSON has no such numbers
+    if (!std::isfinite(d)) return immediate(null_handle); // JSON has no such numbers
     number(print_double(d));
 }
 
-void builder::number(std::string_view text) {
+void builder::other_number(std::string_view text) {
     const number_form form = classify_number(text);
     switch (form.type) {
     case number_form::type::int64: return integer(form.i);
@@ -156,45 +245,93 @@ void builder::number(std::string_view text) {
     leaf(make_header(node_kind::number, size32(text.size())), text.data(), text.size());
 }
 
-/// Replaces the children on top of the stack, whose counts are ours, by their container.
-void builder::container(std::uint32_t header, const handle* children, std::uint32_t n, bool known_new, handle previous) {
+/// Finds or makes a container; takes over the counts of the children if it is fresh. Only what holds nothing but interned
+/// nodes can be found by its content and is interned.
+generation::interned builder::make_container(const frame& f, std::uint32_t header, const handle* children,
+                                             std::uint32_t n) {
+    generation& g = *generation_;
     const std::size_t bytes = std::size_t{n} * 4;
-    generation::interned made{missing_handle, false};
-    if (is_node(previous)) {
-        const std::uint32_t* p = generation_->node(previous);
-        if (*p == header && std::memcmp(p + 1, children, bytes) == 0) {
-            generation_->retain(previous);
-            made.h = previous;
-        }
+    if (!policy_) {
+        if (!f.fresh) return g.intern(header, children, bytes);
+        return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), true};
     }
-    if (!made.h) made = generation_->intern(header, children, bytes, known_new);
-    if (!made.fresh) // it has its own counts of the same children
-        for (std::uint32_t i = 0; i < n; ++i)
-            generation_->release(children[i]);
+    const bool plain = !std::all_of(children, children + n, [&](handle h) { return g.is_interned(h); });
+    interning_record& record = policy_->record(f.path);
+    // What a document repeats of itself is small.
+    const bool may_repeat = n <= 8;
+    if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
+    const std::uint64_t hash = g.hash(header, children, bytes);
+    if (!plain && record.wanted(hash)) {
+        const handle found = f.fresh ? missing_handle : g.find(hash, header, children, bytes);
+        record.looked_up(found != missing_handle);
+        if (!found) return {g.make_interned(hash, header, children, bytes), true};
+        g.retain(found);
+        return {found, false};
+    }
+    if (!may_repeat) return {g.make_plain(header, children, bytes), true};
+    if (!f.fresh)
+        if (const handle seen = policy_->seen(hash); seen && g.has_content(seen, header, children, bytes)) {
+            g.retain(seen);
+            return {seen, false};
+        }
+    const handle h = g.make_plain(header, children, bytes);
+    policy_->remember(hash, h);
+    return {h, true};
+}
+
+/// Replaces the children on top of the stack, whose counts are ours, by their container.
+void builder::container(std::uint32_t header) {
     const frame f = frames_.back();
+    frame& parent = frames_[frames_.size() - 2];
+    values_.need(parent.at + 1); // nothing may fail once the node is made
+    const std::uint32_t n = f.at;
+    const handle* children = values_.at(f.values);
+    generation::interned made{missing_handle, false};
+    if (f.cursor && generation_->has_content(f.cursor, header, children, std::size_t{n} * 4)) {
+        generation_->retain(f.cursor);
+        made.h = f.cursor;
+    } else {
+        made = make_container(f, header, children, n);
+    }
+    if (!made.fresh) { // it has its own counts of the same
+        for (std::uint32_t i = 0; i < n; ++i) generation_->release(children[i]);
+        if (f.object) generation_->release(header);
+    }
+    values_.resize_down(f.values);
     frames_.pop_back();
-    values_.resize(f.values);
-    values_.push_back(made.h); // room there is: at least one child was removed
-    if (!made.fresh && f.object) generation_->release(header);
-    if (made.fresh && !frames_.empty()) frames_.back().fresh = true;
+    if (is_expected(parent, made.h)) {
+        generation_->release(made.h);
+    } else {
+        if (parent.same_values) leave_values(parent, 1);
+        values_.push(made.h);
+        parent.fresh = parent.fresh || made.fresh;
+    }
+    ++parent.at;
 }
 
 void builder::end_array() {
-    const frame& f = frames_.back();
-    const std::size_t n = values_.size() - f.values;
-    if (n == 0) {
+    frame& f = frames_.back();
+    if (f.at == 0) {
         frames_.pop_back();
-        return push(empty_array_handle);
+        return immediate(empty_array_handle);
     }
-    check_length(n);
-    container(make_header(node_kind::array, size32(n)), values_.data() + f.values, size32(n), f.fresh, f.previous);
+    if (f.same_values) {
+        if (f.at == f.cursor_size) {
+            const handle whole = f.cursor;
+            frames_.pop_back();
+            return same(whole);
+        }
+        leave_values(f, 0);
+    }
+    check_length(f.at);
+    container(make_header(node_kind::array, f.at));
 }
 
 void builder::remove_duplicates() {
-    const frame& f = frames_.back();
-    const std::size_t n = keys_.size() - f.keys;
-    handle* keys = keys_.data() + f.keys;
-    handle* values = values_.data() + f.values;
+    frame& f = frames_.back();
+    const std::size_t n = f.at;
+    handle* keys = keys_.at(f.keys);
+    handle* values = values_.at(f.values);
     // first[i]: the first member with the key of member i. Keys are interned: equal keys are equal handles.
     std::vector<std::uint32_t> first(n), order;
     if (n <= 32) {
@@ -203,19 +340,18 @@ void builder::remove_duplicates() {
     } else {
         order.resize(n);
         std::iota(order.begin(), order.end(), 0u);
-        std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-            return keys[a] != keys[b] ? keys[a] < keys[b] : a < b;
-        });
+        std::sort(order.begin(), order.end(),
+                  [&](std::uint32_t a, std::uint32_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
         for (std::size_t i = 0; i < n; ++i)
             first[order[i]] = i > 0 && keys[order[i]] == keys[order[i - 1]] ? first[order[i - 1]] : order[i];
     }
     // Nothing below can fail. The first place keeps the last value.
-    std::size_t kept = 0;
+    std::uint32_t kept = 0;
     for (std::size_t i = 0; i < n; ++i) {
         if (first[i] == i) {
             keys[kept] = keys[i];
             values[kept] = values[i];
-            first[i] = size32(kept++);
+            first[i] = kept++;
         } else {
             const std::size_t place = first[first[i]];
             generation_->release(keys[i]);
@@ -224,46 +360,56 @@ void builder::remove_duplicates() {
         }
     }
     if (kept == n) return;
-    frames_.back().fresh = false; // the fresh child may be among the removed
-    keys_.resize(f.keys + kept);
-    values_.resize(f.values + kept);
+    f.fresh = false; // the fresh child may be among the removed
+    f.at = kept;
+    keys_.resize_down(f.keys + kept);
+    values_.resize_down(f.values + kept);
 }
 
+/// The shape of the object that ends, with a count; its keys leave the stack.
 handle builder::shape_of_top() {
-    const frame& f = frames_.back();
-    const auto count = [&] { return size32(keys_.size() - f.keys); };
-    const auto keys = [&] { return keys_.data() + f.keys; };
-    check_length(keys_.size() - f.keys);
-    handle shape = missing_handle;
-    if (f.previous && f.previous_size == count() && std::memcmp(f.previous_keys, keys(), std::size_t{count()} * 4) == 0) {
-        shape = *generation_->node(f.previous);
-        generation_->retain(shape);
-    } else {
-        shape = generation_->find_shape(keys(), count());
+    frame& f = frames_.back();
+    if (f.same_keys) {
+        if (f.at == f.cursor_size) {
+            const handle shape = *generation_->node(f.cursor);
+            generation_->retain(shape);
+            return shape;
+        }
+        leave_keys(f);
     }
+    check_length(f.at);
+    handle shape = generation_->find_shape(keys_.at(f.keys), f.at);
     if (!shape) { // shapes have no duplicates, so only a new one needs the check
+        const std::uint32_t before = f.at;
         remove_duplicates();
-        shape = generation_->find_shape(keys(), count());
+        if (f.at != before) shape = generation_->find_shape(keys_.at(f.keys), f.at);
     }
     if (!shape) {
-        shape = generation_->make_shape(keys(), count());
+        shape = generation_->make_shape(keys_.at(f.keys), f.at);
     } else {
-        for (std::size_t i = f.keys; i < keys_.size(); ++i)
-            generation_->release(keys_[i]);
+        for (std::uint32_t i = f.keys; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
     }
-    keys_.resize(f.keys);
+    keys_.resize_down(f.keys);
     return shape;
 }
 
 void builder::end_object() {
-    if (values_.size() == frames_.back().values) {
+    frame& f = frames_.back();
+    if (f.at == 0) {
         frames_.pop_back();
-        return push(empty_object_handle);
+        return immediate(empty_object_handle);
+    }
+    if (f.same_values) {
+        if (f.at == f.cursor_size) {
+            const handle whole = f.cursor;
+            frames_.pop_back();
+            return same(whole);
+        }
+        leave_keys(f);
     }
     const handle shape = shape_of_top();
-    const frame& f = frames_.back();
     try {
-        container(shape, values_.data() + f.values, size32(values_.size() - f.values), f.fresh, f.previous);
+        container(shape);
     } catch (...) {
         generation_->release(shape);
         throw;
@@ -271,79 +417,24 @@ void builder::end_object() {
 }
 
 void builder::put_type_first(std::string_view api_version, std::string_view kind) {
+    if (frames_.back().same_keys) leave_keys(frames_.back());
     remove_duplicates();
-    const std::size_t first_key = frames_.back().keys, first_value = frames_.back().values;
-    std::size_t place = 0;
+    std::uint32_t place = 0;
     const auto put = [&](std::string_view name, std::string_view text) {
-        std::size_t at = 0;
-        const std::size_t n = keys_.size() - first_key;
-        while (at < n && !key_is(keys_[first_key + at], name))
-            ++at;
-        if (at == n) {
+        const frame& f = frames_.back();
+        std::uint32_t at = 0;
+        while (at < f.at && !key_is(*keys_.at(f.keys + at), name)) ++at;
+        if (at == f.at) {
             if (text.empty()) return;
             key(name);
             string(text);
         }
-        const auto k = keys_.begin() + static_cast<std::ptrdiff_t>(first_key);
-        const auto v = values_.begin() + static_cast<std::ptrdiff_t>(first_value);
-        const auto to = static_cast<std::ptrdiff_t>(place++), from = static_cast<std::ptrdiff_t>(at);
-        std::rotate(k + to, k + from, k + from + 1);
-        std::rotate(v + to, v + from, v + from + 1);
+        std::rotate(keys_.at(f.keys + place), keys_.at(f.keys + at), keys_.at(f.keys + at) + 1);
+        std::rotate(values_.at(f.values + place), values_.at(f.values + at), values_.at(f.values + at) + 1);
+        ++place;
     };
     put("apiVersion", api_version);
     put("kind", kind);
-}
-
-void builder::copy(const generation& from, handle h) {
-    struct place {
-        const std::uint32_t* n;
-        std::uint32_t size, at;
-    };
-    std::vector<place> open;
-    const auto key_text = [&](handle k, char* small) {
-        if (!is_node(k)) {
-            for (std::uint32_t i = 0; i < 3; ++i)
-                small[i] = static_cast<char>(k >> (8 * i));
-            return std::string_view(small, small_string_size(k));
-        }
-        const std::uint32_t* n = from.node(k);
-        return std::string_view(reinterpret_cast<const char*>(n + 1), header_length(*n));
-    };
-    const auto enter = [&](handle x) {
-        if (!is_node(x)) return push(x);
-        const std::uint32_t* n = from.node(x);
-        if (header_is_object(*n)) {
-            open.push_back({n, header_length(*from.node(*n)), 0});
-            return begin_object();
-        }
-        const std::uint32_t length = header_length(*n);
-        switch (header_kind(*n)) {
-        case node_kind::array: open.push_back({n, length, 0}); return begin_array();
-        case node_kind::string:
-        case node_kind::number: return leaf(*n, n + 1, length);
-        case node_kind::uuid: return leaf(*n, n + 1, 16);
-        default: return leaf(*n, n + 1, 8);
-        }
-    };
-    enter(h);
-    while (!open.empty()) {
-        const place p = open.back();
-        const bool object = header_is_object(*p.n);
-        if (p.at == p.size) {
-            open.pop_back();
-            if (object)
-                end_object();
-            else
-                end_array();
-            continue;
-        }
-        ++open.back().at;
-        if (object) {
-            char small[3];
-            key(key_text(from.node(*p.n)[1 + p.at], small));
-        }
-        enter(p.n[1 + p.at]);
-    }
 }
 
 } // namespace informer::detail

@@ -1,6 +1,7 @@
 #include <informer/object/document_pool.hpp>
 #include <informer/object/json.hpp>
 
+#include "detail/copier.hpp"
 #include "detail/document_reader.hpp"
 #include "detail/json_reader.hpp"
 #include "detail/pool_core.hpp"
@@ -31,32 +32,26 @@ public:
             f = failure();
             boost::json::value v; // outside of `build`, which may run twice
             if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
-            return build(previous, f, [&](handle old) {
-                reader_.start(core_->current(), old, false);
-                return read_value(reader_, v, options_.max_depth_, f);
-            });
+            return build(previous, f, false, [&] { return read_value(reader_, v, options_.max_depth_, f); });
         }
-        return build(previous, f, [&](handle old) {
-            reader_.start(core_->current(), old, false);
-            return read_json(reader_, json, options_.max_depth_, scratch_, f);
-        });
+        return build(previous, f, false, [&] { return read_json(reader_, json, options_.max_depth_, scratch_, f); });
     }
 
     object encode(const boost::json::value& v, const object& previous, failure& f) override {
-        return build(previous, f, [&](handle old) {
-            reader_.start(core_->current(), old, true);
-            return read_value(reader_, v, options_.max_depth_, f);
-        });
+        return build(previous, f, true, [&] { return read_value(reader_, v, options_.max_depth_, f); });
     }
 
     object move(const object& o, failure& f) override {
+        f = failure();
         if (!o) return {};
         const root* r = o.root();
         if (r->generation == &core_->current()) return o;
-        return build(object(), f, [&](handle) {
-            reader_.start(core_->current(), missing_handle, true);
-            reader_.nodes().copy(*r->generation, r->document);
-            return true;
+        core_->collect(256);
+        return retrying(f, [&](generation& g) {
+            const bool ours = &r->generation->owner() == core_;
+            const handle h =
+                ours ? copier_.move(g, *r->generation, r->document) : copier_.copy(g, *r->generation, r->document);
+            return adopt(g, h);
         });
     }
 
@@ -64,15 +59,14 @@ public:
 
     pool_statistics statistics() const override {
         pool_statistics s;
-        for (const auto& g : core_->generations)
-            g->add_to(s);
+        for (const auto& g : core_->generations) g->add_to(s);
         std::uint64_t retired = 0; // only we take from these lists
         for (const root* list : {core_->pending, core_->retired.load(std::memory_order_acquire)})
-            for (; list; list = list->next)
-                ++retired;
+            for (; list; list = list->next) ++retired;
         s.objects = core_->live_roots - retired;
         const std::uint64_t side = sizeof(pool) + sizeof(pool_core) + core_->slab_roots * sizeof(root) +
-                                   reader_.bytes() + scratch_.capacity();
+                                   reader_.bytes() + copier_.bytes() + scratch_.capacity() +
+                                   (policy_ ? sizeof *policy_ : 0);
         s.table_bytes += side;
         s.bytes += side;
         return s;
@@ -82,62 +76,85 @@ public:
         const generation& g = core_->current();
         return g.segment_bytes() >= 1024 * 1024 && g.dead_bytes() > g.segment_bytes() / 4;
     }
-    void begin_generation() override { core_->begin_generation(); }
+    void begin_generation() override {
+        core_->begin_generation();
+        policy_.reset();
+    }
 
     const decode_options& options() const noexcept override { return options_; }
 
 private:
-    /// Runs `read(handle of the previous version)` and makes an object of what it built. A full generation is emptied of
-    /// what died and tried once more.
+    /// Makes an object of what `read` hands to the reader.
     template <class Read>
-    object build(const object& previous, failure& f, const Read& read) {
-        f = failure();
+    object build(const object& previous, failure& f, bool plain, const Read& read) {
         // As much as the last document made, and some: the dead never pile up.
         core_->collect(256 + 2 * last_made_);
-        for (bool again = true;; again = false) {
-            generation& g = core_->current();
+        return retrying(f, [&](generation& g) -> object {
+            // The older version, or else a document that probably looks alike.
             const root* old = previous.root();
-            const handle old_document = old && old->generation == &g ? old->document : missing_handle;
+            const bool has_old = old && old->generation == &g;
+            const root* cursor = has_old ? old : core_->last && core_->last->generation == &g ? core_->last : nullptr;
             const std::uint64_t made_before = g.nodes_made();
+            if (!policy_ && made_before >= interning_starts) policy_ = std::make_unique<interning_policy>();
             try {
-                const bool ok = read(old_document);
+                reader_.start(g, cursor ? cursor->document : missing_handle, policy_.get(), has_old, plain);
+                const bool ok = read();
                 last_made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
                 if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
                 if (!ok) {
                     reader_.abort();
                     return {};
                 }
-                return finish(g, old_document, previous);
+            } catch (...) {
+                reader_.abort();
+                throw;
+            }
+            const handle h = reader_.finish();
+            // Equal but for the order of members or the spelling of numbers is unchanged too.
+            if (has_old && (h == old->document || value(&g, h) == value(&g, old->document))) {
+                g.release(h);
+                return previous;
+            }
+            return adopt(g, h);
+        });
+    }
+
+    /// A full generation is emptied of what died and tried once more.
+    template <class Make>
+    object retrying(failure& f, const Make& make) {
+        for (bool again = true;; again = false) {
+            f = failure();
+            try {
+                return make(core_->current());
             } catch (const pool_is_full&) {
                 f = failure(errc::pool_full, "store a document");
             } catch (const std::bad_alloc&) {
                 f = failure(errc::pool_full, "store a document: out of memory");
             }
-            reader_.abort();
             if (!again) return {};
             core_->collect(std::numeric_limits<std::size_t>::max());
-            f = failure();
         }
     }
 
-    object finish(generation& g, handle old, const object& previous) {
-        const handle h = reader_.finish();
-        // Equal but for the order of members or the spelling of numbers is unchanged too.
-        if (old && (h == old || value(&g, h) == value(&g, old))) {
-            g.release(h);
-            return previous;
-        }
+    /// Takes over the count of the document.
+    object adopt(generation& g, handle document) {
         try {
-            return object(core_->make_root(g, h));
+            core_->last = core_->make_root(g, document);
+            return object(core_->last);
         } catch (...) {
-            g.release(h);
+            g.release(document);
             throw;
         }
     }
 
+    /// Nodes: small pools intern everything and need no records.
+    static constexpr std::uint64_t interning_starts = 8192;
+
     decode_options options_;
     projection_trie projection_;
     document_reader reader_;
+    copier copier_;
+    std::unique_ptr<interning_policy> policy_; ///< belongs to the current generation: paths are known by its handles
     std::string scratch_;
     std::size_t last_made_ = 0;
     pool_core* core_; // frees itself

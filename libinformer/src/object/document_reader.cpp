@@ -4,17 +4,53 @@
 
 namespace informer::detail {
 
-void document_reader::start(generation& g, handle previous, bool plain) {
-    builder_.start(g, previous);
+void document_reader::start(generation& g, handle cursor, interning_policy* policy, bool cold, bool plain) {
+    builder_.start(g, cursor, policy, cold);
     plain_ = plain;
-    is_object_ = in_metadata_ = false;
+    projected_ = projecting_ && !plain;
+    careful_ = true;
+    in_metadata_ = at_managed_fields_ = false;
+    type_first_ = !projected_;
+    sort_type_ = projected_;
+    type_awaited_ = type_member::none;
+    has_type_[0] = has_type_[1] = false;
     skipping_ = 0;
     next_ = verdict::keep;
     levels_.clear();
     states_.clear();
     child_ = {};
     parent_end_ = 0;
-    if (projecting_ && !plain) states_.push_back(projection_trie::start);
+    if (projected_) states_.push_back(projection_trie::start);
+}
+
+/// The type members held back, apiVersion first; the options' where the text had none.
+void document_reader::put_type() {
+    type_first_ = false;
+    const auto put = [&](std::string_view name, bool has, std::string_view text, std::string_view fallback) {
+        if (!has) text = fallback;
+        if (!has && text.empty()) return;
+        builder_.key(name);
+        builder_.string(text);
+    };
+    put("apiVersion", has_type_[0], type_[0], options_.api_version_);
+    put("kind", has_type_[1], type_[1], options_.kind_);
+}
+
+void document_reader::type_is_no_string() {
+    const type_member which = std::exchange(type_awaited_, type_member::none);
+    put_type();
+    sort_type_ = true;
+    builder_.key(which == type_member::kind ? "kind" : "apiVersion");
+}
+
+bool document_reader::careful_string(std::string_view s) {
+    if (type_awaited_ == type_member::none) return careful_scalar([&] { builder_.string(s); });
+    const std::size_t i = type_awaited_ == type_member::kind ? 1 : 0;
+    type_[i] = s;
+    has_type_[i] = true;
+    type_awaited_ = type_member::none;
+    set_careful();
+    return true;
 }
 
 /// Judges the member or element about to come and prepares `child_` and its states (above those of the open levels).
@@ -62,31 +98,42 @@ void document_reader::next_element() {
     next_ = judge({buffer, static_cast<std::size_t>(end - buffer)}, false);
 }
 
-void document_reader::key(std::string_view k) {
+void document_reader::careful_key(std::string_view k) {
     if (skipping_) return;
     const std::size_t depth = builder_.depth();
-    if (depth == 1) in_metadata_ = k == "metadata";
-    if (depth == 2 && in_metadata_ && !plain_ && !options_.keep_managed_fields_ && k == "managedFields") {
+    if (depth == 1) {
+        in_metadata_ = k == "metadata";
+        if (const bool kind = k == "kind"; kind || k == "apiVersion") {
+            if (type_first_) {
+                type_awaited_ = kind ? type_member::kind : type_member::api_version;
+                careful_ = true;
+                return;
+            }
+            sort_type_ = true;
+        } else if (type_first_) {
+            put_type();
+        }
+    } else if (depth == 2 && in_metadata_ && k == "managedFields" && skips_managed_fields()) {
         next_ = verdict::skip;
+        careful_ = at_managed_fields_ = true;
         return;
     }
-    if (projecting_ && !plain_) {
+    if (projected_) {
         next_ = judge(k, true);
         if (next_ == verdict::skip) return;
     }
     builder_.key(k);
 }
 
-bool document_reader::begin(bool object) {
-    if (builder_.depth() == 0) {
-        is_object_ = object;
-        if (!object) return false;
-    }
+bool document_reader::careful_begin(bool object) {
+    at_managed_fields_ = false;
+    if (builder_.depth() == 0 && !object) return false;
     if (skipping_) {
         ++skipping_;
         return true;
     }
-    if (projecting_ && !plain_) {
+    if (type_awaited_ != type_member::none) type_is_no_string();
+    if (projected_) {
         if (!levels_.empty()) next_element();
         if (next_ == verdict::skip) {
             next_ = verdict::keep;
@@ -108,21 +155,26 @@ bool document_reader::begin(bool object) {
         builder_.begin_object();
     else
         builder_.begin_array();
+    set_careful();
     return true;
 }
 
-void document_reader::end(bool object) {
+void document_reader::careful_end(bool object) {
     if (skipping_) {
         --skipping_;
+        set_careful();
         return;
     }
-    if (projecting_ && !plain_) {
+    if (projected_) {
         states_.resize(levels_.back().states);
         levels_.pop_back();
         parent_end_ = states_.size();
     }
     if (object) {
-        if (builder_.depth() == 1) builder_.put_type_first(options_.api_version_, options_.kind_);
+        if (builder_.depth() == 1) {
+            if (type_first_) put_type();
+            if (sort_type_) builder_.put_type_first(options_.api_version_, options_.kind_);
+        }
         builder_.end_object();
     } else {
         builder_.end_array();

@@ -14,7 +14,9 @@ namespace {
 constexpr std::uint64_t segment_size = std::uint64_t{segment_words} * 4;
 
 /// Above the exact sizes a node takes the next of eight steps a doubling: 6 % of it is lost on average.
-constexpr std::uint32_t step_shift(std::uint32_t w) noexcept { return static_cast<std::uint32_t>(std::bit_width(w - 1)) - 4; }
+constexpr std::uint32_t step_shift(std::uint32_t w) noexcept {
+    return static_cast<std::uint32_t>(std::bit_width(w - 1)) - 4;
+}
 constexpr std::uint32_t rounded(std::uint32_t w, std::uint32_t exact, std::uint32_t large) noexcept {
     if (w < exact || w > large) return w;
     const std::uint32_t s = step_shift(w);
@@ -29,10 +31,10 @@ constexpr std::uint32_t class_of(std::uint32_t size, std::uint32_t exact) noexce
 
 } // namespace
 
-generation::generation(pool_core& owner, pool_limits limits, hash_seed seed)
+generation::generation(pool_core& owner, pool_limits limits, hash_seed seed, std::uint64_t number)
     : directory_(inline_directory_), owner_(owner), limits_(limits), seed_(seed),
       next_segment_bytes_(std::clamp<std::uint64_t>(limits.first_chunk, 256, segment_size)),
-      table_(std::make_unique<intern_table>()) {}
+      table_(std::make_unique<intern_table>()), number_(number) {}
 
 generation::~generation() {
     for (std::uint32_t i = 0; i < segments_.size(); ++i)
@@ -213,7 +215,7 @@ std::uint32_t generation::size_of(const std::uint32_t* header) const noexcept {
     }
 }
 
-std::size_t generation::hashed_bytes(const std::uint32_t* header) const noexcept {
+std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcept {
     const std::uint32_t h = *header;
     if (header_is_object(h)) return std::size_t{header_length(*node(h))} * 4;
     const std::size_t n = header_length(h);
@@ -235,10 +237,10 @@ void generation::account(const std::uint32_t* header, std::uint32_t node_words, 
     nodes_ = add ? nodes_ + 1 : nodes_ - 1;
 }
 
-handle generation::make_node(std::uint32_t header, std::uint32_t node_words) {
+handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
     const std::uint32_t index = allocate(node_words);
     std::uint32_t* w = words(index);
-    w[0] = 1;
+    w[0] = count_word;
     w[1] = header;
     w[node_words - 1] = 0; // the padding of text
     account(w + 1, node_words, true);
@@ -247,40 +249,46 @@ handle generation::make_node(std::uint32_t header, std::uint32_t node_words) {
     return node_bit | index;
 }
 
-generation::interned generation::intern(std::uint32_t header, const void* data, std::size_t bytes, bool known_new) {
-    const std::uint64_t hash = hash_bytes(seed_, header, data, bytes);
-    if (!known_new) {
-        const handle found = table_->find(hash, [&](handle candidate) {
-            const std::uint32_t* n = node(candidate);
-            return *n == header && std::memcmp(n + 1, data, bytes) == 0;
-        });
-        if (found) {
-            retain(found);
-            return {found, false};
-        }
-    }
+handle generation::find(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
+    return table_->find(hash, [&](handle candidate) { return has_content(candidate, header, data, bytes); });
+}
+
+handle generation::make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes) {
     table_->reserve(hash);
-    const handle h = make_node(header, 2 + words_of(bytes));
+    const handle h = make_node(header, 2 + words_of(bytes), interned_bit | 1);
     std::memcpy(words(h & (node_bit - 1)) + 2, data, bytes);
     table_->insert(hash, h);
-    return {h, true};
+    return h;
+}
+
+handle generation::make_plain(std::uint32_t header, const void* data, std::size_t bytes) {
+    const handle h = make_node(header, 2 + words_of(bytes), 1);
+    std::memcpy(words(h & (node_bit - 1)) + 2, data, bytes);
+    return h;
+}
+
+generation::interned generation::intern(std::uint32_t header, const void* data, std::size_t bytes) {
+    const std::uint64_t hash = this->hash(header, data, bytes);
+    if (const handle found = find(hash, header, data, bytes)) {
+        retain(found);
+        return {found, false};
+    }
+    return {make_interned(hash, header, data, bytes), true};
 }
 
 handle generation::find_shape(const handle* keys, std::uint32_t n) {
     const std::uint32_t header = make_header(node_kind::shape, n);
-    const handle found = table_->find(hash_bytes(seed_, header, keys, std::size_t{n} * 4), [&](handle candidate) {
-        const std::uint32_t* c = node(candidate);
-        return *c == header && std::memcmp(c + 1, keys, std::size_t{n} * 4) == 0;
-    });
+    const std::size_t bytes = std::size_t{n} * 4;
+    const handle found = find(hash(header, keys, bytes), header, keys, bytes);
     if (found) retain(found);
     return found;
 }
 
 handle generation::make_shape(const handle* keys, std::uint32_t n) {
     const std::uint32_t header = make_header(node_kind::shape, n);
-    const std::uint64_t hash = hash_bytes(seed_, header, keys, std::size_t{n} * 4);
+    const std::uint64_t hash = this->hash(header, keys, std::size_t{n} * 4);
     table_->reserve(hash);
-    const handle h = make_node(header, 2 + n + words_of(n));
+    const handle h = make_node(header, 2 + n + words_of(n), interned_bit | 1);
     std::uint32_t* payload = words(h & (node_bit - 1)) + 2;
     std::memcpy(payload, keys, std::size_t{n} * 4);
     auto* prints = reinterpret_cast<unsigned char*>(payload + n);
@@ -288,8 +296,7 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
         char small[3];
         std::string_view key;
         if (is_small_string(keys[i])) {
-            for (std::uint32_t c = 0; c < 3; ++c)
-                small[c] = static_cast<char>(keys[i] >> (8 * c));
+            for (std::uint32_t c = 0; c < 3; ++c) small[c] = static_cast<char>(keys[i] >> (8 * c));
             key = {small, small_string_size(keys[i])};
         } else {
             const std::uint32_t* k = node(keys[i]);
@@ -304,8 +311,31 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
 void generation::bury(handle h) noexcept {
     const std::uint32_t* n = node(h);
     // Out of the table at once: what is found there must be alive.
-    if (table_) table_->erase(hash_bytes(seed_, *n, n + 1, hashed_bytes(n)), h);
+    if (table_ && (count(h) & interned_bit)) table_->erase(hash(*n, n + 1, payload_bytes(n)), h);
     dying_.push_back({h, 0});
+}
+
+// ---- moving
+
+void generation::begin_forwarding(generation& to) noexcept {
+    if (forwarded_to_ == to.number_) return;
+    drop_forwards(to);
+    forwarded_to_ = to.number_;
+}
+
+void generation::forward(handle h, handle made) {
+    forwarded_.push_back(h);
+    std::uint32_t& c = count(h);
+    c = (c & interned_bit) | forwarded_bit | (made & count_mask);
+}
+
+void generation::drop_forwards(generation& current) noexcept {
+    for (const handle h : forwarded_) {
+        std::uint32_t& c = count(h);
+        if (forwarded_to_ == current.number_) current.release(node_bit | (c & count_mask));
+        c = (c & interned_bit) | 2; // shared is all that is known now
+    }
+    forwarded_.clear();
 }
 
 bool generation::collect(std::size_t& budget) noexcept {
@@ -325,8 +355,7 @@ bool generation::collect(std::size_t& budget) noexcept {
         // A long array dies in pieces; children that die on the way lie above the rest of it and go first.
         const std::uint32_t end = std::min(children, d.at + 4096);
         if (end < children) dying_.push_back({d.h, end});
-        for (std::uint32_t i = d.at; i < end; ++i)
-            release(n[1 + i]);
+        for (std::uint32_t i = d.at; i < end; ++i) release(n[1 + i]);
         if (end < children) continue;
         const std::uint32_t size = size_of(n);
         if (is_object) release(header);
@@ -364,8 +393,7 @@ void generation::seal() noexcept {
 
 std::uint64_t generation::free_bytes() const noexcept {
     std::uint64_t w = free_list_words_ + small_.left() + medium_.left();
-    for (const range& r : spare_)
-        w += r.left();
+    for (const range& r : spare_) w += r.left();
     return w * 4;
 }
 
@@ -375,8 +403,7 @@ std::uint64_t generation::dead_bytes() const noexcept {
 
 void generation::add_to(pool_statistics& s) const noexcept {
     std::uint64_t node_bytes = object_bytes_;
-    for (const std::uint64_t b : bytes_by_kind_)
-        node_bytes += b;
+    for (const std::uint64_t b : bytes_by_kind_) node_bytes += b;
     const auto of = [&](node_kind k) { return bytes_by_kind_[static_cast<std::uint32_t>(k)]; };
     s.node_bytes += node_bytes;
     s.object_bytes += object_bytes_;
@@ -387,7 +414,8 @@ void generation::add_to(pool_statistics& s) const noexcept {
     s.nodes += nodes_;
     s.referenced_nodes += references_;
     s.free_bytes += free_bytes();
-    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + dying_.capacity() * sizeof(dying);
+    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + dying_.capacity() * sizeof(dying) +
+                         forwarded_.capacity() * sizeof(handle);
     if (directory_size_ > inline_segments) side += std::uint64_t{directory_size_} * 2 * sizeof(void*);
     if (free_heads_) side += classes * 4;
     if (table_) side += table_->bytes();

@@ -24,19 +24,23 @@ hash_seed hash_seed::random() noexcept {
     return s;
 }
 
-void retain(root* r) noexcept { r->count.fetch_add(1, std::memory_order_relaxed); }
+void retain(root* r) noexcept {
+    r->count.fetch_add(1, std::memory_order_relaxed);
+}
 
 void release(root* r) noexcept {
     if (r->count.fetch_sub(1, std::memory_order_acq_rel) == 1) r->generation->owner().retire(r);
 }
 
-pool_core::pool_core(pool_limits l, hash_seed s) : limits(l), seed(s) { begin_generation(); }
+pool_core::pool_core(pool_limits l, hash_seed s) : limits(l), seed(s) {
+    begin_generation();
+}
 
 pool_core::~pool_core() = default;
 
 void pool_core::begin_generation() {
     generations.reserve(generations.size() + 1);
-    auto fresh = std::make_unique<generation>(*this, limits, seed);
+    auto fresh = std::make_unique<generation>(*this, limits, seed, ++generations_made);
     if (!generations.empty()) {
         if (current().roots == 0)
             generations.pop_back();
@@ -90,13 +94,16 @@ bool pool_core::collect(std::size_t budget) noexcept {
         --budget;
         root* r = pending;
         pending = r->next;
+        if (r == last) last = nullptr;
         generation* g = r->generation;
         --live_roots;
         --g->roots;
-        if (g == &current())
+        if (g == &current()) {
             g->release(r->document);
-        else if (g->roots == 0) // an old generation is freed as a whole
+        } else if (g->roots == 0) { // an old generation is freed as a whole
+            g->drop_forwards(current());
             std::erase_if(generations, [&](const auto& p) { return p.get() == g; });
+        }
         r->next = free_roots;
         free_roots = r;
     }
@@ -104,14 +111,12 @@ bool pool_core::collect(std::size_t budget) noexcept {
 
 void pool_core::close() noexcept {
     // Whoever still holds a handle only reads: the tables go at once.
-    for (const auto& g : generations)
-        g->seal();
+    for (const auto& g : generations) g->seal();
     left.store(live_roots + 1, std::memory_order_relaxed);
     root* taken = retired.exchange(&closed_mark, std::memory_order_acq_rel);
     std::uint64_t gone = 1; // the owner
     for (const root* list : {pending, taken})
-        for (; list; list = list->next)
-            ++gone;
+        for (; list; list = list->next) ++gone;
     if (left.fetch_sub(gone, std::memory_order_acq_rel) == gone) delete this;
 }
 

@@ -1,21 +1,68 @@
-// Turns a sequence of JSON events into interned nodes, with the previous version of the document walked alongside.
+// Turns a sequence of JSON events into nodes, with another document walked alongside: the cursor.
+//
+// The cursor is the older version of the object or, lacking one, the document stored before it. As long as the members of
+// a container are the cursor's, nothing is stored, counted or hashed; a container that is the cursor's to its end *is* that
+// node. At the first difference what was passed so far goes onto the stack.
 #pragma once
 
 #include "generation.hpp"
+#include "interning.hpp"
 
+#include <cstring>
+#include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace informer::detail {
 
+/// Handles that own a count each. Room is made before a count is taken: `push` cannot fail.
+class handle_stack {
+public:
+    std::uint32_t size() const noexcept { return size_; }
+    std::uint32_t capacity() const noexcept { return capacity_; }
+    handle* at(std::uint32_t i) noexcept { return data_.get() + i; }
+    const handle* at(std::uint32_t i) const noexcept { return data_.get() + i; }
+    handle back() const noexcept { return data_[size_ - 1]; }
+    void need(std::uint32_t n) {
+        if (capacity_ - size_ < n) grow(n);
+    }
+    void push(handle h) noexcept { data_[size_++] = h; }
+    void resize_down(std::uint32_t n) noexcept { size_ = n; }
+    void forget_if_large() noexcept {
+        if (capacity_ <= 262'144) return;
+        data_.reset();
+        size_ = capacity_ = 0;
+    }
+
+private:
+    void grow(std::uint32_t n);
+    std::unique_ptr<handle[]> data_;
+    std::uint32_t size_ = 0, capacity_ = 0;
+};
+
+/// Equality of strings that are mostly short, without a call.
+inline bool same_bytes(const void* a, const void* b, std::size_t n) noexcept {
+    const auto* x = static_cast<const unsigned char*>(a);
+    const auto* y = static_cast<const unsigned char*>(b);
+    if (n >= 8) {
+        if (n > 48) return std::memcmp(x, y, n) == 0;
+        for (std::size_t i = 0; i + 8 < n; i += 8)
+            if (load_u64(x + i) != load_u64(y + i)) return false;
+        return load_u64(x + n - 8) == load_u64(y + n - 8);
+    }
+    if (n >= 4) return load_u32(x) == load_u32(y) && load_u32(x + n - 4) == load_u32(y + n - 4);
+    for (std::size_t i = 0; i < n; ++i)
+        if (x[i] != y[i]) return false;
+    return true;
+}
+
 /// Every handle on its stacks owns one count, so that `abort` after any error gives back exactly what was taken.
 class builder {
 public:
-    /// `previous` is a document of the same generation, or missing.
-    void start(generation& g, handle previous) noexcept {
-        generation_ = &g;
-        root_previous_ = previous;
-    }
+    /// `cursor` is a document of the same generation that lives until `finish` or `abort`, or missing. Without `policy` all
+    /// is interned. `cold`: the cursor is probably not in the processor's caches.
+    void start(generation& g, handle cursor, interning_policy* policy, bool cold);
     /// The finished document; its count goes to the caller.
     handle finish() noexcept;
     void abort() noexcept;
@@ -24,51 +71,133 @@ public:
     void begin_array() { begin(false); }
     void end_object();
     void end_array();
-    void key(std::string_view k);
+    void key(std::string_view k) {
+        const frame& f = frames_.back();
+        if (f.same_keys && f.at < f.cursor_size && key_is(f.cursor_keys[f.at], k)) {
+            value_cursor_ = f.cursor_values[f.at];
+            return;
+        }
+        other_key(k);
+    }
     void drop_key() noexcept; ///< the value of the last key does not come
-    void string(std::string_view s);
-    void number(std::string_view text);
+    void string(std::string_view s) {
+        if (s.size() <= 3) return immediate(make_small_string(s));
+        if (const handle c = take_cursor(); is_node(c)) {
+            const std::uint32_t* n = generation_->node(c);
+            if (*n == make_header(node_kind::string, static_cast<std::uint32_t>(s.size())) && s.size() <= max_length &&
+                same_bytes(n + 1, s.data(), s.size()))
+                return same(c);
+        }
+        other_string(s);
+    }
+    void number(std::string_view text) {
+        // Up to eight digits, which is nearly all of them; the parser lets no leading zeros through.
+        if (text.size() <= 8) {
+            std::int32_t v = 0;
+            for (const char c : text) {
+                const unsigned d = static_cast<unsigned char>(c) - unsigned{'0'};
+                if (d > 9) return other_number(text);
+                v = v * 10 + static_cast<std::int32_t>(d);
+            }
+            return immediate(make_small_int(v));
+        }
+        other_number(text);
+    }
     void integer(std::int64_t v);
     void integer(std::uint64_t v);
     void floating(double d);
-    void literal(handle h) { push(h); } ///< null, true, false
-    /// A value of any document, copied iteratively.
-    void copy(const generation& from, handle h);
+    void literal(handle h) { immediate(h); } ///< null, true, false
 
-    std::size_t depth() const noexcept { return frames_.size(); }
+    std::size_t depth() const noexcept { return frames_.size() - 1; }
     /// Before `end_object` of the outermost object: apiVersion and kind first, the given ones where there are none.
     void put_type_first(std::string_view api_version, std::string_view kind);
     /// Memory held for the next document.
     std::uint64_t bytes() const noexcept {
-        return (values_.capacity() + keys_.capacity()) * 4 + frames_.capacity() * sizeof(frame);
+        return (std::uint64_t{values_.capacity()} + keys_.capacity()) * 4 + frames_.capacity() * sizeof(frame) +
+               index_.capacity() * sizeof(index_[0]);
     }
 
 private:
     struct frame {
-        std::uint32_t values, keys; ///< where its part of the stacks begins
-        handle previous;            ///< the container at this place in the previous version
-        std::uint32_t previous_size;
-        std::uint32_t previous_at;  ///< the next key expected
-        const handle* previous_values;
-        const handle* previous_keys;
         bool object;
-        bool fresh; ///< holds a node made just now, so it is new itself
+        bool same_values;           ///< all so far are the cursor's: none is on the stack
+        bool same_keys;             ///< likewise; true wherever same_values is
+        bool fresh;                 ///< holds a node made just now, so it is new itself
+        std::uint32_t at;           ///< members complete
+        std::uint32_t values, keys; ///< where its part of the stacks begins, once it is there
+        std::uint32_t cursor_size;
+        std::uint32_t cursor_at; ///< the key expected next, once the keys are not the same
+        path_id path;
+        handle cursor; ///< the container alongside, or missing
+        const handle* cursor_values;
+        const handle* cursor_keys;
     };
     void begin(bool object);
-    handle take_previous() noexcept;
-    void push(handle h) { values_.push_back(h); }
+    /// The value alongside the one about to come. Beyond the cursor's end of an array: the element before.
+    handle take_cursor() const noexcept {
+        const frame& f = frames_.back();
+        if (f.object) return value_cursor_;
+        if (f.at < f.cursor_size) return f.cursor_values[f.at];
+        if (f.at == 0) return missing_handle;
+        return f.same_values ? f.cursor_values[f.at - 1] : values_.back();
+    }
+    /// The key under which a value is about to come.
+    handle key_of_next(const frame& f) const noexcept {
+        return !f.object ? element_key : f.same_keys ? f.cursor_keys[f.at] : keys_.back();
+    }
+    bool is_expected(const frame& f, handle h) const noexcept {
+        return f.same_values && f.at < f.cursor_size && f.cursor_values[f.at] == h;
+    }
+    void immediate(handle h) {
+        frame& f = frames_.back();
+        if (!is_expected(f, h)) {
+            if (f.same_values) leave_values(f, 1);
+            values_.need(1);
+            values_.push(h);
+        }
+        ++f.at;
+    }
+    /// A node of the cursor, or of this document.
+    void same(handle h) {
+        frame& f = frames_.back();
+        if (!is_expected(f, h)) {
+            if (f.same_values) leave_values(f, 1);
+            values_.need(1);
+            generation_->retain(h);
+            values_.push(h);
+        }
+        ++f.at;
+    }
+    void leave_values(frame& f, std::uint32_t more);
+    void leave_keys(frame& f);
+    void other_key(std::string_view k);
+    void other_string(std::string_view s);
+    void other_number(std::string_view text);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
+    generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
+    generation::interned make_container(const frame& f, std::uint32_t header, const handle* children, std::uint32_t n);
     handle intern_key(std::string_view k);
-    void container(std::uint32_t header, const handle* children, std::uint32_t n, bool known_new, handle previous);
-    bool key_is(handle h, std::string_view k) const noexcept;
+    void container(std::uint32_t header);
+    std::uint32_t find_in_cursor(const frame& f, handle key);
+    bool key_is(handle h, std::string_view k) const noexcept {
+        if (k.size() <= 3) return h == make_small_string(k);
+        if (!is_node(h)) return false;
+        const std::uint32_t* n = generation_->node(h);
+        return header_length(*n) == k.size() && same_bytes(n + 1, k.data(), k.size());
+    }
     handle shape_of_top();
     void remove_duplicates();
 
     generation* generation_ = nullptr;
-    handle root_previous_ = missing_handle;
-    handle value_previous_ = missing_handle; ///< of the key just read
-    std::vector<handle> values_, keys_;
-    std::vector<frame> frames_;
+    interning_policy* policy_ = nullptr;
+    handle root_cursor_ = missing_handle;
+    handle value_cursor_ = missing_handle; ///< of the key just read
+    bool cold_ = false;
+    handle_stack values_, keys_;
+    std::vector<frame> frames_; ///< the first one holds the document
+    std::vector<std::pair<handle, std::uint32_t>>
+        index_; ///< keys of `indexed_`, sorted: for large cursors out of order
+    handle indexed_ = missing_handle;
 };
 
 } // namespace informer::detail

@@ -4,6 +4,7 @@
 #include "builder.hpp"
 #include "projection_trie.hpp"
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,72 +16,128 @@ public:
     document_reader(const decode_options& options, const projection_trie& projection)
         : options_(options), projection_(projection), projecting_(!projection.empty()) {}
 
-    /// `plain`: no skipping, no projection.
-    void start(generation& g, handle previous, bool plain);
+    /// `plain`: no skipping, no projection. The rest as in `builder::start`.
+    void start(generation& g, handle cursor, interning_policy* policy, bool cold, bool plain);
     handle finish() noexcept { return builder_.finish(); }
     void abort() noexcept { builder_.abort(); }
-    /// False when a top-level value other than an object came.
-    bool is_object() const noexcept { return is_object_; }
 
     // Each returns false to stop: the document is no object.
-    bool begin_object() { return begin(true); }
-    bool begin_array() { return begin(false); }
-    void end_object() { end(true); }
-    void end_array() { end(false); }
-    void key(std::string_view k);
-    bool string(std::string_view s) { return scalar([&] { builder_.string(s); }); }
-    bool number(std::string_view text) { return scalar([&] { builder_.number(text); }); }
-    bool integer(std::int64_t v) { return scalar([&] { builder_.integer(v); }); }
-    bool integer(std::uint64_t v) { return scalar([&] { builder_.integer(v); }); }
-    bool floating(double d) { return scalar([&] { builder_.floating(d); }); }
-    bool literal(handle h) { return scalar([&] { builder_.literal(h); }); }
+    bool begin_object() {
+        if (careful_) return careful_begin(true);
+        builder_.begin_object();
+        return true;
+    }
+    bool begin_array() {
+        if (careful_) return careful_begin(false);
+        builder_.begin_array();
+        return true;
+    }
+    void end_object() {
+        if (careful_ || builder_.depth() == 1) return careful_end(true);
+        builder_.end_object();
+    }
+    void end_array() {
+        if (careful_) return careful_end(false);
+        builder_.end_array();
+    }
+    void key(std::string_view k) {
+        if (careful_ || builder_.depth() == 1 || in_metadata_) return careful_key(k);
+        builder_.key(k);
+    }
+    bool string(std::string_view s) {
+        if (careful_) return careful_string(s);
+        builder_.string(s);
+        return true;
+    }
+    bool number(std::string_view text) {
+        return scalar([&] { builder_.number(text); });
+    }
+    bool integer(std::int64_t v) {
+        return scalar([&] { builder_.integer(v); });
+    }
+    bool integer(std::uint64_t v) {
+        return scalar([&] { builder_.integer(v); });
+    }
+    bool floating(double d) {
+        return scalar([&] { builder_.floating(d); });
+    }
+    bool literal(handle h) {
+        return scalar([&] { builder_.literal(h); });
+    }
 
-    std::size_t depth() const noexcept { return builder_.depth() + skipping_; }
-    builder& nodes() noexcept { return builder_; }
+    /// True right after the key metadata.managedFields if its value will be skipped: the value need not come at all.
+    bool at_skipped_managed_fields() const noexcept { return at_managed_fields_; }
+    bool skips_managed_fields() const noexcept { return !plain_ && !options_.keep_managed_fields_; }
+
     std::uint64_t bytes() const noexcept { return builder_.bytes(); }
 
 private:
     enum class verdict : unsigned char { keep, skip, keep_if_container };
+    enum class type_member : unsigned char { none, api_version, kind };
     struct level {
-        std::uint32_t states;  ///< where its states begin
-        std::uint32_t index;   ///< of the next element
+        std::uint32_t states; ///< where its states begin
+        std::uint32_t index;  ///< of the next element
         bool array;
-        bool whole;            ///< the projection says nothing more below: everything goes in
-        bool identity_only;    ///< metadata of which only the identity stays
+        bool whole;         ///< the projection says nothing more below: everything goes in
+        bool identity_only; ///< metadata of which only the identity stays
         bool metadata;
     };
-    bool begin(bool object);
-    void end(bool object);
+    bool careful_begin(bool object);
+    void careful_end(bool object);
+    void careful_key(std::string_view k);
+    bool careful_string(std::string_view s);
     template <class Add>
-    bool scalar(const Add& add);
+    bool scalar(const Add& add) {
+        if (careful_) return careful_scalar(add);
+        add();
+        return true;
+    }
+    template <class Add>
+    bool careful_scalar(const Add& add);
     void next_element();
     verdict judge(std::string_view name, bool named);
+    void set_careful() noexcept {
+        careful_ = projected_ || skipping_ > 0 || next_ != verdict::keep || type_awaited_ != type_member::none;
+    }
+    void put_type();
+    void type_is_no_string();
 
     const decode_options& options_;
     const projection_trie& projection_;
     const bool projecting_;
     builder builder_;
-    bool plain_ = false, is_object_ = false;
+    bool careful_ = true; ///< something other than handing on is to be done
+    bool plain_ = false;
+    bool projected_ = false;
     bool in_metadata_ = false; ///< the member of the outermost object being read is `metadata`
+    bool at_managed_fields_ = false;
+    bool sort_type_ = false;  ///< apiVersion and kind may stand elsewhere than in front
+    bool type_first_ = false; ///< of the outermost object only apiVersion and kind came so far; they are held back
+    type_member type_awaited_ = type_member::none;
+    bool has_type_[2] = {};
+    std::string type_[2];
     std::size_t skipping_ = 0; ///< open containers being skipped
     verdict next_ = verdict::keep;
-    level child_{};            ///< what the container at the judged place would be
+    level child_{}; ///< what the container at the judged place would be
     std::vector<level> levels_;
     std::vector<std::uint32_t> states_; ///< of the open levels, then of the child judged last
-    std::size_t parent_end_ = 0;         ///< where the states of the innermost open level end
+    std::size_t parent_end_ = 0;        ///< where the states of the innermost open level end
 };
 
 template <class Add>
-bool document_reader::scalar(const Add& add) {
+bool document_reader::careful_scalar(const Add& add) {
     if (builder_.depth() == 0) return false;
     if (skipping_) return true;
-    if (projecting_ && !plain_) next_element();
+    if (type_awaited_ != type_member::none) type_is_no_string();
+    if (projected_) next_element();
+    at_managed_fields_ = false;
     const verdict v = std::exchange(next_, verdict::keep);
     if (v == verdict::keep) {
         add();
     } else if (v == verdict::keep_if_container && !levels_.back().array) {
         builder_.drop_key();
     }
+    set_careful();
     return true;
 }
 

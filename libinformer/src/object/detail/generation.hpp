@@ -22,7 +22,7 @@ struct pool_is_full {};
 
 class alignas(64) generation {
 public:
-    generation(pool_core& owner, pool_limits limits, hash_seed seed);
+    generation(pool_core& owner, pool_limits limits, hash_seed seed, std::uint64_t number);
     ~generation();
     generation(const generation&) = delete;
     generation& operator=(const generation&) = delete;
@@ -42,8 +42,23 @@ public:
         handle h;
         bool fresh; ///< it did not exist before
     };
-    /// The node with this content, with one more count. `known_new`: it contains a node made just now, so do not look for it.
-    interned intern(std::uint32_t header, const void* data, std::size_t bytes, bool known_new = false);
+    /// The interned node with this content, with one more count.
+    interned intern(std::uint32_t header, const void* data, std::size_t bytes);
+    // The steps of it.
+    std::uint64_t hash(std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
+        return hash_bytes(seed_, header, data, bytes);
+    }
+    handle find(std::uint64_t hash, std::uint32_t header, const void* data,
+                std::size_t bytes) const noexcept; ///< adds no count
+    handle make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
+    /// A node that no look-up finds.
+    handle make_plain(std::uint32_t header, const void* data, std::size_t bytes);
+    /// Whatever has this content is this node. All keys and shapes are.
+    bool is_interned(handle h) noexcept { return !is_node(h) || (count(h) & interned_bit) != 0; }
+    bool has_content(handle h, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
+        const std::uint32_t* n = node(h);
+        return *n == header && std::memcmp(n + 1, data, bytes) == 0;
+    }
     /// The shape with these keys, or 0; adds a count if found.
     handle find_shape(const handle* keys, std::uint32_t count);
     /// A shape that `find_shape` did not find; takes over the counts of the keys.
@@ -58,16 +73,33 @@ public:
     void release(handle h) noexcept {
         if (!is_node(h)) return;
         --references_;
-        if (--count(h) == 0) bury(h);
+        if ((--count(h) & count_mask) == 0) bury(h);
     }
+    void prefetch(const handle* first, std::uint32_t n) const noexcept {
+        for (std::uint32_t i = 0; i < n; ++i)
+            if (is_node(first[i])) __builtin_prefetch(node(first[i]));
+    }
+
+    // ---- moving out of a generation that is no longer current. Its counts are needed no more: where a shared node went is
+    // noted in their place, and a count of the new node held until this generation goes.
+    void begin_forwarding(generation& to) noexcept;
+    handle forwarded(handle h) noexcept {
+        return count(h) & forwarded_bit ? node_bit | (count(h) & count_mask) : missing_handle;
+    }
+    bool is_shared(handle h) noexcept { return (count(h) & count_mask) > 1; }
+    void forward(handle h, handle made);
+    void drop_forwards(generation& current) noexcept;
+    std::size_t
+    payload_bytes(const std::uint32_t* header) const noexcept; ///< of what the hash covers: all but fingerprints
+
     /// Frees dead nodes, at most about `budget`, which is reduced; true when none is left.
     bool collect(std::size_t& budget) noexcept;
 
     /// No more writing here: drops what only the writer needs.
     void seal() noexcept;
     void add_to(pool_statistics& s) const noexcept;
-    std::uint64_t free_bytes() const noexcept;  ///< not used by a node
-    std::uint64_t dead_bytes() const noexcept;  ///< of those, what was used once
+    std::uint64_t free_bytes() const noexcept; ///< not used by a node
+    std::uint64_t dead_bytes() const noexcept; ///< of those, what was used once
     std::uint64_t segment_bytes() const noexcept { return segment_bytes_; }
     std::uint64_t nodes_made() const noexcept { return nodes_made_; }
 
@@ -75,8 +107,10 @@ public:
     std::uint64_t roots = 0; ///< live ones; the writer's
 
 private:
-    static constexpr std::uint32_t exact_sizes = 257;            // free lists by the word up to 1 KiB, then 8 a doubling
-    static constexpr std::uint32_t medium_words = 4096;          // from 16 KiB on out of a cursor of their own
+    // The word of the count. References lie in words of the pool, of which there are fewer than 2^30: counts cannot overflow.
+    static constexpr std::uint32_t interned_bit = 1u << 31, forwarded_bit = 1u << 30, count_mask = forwarded_bit - 1;
+    static constexpr std::uint32_t exact_sizes = 257;   // free lists by the word up to 1 KiB, then 8 a doubling
+    static constexpr std::uint32_t medium_words = 4096; // from 16 KiB on out of a cursor of their own
     static constexpr std::uint32_t large_words = segment_words / 2; // from 512 KiB on in memory of their own
     static constexpr std::uint32_t classes = exact_sizes + 10 * 8;
     static constexpr std::uint32_t inline_segments = 7;
@@ -102,9 +136,8 @@ private:
     }
     std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
     std::uint32_t size_of(const std::uint32_t* header) const noexcept; ///< words of the whole node
-    std::size_t hashed_bytes(const std::uint32_t* header) const noexcept;
 
-    handle make_node(std::uint32_t header, std::uint32_t node_words);
+    handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);
     std::uint32_t allocate(std::uint32_t node_words);
     std::uint32_t allocate_large(std::uint32_t node_words);
     std::uint32_t split_larger(std::uint32_t size);
@@ -137,6 +170,8 @@ private:
     std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
     std::unique_ptr<intern_table> table_;
     std::vector<dying> dying_;
+    std::vector<handle> forwarded_; // nodes of ours
+    std::uint64_t number_, forwarded_to_ = 0;
 
     std::uint64_t bytes_by_kind_[8] = {}; // node_kind; objects are counted in object_bytes_
     std::uint64_t object_bytes_ = 0;

@@ -38,7 +38,8 @@ struct pool_core {
     void close() noexcept;
 
     alignas(64) std::atomic<root*> retired{nullptr};
-    std::atomic<std::uint64_t> left{0}; ///< once closed: handles' roots still there, and one for the owner while closing
+    std::atomic<std::uint64_t> left{
+        0}; ///< once closed: handles' roots still there, and one for the owner while closing
 
     alignas(64) pool_limits limits;
     hash_seed seed;
@@ -46,7 +47,9 @@ struct pool_core {
     std::vector<std::unique_ptr<root[]>> slabs;
     std::uint64_t slab_roots = 0;
     root* free_roots = nullptr;
-    root* pending = nullptr; ///< taken from `retired`, not yet dealt with
+    root* last = nullptr; ///< the document stored last, while it lives: the cursor of the next
+    std::uint64_t generations_made = 0;
+    root* pending = nullptr;      ///< taken from `retired`, not yet dealt with
     std::uint64_t live_roots = 0; ///< made and not yet dealt with
 };
 

@@ -1,0 +1,147 @@
+#include "detail/copier.hpp"
+
+#include "detail/reading.hpp"
+
+namespace informer::detail {
+
+handle copier::move(generation& to, generation& from, handle document) {
+    to_ = &to;
+    from_ = movable_ = &from;
+    from.begin_forwarding(to);
+    const handle made = run(document);
+    try {
+        remember(document, made, true); // two roots of one document keep sharing it
+    } catch (const std::bad_alloc&) {   // they do not, then
+    }
+    return made;
+}
+
+handle copier::copy(generation& to, const generation& from, handle document) {
+    to_ = &to;
+    from_ = &from;
+    movable_ = nullptr;
+    return run(document);
+}
+
+handle copier::run(handle document) {
+    try {
+        visit(document);
+        while (!open_.empty()) {
+            place& p = open_.back();
+            if (p.at < p.size) {
+                const handle child = p.node[1 + p.at++];
+                visit(child);
+            } else {
+                const place done = p;
+                open_.pop_back();
+                close(done);
+            }
+        }
+    } catch (...) {
+        for (std::uint32_t i = 0; i < done_.size(); ++i) to_->release(*done_.at(i));
+        done_.resize_down(0);
+        open_.clear();
+        throw;
+    }
+    const handle h = done_.back();
+    done_.resize_down(0);
+    done_.forget_if_large();
+    return h;
+}
+
+/// Pushes what `old` became before.
+bool copier::reuse(handle old) {
+    if (!movable_) return false;
+    const handle there = movable_->forwarded(old);
+    if (!there) return false;
+    to_->retain(there);
+    done_.push(there);
+    return true;
+}
+
+void copier::remember(handle old, handle made, bool always) {
+    if (!movable_ || !is_node(old) || movable_->forwarded(old) || !(always || movable_->is_shared(old))) return;
+    movable_->forward(old, made);
+    to_->retain(made);
+}
+
+void copier::visit(handle h) {
+    done_.need(1);
+    if (!is_node(h)) return done_.push(h);
+    if (reuse(h)) return;
+    const std::uint32_t* n = from_->node(h);
+    const children c = children_of(from_, h);
+    if (c.n == 0) return leaf(h, n);
+    open_.push_back({h, n, c.n, 0});
+}
+
+generation::interned copier::make(handle old, std::uint32_t header, const void* data, std::size_t bytes) {
+    if (movable_ && !movable_->is_interned(old)) return {to_->make_plain(header, data, bytes), true};
+    return to_->intern(header, data, bytes);
+}
+
+void copier::leaf(handle h, const std::uint32_t* n) {
+    const handle made = make(h, *n, n + 1, from_->payload_bytes(n)).h;
+    done_.push(made);
+    remember(h, made);
+}
+
+handle copier::shape(handle old) {
+    if (movable_)
+        if (const handle there = movable_->forwarded(old)) {
+            to_->retain(there);
+            return there;
+        }
+    const std::uint32_t* n = from_->node(old);
+    const std::uint32_t keys = header_length(*n);
+    const std::uint32_t first = done_.size();
+    done_.need(keys);
+    for (std::uint32_t i = 0; i < keys; ++i) {
+        const handle key = n[1 + i];
+        if (!is_node(key)) {
+            done_.push(key);
+        } else if (!reuse(key)) {
+            const std::uint32_t* k = from_->node(key);
+            const handle made = to_->intern(*k, k + 1, header_length(*k)).h;
+            done_.push(made);
+            remember(key, made);
+        }
+    }
+    handle made = to_->find_shape(done_.at(first), keys);
+    if (made) {
+        for (std::uint32_t i = first; i < done_.size(); ++i) to_->release(*done_.at(i));
+    } else {
+        made = to_->make_shape(done_.at(first), keys);
+    }
+    done_.resize_down(first);
+    try {
+        remember(old, made);
+    } catch (...) {
+        to_->release(made);
+        throw;
+    }
+    return made;
+}
+
+/// The children of `p` lie on top of the stack.
+void copier::close(const place& p) {
+    const bool object = header_is_object(*p.node);
+    const std::uint32_t header = object ? shape(*p.node) : *p.node;
+    const std::uint32_t first = done_.size() - p.size;
+    generation::interned made{missing_handle, false};
+    try {
+        made = make(p.old, header, done_.at(first), std::size_t{p.size} * 4);
+    } catch (...) {
+        if (object) to_->release(header);
+        throw;
+    }
+    if (!made.fresh) { // it has its own counts of the same
+        for (std::uint32_t i = first; i < done_.size(); ++i) to_->release(*done_.at(i));
+        if (object) to_->release(header);
+    }
+    done_.resize_down(first);
+    done_.push(made.h);
+    remember(p.old, made.h);
+}
+
+} // namespace informer::detail
