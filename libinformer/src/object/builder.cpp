@@ -180,21 +180,25 @@ generation::interned builder::make(path_id path, std::uint32_t header, const voi
     generation& g = *generation_;
     if (!policy_) return g.intern(header, data, bytes);
     const std::uint64_t hash = g.hash(header, data, bytes);
+    generation::interned made{policy_->seen(hash), false};
+    if (made.h && g.has_content(made.h, header, data, bytes)) {
+        g.retain(made.h);
+        return made;
+    }
     interning_record& record = policy_->record(path);
     if (record.wanted(hash)) {
-        const handle found = g.find(hash, header, data, bytes);
-        record.looked_up(found != missing_handle);
-        if (!found) return {g.make_interned(hash, header, data, bytes), true};
-        g.retain(found);
-        return {found, false};
+        made.h = g.find(hash, header, data, bytes);
+        made.fresh = !made.h;
+        record.looked_up(!made.fresh);
+        if (made.fresh)
+            made.h = g.make_interned(hash, header, data, bytes);
+        else
+            g.retain(made.h);
+    } else {
+        made = {g.make_plain(header, data, bytes), true};
     }
-    if (const handle seen = policy_->seen(hash); seen && g.has_content(seen, header, data, bytes)) {
-        g.retain(seen);
-        return {seen, false};
-    }
-    const handle h = g.make_plain(header, data, bytes);
-    policy_->remember(hash, h);
-    return {h, true};
+    policy_->remember(hash, made.h);
+    return made;
 }
 
 void builder::leaf(std::uint32_t header, const void* data, std::size_t bytes) {
@@ -256,27 +260,28 @@ generation::interned builder::make_container(const frame& f, std::uint32_t heade
         return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), true};
     }
     const bool plain = !std::all_of(children, children + n, [&](handle h) { return g.is_interned(h); });
-    interning_record& record = policy_->record(f.path);
     // What a document repeats of itself is small.
     const bool may_repeat = n <= 8;
     if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
     const std::uint64_t hash = g.hash(header, children, bytes);
-    if (!plain && record.wanted(hash)) {
-        const handle found = f.fresh ? missing_handle : g.find(hash, header, children, bytes);
-        record.looked_up(found != missing_handle);
-        if (!found) return {g.make_interned(hash, header, children, bytes), true};
-        g.retain(found);
-        return {found, false};
+    generation::interned made{missing_handle, true};
+    if (may_repeat && !f.fresh) {
+        made.h = policy_->seen(hash);
+        made.fresh = !made.h || !g.has_content(made.h, header, children, bytes);
     }
-    if (!may_repeat) return {g.make_plain(header, children, bytes), true};
-    if (!f.fresh)
-        if (const handle seen = policy_->seen(hash); seen && g.has_content(seen, header, children, bytes)) {
-            g.retain(seen);
-            return {seen, false};
+    if (made.fresh) {
+        if (interning_record& record = policy_->record(f.path); !plain && record.wanted(hash)) {
+            made.h = f.fresh ? missing_handle : g.find(hash, header, children, bytes);
+            made.fresh = !made.h;
+            record.looked_up(!made.fresh);
+            if (made.fresh) made.h = g.make_interned(hash, header, children, bytes);
+        } else {
+            made.h = g.make_plain(header, children, bytes);
         }
-    const handle h = g.make_plain(header, children, bytes);
-    policy_->remember(hash, h);
-    return {h, true};
+        if (may_repeat) policy_->remember(hash, made.h);
+    }
+    if (!made.fresh) g.retain(made.h);
+    return made;
 }
 
 /// Replaces the children on top of the stack, whose counts are ours, by their container.
