@@ -22,32 +22,34 @@ inline constexpr handle element_key = ~handle{0};
 /// The record of one path. Counts look-ups and hits over a window, then decides.
 class interning_record {
 public:
-    bool wanted() const noexcept { return state_ != state::stopped; }
-    /// Where interning stopped, a sixteenth of the values goes on: always the same ones, so that their repeats are seen.
-    bool wanted(std::uint64_t hash) const noexcept { return wanted() || (hash & 15) == 0; }
+    /// Whether to look for a value with this hash. Where interning stopped, a sixteenth of all values goes on, always the same
+    /// ones for a while, so that their repeats are seen; then another sixteenth, since few values may all miss one.
+    bool wanted(std::uint64_t hash) noexcept {
+        if (!stopped_ || (hash & 15) == sample_) return true;
+        if (++passed_ == 1024) start_over();
+        return false;
+    }
     void looked_up(bool hit) noexcept {
         ++seen_;
         if (hit) ++hits_;
-        if (seen_ == window()) decide();
-    }
-
-private:
-    enum class state : std::uint8_t { unknown, stopped, resumed };
-    std::uint16_t window() const noexcept {
-        // A path taken up again finds hardly any of its values in the table at first, hence the patience.
-        return state_ == state::unknown ? 256 : state_ == state::stopped ? 64 : 4095;
-    }
-    void decide() noexcept {
+        if (seen_ < window_) return;
         // A slot of the table costs 12 bytes and a node about 40: a quarter must repeat.
         const bool pays = hits_ >= seen_ / 4;
-        if (!pays)
-            state_ = state::stopped;
-        else if (state_ == state::stopped)
-            state_ = state::resumed;
-        seen_ = hits_ = 0;
+        // A path taken up again finds hardly any of its values in the table at first, hence the patience.
+        window_ = !pays ? 64 : stopped_ ? 4096 : window_;
+        stopped_ = !pays;
+        start_over();
     }
-    std::uint16_t seen_ = 0, hits_ = 0;
-    state state_ = state::unknown;
+    bool stopped() const noexcept { return stopped_; }
+
+private:
+    void start_over() noexcept {
+        seen_ = hits_ = passed_ = 0;
+        sample_ = static_cast<std::uint8_t>((sample_ + 1) % 16);
+    }
+    std::uint16_t seen_ = 0, hits_ = 0, passed_ = 0, window_ = 256;
+    std::uint8_t sample_ = 0;
+    bool stopped_ = false;
 };
 
 /// The records of all paths and, for values that are not interned, what the document at hand holds already. Of fixed size.
