@@ -8,10 +8,6 @@ namespace {
 
 constexpr auto never = clock::time_point::max();
 
-clock::duration ticks(std::chrono::nanoseconds d) {
-    return std::chrono::duration_cast<clock::duration>(d);
-}
-
 /// What the server refused has not happened; anything else may have.
 bool ambiguous(const failure& f) {
     return f.status() == nullptr && f != errc::connection_refused;
@@ -30,10 +26,7 @@ election_logic::duration election_logic::jittered() {
 }
 
 bool election_logic::expired(time_point now) const noexcept {
-    // A record that does not say how long it counts gets our own time.
-    const std::chrono::nanoseconds said =
-        observed_.duration.count() > 0 ? std::chrono::nanoseconds(observed_.duration) : options_.lease_duration_;
-    return now - observed_at_ >= ticks(said);
+    return now - observed_at_ >= observed_.counts(options_.lease_duration_);
 }
 
 void election_logic::later(time_point when) noexcept {

@@ -12,21 +12,7 @@
 
 namespace informer {
 
-namespace {
-
 using detail::election_logic;
-
-bool is_cancellation(const std::exception_ptr& e) {
-    try {
-        std::rethrow_exception(e);
-    } catch (const boost::system::system_error& s) {
-        return s.code() == condition::cancelled;
-    } catch (...) {
-        return false;
-    }
-}
-
-} // namespace
 
 std::string_view to_string(election_end e) noexcept {
     switch (e) {
@@ -43,16 +29,8 @@ failure leader_election_options::check() const {
         wrong = "the Lease needs a namespace and a name";
     else if (identity_.empty())
         wrong = "the identity is empty";
-    else if (retry_period_ < std::chrono::milliseconds(1))
-        wrong = "the retry period must be positive (at least 1 ms)";
-    else if (double(renew_deadline_.count()) <= jitter * double(retry_period_.count()))
-        wrong = "the renew deadline must be longer than 1.2 times the retry period";
-    else if (lease_duration_ <= renew_deadline_)
-        wrong = "the lease duration must be longer than the renew deadline";
-    else if (lease_duration_ > std::chrono::hours(24 * 365))
-        wrong = "the lease duration must not exceed a year";
-    else if (request_timeout_.count() < 0)
-        wrong = "the request time-out must not be negative";
+    else
+        wrong = detail::wrong_times(lease_duration_, renew_deadline_, retry_period_, request_timeout_);
     if (wrong.empty()) return {};
     return failure(errc::bad_configuration, "leader election: " + wrong);
 }
@@ -199,7 +177,7 @@ asio::awaitable<void> election::run_work(std::shared_ptr<election> e, leadership
         co_await std::move(work);
     } catch (...) {
         const auto failed = std::current_exception();
-        if (!e->work_told || !is_cancellation(failed)) e->work_failed = failed;
+        if (!e->work_told || !detail::is_cancellation(failed)) e->work_failed = failed;
     }
     e->work_ended = true;
     e->wake->notify();

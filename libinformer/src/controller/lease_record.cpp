@@ -90,6 +90,22 @@ std::chrono::seconds whole_seconds(std::chrono::nanoseconds d) {
     return std::chrono::ceil<std::chrono::seconds>(d);
 }
 
+std::string wrong_times(std::chrono::nanoseconds lease_duration, std::chrono::nanoseconds renew_deadline,
+                        std::chrono::nanoseconds retry_period, std::chrono::nanoseconds request_timeout) {
+    if (retry_period < std::chrono::milliseconds(1)) return "the retry period must be positive (at least 1 ms)";
+    // client-go's JitterFactor.
+    if (double(renew_deadline.count()) <= 1.2 * double(retry_period.count()))
+        return "the renew deadline must be longer than 1.2 times the retry period";
+    if (lease_duration <= renew_deadline) return "the lease duration must be longer than the renew deadline";
+    if (lease_duration > std::chrono::hours(24 * 365)) return "the lease duration must not exceed a year";
+    if (request_timeout.count() < 0) return "the request time-out must not be negative";
+    return {};
+}
+
+clock::duration lease_record::counts(std::chrono::nanoseconds otherwise) const {
+    return ticks(duration.count() > 0 ? std::chrono::nanoseconds(duration) : otherwise);
+}
+
 std::string host_label() {
     std::array<char, 256> name{};
     if (gethostname(name.data(), name.size() - 1) != 0) return "host";

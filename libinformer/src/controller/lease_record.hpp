@@ -3,6 +3,7 @@
 
 #include <informer/object/api_resource.hpp>
 #include <informer/object/object.hpp>
+#include <informer/runtime.hpp>
 
 #include <boost/json/value.hpp>
 
@@ -20,6 +21,9 @@ public:
     lease_record() = default;
     /// Whatever is missing or of another type is empty; durations are cut to what an int32 holds.
     explicit lease_record(const object& lease);
+
+    /// How long the record counts after its last change; `otherwise` when it does not say.
+    clock::duration counts(std::chrono::nanoseconds otherwise) const;
 
     std::string holder;
     std::chrono::seconds duration{};
@@ -44,6 +48,14 @@ boost::json::value change_lease(const object& base, const std::map<std::string, 
 
 /// The seconds that a record promises: rounded up, so that others never wait for less than its writer counts on.
 std::chrono::seconds whole_seconds(std::chrono::nanoseconds d);
+
+inline clock::duration ticks(std::chrono::nanoseconds d) {
+    return std::chrono::duration_cast<clock::duration>(d);
+}
+
+/// What is wrong with the times of a Lease, in words; empty when nothing is.
+std::string wrong_times(std::chrono::nanoseconds lease_duration, std::chrono::nanoseconds renew_deadline,
+                        std::chrono::nanoseconds retry_period, std::chrono::nanoseconds request_timeout);
 
 /// The host's name, cut to what a label of a DNS name may hold, or "host".
 std::string host_label();

@@ -103,6 +103,16 @@ asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::cloc
     return state::wait_by(state_, &c, when);
 }
 
+bool is_cancellation(const std::exception_ptr& e) noexcept {
+    try {
+        std::rethrow_exception(e);
+    } catch (const boost::system::system_error& s) {
+        return s.code() == condition::cancelled;
+    } catch (...) {
+        return false;
+    }
+}
+
 asio::awaitable<bool> cancelled() {
     const auto asked = co_await asio::this_coro::cancellation_state;
     co_return asked.cancelled() != asio::cancellation_type::none;
@@ -127,16 +137,6 @@ asio::awaitable<void> carry(std::shared_ptr<bounded_work> w, asio::awaitable<voi
     }
     w->finished = true;
     w->done.notify();
-}
-
-bool is_cancellation(const std::exception_ptr& e) {
-    try {
-        std::rethrow_exception(e);
-    } catch (const boost::system::system_error& s) {
-        return s.code() == condition::cancelled;
-    } catch (...) {
-        return false;
-    }
 }
 
 asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point deadline, asio::awaitable<void> work) {

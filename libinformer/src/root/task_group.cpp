@@ -1,3 +1,4 @@
+#include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
 #include <boost/asio/as_tuple.hpp>
@@ -34,21 +35,6 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
     void finish(std::exception_ptr e) noexcept;
     static asio::awaitable<void> run(asio::awaitable<void> child);
 };
-
-namespace {
-
-// How a child that was told to stop usually ends.
-bool is_cancellation(const std::exception_ptr& e) noexcept {
-    try {
-        std::rethrow_exception(e);
-    } catch (const boost::system::system_error& s) {
-        return s.code() == condition::cancelled;
-    } catch (...) {
-        return false;
-    }
-}
-
-} // namespace
 
 asio::awaitable<void> task_group::state::run(asio::awaitable<void> child) {
     std::exception_ptr failed;
@@ -87,7 +73,7 @@ void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<v
 
 void task_group::state::finish(std::exception_ptr e) noexcept {
     --count;
-    if (e && !(stopping && is_cancellation(e))) {
+    if (e && !(stopping && detail::is_cancellation(e))) {
         if (on_error) {
             try {
                 on_error(std::move(e));

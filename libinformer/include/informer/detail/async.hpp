@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include <exception>
 #include <memory>
 
 namespace informer::detail {
@@ -28,6 +29,9 @@ private:
     struct state;
     std::shared_ptr<state> state_; // shared with the waiter, which may outlive the event by one step
 };
+
+/// How work usually ends that was told to stop.
+bool is_cancellation(const std::exception_ptr& e) noexcept;
 
 /// True when the running coroutine has been asked to stop. Asio throws `operation_aborted` at the `co_await` itself
 /// unless the coroutine awaited `asio::this_coro::throw_if_cancelled(false)` before.

@@ -1,0 +1,132 @@
+// Sharing keys by Leases, sans-io: told what happened and what time it is, says what to do next and what is owned.
+#pragma once
+
+#include <informer/controller/key_sharding.hpp>
+
+#include "controller/lease_record.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer {
+
+struct shard_view::data {
+    bool active = false;
+    std::vector<std::string> members;
+    std::vector<std::uint64_t> weights; ///< hashes of the members' names, in their order
+    std::size_t self = 0;               ///< index of this replica, or members.size()
+    std::uint64_t generation = 0;
+};
+
+namespace detail {
+
+/// A Lease of the group, as a list shows it.
+class listed_lease {
+public:
+    listed_lease() = default;
+    explicit listed_lease(const object& lease);
+    std::string name, version, uid;
+    lease_record record;
+};
+
+/// One membership, from joining to leaving. The owner carries out what `next()` says and reports; time is his monotonic clock.
+class shard_logic {
+public:
+    using time_point = clock::time_point;
+    using duration = clock::duration;
+
+    enum class action {
+        wait,    ///< until `until`, or until something else is reported
+        create,  ///< our Lease, with `desired()`
+        update,  ///< our Lease, with `desired()`, over the version seen last
+        list,    ///< the group's Leases, consistently
+        collect, ///< delete the dead Lease `target`, if it is still at that version
+        leave,   ///< delete our Lease
+        over,
+    };
+    struct step {
+        step(action a, time_point u) : what(a), until(u) {}
+        action what;
+        time_point until; ///< requests: give up then and report `failed`
+        listed_lease target;
+    };
+
+    /// `member` is the name of our Lease; no other process has ever used it.
+    shard_logic(shard_group_options options, std::string member, std::uint64_t seed);
+
+    step next(time_point now);
+    /// Whether the request on its way has become pointless.
+    bool abandon(time_point now) const noexcept;
+
+    // ---- what came of requests; `sent` is when they were begun
+    void written(time_point sent, time_point now, const lease_record& r);
+    void listed(time_point sent, time_point now, const std::vector<listed_lease>& leases, resource_version version);
+    void removed(time_point now);
+    void failed(time_point now, const failure& why);
+
+    // ---- what else happened
+    void stop(time_point now);
+    void drained() noexcept { drained_ = true; } ///< after stop(): nothing of ours is under way any more
+
+    lease_record desired(std::chrono::system_clock::time_point wall) const;
+    const std::string& member() const noexcept { return member_; }
+    /// Whether anything is owned at `now`.
+    bool active(time_point now) const noexcept;
+    /// Until when it is, if nothing more is heard.
+    time_point valid_until() const noexcept;
+    /// When `view()` changes by itself: an activation or an end.
+    time_point next_change(time_point now) const noexcept;
+    /// The same handle as long as it says the same.
+    const shard_view& view(time_point now);
+    const resource_version& token() const noexcept { return token_; }
+    bool joined() const noexcept { return joined_; }
+
+private:
+    struct peer {
+        listed_lease lease;
+        time_point seen_at{}; ///< when its last change was seen
+        bool live = true;
+    };
+    enum class stage { write, list, collect, pause };
+
+    void advance(time_point now);
+    void lapse() noexcept;
+    time_point active_from() const noexcept;
+    std::optional<listed_lease> garbage(time_point now);
+    step request(time_point now, action what);
+
+    shard_group_options options_;
+    std::string member_;
+    std::mt19937_64 random_;
+    stage stage_ = stage::write;
+    action pending_ = action::wait;
+    time_point round_at_{}, pause_until_{}, request_until_{};
+
+    bool exists_ = false;    ///< our Lease is there, as far as we know
+    bool tried_ = false;     ///< we asked for it once: it may be there
+    bool joined_ = false;    ///< the Lease has been renewed in time since `joined_at_`
+    bool activated_ = false; ///< the wait after joining is over: later members wait for us
+    time_point joined_at_{}, renewed_{};
+    lease_record own_;
+    bool seen_ = false;                 ///< there is a view of after we joined
+    time_point seen_at_{};              ///< when the list behind it was sent
+    std::map<std::string, peer> peers_; ///< all other Leases of the group
+    resource_version token_;
+
+    bool leaving_ = false, drained_ = false, over_ = false;
+    time_point leave_until_{};
+    std::optional<listed_lease> doomed_;
+
+    shard_view view_;
+    std::uint64_t generation_ = 0;
+    bool members_changed_ = true;
+};
+
+} // namespace detail
+
+} // namespace informer
