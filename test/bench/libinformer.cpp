@@ -179,14 +179,13 @@ int main(int argc, char** argv) {
     }
     config.gzip = o.gzip;
     informer::informer_options how;
-    auto parts = informer::kubernetes::object_parts::whole;
     how.index("node", informer::index_by_pointer("/spec/nodeName"));
     if (o.mode == "list")
         how.watch_list(false).page_size(0);
     else if (o.mode == "paged")
         how.watch_list(false).page_size(500);
     else if (o.mode == "metadata")
-        parts = informer::kubernetes::object_parts::metadata;
+        how.metadata_only();
     else if (o.mode != "watchlist" && o.mode != "full")
         return usage("unknown mode " + o.mode);
 
@@ -195,7 +194,7 @@ int main(int argc, char** argv) {
     runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; },
                         informer::log_level::warning);
     informer::kubernetes::client client(runtime, config);
-    const auto from = client.make_list_watch({o.group, o.version, o.resource, o.kind}, "", parts);
+    const auto from = client.make_list_watch({o.group, o.version, o.resource, o.kind});
     informer::shared_informer pods(runtime, from, how);
     const auto seen = std::make_shared<counts>();
     const auto handler =

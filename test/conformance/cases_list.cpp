@@ -202,6 +202,49 @@ asio::awaitable<void> patches(std::shared_ptr<cluster> c) {
     CHECK_FALSE(then.at_pointer("/data/more").exists());
 }
 
+json::value without_managed_fields(const object& o) {
+    json::value v = to_value(o);
+    v.at("metadata").as_object().erase("managedFields");
+    return v.at("metadata");
+}
+
+asio::awaitable<void> metadata_only(std::shared_ptr<cluster> c) {
+    co_await make_many(c, 5);
+    for (const int round : {1, 2}) {
+        const bool watch_list = round == 1;
+        INFO("watch-list " << watch_list);
+        const std::string number = std::to_string(round);
+        const auto from = c->client().make_list_watch(c->config_maps(), c->name_space());
+        informer_options options;
+        options.labels("parity").watch_list(watch_list).page_size(2);
+        const auto whole = c->follow(from, options);
+        options.metadata_only();
+        const auto partial = c->follow(from, options);
+        co_await whole->synced(std::chrono::seconds(20));
+        co_await partial->synced(std::chrono::seconds(20));
+        std::string large(4000, static_cast<char>('a' + round)); // metadata only is far less to send
+        co_await c->change("cm-1", std::move(large));
+        const auto made = co_await c->put("new-" + number, "v0", "parity=odd");
+        co_await c->drop("cm-" + std::to_string(2 * round));
+        const auto then = co_await c->put("last-" + number, "v0", "parity=odd");
+        const auto version = then.resource_version();
+        co_await whole->wait_until(version, std::chrono::seconds(20));
+        co_await partial->wait_until(version, std::chrono::seconds(20));
+        const auto all = whole->snapshot();
+        CHECK(partial->snapshot().size() == all.size());
+        for (const object& o : all.list()) {
+            const object p = partial->snapshot().get(o.key());
+            REQUIRE(p);
+            CHECK(p.kind() == "ConfigMap");
+            CHECK(p.api_version() == "v1");
+            CHECK_FALSE(p["data"].exists());
+            CHECK(without_managed_fields(p) == without_managed_fields(o));
+        }
+        CHECK(partial->status().bytes_received < whole->status().bytes_received);
+        CHECK(partial->status().quarantined == 0);
+    }
+}
+
 asio::awaitable<void> discovers(std::shared_ptr<cluster> c) {
     const auto pods = co_await c->client().find_resource("po");
     CHECK(pods.plural == "pods");
@@ -229,4 +272,5 @@ TEST_CASE("an object that leaves a selection is deleted, one that enters it is a
 TEST_CASE("errors are typed and carry the server's words", "[conformance]") { run_case(typed_errors); }
 TEST_CASE("an update with a stale resource version is a conflict", "[conformance]") { run_case(conflict_on_update); }
 TEST_CASE("merge and JSON patches", "[conformance]") { run_case(patches); }
+TEST_CASE("an informer of metadata only has the metadata of all objects and nothing else", "[conformance]") { run_case(metadata_only); }
 TEST_CASE("resources are found by short, qualified and custom names, and near misses are named", "[conformance]") { run_case(discovers); }

@@ -18,12 +18,12 @@ struct identity {
     api_resource resource;
     std::string labels, fields;
     projection kept;
-    bool managed_fields = false;
+    bool managed_fields = false, metadata_only = false;
 
-    bool unfiltered() const noexcept { return labels.empty() && fields.empty(); }
+    bool unfiltered() const noexcept { return labels.empty() && fields.empty() && !metadata_only; }
     friend bool operator==(const identity& a, const identity& b) {
         return a.resource == b.resource && a.labels == b.labels && a.fields == b.fields && a.kept == b.kept &&
-               a.managed_fields == b.managed_fields;
+               a.managed_fields == b.managed_fields && a.metadata_only == b.metadata_only;
     }
 };
 
@@ -126,6 +126,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     wanted.fields = options.field_selector_;
     wanted.kept = options.decode_.projection_;
     wanted.managed_fields = options.decode_.keep_managed_fields_;
+    wanted.metadata_only = options.metadata_only_;
     const bool shareable = !options.decode_.transform_;
 
     std::shared_ptr<lease> found;

@@ -17,6 +17,7 @@ reflector_options options_for(const informer_options& o, std::uint64_t seed) {
     r.fields_ = o.field_selector_;
     r.watch_list_ = o.watch_list_;
     r.any_version_ = o.any_version_;
+    r.metadata_only_ = o.metadata_only_;
     r.page_size_ = o.page_size_;
     r.backoff_ = o.backoff_;
     r.watch_timeout_ = o.watch_timeout_;

@@ -209,6 +209,7 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
     decode_options decode = options.decode_;
     api_version = resource.api_version();
     decode.type(api_version, resource.kind);
+    if (options.metadata_only_ && decode.projection_.empty()) decode.project(projection::keep({"/metadata"}));
     pool = document_pool::make(std::move(decode));
     for (auto& [index, function] : options.indexes_) store->index.add_index(index, function);
     figures.resource = from->describe();

@@ -150,9 +150,10 @@ asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_r
     const std::string doing = "list " + detail::describe(r, name_space);
     for (;;) {
         f = failure();
-        collector sink(options_for(*self, r), self->rt.executor());
-        const list_result result =
-            co_await detail::list_into(self, r, name_space, object_parts::whole, options, sink, f);
+        decode_options decoding = options_for(*self, r);
+        if (options.metadata_only_) decoding.project(projection::keep({"/metadata"}));
+        collector sink(std::move(decoding), self->rt.executor());
+        const list_result result = co_await detail::list_into(self, r, name_space, options, sink, f);
         if (!f) {
             sink.page.version = result.resource_version;
             sink.page.continue_token = result.continue_token;
@@ -301,9 +302,8 @@ asio::awaitable<api_resource> client::find_resource(std::string name, failure& f
     return detail::quietly(impl::find_resource(impl_, std::move(name), f));
 }
 
-std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::string name_space,
-                                                    object_parts parts) const {
-    return detail::make_list_watch(impl_, std::move(resource), std::move(name_space), parts);
+std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::string name_space) const {
+    return detail::make_list_watch(impl_, std::move(resource), std::move(name_space));
 }
 
 // ---- the throwing twins -------------------------------------------------------------------------------------------------

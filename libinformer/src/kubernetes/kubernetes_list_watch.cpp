@@ -1,6 +1,7 @@
 #include "kubernetes/kubernetes_list_watch.hpp"
 
 #include "kubernetes/json_tools.hpp"
+#include "kubernetes/partial_metadata.hpp"
 #include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
 
@@ -19,6 +20,7 @@ namespace json = boost::json;
 
 namespace {
 
+constexpr std::string_view accept_json = "application/json";
 constexpr std::size_t slice = std::size_t(64) << 10;
 constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);
 /// The server ends a watch by itself; one that outlives this is a dead connection.
@@ -77,11 +79,13 @@ object decode(object_sink& sink, std::string_view text, bad_object context, cons
 // ---- list ---------------------------------------------------------------------------------------------------------------
 
 struct list_reader {
-    list_reader(object_sink& s, std::string d, std::size_t max_object)
-        : sink(&s), doing(std::move(d)), framer(max_object) {}
+    list_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
+        : sink(&s), doing(std::move(d)), metadata_only(partial), framer(max_object) {}
 
     object_sink* sink;
     std::string doing;
+    bool metadata_only;
+    std::string scratch;
     list_framer framer;
     list_result result;
 
@@ -95,7 +99,9 @@ struct list_reader {
             sink->quarantine(std::move(context));
             return;
         }
-        object o = decode(*sink, framer.item(), std::move(context), doing, f);
+        std::string_view text = framer.item();
+        if (metadata_only) text = without_partial_type(text, scratch);
+        object o = decode(*sink, text, std::move(context), doing, f);
         if (!o) return;
         ++result.items;
         sink->item(std::move(o));
@@ -180,11 +186,13 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
 // ---- watch --------------------------------------------------------------------------------------------------------------
 
 struct watch_reader {
-    watch_reader(object_sink& s, std::string d, std::size_t max_object)
-        : sink(&s), doing(std::move(d)), framer(max_object) {}
+    watch_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
+        : sink(&s), doing(std::move(d)), metadata_only(partial), framer(max_object) {}
 
     object_sink* sink;
     std::string doing;
+    bool metadata_only;
+    std::string scratch;
     watch_framer framer;
 
     /// `f` ends the watch.
@@ -202,7 +210,9 @@ struct watch_reader {
             sink->quarantine(std::move(context));
         } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
             const auto what = context.type;
-            object o = decode(*sink, framer.object(), std::move(context), doing, f);
+            std::string_view text = framer.object();
+            if (metadata_only) text = without_partial_type(text, scratch);
+            object o = decode(*sink, text, std::move(context), doing, f);
             if (o) sink->event(what, std::move(o));
         } else if (type == "BOOKMARK") {
             bookmark(std::move(context), which);
@@ -237,13 +247,6 @@ private:
     }
 };
 
-/// The second choice is for servers without the first (client-go's metadata client says the same).
-std::string accepted(object_parts parts) {
-    std::string s = "application/json";
-    if (parts == object_parts::metadata) s = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, " + s;
-    return s;
-}
-
 http::timeouts list_times(http::timeouts t) {
     return t.request(std::chrono::milliseconds(0)); // as long as it moves
 }
@@ -254,27 +257,27 @@ http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts) {
 }
 
 asio::awaitable<list_result> list_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                          object_parts parts, list_options options, object_sink& sink, failure& f) {
-    return quietly(list_into(std::move(c), std::move(r), std::move(name_space), parts, std::move(options), sink, f));
+                                          list_options options, object_sink& sink, failure& f) {
+    return quietly(list_into(std::move(c), std::move(r), std::move(name_space), std::move(options), sink, f));
 }
 
 asio::awaitable<void> watch_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                    object_parts parts, watch_options options, object_sink& sink, failure& f) {
-    return quietly(watch_into(std::move(c), std::move(r), std::move(name_space), parts, std::move(options), sink, f));
+                                    watch_options options, object_sink& sink, failure& f) {
+    return quietly(watch_into(std::move(c), std::move(r), std::move(name_space), std::move(options), sink, f));
 }
 
 class kubernetes_list_watch final : public list_watch {
 public:
-    kubernetes_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space, object_parts parts)
-        : client_(std::move(c)), resource_(std::move(r)), name_space_(std::move(name_space)), parts_(parts) {}
+    kubernetes_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space)
+        : client_(std::move(c)), resource_(std::move(r)), name_space_(std::move(name_space)) {}
 
     const api_resource& resource() const override { return resource_; }
     std::string describe() const override { return detail::describe(resource_, name_space_); }
     asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override {
-        return list_quietly(client_, resource_, name_space_, parts_, std::move(options), sink, f);
+        return list_quietly(client_, resource_, name_space_, std::move(options), sink, f);
     }
     asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) override {
-        return watch_quietly(client_, resource_, name_space_, parts_, std::move(options), sink, f);
+        return watch_quietly(client_, resource_, name_space_, std::move(options), sink, f);
     }
     watch_list_support watch_list() const noexcept override {
         const auto found = client_->watch_lists.find(resource_.group);
@@ -286,7 +289,6 @@ private:
     std::shared_ptr<client::impl> client_;
     api_resource resource_;
     std::string name_space_;
-    object_parts parts_;
 };
 
 } // namespace
@@ -325,37 +327,38 @@ asio::awaitable<bool> take_turn(asio::any_io_executor executor) {
 }
 
 asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                       object_parts parts, list_options options, object_sink& sink, failure& f) {
+                                       list_options options, object_sink& sink, failure& f) {
     const std::string doing = "list " + describe(r, name_space);
     f = check_path(r, name_space, doing);
     if (f) co_return list_result();
     http::request request("GET", r.path(name_space) + list_query(options));
-    request.header("Accept", accepted(parts)).time(list_times(c->config.time));
+    request.header("Accept", std::string(options.metadata_only_ ? accept_partial_list : accept_json));
+    request.time(list_times(c->config.time));
     http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
     if (f) co_return list_result();
     sink.opened();
-    const auto reader = std::make_shared<list_reader>(sink, doing, c->config.max_object);
+    const auto reader = std::make_shared<list_reader>(sink, doing, c->config.max_object, options.metadata_only_);
     co_await read_body(reader, std::move(answer), c->rt.executor(), f);
     co_return reader->result;
 }
 
 asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                 object_parts parts, watch_options options, object_sink& sink, failure& f) {
+                                 watch_options options, object_sink& sink, failure& f) {
     const std::string doing = "watch " + describe(r, name_space);
     f = check_path(r, name_space, doing);
     if (f) co_return;
     http::request request("GET", r.path(name_space) + watch_query(options));
-    request.header("Accept", accepted(parts)).time(watch_times(c->config.time, options.timeout_));
+    request.header("Accept", std::string(options.metadata_only_ ? accept_partial_object : accept_json));
+    request.time(watch_times(c->config.time, options.timeout_));
     http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
     if (f) co_return;
     sink.opened();
-    const auto reader = std::make_shared<watch_reader>(sink, doing, c->config.max_object);
+    const auto reader = std::make_shared<watch_reader>(sink, doing, c->config.max_object, options.metadata_only_);
     co_await read_body(reader, std::move(answer), c->rt.executor(), f);
 }
 
-std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                            object_parts parts) {
-    return std::make_shared<kubernetes_list_watch>(std::move(c), std::move(r), std::move(name_space), parts);
+std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space) {
+    return std::make_shared<kubernetes_list_watch>(std::move(c), std::move(r), std::move(name_space));
 }
 
 } // namespace informer::kubernetes::detail

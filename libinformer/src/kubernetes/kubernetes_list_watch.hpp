@@ -8,14 +8,13 @@
 
 namespace informer::kubernetes::detail {
 
-std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                            object_parts parts);
+std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space);
 
 /// One page. Cancellation comes as a failure if the caller runs it `quietly`.
 asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                       object_parts parts, list_options options, object_sink& sink, failure& f);
+                                       list_options options, object_sink& sink, failure& f);
 asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
-                                 object_parts parts, watch_options options, object_sink& sink, failure& f);
+                                 watch_options options, object_sink& sink, failure& f);
 
 /// Lets others run; true.
 asio::awaitable<bool> take_turn(asio::any_io_executor executor);

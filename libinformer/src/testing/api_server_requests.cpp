@@ -46,12 +46,6 @@ std::string success_text(const resource_type& type, const stored_object& o) {
     return json::serialize(s);
 }
 
-// JSON in any of its versions, or anything.
-bool accepts_json(std::string_view accept) {
-    return accept.empty() || accept.find("json") != std::string_view::npos ||
-           accept.find("*/*") != std::string_view::npos || accept.find("application/*") != std::string_view::npos;
-}
-
 } // namespace
 
 void api_server::impl::note(request_info info) {
@@ -129,7 +123,8 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
         a.body = "404 page not found\n";
         return a;
     }
-    if (!accepts_json(request.header("Accept"))) {
+    const auto form = form_of(request.header("Accept"));
+    if (!form) {
         throw refused(406, "NotAcceptable", "only the following media types are accepted: application/json");
     }
     t.name_space = r.info.name_space;
@@ -138,11 +133,11 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     const bool wants_namespace = t.type->api.namespaced && t.name_space.empty();
     const auto& verb = r.info.verb;
     if (verb == "list") {
-        a.list = api_->list(*t.type, t.name_space, request.query);
+        a.list = api_->list(*t.type, t.name_space, request.query, *form);
         return a;
     }
     if (verb == "watch") {
-        a.watch = api_->watch(t.type, t.name_space, request.query);
+        a.watch = api_->watch(t.type, t.name_space, request.query, *form);
         return a;
     }
     const bool known_part = t.subresource.empty() || (t.subresource == "status" && t.type->status) ||
@@ -155,7 +150,7 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     }
     if (verb != "get") return answer_write(request, r, t);
     const auto o = api_->get(t);
-    a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o);
+    a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o, *form);
     return a;
 }
 
@@ -300,7 +295,7 @@ asio::awaitable<void> api_server::impl::send_list(std::shared_ptr<outgoing> out,
     for (std::size_t i = 0; i < list.items.size(); ++i) {
         if (i != 0) piece += ',';
         piece += list.item_head;
-        piece += list.items[i]->text;
+        piece += list.text_of(*list.items[i]);
         if (stream && piece.size() >= piece_size) {
             const bool more = co_await outgoing::emit(out, std::move(piece));
             if (!more) co_return;

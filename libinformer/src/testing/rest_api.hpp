@@ -2,6 +2,7 @@
 // answered with. Refusals are thrown (`refusal`).
 #pragma once
 
+#include "negotiation.hpp"
 #include "object_store.hpp"
 #include "resource_types.hpp"
 #include "selection.hpp"
@@ -44,6 +45,8 @@ struct target {
 struct list_answer {
     std::string head, item_head, tail;
     std::vector<stored> items;
+    bool partial = false; ///< of each item the metadata only
+    std::string text_of(const stored_object& o) const { return partial ? partial_text(o.text) : o.text; }
 };
 
 /// What a watch is to send.
@@ -59,6 +62,7 @@ struct watch_plan {
     std::uint64_t after = 0;              ///< live changes have a version above it …
     std::uint64_t position = 0;           ///< … and this number in the table's history, or a later one
     std::chrono::milliseconds time_out{}; ///< 0: the server's default
+    bool partial = false;                 ///< of each object the metadata only
     std::optional<api_status> error;      ///< answered 200, then this as the only event
 };
 
@@ -80,10 +84,12 @@ public:
 
     // ---- reads
     stored get(const target& t) const;
-    list_answer list(const resource_type& type, std::string name_space, const parameters& query) const;
-    watch_plan watch(type_ptr type, std::string name_space, const parameters& query) const;
+    list_answer list(const resource_type& type, std::string name_space, const parameters& query,
+                     answer_form form = answer_form::whole) const;
+    watch_plan watch(type_ptr type, std::string name_space, const parameters& query,
+                     answer_form form = answer_form::whole) const;
     /// The JSON text of an object as GET answers it.
-    std::string text(const resource_type& type, const stored_object& o) const { return type.head() + o.text; }
+    std::string text(const resource_type& type, const stored_object& o, answer_form form = answer_form::whole) const;
     std::string scale_text(const resource_type& type, const stored_object& o) const;
 
     // ---- writes

@@ -90,6 +90,11 @@ list_token read_token(std::string_view text) {
     return t;
 }
 
+refusal form_does_not_fit(std::string_view kind, std::string_view what) {
+    return refused(406, "NotAcceptable",
+                   "you requested " + std::string(kind) + ", but the requested object is " + std::string(what));
+}
+
 std::int64_t seconds_of(const informer::clock& c) {
     return std::chrono::duration_cast<std::chrono::seconds>(c.now().time_since_epoch()).count();
 }
@@ -116,7 +121,15 @@ stored rest_api::get(const target& t) const {
     return must_find(t);
 }
 
-list_answer rest_api::list(const resource_type& type, std::string name_space, const parameters& query) const {
+std::string rest_api::text(const resource_type& type, const stored_object& o, answer_form form) const {
+    if (form == answer_form::partial_list) throw form_does_not_fit("PartialObjectMetadataList", "no list");
+    if (form == answer_form::partial) return std::string(partial_head) + partial_text(o.text);
+    return type.head() + o.text;
+}
+
+list_answer rest_api::list(const resource_type& type, std::string name_space, const parameters& query,
+                           answer_form form) const {
+    if (form == answer_form::partial) throw form_does_not_fit("PartialObjectMetadata", "a list");
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const auto token_text = parameter(query, "continue");
@@ -190,15 +203,18 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
         metadata["continue"] = continue_token(static_cast<std::int64_t>(at), out.items.back()->key());
         if (chosen.everything()) metadata["remainingItemCount"] = objects->size() - seen;
     }
-    out.head = R"({"kind":")" + type.list_kind + R"(","apiVersion":")" + type.api_version() + R"(","metadata":)" +
-               json::serialize(metadata) + R"(,"items":[)";
-    // Items of built-in kinds go without kind and apiVersion, custom ones with them: so does the real server.
-    out.item_head = type.custom ? type.head() : "{";
+    out.partial = form == answer_form::partial_list;
+    out.head = R"({"kind":")" + (out.partial ? "PartialObjectMetadataList" : type.list_kind) + R"(","apiVersion":")" +
+               (out.partial ? "meta.k8s.io/v1" : type.api_version()) + R"(","metadata":)" + json::serialize(metadata) +
+               R"(,"items":[)";
+    // Items of built-in kinds go without kind and apiVersion, custom and partial ones with them: so does the real server.
+    out.item_head = out.partial ? std::string(partial_head) : type.custom ? type.head() : "{";
     out.tail = "]}\n";
     return out;
 }
 
-watch_plan rest_api::watch(type_ptr type, std::string name_space, const parameters& query) const {
+watch_plan rest_api::watch(type_ptr type, std::string name_space, const parameters& query, answer_form form) const {
+    if (form == answer_form::partial_list) throw form_does_not_fit("PartialObjectMetadataList", "no list");
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const bool has_send_initial = !parameter(query, "sendInitialEvents").empty();
@@ -217,6 +233,7 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
 
     selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
     watch_plan plan(std::move(chosen));
+    plan.partial = form == answer_form::partial;
     plan.bookmarks = truth(parameter(query, "allowWatchBookmarks"));
     std::int64_t seconds = 0;
     if (read_number(parameter(query, "timeoutSeconds"), seconds) && seconds > 0) {

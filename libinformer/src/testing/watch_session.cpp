@@ -21,7 +21,7 @@ std::string error_event(const api_status& status) {
 
 watch_session::watch_session(runtime r, watch_plan plan, std::chrono::milliseconds bookmark_every,
                              std::chrono::milliseconds default_time_out)
-    : runtime_(std::move(r)), plan_(std::move(plan)), wake_(runtime_.executor()), head_(plan_.type->head()),
+    : runtime_(std::move(r)), plan_(std::move(plan)), wake_(runtime_.executor()), head_(plan_.partial ? std::string(partial_head) : plan_.type->head()),
       bookmark_every_(std::max(bookmark_every, std::chrono::milliseconds(1))), announced_(plan_.after) {
     const auto now = runtime_.clock().now();
     const auto time_out = plan_.time_out.count() > 0 ? plan_.time_out : default_time_out;
@@ -55,14 +55,19 @@ void watch_session::append(std::string& piece, std::string_view type, std::strin
     piece += "}\n";
 }
 
+void watch_session::append_object(std::string& piece, std::string_view type, const std::string& text) const {
+    if (plan_.partial) append(piece, type, partial_text(text));
+    else append(piece, type, text);
+}
+
 // Objects that enter or leave the selection are ADDED and DELETED for its watchers.
 void watch_session::append_change(std::string& piece, const change& c) {
     const bool was = c.before && plan_.chosen.matches(*c.before);
     const bool is = c.what != change::kind::removed && plan_.chosen.matches(*c.now);
     if (is) {
-        append(piece, was ? "MODIFIED" : "ADDED", c.now->text);
+        append_object(piece, was ? "MODIFIED" : "ADDED", c.now->text);
     } else if (was) {
-        append(piece, "DELETED", c.before->text_at_version(c.version));
+        append_object(piece, "DELETED", c.before->text_at_version(c.version));
     } else {
         return;
     }
@@ -128,7 +133,7 @@ asio::awaitable<bool> watch_session::send_initial(std::shared_ptr<watch_session>
     for (std::size_t i = 0; i < plan.initial.size();) {
         std::string piece;
         while (i < plan.initial.size() && piece.size() < piece_size)
-            self->append(piece, "ADDED", plan.initial[i++]->text);
+            self->append_object(piece, "ADDED", plan.initial[i++]->text);
         const bool more = co_await outgoing::emit(out, std::move(piece));
         if (!more) co_return false;
     }

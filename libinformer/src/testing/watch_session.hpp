@@ -37,6 +37,7 @@ private:
     /// The next piece of the stream; empty when there is nothing to send.
     std::string next_piece(const rest_api& api);
     void append(std::string& piece, std::string_view type, std::string_view text) const;
+    void append_object(std::string& piece, std::string_view type, const std::string& text) const;
     void append_change(std::string& piece, const change& c);
     std::string bookmark_event(std::uint64_t version, bool end_of_initial) const;
     void append_bookmarks_due(std::string& piece, const rest_api& api);

@@ -75,8 +75,10 @@ TEST_CASE("one copy per kind: equal requests share one informer", "[factory][pro
     d.project(projection::drop({"/spec"}));
     auto projected = w.factory.get(pods, "", informer_options().decode(d));
     auto managed = w.factory.get(pods, "", informer_options().decode(decode_options().keep_managed_fields()));
+    auto metadata = w.factory.get(pods, "", informer_options().metadata_only());
     auto same = w.factory.get(pods, "", informer_options().labels("x=y").page_size(7));
-    CHECK(w.made.size() == 5);
+    auto metadata_again = w.factory.get(pods, "", informer_options().metadata_only().page_size(7));
+    CHECK(w.made.size() == 6);
     w.settle();
 }
 
@@ -238,4 +240,14 @@ TEST_CASE("a factory and its context destroyed without shutdown are safe, before
         context.reset();
     }
     SUCCEED();
+}
+
+TEST_CASE("what caches metadata only is not read as if it had everything", "[factory]") {
+    workshop w;
+    auto metadata = w.factory.get(pods, "", informer_options().metadata_only());
+    CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("only a selection is cached"));
+    auto whole = w.factory.get(pods);
+    w.settle();
+    const object a = w.factory.lister(pods).get("default/a");
+    CHECK(a["spec"].exists());
 }

@@ -507,3 +507,22 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     CHECK(b.note("p7") == "x");
     CHECK(b.pods.status().pool.generations == 1);
 }
+
+TEST_CASE("an informer of metadata only asks for it each time and keeps nothing else", "[informer]") {
+    bench b(informer_options().metadata_only());
+    b.source->on_watch()->fail(failure(errc::invalid, "no watch-list"));
+    b.source->on_list(list_script().item(pod("a", 1, "note")).version("1"));
+    auto w = b.source->on_watch();
+    b.start();
+    w->modified(pod("a", 2, "other")).added(pod("b", 3, "note")).bookmark("4");
+    b.settle();
+    REQUIRE(b.source->calls().size() == 3);
+    CHECK(b.source->calls()[0].query.metadata_only_);
+    CHECK(b.source->calls()[1].list.metadata_only_);
+    CHECK(b.source->calls()[2].query.metadata_only_);
+    REQUIRE(b.pods.snapshot().size() == 2);
+    const object a = b.pods.get("default/a");
+    CHECK(a.to_json() ==
+          R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a","uid":"uid-a","resourceVersion":"2"}})");
+    CHECK_FALSE(b.pods.status().quarantined);
+}

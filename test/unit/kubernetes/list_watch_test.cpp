@@ -77,30 +77,6 @@ TEST_CASE("watch: the query is client-go's") {
           "GET /api/v1/pods?fieldSelector=c%3Dd&labelSelector=a%3Db&watch=true");
 }
 
-TEST_CASE("list, watch: metadata alone is asked for as PartialObjectMetadata, whole objects as JSON") {
-    bench b;
-    const auto accepted = [&](kubernetes::object_parts parts) {
-        const auto from = b.api->make_list_watch(pods(), "", parts);
-        recorder sink;
-        failure f;
-        b.answers->next.emplace_back(
-            R"({"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"items":[)"
-            R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","namespace":"default"}}]})");
-        b.run(from->list(list_options(), sink, f));
-        CHECK_FALSE(f);
-        CHECK(sink.objects.size() == 1);
-        const std::string of_list(b.answers->requests.back().header("Accept"));
-        b.answers->next.push_back(reply().streamed({}));
-        b.run(from->watch(watch_options(), sink, f));
-        CHECK_FALSE(f);
-        CHECK(b.answers->requests.back().header("Accept") == of_list);
-        return of_list;
-    };
-    CHECK(accepted(kubernetes::object_parts::whole) == "application/json");
-    CHECK(accepted(kubernetes::object_parts::metadata) ==
-          "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json");
-}
-
 TEST_CASE("list_watch: compressed answers are asked for only where the configuration says so") {
     bench b;
     const auto encoding = [&](bool on) {

@@ -133,7 +133,11 @@ answer server_fixture::ask(std::string method, std::string target, std::string b
 }
 
 stream server_fixture::watch(std::string target) {
-    auto x = std::make_shared<exchange>(http::request("GET", std::move(target)), client.get());
+    return watch(http::request("GET", std::move(target)));
+}
+
+stream server_fixture::watch(http::request r) {
+    auto x = std::make_shared<exchange>(std::move(r), client.get());
     x->whole = false;
     asio::co_spawn(io, perform(x), asio::detached);
     REQUIRE(run_until([&] { return x->done; }));

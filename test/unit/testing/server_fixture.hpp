@@ -83,6 +83,7 @@ public:
                std::string content_type = "application/json");
     answer ask(informer::http::request r);
     stream watch(std::string target);
+    stream watch(informer::http::request r);
     /// Creates a config map with data.v directly.
     void put(std::string name, std::string v, json::object labels = {});
     /// Turns a manual clock, and lets everything react.

@@ -18,7 +18,7 @@ class reflector_options {
 public:
     reflector_options() {}
     std::string labels_, fields_;
-    bool watch_list_ = true, any_version_ = false;
+    bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
     std::uint64_t page_size_ = 500;
     backoff_options backoff_;
     std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);

@@ -41,11 +41,15 @@ public:
     /// Deltas between the stream and the cache before the socket is not read any more.
     informer_options& queue_capacity(std::size_t n) { queue_capacity_ = n; return *this; }
     informer_options& name(std::string n) { name_ = std::move(n); return *this; }
+    /// Caches of each object apiVersion, kind and metadata: the server sends no more (PartialObjectMetadata), and of what a
+    /// server that cannot do that sends no more is kept. Objects keep the kind of their resource. A projection of your own
+    /// takes the place of ours.
+    informer_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
 
     std::string label_selector_, field_selector_, name_;
     decode_options decode_;
     std::vector<std::pair<std::string, index_function>> indexes_;
-    bool watch_list_ = true, any_version_ = false;
+    bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
     std::uint64_t page_size_ = 500;
     backoff_options backoff_;
     std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);

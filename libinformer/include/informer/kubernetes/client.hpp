@@ -21,15 +21,6 @@
 
 namespace informer::kubernetes {
 
-/// What lists and watches ask for.
-enum class object_parts {
-    whole,
-    /// PartialObjectMetadata: names, labels, annotations, owners; neither the wire nor the cache sees spec and status. The objects
-    /// are of that kind (meta.k8s.io/v1). A server that does not know it sends whole objects: with
-    /// `decode_options().project(projection::keep({"/metadata"}))` the cache is as small then, too.
-    metadata,
-};
-
 /// One page of a list.
 struct object_list {
     std::vector<object> items;
@@ -110,8 +101,7 @@ public:
     asio::awaitable<api_resource> find_resource(std::string name, failure& f);
 
     /// What an informer reads from; "" is all namespaces.
-    std::shared_ptr<list_watch> make_list_watch(api_resource resource, std::string name_space = {},
-                                                object_parts parts = object_parts::whole) const;
+    std::shared_ptr<list_watch> make_list_watch(api_resource resource, std::string name_space = {}) const;
 
     struct impl;
 

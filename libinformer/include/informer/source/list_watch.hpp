@@ -30,8 +30,12 @@ public:
     /// Never sent together with a resource version (contract X18).
     list_options& continue_token(std::string t) { continue_ = std::move(t); return *this; }
 
+    /// Of each object its metadata only, where the source can; else whole objects come.
+    list_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
+
     std::string resource_version_, resource_version_match_, label_selector_, field_selector_, continue_;
     std::uint64_t limit_ = 0; ///< 0: no paging
+    bool metadata_only_ = false;
 };
 
 /// Query of a watch.
@@ -47,10 +51,13 @@ public:
     watch_options& send_initial_events(bool on = true) { send_initial_events_ = on; return *this; }
     /// The server ends the watch after this; the client gives up a little later.
     watch_options& timeout(std::chrono::seconds d) { timeout_ = d; return *this; }
+    /// Of each object its metadata only, where the source can; else whole objects come.
+    watch_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
 
     std::string resource_version_, label_selector_, field_selector_;
     bool bookmarks_ = true;
     bool send_initial_events_ = false;
+    bool metadata_only_ = false;
     std::chrono::seconds timeout_ = std::chrono::minutes(7);
 };
 

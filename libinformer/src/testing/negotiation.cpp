@@ -1,0 +1,65 @@
+#include "negotiation.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <algorithm>
+
+namespace informer::testing::detail {
+
+namespace {
+
+std::string_view trimmed(std::string_view s) {
+    while (s.starts_with(' ')) s.remove_prefix(1);
+    while (s.ends_with(' ')) s.remove_suffix(1);
+    return s;
+}
+
+/// Cuts off what is before the separator.
+std::string_view cut(std::string_view& s, char separator) {
+    const auto at = std::min(s.find(separator), s.size());
+    const auto part = trimmed(s.substr(0, at));
+    s.remove_prefix(std::min(at + 1, s.size()));
+    return part;
+}
+
+std::optional<answer_form> form_of_clause(std::string_view clause) {
+    const auto type = cut(clause, ';');
+    if (type != "application/json" && type != "application/*" && type != "*/*") return std::nullopt;
+    std::string_view as, group, version;
+    while (!clause.empty()) {
+        auto parameter = cut(clause, ';');
+        const auto name = cut(parameter, '=');
+        if (name == "as") as = parameter;
+        if (name == "g") group = parameter;
+        if (name == "v") version = parameter;
+    }
+    if (as.empty()) return answer_form::whole;
+    if (group != "meta.k8s.io" || version != "v1") return std::nullopt;
+    if (as == "PartialObjectMetadata") return answer_form::partial;
+    if (as == "PartialObjectMetadataList") return answer_form::partial_list;
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<answer_form> form_of(std::string_view accept) {
+    if (trimmed(accept).empty()) return answer_form::whole;
+    while (!accept.empty()) {
+        const auto form = form_of_clause(cut(accept, ','));
+        if (form) return form;
+    }
+    return std::nullopt;
+}
+
+std::string partial_text(std::string_view stored_text) {
+    std::string whole = "{";
+    whole += stored_text;
+    const auto v = boost::json::parse(whole);
+    boost::json::object o;
+    if (const auto* metadata = v.get_object().if_contains("metadata")) o["metadata"] = *metadata;
+    return boost::json::serialize(o).substr(1);
+}
+
+} // namespace informer::testing::detail
