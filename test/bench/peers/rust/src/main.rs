@@ -48,9 +48,6 @@ struct Options {
     /// Begin with a watch-list instead of a LIST in pages of 500
     #[arg(long)]
     streaming: bool,
-    /// After {"at":"empty"} wait for the command "start"
-    #[arg(long)]
-    hold: bool,
     /// Print the versions of the libraries as JSON, and exit
     #[arg(long)]
     version: bool,
@@ -112,9 +109,6 @@ where
     K::DynamicType: Clone + Eq + Hash + Send + Sync,
 {
     emit(json!({"at": "empty"}));
-    if options.hold && !std::io::stdin().lock().lines().map_while(Result::ok).any(|line| line.trim() == "start") {
-        return Ok(());
-    }
     let writer = reflector::store::Writer::new(kind);
     let store = writer.as_reader();
     let counter = Arc::new(Counter::default());
@@ -190,7 +184,7 @@ where
             let objects = store.state();
             emit(json!({"at": "digest", "objects": objects.len(), "sha256": counter::digest(&objects)}));
         }
-        "" | "start" => {}
+        "" => {}
         other => emit(json!({"at": "error", "message": format!("unknown command {other}")})),
     }
 }

@@ -27,7 +27,6 @@ func main() {
 	ca := flag.String("ca", "", "`file` with the server's CA certificate")
 	resource := flag.String("resource", "pods", "what to follow: pods, or resource.version.group")
 	list := flag.Bool("list", false, "begin with a LIST instead of a watch-list")
-	hold := flag.Bool("hold", false, `after {"at":"empty"} wait for the command "start"`)
 	version := flag.Bool("version", false, "print the versions of Go and the libraries as JSON, and exit")
 	flag.Parse()
 
@@ -35,7 +34,7 @@ func main() {
 		emit(versions())
 		return
 	}
-	if err := run(options{*server, *mode, *token, *ca, *resource, *list, *hold}); err != nil {
+	if err := run(options{*server, *mode, *token, *ca, *resource, *list}); err != nil {
 		fmt.Fprintln(os.Stderr, "peer:", err)
 		os.Exit(1)
 	}
@@ -43,7 +42,7 @@ func main() {
 
 type options struct {
 	server, mode, token, ca, resource string
-	list, hold                        bool
+	list                              bool
 }
 
 func run(o options) error {
@@ -70,22 +69,14 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	commands := readCommands()
 	emit(map[string]any{"at": "empty"})
-	for o.hold {
-		if line, open := <-commands; line == "start" {
-			break
-		} else if !open || line == "quit" {
-			return nil
-		}
-	}
 
 	var seen counter
 	registration, err := follower.start(ctx, &seen)
 	if err != nil {
 		return err
 	}
-	synced := make(chan struct{})
+	commands, synced := readCommands(), make(chan struct{})
 	go func() {
 		if cache.WaitFor(ctx, "", registration.HasSyncedChecker()) {
 			close(synced)
@@ -121,7 +112,7 @@ func answer(command string, follower *follower, seen *counter) {
 	case "digest":
 		objects := follower.objects()
 		emit(map[string]any{"at": "digest", "objects": len(objects), "sha256": digest(objects)})
-	case "", "start":
+	case "":
 	default:
 		emit(map[string]any{"at": "error", "message": "unknown command " + command})
 	}
