@@ -1,6 +1,7 @@
 // The items of a queue: slots that never move, found by key.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -70,20 +71,25 @@ public:
     template <class K>
     item_index find(const K& key) const {
         if (size_ == 0) return no_item;
-        return find_hashed(key, hash_of(key));
+        const std::uint32_t hash = hash_of(key);
+        for (std::size_t at = hash & mask(); index_[at].slot != no_item; at = (at + 1) & mask()) {
+            if (is(index_[at], key, hash)) return index_[at].slot;
+        }
+        return no_item;
     }
 
     /// The item of this key, made when there is none.
     template <class K>
     item_index find_or_add(const K& key) {
-        if (index_.empty()) rehash(minimum_index);
+        if ((size_ + 1) * 4 > index_.size() * 3) rehash(std::max(index_.size() * 2, minimum_index));
         const std::uint32_t hash = hash_of(key);
-        const item_index found = find_hashed(key, hash);
-        if (found != no_item) return found;
-        if ((size_ + 1) * 4 > index_.size() * 3) rehash(index_.size() * 2);
+        std::size_t at = hash & mask();
+        for (; index_[at].slot != no_item; at = (at + 1) & mask()) {
+            if (is(index_[at], key, hash)) return index_[at].slot;
+        }
         const item_index i = take_slot(key);
         (*this)[i].hash = hash;
-        insert(entry{hash, i});
+        index_[at] = entry(hash, i);
         ++size_;
         return i;
     }
@@ -118,6 +124,8 @@ private:
     static constexpr std::size_t spare_chunks = 4; ///< empty ones that are kept
 
     struct entry {
+        entry() = default;
+        entry(std::uint32_t h, item_index i) noexcept : hash(h), slot(i) {}
         std::uint32_t hash = 0;
         item_index slot = no_item;
     };
@@ -138,11 +146,8 @@ private:
     }
 
     template <class K>
-    item_index find_hashed(const K& key, std::uint32_t hash) const {
-        for (std::size_t at = hash & mask(); index_[at].slot != no_item; at = (at + 1) & mask()) {
-            if (index_[at].hash == hash && Equal()((*this)[index_[at].slot].key, key)) return index_[at].slot;
-        }
-        return no_item;
+    bool is(const entry& e, const K& key, std::uint32_t hash) const {
+        return e.hash == hash && Equal()((*this)[e.slot].key, key);
     }
 
     void insert(entry e) noexcept {
