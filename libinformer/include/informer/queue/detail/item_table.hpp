@@ -197,7 +197,7 @@ private:
     }
 
     void give_slot(item_index i) noexcept {
-        const std::uint32_t number = i / chunk_size;
+        const auto number = static_cast<std::uint32_t>(i / chunk_size);
         chunk& c = *chunks_[number];
         item& it = c.items[i % chunk_size];
         it.next = c.free;
