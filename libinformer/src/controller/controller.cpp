@@ -224,6 +224,7 @@ asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
     if (asked || s->stops != 0) co_return;
     if (failed) std::rethrow_exception(failed);
     co_await run_workers(s);
+    if (s->broken) throw error(s->broken);
 }
 
 asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {

@@ -106,6 +106,7 @@ asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
     for (const source& from : s->sources) from.events->close();
     group.stop();
     co_await group.join();
+    if (s->broken) throw error(s->broken);
 }
 
 bool controller::impl::has_synced() const noexcept {

@@ -1,0 +1,15 @@
+// sample-controller: Kubernetes' sample controller (Foo → Deployment) on libinformer.
+#include "program.hpp"
+
+#include <exception>
+
+int main(int argc, char** argv) {
+    sample_controller::options o;
+    int code = 0;
+    if (!sample_controller::parse(argc, argv, o, code)) return code;
+    try {
+        return sample_controller::run(o);
+    } catch (const std::exception& e) {
+        return sample_controller::complain(e.what());
+    }
+}

@@ -1,0 +1,47 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+namespace sample_controller {
+
+bool parse(int argc, char** argv, options& o, int& code) {
+    CLI::App app("Keeps a Deployment for every Foo (samplecontroller.k8s.io/v1alpha1).", "sample-controller");
+    app.set_version_flag("--version", "sample-controller " INFORMER_VERSION);
+    app.add_option("--kubeconfig", o.kubeconfig,
+                   "kubeconfig; default: $KUBECONFIG, ~/.kube/config, the pod's service account");
+    app.add_option("--context", o.context, "context of the kubeconfig");
+    app.add_option("--server,--master", o.server, "URL of the API server, instead of the kubeconfig's");
+    app.add_option("-n,--namespace", o.name_space, "watch this namespace alone; default: all");
+    app.add_option("--workers", o.workers, "Foos that are reconciled at the same time")
+        ->check(CLI::Range(std::size_t(1), std::size_t(1000)))
+        ->capture_default_str();
+    app.add_flag("--leader-elect", o.leader_elect, "work only while holding a Lease; several replicas may then run");
+    app.add_option("--lease-namespace", o.lease_namespace, "namespace of the Lease")->capture_default_str();
+    app.add_option("--lease-name", o.lease_name, "name of the Lease")->capture_default_str();
+    app.add_option("--identity", o.identity, "who we are in the Lease; default: host name and a random number");
+    app.add_option("--lease-duration", o.lease_duration, "seconds that others wait before they take the Lease")
+        ->capture_default_str();
+    app.add_option("--renew-deadline", o.renew_deadline, "seconds without renewal after which we stop leading")
+        ->capture_default_str();
+    app.add_option("--retry-period", o.retry_period, "seconds between renewals")->capture_default_str();
+    app.add_option("--http-port", o.http_port,
+                   "serve /metrics, /healthz and /readyz on this port; 0: any (it is logged); default: not");
+    app.add_option("--http-address", o.http_address, "address for --http-port")->capture_default_str();
+    app.add_flag("-v,--verbose", o.verbosity, "log more (-vv: each request)");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        if (e.get_exit_code() == 0) {
+            code = app.exit(e); // --help, --version
+        } else {
+            std::cerr << "sample-controller: " << e.what() << " (see sample-controller --help)\n";
+            code = 2;
+        }
+        return false;
+    }
+    return true;
+}
+
+} // namespace sample_controller

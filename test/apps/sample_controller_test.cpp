@@ -1,0 +1,225 @@
+// sample-controller as a program, beside a devserver; curl plays kubectl and the Deployment controller.
+#include "apps/programs.hpp"
+
+#include <algorithm>
+#include <thread>
+
+using namespace programs;
+namespace json = boost::json;
+
+namespace {
+
+constexpr const char* foos_path = "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos";
+constexpr const char* deployments_path = "/apis/apps/v1/namespaces/default/deployments";
+constexpr const char* lease_path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/sample-controller";
+
+/// Looks again until it holds. The programs are on their own: nothing else can be waited for.
+bool until(const std::function<bool()>& holds, std::chrono::seconds patience = std::chrono::seconds(30)) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!holds()) {
+        if (std::chrono::steady_clock::now() >= end) return false;
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(20)); // lint: sleep polls another process, with a deadline
+    }
+    return true;
+}
+
+struct cluster : server {
+    explicit cluster(bool with_crd = true) {
+        if (with_crd) install_crd();
+    }
+    void install_crd() const {
+        curl("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+             R"({"apiVersion":"apiextensions.k8s.io/v1",
+            "kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io"},"spec":{"group":"samplecontroller.k8s.io",
+            "scope":"Namespaced","names":{"kind":"Foo","listKind":"FooList","plural":"foos","singular":"foo"},"versions":[{"name":"v1alpha1",
+            "served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object",
+            "x-kubernetes-preserve-unknown-fields":true}}}]}})");
+    }
+    json::value read(const std::string& path) const { return json::parse(curl("GET", path)); }
+    void make_foo(const std::string& name, const std::string& deployment, int replicas) const {
+        curl("POST", foos_path,
+             R"({"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"name":")" + name +
+                 R"("},"spec":{"deploymentName":")" + deployment + R"(","replicas":)" + std::to_string(replicas) +
+                 "}}");
+    }
+    void patch(const std::string& path, const std::string& body) const {
+        curl("PATCH", path, body, "application/merge-patch+json");
+    }
+    json::value deployment(const std::string& name) const { return read(std::string(deployments_path) + "/" + name); }
+    bool has(const std::string& name) const { return deployment(name).at("kind") == "Deployment"; }
+    std::int64_t number(const json::value& of, const std::string& pointer) const {
+        boost::system::error_code ec;
+        const auto* v = of.find_pointer(pointer, ec);
+        return v != nullptr && v->is_int64() ? v->as_int64() : -1;
+    }
+    bool has_event(const std::string& reason, const std::string& note) const {
+        const auto all = read("/apis/events.k8s.io/v1/namespaces/default/events");
+        return std::any_of(all.at("items").as_array().begin(), all.at("items").as_array().end(),
+                           [&](const json::value& e) {
+                               return e.at("reason") == json::string(reason) &&
+                                      std::string_view(e.at("note").as_string()).find(note) != std::string_view::npos;
+                           });
+    }
+    std::string holder() const {
+        const auto lease = read(lease_path);
+        boost::system::error_code ec;
+        const auto* v = lease.find_pointer("/spec/holderIdentity", ec);
+        return v != nullptr && v->is_string() ? std::string(v->as_string()) : std::string();
+    }
+};
+
+/// A running sample-controller.
+class replica {
+public:
+    explicit replica(const cluster& c, std::vector<std::string> options = {}) {
+        std::vector<std::string> command{bin("sample-controller"), "--kubeconfig", c.kubeconfig(), "--http-port", "0",
+                                         "--http-address",         "127.0.0.1"};
+        command.insert(command.end(), options.begin(), options.end());
+        process_ = std::make_unique<process>(command);
+        const std::string mark = "/readyz on port ";
+        REQUIRE(process_->error_holds(mark));
+        const auto& log = process_->err();
+        url_ = "http://127.0.0.1:" + std::to_string(std::stoi(log.substr(log.find(mark) + mark.size())));
+    }
+    process& child() { return *process_; }
+    /// Status code and body.
+    std::pair<int, std::string> get(const std::string& path) const {
+        process p({"curl", "-s", "--max-time", "20", "-w", "\n%{http_code}", url_ + path});
+        if (p.wait() != 0) return {0, ""};
+        const auto nl = p.out().rfind('\n');
+        return {std::stoi(p.out().substr(nl + 1)), p.out().substr(0, nl)};
+    }
+    bool ready() const { return get("/readyz").first == 200; }
+
+private:
+    std::unique_ptr<process> process_;
+    std::string url_;
+};
+
+std::vector<std::string> electing(const std::string& identity) {
+    return {"--leader-elect", "--identity", identity, "--lease-duration", "3", "--renew-deadline", "2",
+            "--retry-period", "0.3"};
+}
+
+} // namespace
+
+TEST_CASE("sample-controller: a Deployment for every Foo, in step with it, and its availability in the Foo's status",
+          "[sample-controller]") {
+    const cluster c;
+    replica r(c);
+    REQUIRE(until([&] { return r.ready(); }));
+    c.make_foo("one", "one-deployment", 3);
+    REQUIRE(until([&] { return c.has("one-deployment"); }));
+    auto d = c.deployment("one-deployment");
+    CHECK(c.number(d, "/spec/replicas") == 3);
+    const auto& owner = d.at_pointer("/metadata/ownerReferences/0");
+    CHECK(owner.at("kind") == "Foo");
+    CHECK(owner.at("name") == "one");
+    CHECK(owner.at("controller") == true);
+    CHECK(owner.at("uid") == c.read(std::string(foos_path) + "/one").at_pointer("/metadata/uid"));
+    REQUIRE(until([&] { return c.has_event("Synced", "synced successfully"); }));
+    // Somebody scales the Deployment: it is set back. Somebody scales the Foo: the Deployment follows.
+    c.patch(std::string(deployments_path) + "/one-deployment", R"({"spec":{"replicas":7}})");
+    CHECK(until([&] { return c.number(c.deployment("one-deployment"), "/spec/replicas") == 3; }));
+    c.patch(std::string(foos_path) + "/one", R"({"spec":{"replicas":5}})");
+    CHECK(until([&] { return c.number(c.deployment("one-deployment"), "/spec/replicas") == 5; }));
+    // What becomes available is told.
+    c.patch(std::string(deployments_path) + "/one-deployment/status", R"({"status":{"availableReplicas":4}})");
+    CHECK(until([&] { return c.number(c.read(std::string(foos_path) + "/one"), "/status/availableReplicas") == 4; }));
+    // Deleted, it comes back; renamed, the old one goes.
+    c.curl("DELETE", std::string(deployments_path) + "/one-deployment");
+    CHECK(until([&] { return c.has("one-deployment"); }));
+    c.patch(std::string(foos_path) + "/one", R"({"spec":{"deploymentName":"renamed"}})");
+    CHECK(until([&] { return c.has("renamed") && !c.has("one-deployment"); }));
+
+    const std::string metrics = r.get("/metrics").second;
+    for (const char* name :
+         {"controller_runtime_reconcile_total{controller=\"foos\",result=\"success\"}", "workqueue_adds_total{",
+          "workqueue_depth{", "rest_client_requests_total{",
+          "informer_objects{resource=\"foos.samplecontroller.k8s.io\"} 1", "process_resident_memory_bytes"}) {
+        INFO(name);
+        CHECK(metrics.find(name) != std::string::npos);
+    }
+    r.child().signal(SIGTERM);
+    CHECK(r.child().wait() == 0);
+}
+
+TEST_CASE("sample-controller: a Deployment that is not the Foo's is left alone and told of", "[sample-controller]") {
+    const cluster c;
+    c.curl("POST", deployments_path,
+           R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"taken"},"spec":{"replicas":1,
+        "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"x","image":"y"}]}}}})");
+    replica r(c);
+    REQUIRE(until([&] { return r.ready(); }));
+    c.make_foo("late", "taken", 4);
+    CHECK(until([&] { return c.has_event("ErrResourceExists", "already exists and is not managed by Foo"); }));
+    CHECK(c.number(c.deployment("taken"), "/spec/replicas") == 1);
+    c.curl("DELETE", std::string(deployments_path) + "/taken");
+    CHECK(until([&] { return c.number(c.deployment("taken"), "/spec/replicas") == 4; })); // tried again
+}
+
+TEST_CASE("sample-controller: without the CRD it stays up, alive and not ready, and says why", "[sample-controller]") {
+    const cluster c(false);
+    replica r(c);
+    CHECK(until([&] {
+        return r.get("/readyz").second.find("foos.samplecontroller.k8s.io is not in sync: parked") != std::string::npos;
+    }));
+    CHECK(r.get("/readyz").first == 503);
+    CHECK(r.get("/healthz").first == 200);
+    CHECK(r.child().running());
+    r.child().signal(SIGTERM);
+    CHECK(r.child().wait() == 0);
+}
+
+TEST_CASE("sample-controller: one replica leads, the standby is ready; killed, handed over, and lost",
+          "[sample-controller]") {
+    const cluster c;
+    auto a = std::make_unique<replica>(c, electing("a"));
+    REQUIRE(until([&] { return c.holder() == "a"; }));
+    replica b(c, electing("b"));
+    CHECK(until([&] { return b.ready(); }));
+    CHECK(b.get("/healthz").first == 200);
+    c.make_foo("one", "one", 1);
+    REQUIRE(until([&] { return c.has("one"); }));
+    // The leader is killed: the standby takes over when the Lease has expired.
+    a->child().signal(SIGKILL);
+    a->child().wait();
+    REQUIRE(until([&] { return c.holder() == "b"; }));
+    c.make_foo("two", "two", 1);
+    CHECK(until([&] { return c.has("two"); }));
+    CHECK(b.get("/metrics").second.find("leader_election_master_status{name=\"sample-controller\"} 1") !=
+          std::string::npos);
+    // A clean stop gives the Lease up.
+    b.child().signal(SIGTERM);
+    CHECK(b.child().wait() == 0);
+    CHECK(c.holder().empty());
+    // Somebody takes the Lease from under it: exit code 1, and one line that says so.
+    replica d(c, electing("d"));
+    REQUIRE(until([&] { return c.holder() == "d"; }));
+    c.patch(
+        lease_path,
+        R"({"spec":{"holderIdentity":"usurper","leaseDurationSeconds":3600,"renewTime":"2100-01-01T00:00:00.000000Z"}})");
+    CHECK(d.child().wait() == 1);
+    CHECK(d.child().err().find("sample-controller: the lease is lost\n") != std::string::npos);
+}
+
+TEST_CASE("sample-controller: bad usage is 2, what hinders it is 1, each in one line", "[sample-controller]") {
+    const auto ends = [](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), bin("sample-controller"));
+        process p(arguments);
+        const int code = p.wait();
+        CHECK(std::count(p.err().begin(), p.err().end(), '\n') <= 1);
+        return std::make_pair(code, p.err());
+    };
+    CHECK(ends({"--nonsense"}).first == 2);
+    CHECK(ends({"--workers", "0"}).first == 2);
+    CHECK(ends({"--help"}).first == 0);
+    CHECK(ends({"--kubeconfig", "/nonexistent"}).first == 1);
+    const cluster c;
+    const auto bad = ends({"--kubeconfig", c.kubeconfig(), "--leader-elect", "--lease-duration", "1"});
+    CHECK(bad.first == 1);
+    CHECK(bad.second.find("lease") != std::string::npos);
+    const auto port = c.url.substr(c.url.rfind(':') + 1);
+    CHECK(ends({"--kubeconfig", c.kubeconfig(), "--http-port", port}).second.find(port) != std::string::npos);
+}
