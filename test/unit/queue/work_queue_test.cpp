@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
