@@ -25,13 +25,14 @@ class Extras:
         self.tls_floor = self.gzip_floor = None  # CPU seconds per 100,000 pods beside plain HTTP
 
 
-def measure_all(results, main, options):
-    extras = Extras()
+def measure_all(results, extras, main, options):
     quick, runs = options.quick, 1 if options.quick else options.runs
     _ways(results, extras, main, runs)
     if quick or options.scale:
-        return extras
+        return
     for count in curve:
+        if results.no_time_for("%s pods, libinformer" % format(count, ",")):
+            continue
         corpus = Corpus("pods", count, events=False)
         with Server(corpus) as server:
             results.measure("%s pods, libinformer" % format(count, ","), peers.ours(), corpus, server, Plan(rounds=0, paced=0, relist=False))
@@ -39,6 +40,8 @@ def measure_all(results, main, options):
         extras.curve.append(count)
     for name, how in shapes.items():
         key = ("shape", name)
+        if results.no_time_for(name):
+            continue
         corpus = Corpus("pods", main, **how)
         with Server(corpus) as server:
             for n in range(runs):
@@ -47,6 +50,8 @@ def measure_all(results, main, options):
         extras.shapes.append((key, corpus.item_bytes))
     for kind, count in kinds:
         key = ("kind", kind)
+        if results.no_time_for(kind):
+            continue
         corpus = Corpus(kind, count)
         # Leases: each of them renewed every second.
         rate = count if kind == "leases" else 0
@@ -56,10 +61,11 @@ def measure_all(results, main, options):
                 results.measure("%s %s, run %d of %d" % (format(count, ","), kind, n + 1, runs), peers.ours(), corpus, server, plan, key)
         corpus.remove()
         extras.kinds.append((key, corpus.item_bytes, corpus.event_bytes))
-    return extras
 
 
 def _ways(results, extras, main, runs):
+    if results.no_time_for("ways to the first sync"):
+        return
     corpus = Corpus("pods", main)
     plan = Plan(rounds=1, round_size=main, paced=0, relist=False)
     servers = {"tls": Server(corpus, tls=True), "gzip": Server(corpus, gzip=True), "": Server(corpus)}

@@ -5,10 +5,11 @@ from driver.processes import Failed, Program
 
 
 class Plan:
-    """What to measure of a run. Updates go out in rounds of `round_size`."""
+    """What to measure of a run. Updates go out in rounds of `round_size`; past `update_seconds` there is no other."""
 
-    def __init__(self, rounds=2, round_size=20000, paced=1000, rate=500, relist=True):
+    def __init__(self, rounds=2, round_size=20000, paced=1000, rate=500, relist=True, update_seconds=90):
         self.rounds, self.round_size, self.paced, self.rate, self.relist = rounds, round_size, paced, rate, relist
+        self.update_seconds = update_seconds
 
 
 def run(peer, corpus, server, plan):
@@ -47,8 +48,10 @@ def run(peer, corpus, server, plan):
             rounds, size = [], min(plan.round_size, count)
             size -= size % 1000 if size >= 1000 else 0
             meter.reset_peak()
-            seen = 0
+            seen, last = 0, time.monotonic() + plan.update_seconds
             for _ in range(plan.rounds):
+                if rounds and time.monotonic() > last:
+                    break
                 before, start = meter.cpu(), time.monotonic()
                 server.tell("burst %d" % size, patience)
                 seen += size
@@ -71,7 +74,7 @@ def run(peer, corpus, server, plan):
         if plan.paced:
             program.ask("latency", "latency")
             server.tell("paced %d %d" % (plan.paced, plan.rate), plan.paced / plan.rate + 60)
-            time.sleep(0.3)
+            _poll(program, figures.get("updates", 0) + plan.paced, 60)
             answer = program.ask("latency", "latency")
             if answer["count"] != plan.paced:
                 raise Failed("%s timed %d updates of %d" % (peer.name, answer["count"], plan.paced))
@@ -112,5 +115,5 @@ def _poll(program, seen, patience):
     while _count(program)["count"] < seen:
         if time.monotonic() > deadline:
             raise Failed("%s stopped short of %d updates" % (program.name, seen))
-        time.sleep(0.001)
+        time.sleep(0.002)
     return time.monotonic()

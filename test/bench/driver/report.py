@@ -49,6 +49,8 @@ def _head(results, missing, versions):
              "half the range in percent where there was more than one run."]
     if missing:
         lines += ["", "Not measured here: " + "; ".join(missing) + "."]
+    if results.skipped:
+        lines += ["", "No time was left for %d of the measurements (`--minutes`): %s." % (len(results.skipped), "; ".join(results.skipped))]
     if results.problems:
         lines += ["", "**What failed:**", ""] + ["- " + p for p in results.problems]
     return "\n".join(lines)
@@ -80,7 +82,7 @@ def _peer_table(results, found, scale, sizes):
         return ""
     rounds = max((r.get("updates", 0) for p in found for r in Figures(results, (scale, p.name)).runs), default=0)
     server = Sample([r["server_cpu"] / r["sync_bytes"] * 1e9 for p in found for r in Figures(results, (scale, p.name)).runs if r.get("sync_bytes")])
-    intro = "## %s pods\n\nUpdates: %s. " % (format(scale, ","), format(rounds, ","))
+    intro = "## %s pods\n\nUp to %s updates. " % (format(scale, ","), format(rounds, ","))
     total = sum(r["server_cpu"] for p in found for r in Figures(results, (scale, p.name)).runs)
     clients = sum(r["sync_cpu"] + r.get("event_cpu", 0) * r.get("updates", 0) for p in found for r in Figures(results, (scale, p.name)).runs)
     intro += "The server itself used %s s of CPU for all of this, its clients %s s.\n\n" % (number(total), number(clients)) if server else "\n\n"

@@ -18,17 +18,33 @@ def arguments(parser):
     parser.add_argument("--only", metavar="PEER", help="peers whose name contains this")
     parser.add_argument("--runs", type=int, metavar="K", default=3, help="runs of which the median counts (3)")
     parser.add_argument("--quick", action="store_true", help="2,000 pods, one run, no other kinds: does it all work?")
+    parser.add_argument("--minutes", type=float, default=25, help="after so many (25) nothing more is begun, building not counted")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
                         help="where the report goes; docs/benchmarks.md after a whole run, else build/bench/report.md")
 
 
 class Results:
-    """Figures of every (scale, peer), run by run; and what went wrong."""
+    """Figures of every (scale, peer), run by run; what went wrong, and what there was no time for."""
 
-    def __init__(self):
-        self.runs, self.problems, self.started = {}, [], time.monotonic()
+    def __init__(self, minutes):
+        self.runs, self.problems, self.skipped = {}, [], []
+        self.started = time.monotonic()
+        self.end = self.started + 60 * minutes
+
+    def start(self):
+        """Now that everything is built."""
+        now = time.monotonic()
+        self.end, self.started = self.end - self.started + now, now
+
+    def no_time_for(self, what):
+        if time.monotonic() < self.end:
+            return False
+        self.skipped.append(what)
+        return True
 
     def measure(self, title, peer, corpus, server, plan, key=None):
+        if self.no_time_for(title):
+            return
         begun = time.monotonic()
         try:
             figures = measure.run(peer, corpus, server, plan)
@@ -48,14 +64,29 @@ def plan_of(scale, run, quick):
     """The first run at the main scale does everything; the others say how far figures spread."""
     if quick:
         return Plan(rounds=2, round_size=scale)
-    if scale == main_scale and run == 0:
-        return Plan(rounds=10, round_size=scale)
-    if scale > main_scale:
-        return Plan(rounds=1, round_size=20000, paced=0)
+    if scale >= main_scale and run == 0:
+        return Plan(rounds=10, round_size=min(scale, 20000)) if scale == main_scale else Plan(rounds=1, paced=0)
     return Plan(rounds=2, round_size=scale, paced=0, relist=False)
 
 
+def measure_peers(results, found, scale, runs, quick, render):
+    """Peers take turns, so that a noisy minute does not fall on one of them."""
+    if results.no_time_for("%s pods, run %d" % (format(scale, ","), runs[0] + 1)):
+        return
+    corpus = Corpus("pods", scale)
+    if render:
+        corpus.render(render)
+    with Server(corpus) as server:
+        for n in runs:
+            for i, peer in enumerate(found):
+                title = "%s pods, run %d, %d of %d, %s" % (format(scale, ","), n + 1, i + 1, len(found), peer.name)
+                results.measure(title, peer, corpus, server, plan_of(scale, n, quick))
+    if scale > main_scale:
+        corpus.remove()
+
+
 def run(options):
+    results = Results(options.minutes)
     programs.build("corpus", "canned_server", "libinformer")
     found, missing, versions = peers.find_all(options.only)
     for why in missing:
@@ -68,26 +99,24 @@ def run(options):
         try:
             render = peers.go_program("render")
         except programs.Unavailable as why:
-            programs.log("note: %s: JSON instead of protobuf" % why)
+            found = [p for p in found if not p.protobuf]
+            missing.append(str(why))
 
+    results.start()
+    whole = not (options.scale or options.only or options.quick)
     scales = [options.scale] if options.scale else [2000] if options.quick else [2000, main_scale, 50000]
-    results, whole = Results(), not (options.scale or options.only or options.quick)
-    for scale in scales:
-        corpus = Corpus("pods", scale)
-        if render:
-            corpus.render(render)
-        runs = 1 if options.quick or (scale > main_scale and not options.scale) else options.runs
-        with Server(corpus) as server:
-            for n in range(runs):
-                for i, peer in enumerate(found):
-                    title = "%s pods, run %d of %d, %d of %d, %s" % (format(scale, ","), n + 1, runs, i + 1, len(found), peer.name)
-                    results.measure(title, peer, corpus, server, plan_of(scale, n, options.quick or bool(options.scale) and n == 0))
-        if scale > main_scale:
-            corpus.remove()
     main = main_scale if main_scale in scales else scales[-1]
+    runs = range(1 if options.quick else options.runs)
     more = extras.Extras()
-    if not options.only or any(p.family == "libinformer" for p in found):
-        more = extras.measure_all(results, main, options)
+    # What the goals need comes first: where time is short, repetitions are what is left out.
+    measure_peers(results, found, main, runs[:1], options.quick, render)
+    if any(p.family == "libinformer" for p in found):
+        extras.measure_all(results, more, main, options)
+    for scale in scales:
+        if scale != main:
+            measure_peers(results, found, scale, runs if scale < main_scale else runs[:1], options.quick, render)
+    for n in runs[1:]:
+        measure_peers(results, found, main, [n], options.quick, render)
 
     text = report.write(results, found, missing, versions, scales, main, more)
     path = options.report or (programs.repository / "docs/benchmarks.md" if whole else programs.folder / "report.md")
