@@ -8,9 +8,9 @@ namespace {
 
 constexpr auto never = clock::time_point::max();
 
-/// What the server refused has not happened; anything else may have.
+/// Whether a write may have happened all the same: not where the server refused it (a 5xx is no refusal).
 bool ambiguous(const failure& f) {
-    return f.status() == nullptr && f != errc::connection_refused;
+    return f.status() ? f.status()->code >= 500 : f != errc::connection_refused;
 }
 
 } // namespace
