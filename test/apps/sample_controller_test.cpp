@@ -2,7 +2,8 @@
 #include "apps/programs.hpp"
 
 #include <algorithm>
-#include <thread>
+#include <chrono>
+#include <functional>
 
 using namespace programs;
 namespace json = boost::json;
@@ -13,14 +14,11 @@ constexpr const char* foos_path = "/apis/samplecontroller.k8s.io/v1alpha1/namesp
 constexpr const char* deployments_path = "/apis/apps/v1/namespaces/default/deployments";
 constexpr const char* lease_path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/sample-controller";
 
-/// Looks again until it holds. The programs are on their own: nothing else can be waited for.
-bool until(const std::function<bool()>& holds, std::chrono::seconds patience = std::chrono::seconds(30)) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!holds()) {
+/// Looks again until it holds. Each look is a run of curl, which takes long enough.
+bool until(const std::function<bool()>& holds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!holds())
         if (std::chrono::steady_clock::now() >= end) return false;
-        std::this_thread::sleep_for(
-            std::chrono::milliseconds(20)); // lint: sleep polls another process, with a deadline
-    }
     return true;
 }
 
