@@ -6,14 +6,16 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace informer {
 
 namespace {
 
-constexpr std::size_t batch_size = 1000;           // RealFIFO's
-constexpr std::size_t collect_budget = 4'000;      // nodes a slice
+constexpr std::size_t batch_size = 1000;      // RealFIFO's
+constexpr std::size_t shared_at_once = 256;   // events that subscribers share: a quarter of the default capacity
+constexpr std::size_t collect_budget = 4'000; // nodes a slice
 constexpr auto between_compactions = std::chrono::minutes(1);
 constexpr auto between_tidyings = std::chrono::seconds(30); // where nothing comes
 
@@ -253,7 +255,9 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     s->refresh_figures();
     s->news();
     if (s->rt.logs(log_level::info)) {
-        const std::string what = new_epoch ? ": the server went back in time; replaced, " : first ? ": synced, " : ": relisted, ";
+        const std::string what = new_epoch ? ": the server went back in time; replaced, "
+                                 : first   ? ": synced, "
+                                           : ": relisted, ";
         s->rt.log(log_level::info, s->name + what + std::to_string(objects) + " objects at version " + version.str());
     }
     s->tell_state();
@@ -268,20 +272,32 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
     s->count_events(events);
     if (to.empty()) co_return;
     std::size_t steps = 0;
-    for (event& e : events) {
+    for (std::size_t first = 0; first < events.size(); first += shared_at_once) {
+        const std::size_t last = std::min(first + shared_at_once, events.size());
+        const auto from = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(first));
+        const auto until = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(last));
+        const auto some = std::make_shared<const std::vector<event>>(from, until);
+        std::vector<subscriber> behind; // whose queue they do not fit into: one by one, which may merge or wait
         for (const subscriber& one : to) {
-            while (one->over() && !one->closed() && !s->stopping) {
-                s->applying.end();
-                co_await one->room();
-                s->applying.begin();
-                const auto asked = co_await asio::this_coro::cancellation_state;
-                if (asked.cancelled() != asio::cancellation_type::none) co_return;
-            }
+            if (!one->push_all(some)) behind.push_back(one);
+            if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            one->push(e);
         }
-        e = event(); // not needed longer than this
-        if (++steps % 32 == 0) co_await breathe(s);
+        if (behind.empty()) continue;
+        for (const event& e : *some) {
+            for (const subscriber& one : behind) {
+                while (one->over() && !one->closed() && !s->stopping) {
+                    s->applying.end();
+                    co_await one->room();
+                    s->applying.begin();
+                    const auto asked = co_await asio::this_coro::cancellation_state;
+                    if (asked.cancelled() != asio::cancellation_type::none) co_return;
+                }
+                if (s->stopping) co_return;
+                one->push(e);
+            }
+            if (++steps % 32 == 0) co_await breathe(s);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 // Who listens: subscriptions, their resyncs, and event handlers on top of them.
 #include "shared_informer_impl.hpp"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <typeinfo>
@@ -12,6 +14,7 @@ namespace informer {
 namespace {
 
 constexpr std::size_t most_logged_kinds = 16; // of exceptions, for each handler
+constexpr std::size_t calls_at_once = 16;     // between two looks at the clock
 
 } // namespace
 
@@ -61,19 +64,31 @@ asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber o
 
 asio::awaitable<void> shared_informer::impl::handle(self s, std::shared_ptr<handler_handle::state> h) {
     co_await asio::this_coro::throw_if_cancelled(false);
+    detail::slice_watch calling;
     for (;;) {
-        std::optional<event> e;
+        subscription::state::portion events;
         try {
-            e = co_await h->from->next();
+            events = co_await h->from->next_portion();
         } catch (const error&) {
             co_return; // cancelled
         }
-        if (!e || h->removed) co_return;
-        if (e->kind == event_kind::synced) {
-            h->synced.store(true, std::memory_order_release);
-            continue;
+        if (events.begin() == events.end()) co_return;
+        calling.begin();
+        std::size_t calls = 0;
+        for (const event& e : events) {
+            if (h->removed) co_return;
+            if (e.kind == event_kind::synced) {
+                h->synced.store(true, std::memory_order_release);
+            } else {
+                s->call(*h, e);
+            }
+            if (++calls % calls_at_once != 0 || !calling.used_up()) continue;
+            calling.end();
+            co_await asio::post(s->rt.executor(), asio::use_awaitable);
+            if (s->stopping) co_return;
+            calling.begin();
         }
-        s->call(*h, *e);
+        calling.end();
     }
 }
 
@@ -112,7 +127,7 @@ shared_informer::handler_handle shared_informer::add_event_handler(add_function 
                                                                    subscription_options options) {
     options.sync_marks();
     auto h = std::make_shared<handler_handle::state>();
-    h->from = std::make_shared<subscription>(impl_->add_subscriber(std::move(options)));
+    h->from = impl_->add_subscriber(std::move(options));
     h->on_add = std::move(on_add);
     h->on_update = std::move(on_update);
     h->on_delete = std::move(on_delete);
@@ -129,7 +144,7 @@ bool shared_informer::handler_handle::has_synced() const noexcept {
 
 void shared_informer::handler_handle::remove() {
     state_->removed = true;
-    state_->from->close();
+    state_->from->close(subscription::pending_events::discard);
 }
 
 std::uint64_t shared_informer::handler_handle::exceptions() const noexcept {

@@ -65,7 +65,14 @@ private:
 } // namespace detail
 
 struct shared_informer::handler_handle::state {
-    std::shared_ptr<subscription> from;
+    state() = default;
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state() {
+        if (from) from->close(subscription::pending_events::discard);
+    }
+
+    std::shared_ptr<subscription::state> from;
     add_function on_add;
     update_function on_update;
     delete_function on_delete;

@@ -15,8 +15,10 @@ failure cancelled_failure(const subscription_options& o) {
 
 } // namespace
 
-asio::awaitable<std::vector<event>> subscription::state::batch_of(std::shared_ptr<state> s, std::size_t max) {
-    std::vector<event> events;
+/// One of the three forms in which events are handed out.
+template <class Events>
+asio::awaitable<Events> subscription::state::events_of(std::shared_ptr<state> s, std::size_t max) {
+    Events events;
     for (;;) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         // Before anything is taken: a cancelled consumer loses no event.
@@ -26,12 +28,6 @@ asio::awaitable<std::vector<event>> subscription::state::batch_of(std::shared_pt
         const bool woken = co_await detail::wait_parked(park);
         if (!woken) throw error(cancelled_failure(s->options_));
     }
-}
-
-asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_ptr<state> s) {
-    std::vector<event> one = co_await batch_of(std::move(s), 1);
-    if (one.empty()) co_return std::nullopt;
-    co_return std::move(one.front());
 }
 
 asio::awaitable<void> subscription::state::synced_of(std::shared_ptr<state> s) {
@@ -59,9 +55,12 @@ asio::awaitable<void> subscription::state::room_of(std::shared_ptr<state> s) {
     }
 }
 
-asio::awaitable<std::optional<event>> subscription::state::next() { return next_of(shared_from_this()); }
+asio::awaitable<std::optional<event>> subscription::state::next() { return events_of<std::optional<event>>(shared_from_this(), 1); }
 asio::awaitable<std::vector<event>> subscription::state::next_batch(std::size_t max) {
-    return batch_of(shared_from_this(), std::max<std::size_t>(max, 1));
+    return events_of<std::vector<event>>(shared_from_this(), std::max<std::size_t>(max, 1));
+}
+asio::awaitable<subscription::state::portion> subscription::state::next_portion() {
+    return events_of<portion>(shared_from_this(), portion_size);
 }
 asio::awaitable<void> subscription::state::synced() { return synced_of(shared_from_this()); }
 asio::awaitable<void> subscription::state::room() { return room_of(shared_from_this()); }

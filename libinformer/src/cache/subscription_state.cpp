@@ -17,6 +17,7 @@ struct subscription::state::aftermath {
     }
 
     entries gone;
+    std::vector<segment> taken;
     std::optional<detail::object_cursor> walked;
     std::vector<detail::waiter_ptr> to_wake;
 };
@@ -43,7 +44,7 @@ void subscription::state::start(cache_snapshot initial, informer::resource_versi
     {
         const std::lock_guard lock(mutex_);
         if (closed_ || ended_) return;
-        assert(!initial_ && pending_.empty());
+        assert(!initial_ && nothing_pending());
         if (initial.size() > 0) initial_.emplace(initial);
     }
     mark(std::move(version), true);
@@ -57,9 +58,23 @@ void subscription::state::push(event e) {
     aftermath a;
     const std::lock_guard lock(mutex_);
     if (closed_ || ended_) return;
+    unfold();
     if (!merge(one.front(), a)) append(one);
     pass_hidden_marks(a);
     wake_consumer(a);
+}
+
+bool subscription::state::push_all(const shared_events& events) {
+    assert(events && !events->empty());
+    aftermath a;
+    const std::lock_guard lock(mutex_);
+    if (closed_ || ended_) return true;
+    if (events->size() > options_.capacity_ || queued_ > options_.capacity_ - events->size()) return false;
+    segments_.push_back(segment{events});
+    queued_ += events->size();
+    peak_ = std::max(peak_, queued_);
+    wake_consumer(a);
+    return true;
 }
 
 void subscription::state::initial_complete(informer::resource_version version) { mark(std::move(version), true); }
@@ -87,6 +102,7 @@ void subscription::state::mark(informer::resource_version version, bool complete
         --queued_;
         ++coalesced_;
     }
+    unfold();
     append(one);
     pass_hidden_marks(a);
     wake_consumer(a);
@@ -126,6 +142,21 @@ void subscription::state::append(entries& one) {
     if (hidden(e)) return;
     ++queued_;
     peak_ = std::max(peak_, queued_);
+}
+
+/// Shared events become entries of our own, which can be merged, and behind which others can stand.
+void subscription::state::unfold() {
+    if (segments_.empty()) return;
+    entries all;
+    for (const segment& s : segments_)
+        for (std::size_t i = s.at; i < s.events->size(); ++i) all.emplace_back((*s.events)[i]);
+    queued_ -= all.size();
+    segments_.clear(); // never the last to hold them: the producer does while it pushes
+    while (!all.empty()) {
+        entries one;
+        one.splice(one.end(), all, all.begin());
+        append(one);
+    }
 }
 
 void subscription::state::remember(entry& e) {
@@ -219,7 +250,17 @@ bool subscription::state::take(event& into, aftermath& a) {
         initial_.reset();
     }
     pass_hidden_marks(a);
-    if (pending_.empty()) return false;
+    if (pending_.empty()) {
+        if (segments_.empty()) return false;
+        segment& s = segments_.front();
+        into = (*s.events)[s.at++];
+        if (s.at == s.events->size()) {
+            a.taken.push_back(std::move(s));
+            segments_.erase(segments_.begin());
+        }
+        counted_out(1, a);
+        return true;
+    }
     entry& e = pending_.front();
     if (e.mark()) {
         // Not in one batch with what it completes: the consumer must have come back.
@@ -233,12 +274,32 @@ bool subscription::state::take(event& into, aftermath& a) {
     into = std::move(e.what);
     a.gone.splice(a.gone.end(), pending_, pending_.begin());
     if (pending_.empty()) by_key_.reset();
-    --queued_;
-    ++delivered_;
-    in_hand_ = true;
-    if (queued_ <= options_.capacity_ / 2 && producer_) a.to_wake.push_back(std::move(producer_));
+    counted_out(1, a);
     return true;
 }
+
+void subscription::state::counted_out(std::size_t n, aftermath& a) {
+    queued_ -= n;
+    delivered_ += n;
+    in_hand_ = true;
+    if (queued_ <= options_.capacity_ / 2 && producer_) a.to_wake.push_back(std::move(producer_));
+}
+
+subscription::state::outcome subscription::state::nothing_taken() const {
+    if (closed_ || ended_) return outcome::finished;
+    if (detail::is_waiting(consumer_)) {
+        throw error(errc::already_running, "subscription " + options_.name_ + ": two consumers at once");
+    }
+    return outcome::nothing;
+}
+
+namespace {
+
+void complete(event& e) {
+    if (e.version.empty() && e.current) e.version = e.current.resource_version();
+}
+
+} // namespace
 
 subscription::state::outcome subscription::state::poll(std::vector<event>& into, std::size_t max) {
     outcome result = outcome::taken;
@@ -248,27 +309,53 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
         const std::lock_guard lock(mutex_);
         in_hand_ = false;
         event e;
-        while (into.size() - first < max && take(e, a)) into.push_back(std::move(e));
-        if (into.size() == first) result = closed_ || ended_ ? outcome::finished : outcome::nothing;
-        if (result == outcome::nothing && detail::is_waiting(consumer_)) {
-            throw error(errc::already_running, "subscription " + options_.name_ + ": two consumers at once");
+        while (into.size() - first < max && take(e, a)) {
+            if (into.size() == first) into.reserve(first + std::min(max, queued_ + 1));
+            into.push_back(std::move(e));
         }
+        if (into.size() == first) result = nothing_taken();
     }
-    for (std::size_t i = first; i < into.size(); ++i) {
-        event& e = into[i];
-        if (e.version.empty() && e.current) e.version = e.current.resource_version();
-    }
+    for (std::size_t i = first; i < into.size(); ++i) complete(into[i]);
     return result;
 }
 
+subscription::state::outcome subscription::state::poll(portion& into, std::size_t max) {
+    {
+        aftermath a;
+        const std::lock_guard lock(mutex_);
+        if (!initial_ && pending_.empty() && !segments_.empty()) {
+            segment s = std::move(segments_.front());
+            segments_.erase(segments_.begin());
+            counted_out(s.events->size() - s.at, a);
+            into.from = s.at;
+            into.shared = std::move(s.events);
+            return outcome::taken;
+        }
+    }
+    return poll(into.own, max);
+}
+
+subscription::state::outcome subscription::state::poll(std::optional<event>& into, std::size_t) {
+    {
+        aftermath a;
+        const std::lock_guard lock(mutex_);
+        in_hand_ = false;
+        event e;
+        if (!take(e, a)) return nothing_taken();
+        into = std::move(e);
+    }
+    complete(*into);
+    return outcome::taken;
+}
+
 std::optional<event> subscription::state::try_next() {
-    std::vector<event> one;
-    if (poll(one, 1) != outcome::taken) return std::nullopt;
-    return std::move(one.front());
+    std::optional<event> one;
+    poll(one, 1);
+    return one;
 }
 
 void subscription::state::wake_consumer(aftermath& a) {
-    if (consumer_ && (initial_ || !pending_.empty() || closed_ || ended_)) a.to_wake.push_back(std::move(consumer_));
+    if (consumer_ && (initial_ || !nothing_pending() || closed_ || ended_)) a.to_wake.push_back(std::move(consumer_));
 }
 
 void subscription::state::wake_sync_waiters(aftermath& a) {
@@ -302,6 +389,7 @@ void subscription::state::close(pending_events p) {
     if (p == pending_events::discard) {
         by_key_.reset();
         a.gone.splice(a.gone.end(), pending_);
+        a.taken.swap(segments_);
         a.walked = std::move(initial_);
         initial_.reset();
         queued_ = marks_ = 0;
@@ -326,7 +414,7 @@ void subscription::state::park(wait w, const detail::waiter_ptr& p) {
         const std::lock_guard lock(mutex_);
         switch (w) {
         case wait::event:
-            if (initial_ || !pending_.empty() || closed_ || ended_) break;
+            if (initial_ || !nothing_pending() || closed_ || ended_) break;
             consumer_ = p;
             return;
         case wait::room:

@@ -39,6 +39,10 @@ public:
     /// Queues an event, or merges it into a pending one when `capacity` is reached (policy coalesce). A resync event of a
     /// key with a pending event is dropped. Ignored when closed or ended.
     void push(event e);
+    /// The same for many, which all subscribers share: costs one lock and at most one wake-up, whatever their number, and
+    /// allocates nothing for each. False, and nothing is done, where not all of them fit into the capacity: push one by one.
+    using shared_events = std::shared_ptr<const std::vector<event>>;
+    bool push_all(const shared_events& events);
     /// All initial events have been pushed.
     void initial_complete(informer::resource_version version);
     /// A relist is complete; all its events have been pushed.
@@ -56,6 +60,16 @@ public:
     asio::awaitable<std::optional<event>> next();
     asio::awaitable<std::vector<event>> next_batch(std::size_t max);
     std::optional<event> try_next();
+    /// What is ready, without copies where it can be: a part of what all subscribers share, or events of its own. Empty at the end.
+    struct portion {
+        shared_events shared;
+        std::size_t from = 0;
+        std::vector<event> own;
+        const event* begin() const noexcept { return shared ? shared->data() + from : own.data(); }
+        const event* end() const noexcept { return shared ? shared->data() + shared->size() : own.data() + own.size(); }
+    };
+    static constexpr std::size_t portion_size = 256; ///< of its own
+    asio::awaitable<portion> next_portion();
     bool has_synced() const noexcept { return synced_.load(std::memory_order_acquire); }
     asio::awaitable<void> synced();
     void close(pending_events p);
@@ -83,12 +97,20 @@ private:
         }
     };
     using entries = std::list<entry>;
+    /// Pending events that are shared with other subscribers, those before `at` taken.
+    struct segment {
+        shared_events events;
+        std::size_t at = 0;
+    };
     using index = boost::unordered_flat_set<entry*, entry_hash, entry_equal>;
     struct aftermath; // what must be destroyed or woken, but not under the mutex
 
     // All of these under the mutex.
     bool hidden(const entry& e) const noexcept { return e.mark() && !options_.sync_marks_; }
+    bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty(); }
     void append(entries& one);
+    void unfold();
+    void counted_out(std::size_t n, aftermath& a);
     bool merge(entry& incoming, aftermath& a);
     entry* last_of_key(entry& like);
     void remember(entry& e);
@@ -104,6 +126,9 @@ private:
     void mark(informer::resource_version version, bool completes_initial);
     enum class outcome { taken, finished, nothing };
     outcome poll(std::vector<event>& into, std::size_t max);
+    outcome poll(portion& into, std::size_t max);
+    outcome poll(std::optional<event>& into, std::size_t);
+    outcome nothing_taken() const;
     outcome poll_sync();
 
     // What a coroutine can wait for. park() keeps the waiter, or wakes it at once when there is nothing to wait for.
@@ -118,8 +143,8 @@ private:
         wait wait_;
     };
     void park(wait w, const detail::waiter_ptr& p);
-    static asio::awaitable<std::optional<event>> next_of(std::shared_ptr<state> s);
-    static asio::awaitable<std::vector<event>> batch_of(std::shared_ptr<state> s, std::size_t max);
+    template <class Events>
+    static asio::awaitable<Events> events_of(std::shared_ptr<state> s, std::size_t max);
     static asio::awaitable<void> synced_of(std::shared_ptr<state> s);
     static asio::awaitable<void> room_of(std::shared_ptr<state> s);
 
@@ -127,6 +152,7 @@ private:
     mutable std::mutex mutex_;
     std::optional<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
     entries pending_;
+    std::vector<segment> segments_; // behind pending_
     std::optional<index> by_key_; // last pending event of each key; made when it is first needed, until nothing is pending
     std::uint64_t next_sequence_ = 1;
     std::size_t queued_ = 0;        // of pending_, without hidden marks

@@ -1,0 +1,196 @@
+// What a subscriber costs: an informer on a source in memory, updates of its pods, and 0 to 1,000 listeners that count them. The
+// informer's own share (0 listeners) is taken off. One JSON line per figure.
+//
+//   bench_fanout [pods = 2000] [rounds of updates = 10]
+#include <informer/cache/shared_informer.hpp>
+#include <informer/detail/async.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <malloc.h>
+#include <time.h>
+
+namespace {
+
+using namespace informer;
+
+double cpu_seconds() {
+    timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+std::size_t allocated() {
+    const struct mallinfo2 m = ::mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+std::string pod(unsigned i, unsigned version) {
+    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"pod-)" + std::to_string(i) +
+           R"(","uid":"uid-)" + std::to_string(i) + R"(","resourceVersion":")" + std::to_string(version) +
+           R"("},"spec":{"nodeName":"n)" + std::to_string(i % 100) + R"("}})";
+}
+
+/// A watch-list in memory, and MODIFIED events when told, so many between two turns of the consumer.
+class source final : public list_watch {
+public:
+    source(asio::any_io_executor executor, unsigned pods, unsigned slice)
+        : more_(executor), pods_(pods), slice_(slice) {}
+    void go(unsigned rounds) {
+        rounds_ = rounds;
+        more_.notify();
+    }
+    unsigned version() const noexcept { return version_; }
+    const api_resource& resource() const override { return resource_; }
+    std::string describe() const override { return "pods"; }
+    asio::awaitable<list_result> list(list_options, object_sink&, failure& f) override { return refuse(f); }
+    asio::awaitable<void> watch(watch_options, object_sink& sink, failure&) override { return play(this, &sink); }
+
+private:
+    static asio::awaitable<list_result> refuse(failure& f) {
+        f = failure(errc::unexpected_status, "watch-list only");
+        co_return list_result();
+    }
+    void event(object_sink& sink, watch_event_type type, unsigned i) {
+        const std::string text = pod(i, ++version_);
+        failure f;
+        const object before = sink.previous(object_key("default", "pod-" + std::to_string(i)), i);
+        sink.event(type, sink.pool().decode(text, before, f));
+    }
+    static asio::awaitable<void> play(source* s, object_sink* sink) {
+        sink->opened();
+        for (unsigned i = 0; i < s->pods_; ++i) s->event(*sink, watch_event_type::added, i);
+        sink->bookmark(resource_version(std::to_string(s->version_)), true);
+        co_await sink->ready();
+        for (;;) {
+            const bool told = co_await s->more_.wait();
+            if (!told) co_return;
+            for (; s->rounds_ > 0; --s->rounds_) {
+                for (unsigned i = 0; i < s->pods_; ++i) {
+                    s->event(*sink, watch_event_type::modified, i);
+                    if (i % s->slice_ == 0) co_await sink->ready();
+                }
+            }
+            co_await sink->ready();
+        }
+    }
+
+    api_resource resource_{"", "v1", "pods", "Pod"};
+    informer::detail::async_event more_;
+    unsigned pods_, slice_, version_ = 0, rounds_ = 0;
+};
+
+enum class listening { handlers, batches, one_by_one };
+
+asio::awaitable<void> by_batches(std::shared_ptr<subscription> s, std::uint64_t* seen) {
+    for (;;) {
+        const std::vector<event> events = co_await s->next_batch(256);
+        if (events.empty()) co_return;
+        *seen += events.size();
+    }
+}
+
+asio::awaitable<void> by_one(std::shared_ptr<subscription> s, std::uint64_t* seen) {
+    for (;;) {
+        const std::optional<event> e = co_await s->next();
+        if (!e) co_return;
+        ++*seen;
+    }
+}
+
+asio::awaitable<void> drive(shared_informer i, source* from, unsigned rounds, unsigned version, double* cpu) {
+    co_await i.synced(std::chrono::minutes(1));
+    const double start = cpu_seconds();
+    from->go(rounds);
+    co_await i.wait_until(resource_version(std::to_string(version)), std::chrono::minutes(10));
+    *cpu = cpu_seconds() - start; // the listeners' last events come later: they are few
+    i.stop();
+}
+
+struct outcome {
+    double cpu = 0;
+    std::uint64_t seen = 0;
+    double bytes = 0; ///< of one idle listener
+};
+
+outcome measure(listening how, unsigned listeners, unsigned pods, unsigned rounds, unsigned slice) {
+    outcome r;
+    asio::io_context io(1);
+    runtime rt(io.get_executor());
+    const auto from = std::make_shared<source>(io.get_executor(), pods, slice);
+    shared_informer i(rt, from);
+    task_group group(io.get_executor());
+    group.spawn(i.run());
+    std::vector<std::shared_ptr<subscription>> subscriptions;
+    std::vector<shared_informer::handler_handle> handles;
+    while (!i.has_synced()) io.run_one();
+    while (io.poll() != 0) {
+    }
+    const std::size_t before = allocated();
+    for (unsigned n = 0; n < listeners; ++n) {
+        if (how == listening::handlers) {
+            std::uint64_t* const seen = &r.seen;
+            handles.push_back(i.add_event_handler([seen](const object&, bool) { ++*seen; },
+                                                  [seen](const object&, const object&) { ++*seen; }, {}));
+            continue;
+        }
+        subscriptions.push_back(std::make_shared<subscription>(i.subscribe()));
+        if (how == listening::batches)
+            group.spawn(by_batches(subscriptions.back(), &r.seen));
+        else
+            group.spawn(by_one(subscriptions.back(), &r.seen));
+    }
+    while (io.poll() != 0) {
+    }
+    if (listeners != 0) r.bytes = (static_cast<double>(allocated()) - static_cast<double>(before)) / listeners;
+    r.seen = 0;
+    group.spawn(drive(i, from.get(), rounds, pods + pods * rounds, &r.cpu));
+    io.run();
+    return r;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const auto pods = static_cast<unsigned>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 2'000);
+    const auto rounds = static_cast<unsigned>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10);
+    struct form {
+        listening how;
+        const char* name;
+    };
+    for (const unsigned slice : {64u, 1u}) {
+        for (const form& f : {form{listening::handlers, "handlers"}, form{listening::batches, "next_batch"},
+                              form{listening::one_by_one, "next"}}) {
+            const double events = static_cast<double>(pods) * rounds;
+            double alone = 1e9;
+            for (int n = 0; n < 3; ++n) alone = std::min(alone, measure(f.how, 0, pods, rounds, slice).cpu);
+            for (const unsigned listeners : {1u, 10u, 100u, 1'000u}) {
+                const unsigned fewer = listeners == 1'000 ? std::max(1u, rounds / 10) : rounds;
+                const double share = static_cast<double>(fewer) / rounds;
+                outcome best = measure(f.how, listeners, pods, fewer, slice);
+                for (int n = 0; n < 2; ++n) {
+                    const outcome again = measure(f.how, listeners, pods, fewer, slice);
+                    best.cpu = std::min(best.cpu, again.cpu);
+                }
+                const double us = (best.cpu - alone * share) / (events * share) * 1e6;
+                std::printf(
+                    "{\"what\":\"fan-out\",\"by\":\"%s\",\"events_a_slice\":%u,\"listeners\":%u,\"us_per_event\":%.3f,"
+                    "\"ns_per_event_and_listener\":%.0f,\"bytes_per_idle_listener\":%.0f,\"delivered\":%.3f}\n",
+                    f.name, slice, listeners, us, us * 1e3 / listeners, best.bytes,
+                    static_cast<double>(best.seen) / (events * share * listeners));
+                std::fflush(stdout);
+            }
+        }
+    }
+    return 0;
+}
