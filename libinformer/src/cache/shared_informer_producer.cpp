@@ -171,19 +171,14 @@ private:
         owner_.figures.bytes_received += bytes;
     }
 
-    /// What a server sends of an object to those who ask for no more.
-    static bool metadata_alone(const object& o) {
-        return o.kind() == "PartialObjectMetadata" && o.api_version() == "meta.k8s.io/v1";
-    }
-
-    /// An object that the cache can hold: of our kind (or its metadata), with a name. Others go into quarantine.
+    /// An object that the cache can hold: of our kind, with a name. Others go into quarantine.
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
         const api_resource& expected = owner_.resource;
         bad_object b;
         if (o.meta().name().empty()) {
             b.why = failure(errc::no_metadata, "an object without metadata.name");
-        } else if (((!expected.kind.empty() && o.kind() != expected.kind) || o.api_version() != owner_.api_version) &&
-                   !metadata_alone(o)) {
+        } else if ((!expected.kind.empty() && o.kind() != expected.kind) ||
+                   o.api_version() != owner_.api_version) {
             b.key = o.key();
             b.why = failure(errc::not_an_object, "a " + o.api_version().str() + " " + o.kind().str() + " where " +
                                                      owner_.api_version + " " + expected.kind + " belongs");

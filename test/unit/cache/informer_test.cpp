@@ -217,22 +217,6 @@ TEST_CASE("an old deletion does not take a younger object away", "[informer]") {
     CHECK(b.pods.snapshot().size() == 0);
 }
 
-TEST_CASE("An informer holds metadata alone where its list_watch brings no more", "[informer]") {
-    bench b;
-    const auto partial = [](const std::string& name, int version) {
-        return R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"namespace":"default","name":")" + name +
-               R"(","resourceVersion":")" + std::to_string(version) + R"("}})";
-    };
-    const auto w = b.sync_with({partial("a", 1), partial("b", 2)}, 5);
-    w->modified(partial("b", 9));
-    b.settle();
-    CHECK(b.pods.status().quarantined == 0);
-    CHECK(b.pods.get("default/a").resource_version().str() == "1");
-    CHECK(b.pods.get("default/b").resource_version().str() == "9");
-    const object a = b.pods.get("default/a");
-    CHECK(a.kind() == "PartialObjectMetadata");
-}
-
 TEST_CASE("X7 a bad event is quarantined, its last good version stays, a good one clears it", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
