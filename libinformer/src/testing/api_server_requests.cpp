@@ -46,6 +46,24 @@ std::string success_text(const resource_type& type, const stored_object& o) {
     return json::serialize(s);
 }
 
+void check_patch_options(bool apply, std::string_view manager, std::string_view force) {
+    api_status::cause c;
+    if (apply && manager.empty()) {
+        c.reason = "FieldValueRequired";
+        c.field = "fieldManager";
+        c.message = "Required value: is required for apply patch";
+    } else if (!apply && !force.empty()) {
+        c.reason = "FieldValueForbidden";
+        c.field = "force";
+        c.message = "Forbidden: may not be specified for non-apply patch";
+    } else {
+        return;
+    }
+    causes why;
+    why.push_back(std::move(c));
+    throw invalid("meta.k8s.io", "PatchOptions", "", std::move(why));
+}
+
 } // namespace
 
 void api_server::impl::note(request_info info) {
@@ -174,7 +192,14 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
         o = create ? api_->create(t, std::move(body), by) : api_->update(t, std::move(body), by);
         if (create) a.status = 201;
     } else if (verb == "patch") {
-        o = api_->patch(t, request.header("Content-Type"), request.body, by);
+        const auto type = request.header("Content-Type");
+        const bool apply = type.substr(0, type.find(';')) == "application/apply-patch+yaml";
+        const auto force = request.query_value("force");
+        check_patch_options(apply, request.query_value("fieldManager"), force);
+        by.force = force == "true" || force == "1";
+        bool created = false;
+        o = apply ? api_->apply(t, request.body, by, created) : api_->patch(t, type, request.body, by);
+        if (created) a.status = 201;
     } else {
         auto options = request.body.empty() ? json::object() : parse_body(request.body);
         // The query says the same as the body does; kubectl uses the one, curl the other.

@@ -1,10 +1,16 @@
 #include "managed_fields.hpp"
 
+#include "field_merge.hpp"
+#include "field_set.hpp"
 #include "json_tools.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
 
 namespace informer::testing::detail {
 
@@ -12,124 +18,202 @@ namespace json = boost::json;
 
 namespace {
 
-// Below it everything is one field: nobody reads on, and objects may be a thousand levels deep.
-constexpr int deepest = 20;
+constexpr std::size_t most_updates = 10; // managers; the real server joins the oldest from there on, too
+constexpr std::string_view joined_name = "ancient-changes";
 
-json::value fields_of(const json::value& v, int depth);
+struct entry {
+    field_manager who;
+    field_set fields;
+    bool touched = false; ///< its fields changed: its time is that of the write
+};
 
-// Lists of objects with a name or a type are maps in all but notation; others are atomic.
-std::string item_key(const json::value& item) {
-    if (!item.is_object()) return {};
-    for (const std::string_view key : {"name", "type", "uid", "ip"}) {
-        const auto* k = item.get_object().if_contains(key);
-        if (k == nullptr || !k->is_string()) continue;
+bool same_manager(const field_manager& a, const field_manager& b) {
+    if (a.name != b.name || a.operation != b.operation || a.subresource != b.subresource) return false;
+    return a.operation == "Apply" || a.api_version == b.api_version; // who applies may go on in another version
+}
+
+std::vector<entry> read(const json::array& entries) {
+    std::vector<entry> out;
+    for (const auto& v : entries) {
+        const auto* o = v.if_object();
+        if (o == nullptr) continue;
+        entry e;
+        e.who.name = string_at(*o, {"manager"});
+        e.who.operation = string_at(*o, {"operation"});
+        e.who.subresource = string_at(*o, {"subresource"});
+        e.who.api_version = string_at(*o, {"apiVersion"});
+        e.who.time = string_at(*o, {"time"});
+        const auto* fields = o->if_contains("fieldsV1");
+        if (fields != nullptr && fields->is_object()) e.fields = field_set::from_json(fields->get_object());
+        out.push_back(std::move(e));
+    }
+    return out;
+}
+
+entry& entry_of(std::vector<entry>& entries, const field_manager& who) {
+    for (auto& e : entries) {
+        if (same_manager(e.who, who)) return e;
+    }
+    entry fresh;
+    fresh.who = who;
+    entries.push_back(std::move(fresh));
+    return entries.back();
+}
+
+void join_oldest_updates(std::vector<entry>& entries) {
+    for (;;) {
+        std::vector<entry*> updates;
+        for (auto& e : entries) {
+            if (e.who.operation == "Update") updates.push_back(&e);
+        }
+        if (updates.size() <= most_updates) return;
+        std::stable_sort(updates.begin(), updates.end(),
+                         [](const entry* a, const entry* b) { return a->who.time < b->who.time; });
+        updates[1]->fields.add(updates[0]->fields);
+        updates[1]->who.name = joined_name;
+        updates[1]->who.subresource.clear();
+        entries.erase(entries.begin() + (updates[0] - entries.data()));
+    }
+}
+
+json::array write(std::vector<entry> entries, const std::string& now) {
+    std::erase_if(entries, [](const entry& e) { return e.fields.empty(); });
+    for (auto& e : entries) {
+        if (e.touched) e.who.time = now;
+    }
+    join_oldest_updates(entries);
+    std::stable_sort(entries.begin(), entries.end(), [](const entry& a, const entry& b) {
+        const auto rank = [](const entry& e) {
+            return std::tie(e.who.operation, e.who.time, e.who.name, e.who.api_version, e.who.subresource);
+        };
+        return rank(a) < rank(b); // "Apply" before "Update"
+    });
+    json::array out;
+    for (const auto& e : entries) {
         json::object o;
-        o[key] = *k;
-        return "k:" + json::serialize(o);
-    }
-    return {};
-}
-
-json::object fields_of(const json::object& o, int depth) {
-    json::object out;
-    if (depth > deepest) return out;
-    for (const auto& [key, v] : o) out["f:" + std::string(key)] = fields_of(v, depth + 1);
-    return out;
-}
-
-json::value fields_of(const json::value& v, int depth) {
-    if (v.is_object()) return fields_of(v.get_object(), depth);
-    json::object out;
-    if (!v.is_array() || depth > deepest) return out;
-    for (const auto& item : v.get_array()) {
-        const auto key = item_key(item);
-        if (key.empty()) return json::object();
-        auto inside = fields_of(item, depth + 1);
-        inside.get_object()["."] = json::object();
-        out[key] = std::move(inside);
+        o["manager"] = e.who.name;
+        o["operation"] = e.who.operation;
+        o["apiVersion"] = e.who.api_version;
+        o["time"] = e.who.time;
+        o["fieldsType"] = "FieldsV1";
+        o["fieldsV1"] = e.fields.to_json();
+        if (!e.who.subresource.empty()) o["subresource"] = e.who.subresource;
+        out.emplace_back(std::move(o));
     }
     return out;
 }
 
-void merge(json::object& into, json::object from) {
-    for (auto& [key, v] : from) {
-        auto& place = into[key];
-        if (!place.is_object()) place.emplace_object();
-        if (v.is_object()) merge(place.get_object(), std::move(v.get_object()));
+/// Takes `lost` from everybody but `who`.
+void take_away(std::vector<entry>& entries, const field_manager& who, const field_set& lost) {
+    for (auto& e : entries) {
+        if (same_manager(e.who, who)) continue;
+        auto rest = e.fields;
+        rest.subtract(lost);
+        if (rest == e.fields) continue;
+        e.fields = std::move(rest);
+        e.touched = true;
     }
 }
 
-// Members of `after` that differ from `before`, objects followed inside.
-json::object changed(const json::object* before, const json::object& after, int depth) {
-    json::object out;
-    for (const auto& [key, v] : after) {
-        const json::value* old = before == nullptr ? nullptr : before->if_contains(key);
-        if (old != nullptr && *old == v) continue;
-        if (v.is_object() && depth < deepest) {
-            out["f:" + std::string(key)] =
-                changed(old == nullptr ? nullptr : old->if_object(), v.get_object(), depth + 1);
-        } else {
-            out["f:" + std::string(key)] = fields_of(v, depth + 1);
+std::string named(const field_manager& m) {
+    std::string s = "\"" + m.name + "\"";
+    if (!m.subresource.empty()) s += " with subresource \"" + m.subresource + "\"";
+    if (m.operation == "Update") s += " using " + m.api_version;
+    return s;
+}
+
+refusal conflicts_with(const std::vector<std::pair<field_manager, std::vector<std::string>>>& found) {
+    api_status s;
+    s.code = 409;
+    s.reason = "Conflict";
+    for (const auto& [who, paths] : found) {
+        for (const auto& path : paths) {
+            api_status::cause c;
+            c.reason = "FieldManagerConflict";
+            c.message = "conflict with " + named(who);
+            c.field = path;
+            s.causes.push_back(std::move(c));
         }
     }
-    return out;
-}
-
-json::object without_identity(const json::object& o) {
-    json::object out;
-    for (const auto& [key, v] : o) {
-        if (key == "kind" || key == "apiVersion") continue;
-        if (key != "metadata" || !v.is_object()) {
-            out[key] = v;
-            continue;
-        }
-        json::object metadata;
-        for (const auto& [k, m] : v.get_object()) {
-            if (k == "labels" || k == "annotations" || k == "ownerReferences" || k == "finalizers" ||
-                k == "generateName") {
-                metadata[k] = m;
-            }
-        }
-        if (!metadata.empty()) out[key] = std::move(metadata);
+    if (s.causes.size() == 1) {
+        s.message = "Apply failed with 1 conflict: " + s.causes[0].message + ": " + s.causes[0].field;
+        return refusal(std::move(s));
     }
-    return out;
+    s.message = "Apply failed with " + std::to_string(s.causes.size()) + " conflicts:";
+    const char* between = " ";
+    for (const auto& [who, paths] : found) {
+        s.message += between + std::string("conflicts with ") + named(who) + ":";
+        between = "\n";
+        for (const auto& path : paths) s.message += "\n- " + path;
+    }
+    return refusal(std::move(s));
 }
 
 } // namespace
 
-json::array managed_after(const json::array& entries, const field_manager& who, const json::object* before,
-                          const json::object& after) {
-    json::object set;
-    if (before == nullptr) {
-        set = fields_of(without_identity(after), 0);
-    } else {
-        const auto old = without_identity(*before);
-        set = changed(&old, without_identity(after), 0);
+json::array managed_after_update(const json::array& entries, const field_manager& who, const json::object* before,
+                                 const json::object& after, bool custom) {
+    static const json::object nothing;
+    const auto what = compare(before == nullptr ? nothing : *before, after, custom);
+    auto managers = read(entries);
+    auto lost = what.changed;
+    lost.add(what.removed);
+    take_away(managers, who, lost);
+    auto& mine = entry_of(managers, who);
+    auto fields = mine.fields;
+    fields.subtract(what.removed);
+    fields.add(what.changed);
+    if (fields != mine.fields) {
+        mine.fields = std::move(fields);
+        mine.touched = true;
     }
-    json::array out = entries;
-    for (auto& e : out) {
-        if (!e.is_object()) continue;
-        auto& entry = e.get_object();
-        if (string_at(entry, {"manager"}) != who.name || string_at(entry, {"operation"}) != who.operation ||
-            string_at(entry, {"subresource"}) != who.subresource) {
-            continue;
-        }
-        entry["time"] = who.time;
-        entry["apiVersion"] = who.api_version;
-        merge(object_at(entry, "fieldsV1"), std::move(set));
-        return out;
+    return write(std::move(managers), who.time);
+}
+
+applied apply_configuration(const json::array& entries, const field_manager& who, const json::object& live,
+                            const json::object& configuration, bool force, bool custom) {
+    auto managers = read(entries);
+    const auto wanted = fields_of(configuration, custom);
+    applied out;
+    out.object = live;
+    merge_configuration(out.object, configuration, custom);
+
+    field_set had, owned = wanted;
+    for (const auto& e : managers) {
+        if (same_manager(e.who, who))
+            had = e.fields;
+        else
+            owned.add(e.fields);
     }
-    if (out.size() >= 10) out.erase(out.begin()); // the real one joins the oldest
-    json::object entry;
-    entry["manager"] = who.name;
-    entry["operation"] = who.operation;
-    entry["apiVersion"] = who.api_version;
-    entry["time"] = who.time;
-    entry["fieldsType"] = "FieldsV1";
-    entry["fieldsV1"] = std::move(set);
-    if (!who.subresource.empty()) entry["subresource"] = who.subresource;
-    out.emplace_back(std::move(entry));
+    auto given_up = had;
+    given_up.subtract(wanted);
+    remove_fields(out.object, given_up, owned, custom);
+
+    const auto what = compare(live, out.object, custom);
+    std::vector<std::pair<field_manager, std::vector<std::string>>> found;
+    for (const auto& e : managers) {
+        if (same_manager(e.who, who)) continue;
+        auto paths = e.fields.common_with(what.changed).paths();
+        if (!paths.empty()) found.emplace_back(e.who, std::move(paths));
+    }
+    if (!found.empty() && !force) throw conflicts_with(found);
+    auto lost = what.changed;
+    lost.add(what.removed);
+    take_away(managers, who, lost);
+    auto& mine = entry_of(managers, who);
+    mine.touched = mine.fields != wanted || mine.who.api_version != who.api_version;
+    mine.fields = wanted;
+    mine.who.api_version = who.api_version;
+    out.entries = write(std::move(managers), who.time);
     return out;
+}
+
+bool same_managers(const json::array& a, const json::array& b) {
+    const auto left = read(a), right = read(b);
+    return std::is_permutation(
+        left.begin(), left.end(), right.begin(), right.end(), [](const entry& x, const entry& y) {
+            return same_manager(x.who, y.who) && x.who.api_version == y.who.api_version && x.fields == y.fields;
+        });
 }
 
 } // namespace informer::testing::detail

@@ -1,24 +1,42 @@
-// metadata.managedFields, as far as a client can tell them from the real ones by their looks: one entry for each
-// manager, operation and subresource, with the fields that its writes set. Nobody owns anything: there is no apply.
+// metadata.managedFields: who owns which field. One entry for each manager, operation and subresource.
 #pragma once
 
-#include <boost/json/fwd.hpp>
+#include "refusal.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 
 #include <string>
-#include <string_view>
 
 namespace informer::testing::detail {
 
 struct field_manager {
     std::string name;        ///< "kubectl", from fieldManager or User-Agent
-    std::string operation;   ///< "Update"
-    std::string subresource; ///< "status" or empty
+    std::string operation;   ///< "Update" or "Apply"
+    std::string subresource; ///< "status", "scale" or empty
     std::string api_version; ///< "apps/v1"
     std::string time;        ///< RFC 3339
 };
 
-/// The entries after a write that turned `before` (null on creation) into `after`; both are whole objects.
-boost::json::array managed_after(const boost::json::array& entries, const field_manager& who,
-                                 const boost::json::object* before, const boost::json::object& after);
+/// The entries after an update that turned `before` (null on creation) into `after`; both are whole objects. What it
+/// changed is its own from now on, whoever had it.
+boost::json::array managed_after_update(const boost::json::array& entries, const field_manager& who,
+                                        const boost::json::object* before, const boost::json::object& after,
+                                        bool custom);
+
+/// What an apply comes to.
+struct applied {
+    boost::json::object object; ///< merged, and without what `who` applied before and nobody owns now
+    boost::json::array entries;
+};
+
+/// Applies `configuration` to `live` (empty: there is none). Throws the refusal (409) that lists the conflicts unless
+/// `force`.
+applied apply_configuration(const boost::json::array& entries, const field_manager& who,
+                            const boost::json::object& live, const boost::json::object& configuration, bool force,
+                            bool custom);
+
+/// True when both say the same, times aside.
+bool same_managers(const boost::json::array& a, const boost::json::array& b);
 
 } // namespace informer::testing::detail

@@ -24,6 +24,8 @@
 
 namespace informer::testing::detail {
 
+struct field_manager;
+
 using parameters = std::vector<std::pair<std::string, std::string>>;
 std::string_view parameter(const parameters& query, std::string_view name);
 
@@ -33,6 +35,9 @@ struct write_by {
     bool dry_run = false;
     /// A direct write: specification and status at once, without the demand for a resource version.
     bool direct = false;
+    bool force = false; ///< apply only
+    /// metadata.managedFields of the result where they are known already (apply).
+    std::shared_ptr<const boost::json::array> managed;
 };
 
 /// Which object.
@@ -97,6 +102,8 @@ public:
     stored update(const target& t, boost::json::object body, const write_by& by);
     /// `content_type` chooses the kind of patch.
     stored patch(const target& t, std::string_view content_type, std::string_view body, const write_by& by);
+    /// Server-side apply; `created` says whether there was none before.
+    stored apply(const target& t, std::string_view body, const write_by& by, bool& created);
     stored merge_patch(const target& t, const boost::json::value& patch, const write_by& by);
     /// `options` is a DeleteOptions object. The answer is the last state; `gone` says whether the object is, or waits for
     /// its finalizers.
@@ -128,6 +135,7 @@ private:
     stored update_scale(const target& t, const boost::json::object& scale, const write_by& by);
     stored finalize_namespace(const target& t, const boost::json::object& body, const write_by& by);
     stored erase(const target& t, const stored& old, boost::json::object last);
+    field_manager manager(const target& t, const write_by& by, std::string_view operation) const;
     void add_managed(const target& t, boost::json::object& after, const boost::json::object* before,
                      const write_by& by);
     void stop_serving(const std::string& definition);

@@ -130,17 +130,26 @@ void rest_api::check_namespace_for_create(const target& t) const {
     throw refusal(std::move(status));
 }
 
-void rest_api::add_managed(const target& t, json::object& after, const json::object* before, const write_by& by) {
+field_manager rest_api::manager(const target& t, const write_by& by, std::string_view operation) const {
     field_manager who;
     who.name = by.manager;
-    who.operation = "Update";
+    who.operation = operation;
     who.subresource = t.subresource;
     who.api_version = t.type->api_version();
     who.time = now_text();
+    return who;
+}
+
+void rest_api::add_managed(const target& t, json::object& after, const json::object* before, const write_by& by) {
+    auto& metadata = object_at(after, "metadata");
+    if (by.managed) {
+        metadata["managedFields"] = *by.managed;
+        return;
+    }
     static const json::array none;
     const auto* old = before == nullptr ? nullptr : find_at(*before, {"metadata", "managedFields"});
-    auto entries = managed_after(old != nullptr && old->is_array() ? old->get_array() : none, who, before, after);
-    object_at(after, "metadata")["managedFields"] = std::move(entries);
+    metadata["managedFields"] = managed_after_update(old != nullptr && old->is_array() ? old->get_array() : none,
+                                                     manager(t, by, "Update"), before, after, t.type->custom);
 }
 
 // ---- create
@@ -269,7 +278,8 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
         prepare_definition(after);
     }
     tidy_metadata(after);
-    if (same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
+    const bool same_owners = !by.managed || same_managers(array_or_none(old_metadata, "managedFields"), *by.managed);
+    if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
     if (t.type->generation && !status_only && specification_differs(*t.type, before, after)) {
         object_at(after, "metadata")["generation"] = integer_at(old_metadata, "generation") + 1;
     }
@@ -313,7 +323,8 @@ stored rest_api::patch(const target& t, std::string_view content_type, std::stri
         throw refused(415, "UnsupportedMediaType",
                       "the body of the request was in an unknown format - accepted media types include: "
                       "application/json-patch+json, application/merge-patch+json" +
-                          std::string(t.type->custom ? "" : ", application/strategic-merge-patch+json"));
+                          std::string(t.type->custom ? "" : ", application/strategic-merge-patch+json") +
+                          ", application/apply-patch+yaml");
     }
     const auto change = parse_any(body);
     if (merge) return merge_patch(t, change, by);

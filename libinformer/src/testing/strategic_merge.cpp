@@ -1,6 +1,7 @@
 #include "strategic_merge.hpp"
 
 #include "json_tools.hpp"
+#include "list_rules.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -12,43 +13,6 @@ namespace informer::testing::detail {
 namespace json = boost::json;
 
 namespace {
-
-struct merge_key {
-    std::string_view list, key;
-};
-
-// `patchMergeKey` of the types in k8s.io/api. `ports` differ between containers and services.
-constexpr merge_key merge_keys[] = {
-    {"containers", "name"},
-    {"initContainers", "name"},
-    {"ephemeralContainers", "name"},
-    {"volumes", "name"},
-    {"env", "name"},
-    {"imagePullSecrets", "name"},
-    {"volumeMounts", "mountPath"},
-    {"volumeDevices", "devicePath"},
-    {"hostAliases", "ip"},
-    {"conditions", "type"},
-    {"ownerReferences", "uid"},
-    {"taints", "key"},
-    {"addresses", "type"},
-    {"topologySpreadConstraints", "topologyKey"},
-    {"resourceClaims", "name"},
-    {"secrets", "name"},
-};
-
-std::string_view key_of_list(std::string_view list, const json::array& items) {
-    for (const auto& m : merge_keys) {
-        if (m.list == list) return m.key;
-    }
-    if (list == "ports") {
-        const bool of_container = std::any_of(items.begin(), items.end(), [](const json::value& v) {
-            return v.is_object() && v.get_object().contains("containerPort");
-        });
-        return of_container ? "containerPort" : "port";
-    }
-    return {};
-}
 
 void merge_list(json::array& target, const json::array& patch, std::string_view key) {
     for (const auto& p : patch) {
@@ -90,7 +54,8 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
             apply_strategic_merge(place.get_object(), v.get_object());
             continue;
         }
-        const auto by = v.is_array() ? key_of_list(key, v.get_array()) : std::string_view();
+        const auto* rule = v.is_array() ? rule_of_list(key, v.get_array()) : nullptr;
+        const auto by = rule != nullptr ? rule->strategic : std::string_view();
         if (by.empty()) {
             place = v;
             continue;

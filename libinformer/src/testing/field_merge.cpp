@@ -1,0 +1,303 @@
+#include "field_merge.hpp"
+
+#include "list_rules.hpp"
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace informer::testing::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+// Below it everything is one field: objects may be a thousand levels deep.
+constexpr int deepest = 60;
+
+/// Where we are: the rules depend on the name of the field, and on who defined it.
+struct place {
+    place(bool custom_, std::string_view field_, int depth_, bool in_metadata_)
+        : custom(custom_), field(field_), depth(depth_), in_metadata(in_metadata_) {}
+    place inside(std::string_view member) const {
+        return place(custom, member, depth + 1, in_metadata || (depth <= 1 && member == "metadata"));
+    }
+    /// The item of a list: the name of the field still says what it is.
+    place item() const { return place(custom, field, depth + 1, in_metadata); }
+
+    bool atomic_map() const {
+        if (depth > deepest || (in_metadata && field == "ownerReferences")) return true;
+        return !custom && is_atomic_map(field);
+    }
+    /// Null: atomic.
+    const list_rule* list(const json::array& items) const {
+        if (depth > deepest || (custom && !in_metadata)) return nullptr;
+        const auto* rule = rule_of_list(field, items);
+        return rule != nullptr && !rule->map_keys[0].empty() ? rule : nullptr;
+    }
+    bool map() const { return depth > 0 && (custom || is_map(field)); }
+
+    bool custom;
+    std::string_view field;
+    int depth;
+    bool in_metadata;
+};
+
+/// The path element of a list's item; nullopt when it has no key.
+std::optional<std::string> element_of(const json::value& item, const list_rule& rule) {
+    if (rule.map_keys[0] == "=") return "v:" + json::serialize(item);
+    const auto* o = item.if_object();
+    if (o == nullptr) return std::nullopt;
+    json::object keys;
+    for (const auto key : rule.map_keys) {
+        if (key.empty()) continue;
+        if (const auto* v = o->if_contains(key))
+            keys[key] = *v;
+        else if (key == "protocol")
+            keys[key] = "TCP"; // the type's default
+        else
+            return std::nullopt;
+    }
+    return "k:" + json::serialize(keys);
+}
+
+/// True when every item has a key of its own; otherwise the list is treated as atomic.
+bool keyed(const json::array& items, const list_rule& rule) {
+    std::vector<std::string> seen;
+    for (const auto& i : items) {
+        auto e = element_of(i, rule);
+        if (!e) return false;
+        seen.push_back(std::move(*e));
+    }
+    std::sort(seen.begin(), seen.end());
+    return std::adjacent_find(seen.begin(), seen.end()) == seen.end();
+}
+
+const list_rule* merging_rule(const json::array& a, const json::array& b, const place& at) {
+    const auto* rule = at.list(a.empty() ? b : a);
+    return rule != nullptr && keyed(a, *rule) && keyed(b, *rule) ? rule : nullptr;
+}
+
+json::array::iterator find_item(json::array& items, const std::string& element, const list_rule& rule) {
+    return std::find_if(items.begin(), items.end(),
+                        [&](const json::value& v) { return element_of(v, rule) == element; });
+}
+
+/// All leaves of a value. `new_maps`: maps that came with it count themselves, too.
+void collect(const json::value& v, const place& at, bool new_maps, field_set& to) {
+    if (const auto* o = v.if_object(); o != nullptr && !o->empty() && !at.atomic_map()) {
+        if (new_maps && at.map()) to.here = true;
+        for (const auto& [key, member] : *o) {
+            collect(member, at.inside(key), new_maps, to.at("f:" + std::string(key)));
+        }
+        return;
+    }
+    if (const auto* a = v.if_array(); a != nullptr && !a->empty()) {
+        if (const auto* rule = at.list(*a); rule != nullptr && keyed(*a, *rule)) {
+            if (new_maps) to.here = true;
+            for (const auto& i : *a) {
+                auto& item = to.at(*element_of(i, *rule));
+                item.here = true;
+                if (i.is_object()) collect(i, at.item(), new_maps, item);
+            }
+            return;
+        }
+    }
+    to.here = true;
+}
+
+void compare_values(const json::value& before, const json::value& after, const place& at, field_set& changed,
+                    field_set& removed);
+
+void compare_members(const json::object& before, const json::object& after, const place& at, field_set& changed,
+                     field_set& removed) {
+    for (const auto& [key, v] : after) {
+        const auto element = "f:" + std::string(key);
+        if (const auto* old = before.if_contains(key)) {
+            if (*old != v) compare_values(*old, v, at.inside(key), changed.at(element), removed.at(element));
+        } else {
+            collect(v, at.inside(key), true, changed.at(element));
+        }
+    }
+    for (const auto& [key, v] : before) {
+        if (!after.contains(key)) collect(v, at.inside(key), true, removed.at("f:" + std::string(key)));
+    }
+}
+
+void compare_items(const json::array& before, const json::array& after, const list_rule& rule, const place& at,
+                   field_set& changed, field_set& removed) {
+    const auto find = [&rule](const json::array& in, const std::string& element) {
+        return std::find_if(in.begin(), in.end(), [&](const json::value& v) { return element_of(v, rule) == element; });
+    };
+    const auto whole = [&at](const json::value& v, field_set& to) {
+        to.here = true;
+        if (v.is_object()) collect(v, at.item(), true, to);
+    };
+    for (const auto& v : after) {
+        const auto element = *element_of(v, rule);
+        const auto old = find(before, element);
+        if (old == before.end())
+            whole(v, changed.at(element));
+        else if (*old != v)
+            compare_values(*old, v, at.item(), changed.at(element), removed.at(element));
+    }
+    for (const auto& v : before) {
+        const auto element = *element_of(v, rule);
+        if (find(after, element) == after.end()) whole(v, removed.at(element));
+    }
+}
+
+void compare_values(const json::value& before, const json::value& after, const place& at, field_set& changed,
+                    field_set& removed) {
+    if (before.is_object() && after.is_object() && !at.atomic_map()) {
+        compare_members(before.get_object(), after.get_object(), at, changed, removed);
+        return;
+    }
+    if (before.is_array() && after.is_array()) {
+        if (const auto* rule = merging_rule(before.get_array(), after.get_array(), at)) {
+            compare_items(before.get_array(), after.get_array(), *rule, at, changed, removed);
+            return;
+        }
+    }
+    collect(after, at, true, changed);
+}
+
+/// Drops the empty nodes that `at()` made on the way.
+field_set tidy(const field_set& s) {
+    field_set out;
+    out.here = s.here;
+    for (const auto& c : s.children()) {
+        auto inside = tidy(c.set);
+        if (!inside.empty()) out.at(c.element) = std::move(inside);
+    }
+    return out;
+}
+
+json::object without_identity(const json::object& o) {
+    json::object out;
+    for (const auto& [key, v] : o) {
+        if (key == "kind" || key == "apiVersion") continue;
+        if (key != "metadata" || !v.is_object()) {
+            out[key] = v;
+            continue;
+        }
+        json::object metadata;
+        for (const auto& [k, m] : v.get_object()) {
+            if (k == "labels" || k == "annotations" || k == "ownerReferences" || k == "finalizers" ||
+                k == "generateName") {
+                metadata[k] = m;
+            }
+        }
+        if (!metadata.empty()) out[key] = std::move(metadata);
+    }
+    return out;
+}
+
+void merge_value(json::value& live, const json::value& wanted, const place& at) {
+    if (live.is_object() && wanted.is_object() && !at.atomic_map()) {
+        auto& into = live.get_object();
+        for (const auto& [key, v] : wanted.get_object()) {
+            if (v.is_null()) continue; // "no opinion", as an absent field
+            if (auto* old = into.if_contains(key))
+                merge_value(*old, v, at.inside(key));
+            else
+                into[key] = v;
+        }
+        return;
+    }
+    if (live.is_array() && wanted.is_array()) {
+        if (const auto* rule = merging_rule(live.get_array(), wanted.get_array(), at)) {
+            for (const auto& v : wanted.get_array()) {
+                const auto old = find_item(live.get_array(), *element_of(v, *rule), *rule);
+                if (old == live.get_array().end())
+                    live.get_array().emplace_back(v);
+                else
+                    merge_value(*old, v, at.item());
+            }
+            return;
+        }
+    }
+    live = wanted;
+}
+
+/// True when nothing is left of `v`.
+bool remove_from(json::value& v, const field_set& gone, const field_set* owned, const place& at);
+
+bool remove_child(json::value& v, const field_set& gone, const field_set* owned, const place& at) {
+    const bool wanted_by_others = owned != nullptr && !owned->empty();
+    if (gone.here && !wanted_by_others) return true;
+    return remove_from(v, gone, owned, at);
+}
+
+bool remove_from(json::value& v, const field_set& gone, const field_set* owned, const place& at) {
+    const auto inside = [owned](std::string_view element) { return owned == nullptr ? nullptr : owned->find(element); };
+    if (auto* o = v.if_object()) {
+        for (const auto& c : gone.children()) {
+            if (!c.element.starts_with("f:")) continue;
+            const auto key = std::string_view(c.element).substr(2);
+            auto* member = o->if_contains(key);
+            if (member != nullptr && remove_child(*member, c.set, inside(c.element), at.inside(key))) {
+                o->stable_erase(key);
+            }
+        }
+        return o->empty() && (owned == nullptr || !owned->here);
+    }
+    auto* a = v.if_array();
+    const auto* rule = a == nullptr ? nullptr : at.list(*a);
+    if (rule == nullptr) return false;
+    for (const auto& c : gone.children()) {
+        const auto it = find_item(*a, c.element, *rule);
+        if (it == a->end()) continue;
+        json::object keys; // an item without them would be none
+        if (it->is_object()) {
+            for (const auto key : rule->map_keys) {
+                if (const auto* k = key.empty() ? nullptr : it->get_object().if_contains(key)) keys[key] = *k;
+            }
+        }
+        if (remove_child(*it, c.set, inside(c.element), at.item())) {
+            a->erase(it);
+            continue;
+        }
+        for (const auto& [key, k] : keys) it->get_object()[key] = k;
+    }
+    return a->empty() && (owned == nullptr || !owned->here);
+}
+
+place top(bool custom) {
+    return place(custom, {}, 0, false);
+}
+
+} // namespace
+
+field_set fields_of(const json::object& configuration, bool custom) {
+    field_set s;
+    const json::value whole = without_identity(configuration);
+    if (!whole.get_object().empty()) collect(whole, top(custom), false, s);
+    return tidy(s);
+}
+
+field_changes compare(const json::object& before, const json::object& after, bool custom) {
+    field_set changed, removed;
+    compare_members(without_identity(before), without_identity(after), top(custom), changed, removed);
+    field_changes c;
+    c.changed = tidy(changed);
+    c.removed = tidy(removed);
+    return c;
+}
+
+void merge_configuration(json::object& live, const json::object& configuration, bool custom) {
+    json::value whole = std::move(live);
+    merge_value(whole, configuration, top(custom));
+    live = std::move(whole.get_object());
+}
+
+void remove_fields(json::object& from, const field_set& gone, const field_set& owned, bool custom) {
+    json::value whole = std::move(from);
+    remove_from(whole, gone, &owned, top(custom));
+    from = std::move(whole.get_object());
+}
+
+} // namespace informer::testing::detail

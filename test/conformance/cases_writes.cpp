@@ -1,0 +1,309 @@
+// The client's verbs against a server: apply, subresources, dry runs, preconditions, collections, warnings.
+#include "cluster.hpp"
+
+#include <informer/object/json.hpp>
+
+#include <set>
+
+using namespace informer;
+using namespace informer::conformance;
+using informer::kubernetes::delete_options;
+using informer::kubernetes::field_conflicts;
+using informer::kubernetes::get_options;
+using informer::kubernetes::write_options;
+
+namespace {
+
+api_resource deployments() { return api_resource("apps", "v1", "deployments", "Deployment", true); }
+
+json::value named(const cluster& c, std::string name, json::object rest) {
+    rest["metadata"] = json::object{{"name", std::move(name)}, {"namespace", c.name_space()}};
+    return rest;
+}
+
+json::value with_data(const cluster& c, std::string_view data) {
+    json::object rest;
+    rest["data"] = json::parse(data);
+    return named(c, "a", std::move(rest));
+}
+
+json::value deployment(const cluster& c, std::string_view containers, int replicas) {
+    json::object o;
+    o["spec"] = json::parse(R"({"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{}}})");
+    if (replicas >= 0) o["spec"].as_object()["replicas"] = replicas;
+    o["spec"].at("template").at("spec").as_object()["containers"] = json::parse(containers);
+    return named(c, "d", std::move(o));
+}
+
+write_options as(std::string manager) {
+    write_options o;
+    o.field_manager(std::move(manager));
+    return o;
+}
+
+std::string text(const object& o, std::string_view pointer) {
+    return o.at_pointer(pointer).to_json();
+}
+
+asio::awaitable<void> applies(std::shared_ptr<cluster> c) {
+    const auto maps = c->config_maps();
+    const auto one = as("one"), two = as("two");
+    const auto first = with_data(*c, R"({"a":"1","b":"1"})");
+    const object made = co_await c->client().apply(maps, first, one);
+    CHECK(made["data"]["a"].as_string() == "1");
+    const object again = co_await c->client().apply(maps, first, one);
+    CHECK(again.resource_version() == made.resource_version()); // nothing changed, nothing was written
+
+    const auto other = with_data(*c, R"({"a":"2","c":"2"})");
+    failure f;
+    co_await c->client().apply(maps, other, two, f);
+    CHECK(f == errc::conflict);
+    const auto found = field_conflicts(f);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].field == ".data.a");
+    CHECK(found[0].manager == "one");
+    CHECK(found[0].message == "conflict with \"one\"");
+    REQUIRE(f.status());
+    CHECK(f.status()->message == "Apply failed with 1 conflict: conflict with \"one\": .data.a");
+
+    auto by_force = two;
+    by_force.force();
+    const object forced = co_await c->client().apply(maps, other, by_force);
+    CHECK(text(forced, "/data") == R"({"a":"2","b":"1","c":"2"})");
+    const auto less = with_data(*c, R"({"b":"1"})"); // "a" is the other's by now, "b" stays
+    const object kept = co_await c->client().apply(maps, less, one);
+    CHECK(text(kept, "/data") == R"({"a":"2","b":"1","c":"2"})");
+    const auto gone = with_data(*c, R"({"c":"2"})");
+    const object left = co_await c->client().apply(maps, gone, two);
+    CHECK(text(left, "/data") == R"({"b":"1","c":"2"})");
+}
+
+asio::awaitable<void> updates_take_fields(std::shared_ptr<cluster> c) {
+    const auto maps = c->config_maps();
+    const auto me = as("me"), editor = as("editor");
+    const auto mine = with_data(*c, R"({"a":"1"})");
+    co_await c->client().apply(maps, mine, me);
+    const object_key key(c->name_space(), "a");
+    const auto change = json::parse(R"({"data":{"a":"2"}})");
+    co_await c->client().patch(maps, key, kubernetes::patch_type::merge, change, editor);
+    failure f;
+    co_await c->client().apply(maps, mine, me, f);
+    const auto found = field_conflicts(f);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].manager == "editor");
+    CHECK(found[0].message == "conflict with \"editor\" using v1");
+    const auto same = with_data(*c, R"({"a":"2"})");
+    co_await c->client().apply(maps, same, me);
+}
+
+asio::awaitable<void> applies_to_lists(std::shared_ptr<cluster> c) {
+    const auto one = as("one"), two = as("two");
+    const auto whole = deployment(*c, R"([{"name":"web","image":"i:1","ports":[{"containerPort":80,"protocol":"TCP"}],"args":["x"]}])", 0);
+    co_await c->client().apply(deployments(), whole, one);
+    json::object o;
+    o["spec"] = json::parse(R"({"template":{"spec":{"containers":[{"name":"side","image":"s:1"},{"name":"web","env":[{"name":"E","value":"1"}]}]}}})");
+    const auto part = named(*c, "d", o);
+    const object both = co_await c->client().apply(deployments(), part, two);
+    const auto containers = both.at_pointer("/spec/template/spec/containers");
+    REQUIRE(containers.size() == 2);
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < 2; ++i) names.insert(text(both, "/spec/template/spec/containers/" + std::to_string(i) + "/name"));
+    CHECK(names == std::set<std::string>{"\"side\"", "\"web\""});
+
+    o["spec"] = json::parse(R"({"template":{"spec":{"containers":[{"name":"web","args":["y"]}]}}})");
+    const auto rival = named(*c, "d", o);
+    failure f;
+    co_await c->client().apply(deployments(), rival, two, f);
+    const auto found = field_conflicts(f);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].field == R"(.spec.template.spec.containers[name="web"].args)");
+
+    o["spec"] = json::parse(R"({"template":{"spec":{"containers":[{"name":"web"}]}}})");
+    const auto less = named(*c, "d", o);
+    const object alone = co_await c->client().apply(deployments(), less, two);
+    REQUIRE(alone.at_pointer("/spec/template/spec/containers").size() == 1);
+    CHECK(text(alone, "/spec/template/spec/containers/0/name") == "\"web\"");
+    CHECK(text(alone, "/spec/template/spec/containers/0/image") == "\"i:1\"");
+    CHECK_FALSE(alone.at_pointer("/spec/template/spec/containers/0/env").exists());
+}
+
+asio::awaitable<void> applies_to_custom_resources(std::shared_ptr<cluster> c) {
+    const auto widgets = co_await c->make_crd();
+    const auto one = as("one"), two = as("two");
+    json::object o;
+    o["spec"] = json::parse(R"({"list":[{"name":"a"}],"deep":{"x":1}})");
+    o["status"] = json::parse(R"({"seen":1})");
+    const auto whole = named(*c, "w", o);
+    const object made = co_await c->client().apply(widgets, whole, one);
+    CHECK(made.kind() == "Widget");
+    CHECK_FALSE(made["status"].exists()); // it has a subresource
+    auto to_status = one;
+    to_status.subresource("status");
+    const object seen = co_await c->client().apply(widgets, whole, to_status);
+    CHECK(seen["status"]["seen"].as_int64() == 1);
+    o.erase("status");
+    o["spec"] = json::parse(R"({"list":[{"name":"b"}],"deep":{"y":2}})"); // lists are atomic, maps are not
+    const auto other = named(*c, "w", o);
+    failure f;
+    co_await c->client().apply(widgets, other, two, f);
+    const auto found = field_conflicts(f);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].field == ".spec.list");
+    auto by_force = two;
+    by_force.force();
+    const object forced = co_await c->client().apply(widgets, other, by_force);
+    CHECK(text(forced, "/spec/list") == R"([{"name":"b"}])");
+    CHECK(text(forced, "/spec/deep/x") == "1");
+    CHECK(text(forced, "/status/seen") == "1");
+}
+
+asio::awaitable<void> scales(std::shared_ptr<cluster> c) {
+    const auto o = deployment(*c, R"([{"name":"web","image":"i:1"}])", 1);
+    const write_options plain;
+    co_await c->client().create(deployments(), o, plain);
+    const object_key key(c->name_space(), "d");
+    get_options how;
+    how.subresource("scale");
+    const object scale = co_await c->client().get(deployments(), key, how);
+    CHECK(scale.kind() == "Scale");
+    CHECK(scale["spec"]["replicas"].as_int64() == 1);
+    auto wanted = to_value(scale);
+    wanted.at("spec").as_object()["replicas"] = 3;
+    write_options to_scale;
+    to_scale.subresource("scale");
+    const object scaled = co_await c->client().update(deployments(), wanted, to_scale);
+    CHECK(scaled["spec"]["replicas"].as_int64() == 3);
+    const object now = co_await c->client().get(deployments(), key);
+    CHECK(now["spec"]["replicas"].as_int64() == 3);
+    write_options to_status;
+    to_status.subresource("status");
+    const auto change = json::parse(R"({"status":{"replicas":2},"spec":{"replicas":9}})");
+    const object told = co_await c->client().patch(deployments(), key, kubernetes::patch_type::merge, change, to_status);
+    CHECK(told["status"]["replicas"].as_int64() == 2);
+    CHECK(told["spec"]["replicas"].as_int64() == 3);
+}
+
+asio::awaitable<void> runs_dry(std::shared_ptr<cluster> c) {
+    write_options dry;
+    dry.dry_run();
+    auto o = c->config_map("a", "1");
+    const object would = co_await c->client().create(c->config_maps(), o, dry);
+    CHECK(would["data"]["value"].as_string() == "1");
+    const object_key key(c->name_space(), "a");
+    failure f;
+    co_await c->client().get(c->config_maps(), key, f);
+    CHECK(f == errc::not_found);
+    const object made = co_await c->put("a", "1");
+    delete_options dry_delete;
+    dry_delete.dry_run();
+    co_await c->client().remove(c->config_maps(), key, dry_delete);
+    const object still = co_await c->client().get(c->config_maps(), key);
+    CHECK(still == made);
+}
+
+asio::awaitable<void> preconditions_hold(std::shared_ptr<cluster> c) {
+    const object made = co_await c->put("a", "1");
+    const object_key key(c->name_space(), "a");
+    failure f;
+    delete_options other_uid, old_version, right;
+    other_uid.precondition_uid("00000000-0000-4000-8000-000000000000");
+    co_await c->client().remove(c->config_maps(), key, other_uid, f);
+    CHECK(f == errc::conflict);
+    const object changed = co_await c->change("a", "2");
+    old_version.precondition_resource_version(made.resource_version().str());
+    co_await c->client().remove(c->config_maps(), key, old_version, f);
+    CHECK(f == errc::conflict);
+    right.precondition_uid(made.meta().uid().str()).precondition_resource_version(changed.resource_version().str());
+    co_await c->client().remove(c->config_maps(), key, right, f);
+    CHECK_FALSE(f);
+    co_await c->client().get(c->config_maps(), key, f);
+    CHECK(f == errc::not_found);
+}
+
+asio::awaitable<void> deletes_collections(std::shared_ptr<cluster> c) {
+    co_await c->put("a", "1", "app=x");
+    co_await c->put("b", "1", "app=x,keep=yes");
+    co_await c->put("c", "1", "app=y");
+    list_options which;
+    which.labels("app=x,!keep");
+    const delete_options how;
+    co_await c->client().remove_collection(c->config_maps(), c->name_space(), which, how);
+    const list_options all;
+    const auto left = co_await c->client().list(c->config_maps(), c->name_space(), all);
+    std::set<std::string> names;
+    for (const auto& o : left.items) names.insert(o.key().name);
+    names.erase("kube-root-ca.crt"); // where a controller-manager puts one
+    CHECK(names == std::set<std::string>{"b", "c"});
+}
+
+asio::awaitable<void> real_subresources(std::shared_ptr<cluster> c) {
+    if (c->embedded()) co_return; // has neither admission nor tokens
+    const api_resource accounts("", "v1", "serviceaccounts", "ServiceAccount", true), pods("", "v1", "pods", "Pod", true);
+    const write_options plain;
+    const auto account = named(*c, "robot", json::object());
+    co_await c->client().create(accounts, account, plain);
+    write_options to_token;
+    to_token.subresource("token");
+    json::object request;
+    request["apiVersion"] = "authentication.k8s.io/v1";
+    request["kind"] = "TokenRequest";
+    request["spec"] = json::parse(R"({"expirationSeconds":600})");
+    const auto wanted = named(*c, "robot", request);
+    const object granted = co_await c->client().create(accounts, wanted, to_token);
+    CHECK(granted.kind() == "TokenRequest");
+    CHECK(granted["status"]["token"].as_string().size() > 100);
+
+    json::object o;
+    o["spec"] = json::parse(R"({"containers":[{"name":"web","image":"i:1"}]})");
+    const auto pod = named(*c, "p", o);
+    co_await c->client().create(pods, pod, plain);
+    json::object eviction;
+    eviction["apiVersion"] = "policy/v1";
+    eviction["kind"] = "Eviction";
+    write_options to_eviction;
+    to_eviction.subresource("eviction");
+    const auto out = named(*c, "p", eviction);
+    const object done = co_await c->client().create(pods, out, to_eviction);
+    CHECK(done.kind() == "Status");
+    const object_key key(c->name_space(), "p");
+    failure f;
+    co_await c->client().get(pods, key, f);
+    CHECK(f == errc::not_found);
+}
+
+asio::awaitable<void> warns(std::shared_ptr<cluster> c) {
+    if (c->embedded()) co_return; // knows no schemas
+    auto told = std::make_shared<std::vector<kubernetes::server_warning>>();
+    auto config = c->client().config();
+    config.on_warning = [told](const kubernetes::server_warning& w) { told->push_back(w); };
+    kubernetes::client listener(c->runtime(), config);
+    json::object o;
+    o["data"] = json::parse(R"({"k":"v"})");
+    o["datta"] = json::parse(R"({"k":"v"})");
+    const auto odd = named(*c, "a", o);
+    const write_options plain;
+    co_await listener.create(c->config_maps(), odd, plain);
+    REQUIRE(told->size() == 1);
+    CHECK(told->front().code == 299);
+    CHECK(told->front().text == "unknown field \"datta\"");
+    CHECK(told->front().doing == "create configmaps " + c->name_space() + "/a");
+    write_options strict;
+    strict.field_validation("Strict").dry_run();
+    const auto refused = named(*c, "b", o);
+    failure f;
+    co_await listener.create(c->config_maps(), refused, strict, f);
+    CHECK(f == errc::bad_request);
+}
+
+} // namespace
+
+TEST_CASE("apply owns what it says, conflicts name their fields, force takes, silence gives up", "[conformance]") { run_case(applies); }
+TEST_CASE("an update takes the fields that it changes from who applied them", "[conformance]") { run_case(updates_take_fields); }
+TEST_CASE("apply shares a keyed list item by item", "[conformance]") { run_case(applies_to_lists); }
+TEST_CASE("apply works on custom resources and their status", "[conformance]") { run_case(applies_to_custom_resources); }
+TEST_CASE("scale and status are read and written by themselves", "[conformance]") { run_case(scales); }
+TEST_CASE("a dry run stores and deletes nothing", "[conformance]") { run_case(runs_dry); }
+TEST_CASE("a delete with preconditions hits the object that was meant, or nothing", "[conformance]") { run_case(preconditions_hold); }
+TEST_CASE("a collection is deleted by its labels", "[conformance]") { run_case(deletes_collections); }
+TEST_CASE("tokens are granted and pods evicted by subresources", "[conformance]") { run_case(real_subresources); }
+TEST_CASE("the server's warnings reach the handler", "[conformance]") { run_case(warns); }
