@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian 12. Elsewhere it names the packages and goes on if they are there.
+# Installs what the build needs on Debian 12, and the packages named in addition. Elsewhere it names the packages and goes
+# on if what the build needs is there.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -7,7 +8,7 @@ source "$(dirname "$0")/common.sh"
 # different versions exclude each other: apt removes another one if it is there.
 backports=(libboost1.83-dev libboost-json1.83-dev libboost-url1.83-dev libboost-container1.83-dev catch2)
 main=(g++ cmake ninja-build ccache mold pkg-config libssl-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libspdlog-dev
-    libfmt-dev prometheus-cpp-dev openssl curl jq ca-certificates git python3)
+    libfmt-dev prometheus-cpp-dev openssl curl jq ca-certificates git python3 "$@")
 
 # probe: does CMake find everything, however it came here?
 probe() {

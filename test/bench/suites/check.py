@@ -1,0 +1,111 @@
+"""Instructions of the hot paths against the recorded ones: what a change makes dearer is seen before it is merged."""
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import pathlib
+
+from driver import programs
+from driver.text import number, table, versions
+
+summary = "counts the instructions of load, relist, events, reads and queue; fails when they rise over the recorded ones"
+recorded = pathlib.Path(__file__).resolve().parents[1] / "instructions.json"
+
+what = {
+    "load": "first list: framer, pool, cache with an index",
+    "relist": "the same list again",
+    "events": "a MODIFIED event of each pod",
+    "get": "get by key, read one string",
+    "list": "by index; 1/10 a namespace, 1/100 by selector",
+    "queue": "add, add again, get, done",
+}
+
+
+def arguments(parser):
+    parser.add_argument("--record", action="store_true", help="writes test/bench/instructions.json anew")
+    parser.add_argument("--tolerance", type=float, default=10, metavar="PERCENT", help="how far a part may rise (10)")
+
+
+def valgrind():
+    """Its path, or None; installed if that is possible."""
+    if not shutil.which("valgrind"):
+        script = programs.repository / "test/scripts/deps.sh"
+        subprocess.run([script, "valgrind"], stdout=subprocess.DEVNULL)
+    return shutil.which("valgrind")
+
+
+def lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def count(program, tool):
+    """Instructions of each part: callgrind writes its counters to a file whenever `measured` is left."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out"
+        command = [tool, "--tool=callgrind", "--toggle-collect=measured", "--dump-after=measured", "--callgrind-out-file=%s" % out, program]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise programs.Unavailable("valgrind ended with %d:\n%s" % (done.returncode, done.stderr[-2000:]))
+        parts = lines(done.stdout)
+        for i, part in enumerate(parts, 1):
+            text = pathlib.Path("%s.%d" % (out, i)).read_text()
+            part["instructions"] = int(re.search(r"^totals: (\d+)", text, re.M).group(1))
+    return {part["part"]: part for part in parts}
+
+
+def run(options):
+    program, = programs.build("guard")
+    times = {part["part"]: part for part in lines(subprocess.run([program, "5"], stdout=subprocess.PIPE, text=True, check=True).stdout)}
+    tool, parts, why = valgrind(), {}, "valgrind is not here and could not be installed"
+    if tool:
+        try:
+            parts = count(program, tool)
+        except (programs.Unavailable, OSError, AttributeError) as problem:
+            tool, why = None, str(problem)
+    if not tool and options.record:
+        programs.log("error: %s: nothing to record" % why)
+        return 1
+
+    before = json.loads(recorded.read_text()) if recorded.exists() and not options.record else {"parts": {}}
+    rows, failed, passed, record, stale = [], [], 0, {}, []
+    for name in what:
+        time = times[name]["cpu_ns_per_op"]
+        row = [what[name], "–", "–", "–", "–", number(time), "%.2f" % (time / times[times[name]["floor"]]["cpu_ns_per_op"]), ""]
+        if name in parts:
+            part, floor = parts[name], parts[parts[name]["floor"]]
+            each = [p["instructions"] / p["operations"] for p in (part, floor)]
+            ratio = each[0] / each[1]
+            record[name] = {"floor": part["floor"], "ratio": round(ratio, 4), "instructions": round(each[0])}
+            row[1:4] = [number(each[0]), number(each[1]), "%.3f" % ratio]
+            old = before["parts"].get(name, {}).get("ratio")
+            if old:
+                change = 100 * (ratio / old - 1)
+                row[4] = "%+.1f %%" % change
+                row[7] = "ROSE" if change > options.tolerance else "fell: record it" if change < -options.tolerance else "ok"
+                if change > options.tolerance:
+                    failed.append(name)
+                else:
+                    passed += 1
+                if change < -options.tolerance:
+                    stale.append(name)
+            elif not options.record:
+                row[7] = "NOT RECORDED"
+                failed.append(name)
+        rows.append(row)
+    print(table(["per operation", "instructions", "floor", "ratio", "change", "CPU ns", "× floor's", ""], rows))
+    print("\nFloors: Boost.JSON's SAX parser with an empty handler on the same texts; find in, and insert into and erase from, the")
+    print("standard library's hash tables. The ratio of instructions counts; times are only told.")
+    if not tool:
+        programs.log("note: %s: no instructions were counted, nothing is judged" % why)
+    if options.record:
+        recorded.write_text(json.dumps({"toolchain": {k: v for k, v in versions().items() if k != "OpenSSL"}, "parts": record}, indent=2) + "\n")
+        programs.log("written to %s" % recorded)
+        passed = len(record)
+    for name in failed:
+        programs.log("error: %s costs over %g %% more instructions than recorded (with %s); if that has to be: ./dev bench check --record"
+                     % (name, options.tolerance, before.get("toolchain", {}).get("compiler", "another compiler")))
+    if stale and not failed:
+        programs.log("note: cheaper than recorded: %s; ./dev bench check --record keeps it so" % ", ".join(stale))
+    print("%d passed, %d failed" % (passed, len(failed)))
+    return 1 if failed else 0
