@@ -3,7 +3,7 @@ import pathlib
 import sys
 import time
 
-from driver import extras, measure, peers, programs, report
+from driver import extras, measure, peers, programs, report, sections
 from driver.corpora import Corpus
 from driver.measure import Plan
 from driver.processes import Failed, Server
@@ -120,7 +120,7 @@ def run(options):
 
     text = report.write(results, found, missing, versions, scales, main, more)
     path = options.report or (programs.repository / "docs/benchmarks.md" if whole else programs.folder / "report.md")
-    path.write_text(text)
+    sections.rewrite(path, text)
     print(text)
     programs.log("written to %s after %.0f minutes" % (path, (time.monotonic() - results.started) / 60))
     for problem in results.problems:

@@ -1,0 +1,26 @@
+"""docs/benchmarks.md has several authors: a suite's part stands between two marks, and others leave it alone."""
+import re
+
+
+def _marked(name, text):
+    return "<!-- begin %s -->\n%s\n<!-- end %s -->" % (name, text.strip(), name)
+
+
+def _pattern(name=r"[a-z-]+"):
+    return re.compile(r"<!-- begin (%s) -->\n.*?\n<!-- end \1 -->" % name, re.DOTALL)
+
+
+def put(path, name, text):
+    """Writes the part `name` of the file: in its place, or at the end."""
+    old = path.read_text() if path.exists() else "# Benchmarks\n"
+    new = _pattern(name).sub(lambda _: _marked(name, text), old)
+    if not _pattern(name).search(old):
+        new = old.rstrip("\n") + "\n\n" + _marked(name, text) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(new)
+
+
+def rewrite(path, text):
+    """Writes the whole file anew, but keeps the marked parts, at its end."""
+    kept = [m.group(0) for m in _pattern().finditer(path.read_text())] if path.exists() else []
+    path.write_text("\n\n".join([text.rstrip("\n"), *kept]) + "\n")
