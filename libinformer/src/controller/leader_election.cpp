@@ -191,6 +191,7 @@ asio::awaitable<void> election::join_work(std::shared_ptr<election> e) {
     e->gauge(0);
     e->announce("stopped leading");
     e->logic.work_over();
+    if (e->work_failed) e->logic.stop(); // also after a loss: broken work is not elected again
 }
 
 void election::begin(election_logic::action a) {

@@ -476,6 +476,20 @@ TEST_CASE("work that returns gives the Lease up; what it throws comes out of run
     }
 }
 
+TEST_CASE("work that throws ends run(), also after a loss and with re-election") {
+    world w;
+    stander a(w, options("a").re_elect());
+    a.throws = true;
+    a.start();
+    w.run(5s);
+    w.server->stop_listening(true);
+    w.run(12s);
+    REQUIRE(a.self.ended);
+    REQUIRE(a.self.failed);
+    CHECK_THROWS_WITH(std::rethrow_exception(a.self.failed), "the work is broken");
+    w.server->start_listening();
+}
+
 TEST_CASE("work that does not end when its Lease is lost is reported, and waited for") {
     world w;
     stander a(w, options("a"));
