@@ -1,7 +1,8 @@
-// What a pod costs in a document pool: bytes by the pool's own statistics and by the process's resident set, time against
-// Boost.JSON's SAX parser with a handler that does nothing, a relist, updates.
+// What a pod costs in a document pool: bytes by the pool's own statistics and by the process's resident set, and thread CPU
+// time against Boost.JSON's SAX parser with a handler that does nothing on the same text: first load, relist, MODIFIED
+// events, growth, what remains after half is deleted and the pool compacted, the peak of a relist.
 //
-//   bench_pool_memory [pods = 20000] [replicas = 20]
+//   bench_pool_memory [pods = 20000] [replicas = 20,3,1,shuffled] [rounds of events = 10]
 #include "support/pod_generator.hpp"
 
 #include <informer/object/document_pool.hpp>
@@ -14,10 +15,13 @@
 #include <ctime>
 #include <fstream>
 #include <limits>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
 #include <malloc.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -56,121 +60,228 @@ double cpu_seconds() {
 }
 
 double resident_bytes() {
+    ::malloc_trim(0);
     std::ifstream statm("/proc/self/statm");
     long size = 0, resident = 0;
     statm >> size >> resident;
     return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    using namespace informer;
-    const auto count = static_cast<unsigned>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20'000);
-    const auto replicas = static_cast<unsigned>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 20);
-    std::vector<std::string> texts;
-    double text_bytes = 0, managed = 0;
-    for (unsigned i = 0; i < count; ++i) {
-        informer::testing::pod_options o(i);
-        o.replicas = replicas;
-        texts.push_back(make_pod_json(o));
-        text_bytes += static_cast<double>(texts.back().size());
-        o.managed_fields = false;
-        managed += static_cast<double>(texts.back().size() - make_pod_json(o).size());
+/// The floor: seconds to parse the texts and do nothing with them.
+double sax_seconds(const std::vector<std::string>& texts) {
+    const double start = cpu_seconds();
+    for (const std::string& t : texts) {
+        boost::json::parse_options options;
+        options.max_depth = 1000;
+        options.numbers = boost::json::number_precision::none;
+        boost::json::basic_parser<null_handler> parser(options);
+        boost::json::error_code ec;
+        parser.write_some(false, t.data(), t.size(), ec);
+        if (ec) std::abort();
     }
-    const double n = count;
-    std::printf("%u pods of %.0f bytes, %.0f of them managedFields, %u replicas per Deployment\n", count, text_bytes / n, managed / n,
-                replicas);
+    return cpu_seconds() - start;
+}
 
-    double sax = std::numeric_limits<double>::infinity();
-    for (int round = 0; round < 3; ++round) {
-        const double start = cpu_seconds();
-        for (const std::string& t : texts) {
-            boost::json::parse_options options;
-            options.max_depth = 1000;
-            options.numbers = boost::json::number_precision::none;
-            boost::json::basic_parser<null_handler> parser(options);
-            boost::json::error_code ec;
-            parser.write_some(false, t.data(), t.size(), ec);
-            if (ec) return 1;
+using namespace informer;
+using informer::testing::pod_options;
+
+class run {
+public:
+    run(unsigned count, unsigned replicas, bool shuffled) : replicas_(replicas), order_(count), n_(count) {
+        std::iota(order_.begin(), order_.end(), 0u);
+        if (shuffled) std::shuffle(order_.begin(), order_.end(), std::mt19937(1));
+        double bytes = 0, managed = 0;
+        for (const unsigned i : order_) {
+            texts_.push_back(text(i, 0, false));
+            bytes += static_cast<double>(texts_.back().size());
+            pod_options bare(i);
+            bare.replicas = replicas;
+            bare.managed_fields = false;
+            managed += static_cast<double>(texts_.back().size() - make_pod_json(bare).size());
         }
-        sax = std::min(sax, cpu_seconds() - start);
+        std::printf("%u pods of %.0f bytes, %.0f of them managedFields, %u replicas per Deployment%s\n", count,
+                    bytes / n_, managed / n_, replicas, shuffled ? ", in random order" : "");
+        for (int i = 0; i < 3; ++i) floor_ = std::min(floor_, sax_seconds(texts_));
+        std::printf("%-28s %7.2f us/pod  %.2f GB/s\n", "SAX, empty handler", floor_ / n_ * 1e6, bytes / floor_ * 1e-9);
     }
-    std::printf("%-28s %7.2f us/pod  %.2f GB/s\n", "SAX, empty handler", sax / n * 1e6, text_bytes / sax * 1e-9);
 
-    std::vector<object> pods(count);
-    const auto pool = document_pool::make(decode_options().type("v1", "Pod"));
-    ::malloc_trim(0);
-    const double resident = resident_bytes();
-    failure f;
-    const auto report = [&](const char* what, double seconds) {
-        const pool_statistics s = pool->statistics();
+    bool all(int rounds) {
+        pods_.resize(order_.size());
+        resident_ = resident_bytes();
+        load();
+        relist();
+        events(rounds);
+        readers();
+        return delete_and_compact();
+    }
+
+private:
+    std::string text(unsigned index, unsigned revision, bool type) const {
+        pod_options o(index);
+        o.replicas = replicas_;
+        o.revision = revision;
+        o.type = type;
+        return make_pod_json(o);
+    }
+    double per_pod(std::uint64_t v) const { return static_cast<double>(v) / n_; }
+    double bytes() const { return static_cast<double>(pool_->statistics().bytes); }
+    void drain() {
+        while (!pool_->collect()) {
+        }
+    }
+    void report(const char* what, double seconds) {
         std::printf("%-28s %7.2f us/pod  ratio to SAX %.2f  %6.0f B/pod by statistics  %6.0f B/pod resident\n", what,
-                    seconds / n * 1e6, sax / seconds, static_cast<double>(s.bytes) / n, (resident_bytes() - resident) / n);
-    };
-    double start = cpu_seconds();
-    for (unsigned i = 0; i < count; ++i) pods[i] = pool->decode(texts[i], object(), f);
-    report("load", cpu_seconds() - start);
-    const pool_statistics s = pool->statistics();
-    const auto per_pod = [&](std::uint64_t v) { return static_cast<double>(v) / n; };
-    std::printf("  nodes %.1f per pod, sharing %.1f; bytes per pod: objects %.0f, arrays %.0f, strings %.0f, shapes %.0f, numbers %.0f, "
-                "free %.0f, tables %.0f\n",
-                per_pod(s.nodes), s.sharing(), per_pod(s.object_bytes), per_pod(s.array_bytes), per_pod(s.string_bytes),
-                per_pod(s.shape_bytes), per_pod(s.number_bytes), per_pod(s.free_bytes), per_pod(s.table_bytes));
+                    seconds / n_ * 1e6, floor_ / seconds, bytes() / n_, (resident_bytes() - resident_) / n_);
+    }
 
-    for (int round = 0; round < 2; ++round) {
-        start = cpu_seconds();
+    void load() {
+        const double start = cpu_seconds();
+        for (std::size_t i = 0; i < pods_.size(); ++i) pods_[i] = pool_->decode(texts_[i], object(), f_);
+        report("load", cpu_seconds() - start);
+        const pool_statistics s = pool_->statistics();
+        std::printf("  nodes %.1f per pod, sharing %.1f; bytes per pod: objects %.0f, arrays %.0f, strings %.0f, "
+                    "shapes %.0f, numbers %.0f, "
+                    "free %.0f, tables %.0f\n",
+                    per_pod(s.nodes), s.sharing(), per_pod(s.object_bytes), per_pod(s.array_bytes),
+                    per_pod(s.string_bytes), per_pod(s.shape_bytes), per_pod(s.number_bytes), per_pod(s.free_bytes),
+                    per_pod(s.table_bytes));
+    }
+
+    void relist() {
+        double best = std::numeric_limits<double>::infinity();
         unsigned changed = 0;
-        for (unsigned i = 0; i < count; ++i) {
-            object o = pool->decode(texts[i], pods[i], f);
-            changed += o.same_as(pods[i]) ? 0 : 1;
-            pods[i] = std::move(o);
+        for (int round = 0; round < 3; ++round) {
+            const double start = cpu_seconds();
+            for (std::size_t i = 0; i < pods_.size(); ++i) {
+                object o = pool_->decode(texts_[i], pods_[i], f_);
+                changed += o.same_as(pods_[i]) ? 0 : 1;
+                pods_[i] = std::move(o);
+            }
+            best = std::min(best, cpu_seconds() - start);
         }
-        report("relist", cpu_seconds() - start);
+        report("relist, nothing changed", best);
         if (changed) std::printf("  %u pods changed: a defect\n", changed);
-    }
-    std::vector<unsigned> revision(count);
-    for (int round = 1; round <= 5; ++round) {
-        std::vector<std::string> events;
-        std::vector<unsigned> which;
-        for (unsigned i = 0; i < count; ++i) {
-            which.push_back(static_cast<unsigned>(informer::testing::pod_detail::mix(i + static_cast<unsigned>(round) * 1'000'003ULL) % count));
-            informer::testing::pod_options o(which.back());
-            o.replicas = replicas;
-            o.type = true;
-            o.revision = ++revision[which.back()];
-            events.push_back(make_pod_json(o));
+        // A tenth changed, and the list before is held to the end of it.
+        const double steady = bytes();
+        double peak = steady;
+        std::vector<object> next;
+        for (std::size_t i = 0; i < pods_.size(); ++i) {
+            next.push_back(pool_->decode(i % 10 ? texts_[i] : text(order_[i], 1, false), pods_[i], f_));
+            if (i % 256 == 0) peak = std::max(peak, bytes());
         }
+        peak = std::max(peak, bytes());
+        next.clear();
+        drain();
+        std::printf("relist, a tenth changed: peak %.3f of steady\n", peak / steady);
+    }
+
+    void events(int rounds) {
+        const double before = bytes(), resident_before = resident_bytes();
+        for (int round = 1; round <= rounds; ++round) {
+            std::vector<unsigned> which(pods_.size());
+            std::iota(which.begin(), which.end(), 0u);
+            std::shuffle(which.begin(), which.end(), std::mt19937(static_cast<unsigned>(round)));
+            double seconds = 0, floor = 0;
+            for (std::size_t first = 0; first < which.size(); first += 2000) {
+                std::vector<std::string> batch;
+                const std::size_t last = std::min(first + 2000, which.size());
+                for (std::size_t i = first; i < last; ++i)
+                    batch.push_back(text(order_[which[i]], static_cast<unsigned>(round), true));
+                floor += sax_seconds(batch);
+                const double start = cpu_seconds();
+                for (std::size_t i = first; i < last; ++i)
+                    pods_[which[i]] = pool_->decode(batch[i - first], pods_[which[i]], f_);
+                seconds += cpu_seconds() - start;
+            }
+            const double start = cpu_seconds();
+            drain();
+            seconds += cpu_seconds() - start;
+            if (round == 1 || round == rounds)
+                std::printf("events, round %-3d            %7.2f us/event  %.2f of SAX  %6.0f B/pod by statistics, "
+                            "%.0f of them free\n",
+                            round, seconds / n_ * 1e6, seconds / floor, bytes() / n_,
+                            per_pod(pool_->statistics().free_bytes));
+        }
+        std::printf("growth after %d rounds: %.3f by statistics, %.3f resident\n", rounds, bytes() / before,
+                    (resident_bytes() - resident_) / (resident_before - resident_));
+    }
+
+    void readers() {
+        double start = cpu_seconds(), written = 0;
+        std::string json;
+        for (const object& o : pods_) {
+            json.clear();
+            o.value().to_json(json);
+            written += static_cast<double>(json.size());
+        }
+        std::printf("%-28s %7.2f GB/s\n", "serialise", written / (cpu_seconds() - start) * 1e-9);
+        std::vector<object> alone(std::min<std::size_t>(pods_.size(), 2000));
+        const double before = resident_bytes(), m = static_cast<double>(alone.size());
         start = cpu_seconds();
-        for (unsigned i = 0; i < count; ++i) pods[which[i]] = pool->decode(events[i], pods[which[i]], f);
+        for (std::size_t i = 0; i < alone.size(); ++i) alone[i] = parse_object(texts_[i]);
         const double seconds = cpu_seconds() - start;
-        while (!pool->collect()) {}
-        const pool_statistics after = pool->statistics();
-        std::printf("events, round %d              %7.2f us/event  %6.0f B/pod by statistics, %.0f of them free\n", round,
-                    seconds / n * 1e6, static_cast<double>(after.bytes) / n, static_cast<double>(after.free_bytes) / n);
-    }
-    start = cpu_seconds();
-    std::string json;
-    double written = 0;
-    for (const object& o : pods) {
-        json.clear();
-        o.value().to_json(json);
-        written += static_cast<double>(json.size());
-    }
-    std::printf("%-28s %7.2f GB/s\n", "serialise", written / (cpu_seconds() - start) * 1e-9);
-    {
-        std::vector<object> alone(std::min(count, 2000u));
-        ::malloc_trim(0);
-        const double before = resident_bytes();
-        start = cpu_seconds();
-        for (std::size_t i = 0; i < alone.size(); ++i) alone[i] = parse_object(texts[i]);
-        const double seconds = cpu_seconds() - start, m = static_cast<double>(alone.size());
         std::printf("%-28s %7.2f us/pod  %34s  %6.0f B/pod resident\n", "a pool for each", seconds / m * 1e6, "",
                     (resident_bytes() - before) / m);
     }
-    start = cpu_seconds();
-    pods.clear();
-    while (!pool->collect()) {}
-    std::printf("%-28s %7.2f us/pod\n", "free", (cpu_seconds() - start) / n * 1e6);
-    return pool->statistics().nodes == 0 ? 0 : 1;
+
+    bool delete_and_compact() {
+        const double full = bytes(), full_resident = resident_bytes() - resident_;
+        for (std::size_t i = 0; i < pods_.size(); i += 2) pods_[i] = object();
+        drain();
+        const bool wanted = pool_->wants_compaction();
+        double peak = bytes();
+        double start = cpu_seconds();
+        pool_->begin_generation();
+        for (std::size_t i = 1; i < pods_.size(); i += 2) {
+            pods_[i] = pool_->move(pods_[i], f_);
+            if (i % 256 == 1) peak = std::max(peak, bytes());
+        }
+        drain();
+        std::printf(
+            "half deleted and compacted   %7.2f us/pod  %.2f of the bytes, %.2f of the resident set; peak %.2f%s\n",
+            (cpu_seconds() - start) / n_ * 2e6, bytes() / full, (resident_bytes() - resident_) / full_resident,
+            peak / full, wanted ? "" : "; not asked for: a defect");
+        start = cpu_seconds();
+        pods_.clear();
+        drain();
+        std::printf("%-28s %7.2f us/pod\n\n", "free", (cpu_seconds() - start) / n_ * 2e6);
+        return pool_->statistics().nodes == 0;
+    }
+
+    const unsigned replicas_;
+    std::vector<unsigned> order_; ///< which pod is at a place of the list
+    const double n_;
+    std::vector<std::string> texts_;
+    double floor_ = std::numeric_limits<double>::infinity();
+    double resident_ = 0;
+    std::vector<object> pods_;
+    std::shared_ptr<document_pool> pool_ = document_pool::make(decode_options().type("v1", "Pod"));
+    failure f_;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const auto count = static_cast<unsigned>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20'000);
+    std::string which = argc > 2 ? argv[2] : "20,3,1,shuffled";
+    const int rounds = argc > 3 ? std::atoi(argv[3]) : 10;
+    int result = 0;
+    for (which += ','; !which.empty(); which.erase(0, which.find(',') + 1)) {
+        const std::string variant = which.substr(0, which.find(','));
+        const bool shuffled = variant == "shuffled";
+        const auto replicas = static_cast<unsigned>(shuffled ? 20 : std::max(1, std::atoi(variant.c_str())));
+        // Each in a process of its own: the resident set says nothing after another one's life.
+        std::fflush(stdout);
+        const pid_t child = ::fork();
+        if (child < 0) return 1;
+        if (child == 0) {
+            const bool ok = run(count, replicas, shuffled).all(rounds);
+            std::fflush(stdout);
+            ::_exit(ok ? 0 : 1);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        if (status != 0) result = 1;
+    }
+    return result;
 }
