@@ -40,12 +40,11 @@ void builder::start(generation& g, handle cursor, interning_policy* policy, bool
     cold_ = cold;
     root_cursor_ = cursor;
     indexed_ = missing_handle;
-    frame f{};
+    frames_.clear();
+    frame& f = frames_.emplace_back();
     f.same_values = true;
     f.cursor_values = &root_cursor_;
     f.cursor_size = cursor ? 1 : 0;
-    frames_.clear();
-    frames_.push_back(f);
 }
 
 handle builder::finish() noexcept {
@@ -73,27 +72,25 @@ void builder::abort() noexcept {
 
 void builder::begin(bool object) {
     const handle c = take_cursor();
-    frame f{};
+    const path_id path = child_path(frames_.back().path, key_of_next(frames_.back()));
+    frame& f = frames_.emplace_back();
     f.object = object;
-    f.path = child_path(frames_.back().path, key_of_next(frames_.back()));
-    if (is_node(c)) {
-        const std::uint32_t* n = generation_->node(c);
-        if (object && header_is_object(*n)) {
-            const std::uint32_t* shape = generation_->node(*n);
-            f.cursor = c;
-            f.cursor_size = header_length(*shape);
-            f.cursor_keys = shape + 1;
-            f.cursor_values = n + 1;
-        } else if (!object && !header_is_object(*n) && header_kind(*n) == node_kind::array) {
-            f.cursor = c;
-            f.cursor_size = header_length(*n);
-            f.cursor_values = n + 1;
-        }
-        if (cold_) generation_->prefetch(f.cursor_values, std::min(f.cursor_size, 32u));
+    f.same_values = f.same_keys = true;
+    f.path = path;
+    if (!is_node(c)) return;
+    const std::uint32_t* n = generation_->node(c);
+    if (object && header_is_object(*n)) {
+        const std::uint32_t* shape = generation_->node(*n);
+        f.cursor_size = header_length(*shape);
+        f.cursor_keys = shape + 1;
+    } else if (!object && !header_is_object(*n) && header_kind(*n) == node_kind::array) {
+        f.cursor_size = header_length(*n);
+    } else {
+        return;
     }
-    f.same_values = true;
-    f.same_keys = true;
-    frames_.push_back(f);
+    f.cursor = c;
+    f.cursor_values = n + 1;
+    if (cold_) generation_->prefetch(f.cursor_values, std::min(f.cursor_size, 32u));
 }
 
 /// Puts what was passed of the cursor onto the stack, with room for more.

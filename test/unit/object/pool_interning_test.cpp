@@ -79,7 +79,7 @@ TEST_CASE("a path stops interning when its values do not repeat, samples on, and
 TEST_CASE("values that repeat after all are shared again", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> held;
-    teach_unique(*pool, 8000, held);
+    teach_unique(*pool, 4000, held);
     const std::uint64_t unique = pool->statistics().string_bytes / held.size();
     CHECK(unique >= 32);
     // Now a few values in random order: soon they are stored once.
@@ -89,9 +89,9 @@ TEST_CASE("values that repeat after all are shared again", "[pool]") {
         for (unsigned i = 0; i < n; ++i)
             held.push_back(decode(*pool, R"({"data":{"value":")" + value() + R"("},"n":[1]})"));
     };
-    add(8000);
+    add(4000);
     const pool_statistics before = pool->statistics();
-    add(8000);
+    add(4000);
     CHECK(pool->statistics().string_bytes - before.string_bytes < 64 * 50);
     held.clear();
     drain(*pool);
@@ -101,7 +101,7 @@ TEST_CASE("values that repeat after all are shared again", "[pool]") {
 TEST_CASE("what a document says twice is stored once, interned or not", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> held;
-    teach_unique(*pool, 8000, held);
+    teach_unique(*pool, 4000, held);
     const auto nodes_of = [&](const std::string& json) {
         const std::uint64_t before = pool->statistics().nodes;
         held.push_back(decode(*pool, json));

@@ -39,7 +39,8 @@ private:
 class decode_options {
 public:
     decode_options() {}
-    /// `metadata.managedFields` is skipped while parsing unless kept.
+    /// `metadata.managedFields` is skipped unless kept: before parsing where it is a list, so that of its bytes only strings and
+    /// the balance of brackets are looked at.
     decode_options& keep_managed_fields(bool on = true) { keep_managed_fields_ = on; return *this; }
     decode_options& project(projection p) { projection_ = std::move(p); return *this; }
     decode_options& transform_with(transform t) { transform_ = std::move(t); return *this; }
@@ -72,8 +73,9 @@ struct pool_statistics {
     double sharing() const noexcept { return nodes ? static_cast<double>(referenced_nodes) / static_cast<double>(nodes) : 1.0; }
 };
 
-/// Builds and owns documents. Strings, shapes (ordered key lists), arrays and objects are interned: equal sub-trees are
-/// stored once, and a document whose content did not change *is* its predecessor.
+/// Builds and owns documents. Keys and shapes (ordered key lists) are stored once; so are the strings, arrays and objects of
+/// paths whose values repeat, and what a document has in common with its older version or with the document stored before
+/// it. A document whose content did not change *is* its predecessor.
 ///
 /// *Thread safety*: one writer at a time (`decode`, `collect`, `statistics`); handles that it gave out are read, copied
 /// and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*: `decode` never throws for
@@ -101,8 +103,8 @@ public:
 
     /// True when a compaction would give a fair part of the memory back (dead room over a quarter).
     virtual bool wants_compaction() const = 0;
-    /// Starts a new generation: what is decoded from now on goes there. `move()` copies a live object over; the old
-    /// generation is freed when its last handle drops.
+    /// Starts a new generation: what is decoded from now on goes there. `move()` copies a live object over, and what objects
+    /// shared they share again; the old generation is freed when its last handle drops.
     virtual void begin_generation() = 0;
     virtual object move(const object& o, failure& f) = 0;
 

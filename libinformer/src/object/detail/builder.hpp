@@ -119,18 +119,18 @@ public:
 
 private:
     struct frame {
-        bool object;
-        bool same_values;           ///< all so far are the cursor's: none is on the stack
-        bool same_keys;             ///< likewise; true wherever same_values is
-        bool fresh;                 ///< holds a node made just now, so it is new itself
-        std::uint32_t at;           ///< members complete
-        std::uint32_t values, keys; ///< where its part of the stacks begins, once it is there
-        std::uint32_t cursor_size;
-        std::uint32_t cursor_at; ///< the key expected next, once the keys are not the same
-        path_id path;
-        handle cursor; ///< the container alongside, or missing
-        const handle* cursor_values;
-        const handle* cursor_keys;
+        bool object = false;
+        bool same_values = false;           ///< all so far are the cursor's: none is on the stack
+        bool same_keys = false;             ///< likewise; true wherever same_values is
+        bool fresh = false;                 ///< holds a node made just now, so it is new itself
+        std::uint32_t at = 0;               ///< members complete
+        std::uint32_t values = 0, keys = 0; ///< where its part of the stacks begins, once it is there
+        std::uint32_t cursor_size = 0;
+        std::uint32_t cursor_at = 0; ///< the key expected next, once the keys are not the same
+        path_id path = 0;
+        handle cursor = missing_handle; ///< the container alongside, or missing
+        const handle* cursor_values = nullptr;
+        const handle* cursor_keys = nullptr;
     };
     void begin(bool object);
     /// The value alongside the one about to come. Beyond the cursor's end of an array: the element before.
