@@ -5,8 +5,10 @@ import http.client
 import json
 import os
 import pathlib
+import signal
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -245,6 +247,7 @@ def run(options):
         return 1
     programs.build("libinformer")
     ways = options.peer or ["typed-protobuf"]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # the cluster goes with us
     with Cluster(options.nodes) as cluster:
         programs.log("creating %d Deployments of %d replicas" % (options.deployments, options.replicas))
         made = [deployment("web-%d" % i, options.replicas) for i in range(options.deployments)]
