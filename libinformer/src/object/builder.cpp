@@ -70,6 +70,35 @@ void builder::abort() noexcept {
     frames_.resize(1);
 }
 
+void builder::begin_parts() {
+    frame f{};
+    f.object = true;
+    f.values = values_.size();
+    f.keys = keys_.size();
+    keys_.need(1);
+    frames_.push_back(f);
+    keys_.push(missing_handle);
+    value_cursor_ = missing_handle;
+}
+
+void builder::place(path_id container, handle key, handle cursor) noexcept {
+    generation_->retain(key);
+    generation_->release(keys_.back());
+    *keys_.at(keys_.size() - 1) = key;
+    frames_.back().path = container;
+    frames_.back().fresh = false;
+    value_cursor_ = cursor;
+}
+
+handle builder::take_part(bool& fresh) noexcept {
+    frame& f = frames_.back();
+    fresh = f.fresh;
+    f.at = 0;
+    const handle h = values_.back();
+    values_.resize_down(f.values);
+    return h;
+}
+
 void builder::begin(bool object) {
     const handle c = take_cursor();
     const path_id path = child_path(frames_.back().path, key_of_next(frames_.back()));
@@ -178,7 +207,8 @@ generation::interned builder::make(path_id path, std::uint32_t header, const voi
     if (!policy_) return g.intern(header, data, bytes);
     const std::uint64_t hash = g.hash(header, data, bytes);
     generation::interned made{policy_->seen(hash), false};
-    if (made.h && g.has_content(made.h, header, data, bytes)) {
+    // It may have fallen out of the document since: a key came twice, or a part was read in vain.
+    if (made.h && g.is_alive(made.h) && g.has_content(made.h, header, data, bytes)) {
         g.retain(made.h);
         return made;
     }
@@ -246,14 +276,13 @@ void builder::other_number(std::string_view text) {
     leaf(make_header(node_kind::number, size32(text.size())), text.data(), text.size());
 }
 
-/// Finds or makes a container; takes over the counts of the children if it is fresh. Only what holds nothing but interned
-/// nodes can be found by its content and is interned.
-generation::interned builder::make_container(const frame& f, std::uint32_t header, const handle* children,
-                                             std::uint32_t n) {
+/// Only what holds nothing but interned nodes can be found by its content and is interned.
+generation::interned builder::make_container(path_id path, bool fresh_child, std::uint32_t header,
+                                             const handle* children, std::uint32_t n) {
     generation& g = *generation_;
     const std::size_t bytes = std::size_t{n} * 4;
     if (!policy_) {
-        if (!f.fresh) return g.intern(header, children, bytes);
+        if (!fresh_child) return g.intern(header, children, bytes);
         return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), true};
     }
     const bool plain = !std::all_of(children, children + n, [&](handle h) { return g.is_interned(h); });
@@ -262,13 +291,13 @@ generation::interned builder::make_container(const frame& f, std::uint32_t heade
     if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
     const std::uint64_t hash = g.hash(header, children, bytes);
     generation::interned made{missing_handle, true};
-    if (may_repeat && !f.fresh) {
+    if (may_repeat && !fresh_child) {
         made.h = policy_->seen(hash);
-        made.fresh = !made.h || !g.has_content(made.h, header, children, bytes);
+        made.fresh = !made.h || !g.is_alive(made.h) || !g.has_content(made.h, header, children, bytes);
     }
     if (made.fresh) {
-        if (interning_record& record = policy_->record(f.path); !plain && record.wanted(hash)) {
-            made.h = f.fresh ? missing_handle : g.find(hash, header, children, bytes);
+        if (interning_record& record = policy_->record(path); !plain && record.wanted(hash)) {
+            made.h = fresh_child ? missing_handle : g.find(hash, header, children, bytes);
             made.fresh = !made.h;
             record.looked_up(!made.fresh);
             if (made.fresh) made.h = g.make_interned(hash, header, children, bytes);
@@ -293,7 +322,7 @@ void builder::container(std::uint32_t header) {
         generation_->retain(f.cursor);
         made.h = f.cursor;
     } else {
-        made = make_container(f, header, children, n);
+        made = make_container(f.path, f.fresh, header, children, n);
     }
     if (!made.fresh) { // it has its own counts of the same
         for (std::uint32_t i = 0; i < n; ++i) generation_->release(children[i]);

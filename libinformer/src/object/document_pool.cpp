@@ -5,6 +5,7 @@
 #include "detail/document_reader.hpp"
 #include "detail/json_reader.hpp"
 #include "detail/pool_core.hpp"
+#include "detail/text_difference.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -20,6 +21,7 @@ class pool final : public document_pool {
 public:
     pool(decode_options options, pool_limits limits)
         : options_(std::move(options)), projection_(options_.projection_), reader_(options_, projection_),
+          difference_(limits.template_documents, projection_),
           core_(new pool_core(limits, hash_seed::random())) {
         options_.max_depth_ = std::clamp<std::size_t>(options_.max_depth_, 1, 1000);
     }
@@ -32,13 +34,18 @@ public:
             f = failure();
             boost::json::value v; // outside of `build`, which may run twice
             if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
-            return build(previous, f, false, [&] { return read_value(reader_, v, options_.max_depth_, f); });
+            return build(previous, f, false, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
         }
-        return build(previous, f, false, [&] { return read_json(reader_, json, options_.max_depth_, scratch_, f); });
+        return build(previous, f, false, [&](generation& g, handle old) {
+            if (!options_.text_difference_ || !difference_.read(g, reader_, old, json, options_.max_depth_, scratch_))
+                if (!read_json(reader_, json, options_.max_depth_, scratch_, f)) return false;
+            if (options_.text_difference_) difference_.learn(g, reader_.nodes().built(), json, core_->live_roots);
+            return true;
+        });
     }
 
     object encode(const boost::json::value& v, const object& previous, failure& f) override {
-        return build(previous, f, true, [&] { return read_value(reader_, v, options_.max_depth_, f); });
+        return build(previous, f, true, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
     }
 
     object move(const object& o, failure& f) override {
@@ -55,7 +62,12 @@ public:
         });
     }
 
-    bool collect(std::size_t budget) override { return core_->collect(budget); }
+    bool collect(std::size_t budget) override {
+        if (!core_->collect(budget)) return false;
+        // What is left may live for the templates alone.
+        if (!difference_.forget_if_few(core_->current(), core_->live_roots)) return true;
+        return core_->collect(budget);
+    }
 
     pool_statistics statistics() const override {
         pool_statistics s;
@@ -69,6 +81,7 @@ public:
                                    (policy_ ? sizeof *policy_ : 0);
         s.table_bytes += side;
         s.bytes += side;
+        difference_.add_to(s);
         return s;
     }
 
@@ -77,6 +90,7 @@ public:
         return g.segment_bytes() >= 1024 * 1024 && g.dead_bytes() > g.segment_bytes() / 4;
     }
     void begin_generation() override {
+        difference_.forget(core_->current());
         core_->begin_generation();
         policy_.reset();
     }
@@ -98,7 +112,7 @@ private:
             if (!policy_ && made_before >= interning_starts) policy_ = std::make_unique<interning_policy>();
             try {
                 reader_.start(g, cursor ? cursor->document : missing_handle, policy_.get(), has_old, plain);
-                const bool ok = read();
+                const bool ok = read(g, has_old ? old->document : missing_handle);
                 last_made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
                 if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
                 if (!ok) {
@@ -132,6 +146,7 @@ private:
                 f = failure(errc::pool_full, "store a document: out of memory");
             }
             if (!again) return {};
+            difference_.forget(core_->current());
             core_->collect(std::numeric_limits<std::size_t>::max());
         }
     }
@@ -153,6 +168,7 @@ private:
     decode_options options_;
     projection_trie projection_;
     document_reader reader_;
+    text_difference difference_;
     copier copier_;
     std::unique_ptr<interning_policy> policy_; ///< belongs to the current generation: paths are known by its handles
     std::string scratch_;

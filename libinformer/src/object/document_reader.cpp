@@ -23,6 +23,21 @@ void document_reader::start(generation& g, handle cursor, interning_policy* poli
     if (projected_) states_.push_back(projection_trie::start);
 }
 
+void document_reader::begin_part(bool is_metadata, bool is_skipped) noexcept {
+    in_metadata_ = is_metadata;
+    type_first_ = false;
+    if (is_skipped) next_ = verdict::skip;
+    set_careful();
+}
+
+void document_reader::end_part() noexcept {
+    careful_ = true;
+    in_metadata_ = at_managed_fields_ = false;
+    type_first_ = !projected_;
+    skipping_ = 0;
+    next_ = verdict::keep;
+}
+
 /// The type members held back, apiVersion first; the options' where the text had none.
 void document_reader::put_type() {
     type_first_ = false;

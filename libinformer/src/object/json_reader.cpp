@@ -1,6 +1,7 @@
 // The only unit that instantiates Boost.JSON's parser with a handler of ours.
 #include "detail/json_reader.hpp"
 
+#include "detail/utf8.hpp"
 #include "json_scan.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>
@@ -85,28 +86,6 @@ private:
     document_reader& to_;
     std::string& scratch_;
 };
-
-/// Where the text stops being UTF-8, or its size (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
-std::size_t utf8_end(std::string_view s) noexcept {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-    std::size_t i = 0;
-    while (i < s.size()) {
-        const unsigned char c = byte(i);
-        if (c < 0x80) {
-            ++i;
-            continue;
-        }
-        const std::size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-        if (c < 0xc2 || c > 0xf4 || i + n > s.size()) return i;
-        for (std::size_t k = 1; k < n; ++k)
-            if ((byte(i + k) & 0xc0) != 0x80) return i;
-        const unsigned char d = byte(i + 1);
-        if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) || (c == 0xf4 && d > 0x8f))
-            return i;
-        i += n;
-    }
-    return i;
-}
 
 /// The parser reports a leading surrogate without its other half as any other syntax error, at the character that follows.
 bool after_half_pair(std::string_view text, std::size_t offset) noexcept {

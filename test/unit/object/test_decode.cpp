@@ -433,3 +433,19 @@ TEST_CASE("timestamps, UUIDs and short strings come back character for character
     CHECK(t == "abc");
     CHECK(std::hash<text>()(copy) == std::hash<std::string_view>()("2024-05-06T07:08:09Z"));
 }
+
+TEST_CASE("a value that fell out of its document is not found again in it", "[pool]") {
+    const auto pool = document_pool::make();
+    failure f;
+    std::vector<object> held;
+    for (int i = 0; i < 6000; ++i) {
+        const std::string text = "\"a text that comes once, number " + std::to_string(i) + "\"";
+        held.push_back(pool->decode(R"({"x":{"u":)" + text + R"(,"u":1},"y":)" + text + "}", object(), f));
+        REQUIRE(!f);
+    }
+    for (int i = 0; i < 6000; ++i)
+        REQUIRE(held[static_cast<std::size_t>(i)]["y"].as_string() == "a text that comes once, number " + std::to_string(i));
+    held.clear();
+    while (!pool->collect()) {}
+    CHECK(pool->statistics().nodes == 0);
+}

@@ -53,11 +53,16 @@ public:
     /// Nesting, the object itself included; at most 1,000, since whoever reads a document recurses.
     decode_options& max_depth(std::size_t d) { max_depth_ = d; return *this; }
 
+    /// Documents are read by their differences from texts read before, where these are like them; else, and in pools of few
+    /// documents, by the parser. The documents and the errors are the same. Off by default. docs/design/text-difference.md.
+    decode_options& text_difference(bool on = true) { text_difference_ = on; return *this; }
+
     bool keep_managed_fields_ = false;
     projection projection_;
     transform transform_;
     std::string api_version_, kind_;
     std::size_t max_depth_ = 1000;
+    bool text_difference_ = false;
 };
 
 struct pool_statistics {
@@ -70,6 +75,10 @@ struct pool_statistics {
     std::uint64_t nodes = 0;
     std::uint64_t referenced_nodes = 0; ///< references to nodes from nodes and roots; sharing() = referenced / nodes
     std::uint64_t generations = 0;     ///< alive, old ones included
+    std::uint64_t templates = 0;       ///< texts kept for comparison (`decode_options::text_difference`)
+    std::uint64_t template_bytes = 0;  ///< of table_bytes
+    std::uint64_t template_hits = 0;   ///< documents read by their differences, since the pool was made
+    std::uint64_t template_misses = 0; ///< documents that no template fitted
     double sharing() const noexcept { return nodes ? static_cast<double>(referenced_nodes) / static_cast<double>(nodes) : 1.0; }
 };
 
@@ -116,6 +125,7 @@ namespace detail {
 struct pool_limits {
     std::uint64_t max_bytes = std::uint64_t{1} << 32; ///< per generation; more than 4 GiB has no handles
     std::uint32_t first_chunk = 16 * 1024;            ///< bytes; each further chunk is four times larger, up to 1 MiB
+    std::uint32_t template_documents = 256;           ///< live ones before `text_difference` keeps texts
 };
 std::shared_ptr<document_pool> make_pool(decode_options options, pool_limits limits);
 } // namespace detail

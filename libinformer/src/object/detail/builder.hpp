@@ -66,6 +66,24 @@ public:
     /// The finished document; its count goes to the caller.
     handle finish() noexcept;
     void abort() noexcept;
+    /// The finished document before `finish`.
+    handle built() const noexcept { return frames_.back().same_values ? root_cursor_ : values_.back(); }
+
+    // ---- a document in parts, between `start` and `finish`: for text_difference
+
+    void begin_parts();
+    /// Where the next value belongs, and what is there in the previous version.
+    void place(path_id container, handle key, handle cursor) noexcept;
+    /// That value, with its count, and whether it was made just now.
+    handle take_part(bool& fresh) noexcept;
+    void end_parts() noexcept { abort(); }
+    /// Finds or makes a container at this path; if it is fresh, it takes over one count of each child and of the shape.
+    /// `fresh_child`: one of them was made just now.
+    generation::interned make_container(path_id path, bool fresh_child, std::uint32_t header, const handle* children,
+                                        std::uint32_t n);
+    void document(handle h) { same(h); }
+
+    // ---- a document in sequence
 
     void begin_object() { begin(true); }
     void begin_array() { begin(false); }
@@ -175,7 +193,6 @@ private:
     void other_number(std::string_view text);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
     generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
-    generation::interned make_container(const frame& f, std::uint32_t header, const handle* children, std::uint32_t n);
     handle intern_key(std::string_view k);
     void container(std::uint32_t header);
     std::uint32_t find_in_cursor(const frame& f, handle key);

@@ -69,6 +69,10 @@ public:
     bool at_skipped_managed_fields() const noexcept { return at_managed_fields_; }
     bool skips_managed_fields() const noexcept { return !plain_ && !options_.keep_managed_fields_; }
 
+    builder& nodes() noexcept { return builder_; }
+    /// What follows is one value of a document, at the builder's place; `end_part` makes ready for the whole.
+    void begin_part(bool is_metadata, bool is_skipped) noexcept;
+    void end_part() noexcept;
     std::uint64_t bytes() const noexcept { return builder_.bytes(); }
 
 private:

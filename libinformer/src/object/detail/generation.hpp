@@ -59,6 +59,8 @@ public:
         const std::uint32_t* n = node(h);
         return *n == header && std::memcmp(n + 1, data, bytes) == 0;
     }
+    /// Not on its way to be freed.
+    bool is_alive(handle h) noexcept { return (count(h) & count_mask) != 0; }
     /// The shape with these keys, or 0; adds a count if found.
     handle find_shape(const handle* keys, std::uint32_t count);
     /// A shape that `find_shape` did not find; takes over the counts of the keys.

@@ -1,0 +1,73 @@
+// A document together with the text it was read from, and where in the text its values lie: what another text is compared with.
+#pragma once
+
+#include "generation.hpp"
+#include "interning.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace informer::detail {
+
+/// A value of an incoming text that differs from the template's at the same place.
+struct text_change {
+    enum class kind : std::uint8_t {
+        plain,     ///< a string of ASCII without escapes
+        string,    ///< any other string
+        bare,      ///< a number, true, false or null (or nothing of that kind)
+        container, ///< an object or an array
+    };
+    std::uint32_t begin, end;         ///< in the incoming text
+    std::uint32_t old_begin, old_end; ///< in the template's
+    std::uint32_t parent, slot;       ///< where the value belongs; slot `none`: it is not stored
+    kind what;
+    bool scalar; ///< it stands for a place, not for a container
+};
+
+struct text_template {
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    static constexpr std::uint32_t is_key = none - 1;
+
+    /// A scalar or an empty container. In parts that are not stored a key as well.
+    struct place {
+        std::uint32_t begin;        ///< in the text, quotes included
+        std::uint32_t reach;        ///< its end, and the byte behind a number or word: it may go on in another text
+        std::uint32_t parent, slot; ///< not stored: the parent is `none`, the slot anything or `is_key`
+    };
+    /// An object or array with members, parents before children.
+    struct container {
+        std::uint32_t begin, end;
+        std::uint32_t first, last;  ///< its places, those of its children included
+        std::uint32_t parent, slot; ///< `none`: the document; only the slot: not stored
+        std::uint32_t values;       ///< where its members begin among those of all containers
+        handle h;                   ///< missing: not stored
+        path_id path;
+    };
+
+    std::string text;
+    handle document = missing_handle; ///< owns a count
+    std::vector<place> places;        ///< in the order of the text
+    std::vector<container> containers;
+    std::vector<std::uint32_t> closing; ///< the stored ones in the order in which they end
+    std::uint32_t values = 0;           ///< members of all stored containers
+
+    /// Maps the text onto its document. False if that cannot be done (a key twice, elements left out by a projection); the
+    /// template is then of no use. Takes no counts.
+    bool map(const generation& g, std::string_view json, handle h);
+    /// The same for a text of which everything but `changes`, scalars all of them, is the same.
+    void rebase(const generation& g, std::string_view json, handle h, const std::vector<text_change>& changes);
+
+    /// The innermost container around this byte of the text.
+    std::uint32_t container_at(std::uint32_t offset) const noexcept;
+    std::uint64_t bytes() const noexcept {
+        return text.capacity() + places.capacity() * sizeof(place) + containers.capacity() * sizeof(container) +
+               closing.capacity() * 4;
+    }
+};
+
+/// What differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes.
+bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes);
+
+} // namespace informer::detail

@@ -1,0 +1,136 @@
+#include "detail/text_scan.hpp"
+#include "detail/text_template.hpp"
+#include "json_scan.hpp"
+
+#include <algorithm>
+
+namespace informer::detail {
+
+namespace {
+
+// A text that is rebuilt in many pieces, or for the most part, is better parsed as a whole.
+constexpr std::uint32_t max_rebuilt = 16;
+
+class matcher {
+public:
+    matcher(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes)
+        : template_(t), old_begin_(t.text.data()), old_end_(old_begin_ + t.text.size()), begin_(text.data()),
+          end_(begin_ + text.size()), rebuild_(rebuild), changes_(changes) {}
+
+    bool run() {
+        for (;;) {
+            const std::size_t n =
+                common_prefix(old_, at_, static_cast<std::size_t>(std::min(old_end_ - old_, end_ - at_)));
+            old_ += n;
+            at_ += n;
+            if (old_ == old_end_) return at_ == end_;
+            const auto offset = static_cast<std::uint32_t>(old_ - old_begin_);
+            if (!in_place(offset) && !rebuild(offset)) return false;
+        }
+    }
+
+private:
+    /// The difference lies in a scalar that has another scalar in its place.
+    bool in_place(std::uint32_t offset) {
+        const auto& places = template_.places;
+        while (next_ < places.size() && places[next_].reach <= offset) ++next_;
+        if (next_ == places.size() || offset < places[next_].begin) return false;
+        const text_template::place& p = places[next_];
+        const char first = old_begin_[p.begin];
+        const char* const from = at_ - (offset - p.begin);
+        text_change c{};
+        const char* const to = cut(from, c.what);
+        if (!to) return false;
+        c.scalar = c.what != text_change::kind::container;
+        if (p.slot == text_template::is_key && c.what != text_change::kind::plain &&
+            c.what != text_change::kind::string)
+            return false;
+        const bool both_scalars = c.scalar && first != '{' && first != '[';
+        if (!both_scalars && !rebuild_) return false;
+        if (!c.scalar && (p.parent == text_template::none || !may_rebuild(from, to))) return false;
+        ++next_;
+        add(c, p.begin, p.reach - (first == '"' || first == '{' || first == '[' ? 0 : 1), from, to);
+        c.parent = p.parent;
+        c.slot = p.parent == text_template::none ? text_template::none : p.slot;
+        changes_.push_back(c);
+        return true;
+    }
+    /// Anything else: the innermost container is read anew, or the one around it if this was tried.
+    bool rebuild(std::uint32_t offset) {
+        const std::uint32_t i = template_.container_at(offset);
+        if (i == text_template::none || template_.containers[i].parent == text_template::none) return false;
+        const text_template::container& o = template_.containers[i];
+        // A projection judges by the way down and by the kind of value: not here.
+        if (o.slot != text_template::none && !rebuild_) return false;
+        while (!changes_.empty() && changes_.back().old_begin >= o.begin) changes_.pop_back();
+        const char* const from =
+            begin_ + o.begin +
+            (changes_.empty() ? 0 : std::int64_t{changes_.back().end} - std::int64_t{changes_.back().old_end});
+        text_change c{};
+        const char* const to = cut(from, c.what);
+        if (!to || !may_rebuild(from, to)) return false;
+        add(c, o.begin, o.end, from, to);
+        c.parent = o.parent;
+        c.slot = o.slot;
+        changes_.push_back(c);
+        next_ = o.last;
+        return true;
+    }
+    /// Counts what was tried in vain as well.
+    bool may_rebuild(const char* from, const char* to) noexcept {
+        rebuilt_bytes_ += static_cast<std::size_t>(to - from);
+        return ++rebuilt_ <= max_rebuilt && rebuilt_bytes_ <= static_cast<std::size_t>(end_ - begin_) / 2;
+    }
+    void add(text_change& c, std::uint32_t old_begin, std::uint32_t old_end, const char* from,
+             const char* to) noexcept {
+        c.begin = static_cast<std::uint32_t>(from - begin_);
+        c.end = static_cast<std::uint32_t>(to - begin_);
+        c.old_begin = old_begin;
+        c.old_end = old_end;
+        old_ = old_begin_ + old_end;
+        at_ = to;
+    }
+    /// Behind the value at `from`, nullptr if there is none.
+    const char* cut(const char* from, text_change::kind& what) const {
+        if (from == end_) return nullptr;
+        if (*from == '"') {
+            bool plain = true;
+            const char* const to = string_end(from + 1, end_, plain);
+            what = plain ? text_change::kind::plain : text_change::kind::string;
+            return to;
+        }
+        if (*from == '{' || *from == '[') {
+            what = text_change::kind::container;
+            value_scanner scanner;
+            scanner.begin(*from);
+            const char* const to = scanner.scan(from, end_);
+            return scanner.complete() ? to : nullptr;
+        }
+        what = text_change::kind::bare;
+        const char* const to = bare_end(from, end_);
+        return to == from ? nullptr : to;
+    }
+
+    const text_template& template_;
+    const char* const old_begin_;
+    const char* const old_end_;
+    const char* const begin_;
+    const char* const end_;
+    const bool rebuild_;
+    std::vector<text_change>& changes_;
+    const char* old_ = old_begin_;
+    const char* at_ = begin_;
+    std::size_t next_ = 0; ///< the first place not yet passed
+    std::uint32_t rebuilt_ = 0;
+    std::size_t rebuilt_bytes_ = 0;
+};
+
+} // namespace
+
+bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes) {
+    changes.clear();
+    if (text.size() > 0xffff'ffff) return false;
+    return matcher(t, text, rebuild, changes).run();
+}
+
+} // namespace informer::detail

@@ -1,0 +1,204 @@
+#include "detail/text_template.hpp"
+
+#include "detail/reading.hpp"
+#include "detail/text_scan.hpp"
+#include "json_scan.hpp"
+
+#include <algorithm>
+
+namespace informer::detail {
+
+namespace {
+
+using container = text_template::container;
+constexpr std::uint32_t none = text_template::none;
+
+/// Walks a text that a parser has accepted along the document that came of it.
+class mapper {
+public:
+    mapper(text_template& to, const generation& g) : to_(to), generation_(g), p_(to.text.data()), seen_() {}
+    bool document(handle h) { return value(none, none, h); }
+
+private:
+    char next() noexcept {
+        while (is_space(*p_)) ++p_;
+        return *p_;
+    }
+    std::uint32_t here() const noexcept { return static_cast<std::uint32_t>(p_ - to_.text.data()); }
+    const char* end() const noexcept { return to_.text.data() + to_.text.size(); }
+
+    void string() noexcept {
+        bool plain = true;
+        p_ = string_end(p_ + 1, end(), plain);
+    }
+    /// h missing: the value is not stored. Then, below the outermost container left out, parent is `none`.
+    bool value(std::uint32_t parent, std::uint32_t slot, handle h) {
+        const char c = next();
+        const std::uint32_t begin = here();
+        std::uint32_t open_end = 0;
+        if (c == '{' || c == '[') {
+            ++p_;
+            if (next() != (c == '{' ? '}' : ']')) return container(c == '{', begin, parent, slot, h);
+            ++p_;
+        } else if (c == '"') {
+            string();
+        } else {
+            p_ = bare_end(p_, end());
+            open_end = 1;
+        }
+        to_.places.push_back({begin, here() + open_end, h ? parent : none, slot});
+        return true;
+    }
+    bool container(bool object, std::uint32_t begin, std::uint32_t parent, std::uint32_t slot, handle h) {
+        const children c = children_of(&generation_, h);
+        if (h && object != (h == empty_object_handle || (is_node(h) && c.keys))) return false;
+        const auto index = static_cast<std::uint32_t>(to_.containers.size());
+        const bool known = h || parent != none; // what is deeper in a part left out is of no interest
+        if (known) {
+            const auto first = static_cast<std::uint32_t>(to_.places.size());
+            to_.containers.push_back({begin, 0, first, 0, parent, slot, to_.values, h, path(parent, slot)});
+            to_.values += c.n;
+            seen_.resize(to_.values);
+        }
+        const std::uint32_t values = to_.values - c.n;
+        std::uint32_t elements = 0;
+        for (char after = ','; after == ','; after = *p_++) {
+            handle child = missing_handle;
+            std::uint32_t child_slot = none;
+            if (object) {
+                if (!member(c, h != missing_handle, values, elements, child_slot)) return false;
+                if (child_slot != none) child = c.values[child_slot];
+            } else if (h) {
+                if (elements == c.n) return false;
+                child_slot = elements++;
+                child = c.values[child_slot];
+            }
+            if (!value(h ? index : none, child_slot, child)) return false;
+            next();
+        }
+        // The document has up to two members that the text has not: its type.
+        if (h && elements != c.n && (index != 0 || !only_type_missing(c, values))) return false;
+        if (known) {
+            to_.containers[index].end = here();
+            to_.containers[index].last = static_cast<std::uint32_t>(to_.places.size());
+            if (h) to_.closing.push_back(index);
+        }
+        return true;
+    }
+    /// Reads "key":. False for a key that came before.
+    bool member(const children& c, bool stored, std::uint32_t values, std::uint32_t& found, std::uint32_t& slot) {
+        next();
+        const std::uint32_t begin = here();
+        bool plain = true;
+        p_ = string_end(p_ + 1, end(), plain);
+        const std::string_view literal(to_.text.data() + begin, here() - begin);
+        if (stored) {
+            std::string_view key = literal.substr(1, literal.size() - 2);
+            std::optional<std::string> unescaped;
+            if (!plain) {
+                unescaped = unescape(literal);
+                if (!unescaped) return false;
+                key = *unescaped;
+            }
+            // Probably the one behind the last.
+            slot = c.n ? find_member(&generation_, c, key) : 0;
+            if (slot == c.n) {
+                slot = none;
+            } else {
+                if (seen_[values + slot]) return false;
+                seen_[values + slot] = true;
+                ++found;
+            }
+        } else {
+            to_.places.push_back({begin, here(), none, text_template::is_key});
+        }
+        next();
+        ++p_;
+        return true;
+    }
+    path_id path(std::uint32_t parent, std::uint32_t slot) const {
+        if (parent == none) return child_path(path_id(), element_key);
+        const text_template::container& c = to_.containers[parent];
+        const children in = children_of(&generation_, c.h);
+        return child_path(c.path, in.keys && slot != none ? in.keys[slot] : element_key);
+    }
+    bool only_type_missing(const children& c, std::uint32_t values) const {
+        for (std::uint32_t i = 0; i < c.n; ++i) {
+            if (seen_[values + i]) continue;
+            const text key = string_of(&generation_, c.keys[i]);
+            if (key != "apiVersion" && key != "kind") return false;
+        }
+        return true;
+    }
+
+    text_template& to_;
+    const generation& generation_;
+    const char* p_;
+    std::vector<bool> seen_;
+};
+
+} // namespace
+
+bool text_template::map(const generation& g, std::string_view json, handle h) {
+    text.assign(json);
+    places.clear();
+    containers.clear();
+    closing.clear();
+    values = 0;
+    document = h;
+    if (!mapper(*this, g).document(h) || containers.empty()) return false;
+    text.shrink_to_fit();
+    places.shrink_to_fit();
+    containers.shrink_to_fit();
+    closing.shrink_to_fit();
+    return true;
+}
+
+void text_template::rebase(const generation& g, std::string_view json, handle h,
+                           const std::vector<text_change>& changes) {
+    text.assign(json); // nothing below can fail
+    // How far what lies behind each change moves. Places and beginnings of containers come in the order of the text.
+    std::uint32_t shift = 0; // modulo 2^32
+    auto next = changes.begin();
+    const auto pass = [&](std::uint32_t offset) {
+        for (; next != changes.end() && next->old_end <= offset; ++next) shift = next->end - next->old_end;
+    };
+    for (container& c : containers) {
+        pass(c.begin);
+        c.begin += shift;
+        const auto last = std::upper_bound(changes.begin(), changes.end(), c.end,
+                                           [](std::uint32_t end, const text_change& x) { return end < x.old_end; });
+        if (last != changes.begin()) c.end += std::prev(last)->end - std::prev(last)->old_end;
+    }
+    shift = 0;
+    next = changes.begin();
+    for (place& p : places) {
+        if (next != changes.end() && next->old_begin == p.begin) {
+            p.begin = next->begin;
+            p.reach = next->end + (next->what == text_change::kind::bare ? 1 : 0);
+            shift = next->end - next->old_end;
+            ++next;
+        } else {
+            p.begin += shift;
+            p.reach += shift;
+        }
+    }
+    document = h;
+    // Not only what changed: an equal part of a previous version may have taken the place of ours.
+    for (container& c : containers)
+        if (c.parent == none)
+            c.h = h;
+        else if (c.h)
+            c.h = children_of(&g, containers[c.parent].h).values[c.slot];
+}
+
+std::uint32_t text_template::container_at(std::uint32_t offset) const noexcept {
+    const auto behind = std::upper_bound(containers.begin(), containers.end(), offset,
+                                         [](std::uint32_t at, const container& c) { return at < c.begin; });
+    if (behind == containers.begin()) return none;
+    auto i = static_cast<std::uint32_t>(behind - containers.begin() - 1);
+    while (i != none && containers[i].end <= offset) i = containers[i].parent;
+    return i;
+}
+
+} // namespace informer::detail

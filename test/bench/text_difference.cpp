@@ -1,0 +1,198 @@
+// What reading documents by their differences from others saves: the same texts through a pool with `text_difference` on and
+// one with it off, each in a process of its own, against Boost.JSON's SAX parser with a handler that does nothing (the floor).
+//
+//   bench_text_difference [pods = 20000] [replicas = 20] [list|shuffled]
+#include "support/pod_generator.hpp"
+
+#include <informer/object/document_pool.hpp>
+
+#include <boost/json/basic_parser_impl.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace informer;
+
+struct null_handler {
+    static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t max_object_size = max_array_size;
+    static constexpr std::size_t max_string_size = max_array_size;
+    static constexpr std::size_t max_key_size = max_array_size;
+    using view = boost::json::string_view;
+    using code = boost::json::error_code;
+    bool on_document_begin(code&) { return true; }
+    bool on_document_end(code&) { return true; }
+    bool on_object_begin(code&) { return true; }
+    bool on_object_end(std::size_t, code&) { return true; }
+    bool on_array_begin(code&) { return true; }
+    bool on_array_end(std::size_t, code&) { return true; }
+    bool on_key_part(view, std::size_t, code&) { return true; }
+    bool on_key(view, std::size_t, code&) { return true; }
+    bool on_string_part(view, std::size_t, code&) { return true; }
+    bool on_string(view, std::size_t, code&) { return true; }
+    bool on_number_part(view, code&) { return true; }
+    bool on_int64(std::int64_t, view, code&) { return true; }
+    bool on_uint64(std::uint64_t, view, code&) { return true; }
+    bool on_double(double, view, code&) { return true; }
+    bool on_bool(bool, code&) { return true; }
+    bool on_null(code&) { return true; }
+    bool on_comment_part(view, code&) { return true; }
+    bool on_comment(view, code&) { return true; }
+};
+
+double cpu_seconds() {
+    timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+double resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    long size = 0, resident = 0;
+    statm >> size >> resident;
+    return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double floor_seconds(const std::vector<std::string>& texts) {
+    const double start = cpu_seconds();
+    for (const std::string& t : texts) {
+        boost::json::parse_options options;
+        options.max_depth = 1000;
+        options.numbers = boost::json::number_precision::none;
+        boost::json::basic_parser<null_handler> parser(options);
+        boost::json::error_code ec;
+        parser.write_some(false, t.data(), t.size(), ec);
+        if (ec) std::abort();
+    }
+    return cpu_seconds() - start;
+}
+
+struct figures {
+    double sax = std::numeric_limits<double>::infinity();
+    double load = 0, relist = std::numeric_limits<double>::infinity(), events = 0, event_floor = 0;
+    double resident = 0, bytes = 0, bytes_later = 0, template_bytes = 0, templates = 0;
+    double hits_load = 0, hits_relist = 0, hits_events = 0;
+};
+
+std::string pod(unsigned index, unsigned replicas, unsigned revision, bool type) {
+    informer::testing::pod_options o(index);
+    o.replicas = replicas;
+    o.revision = revision;
+    o.type = type;
+    return make_pod_json(o);
+}
+
+figures run(bool difference, unsigned count, unsigned replicas, bool shuffled, std::uint64_t& check) {
+    figures r;
+    std::vector<unsigned> order(count);
+    for (unsigned i = 0; i < count; ++i) order[i] = i;
+    std::mt19937 random(5);
+    if (shuffled) std::shuffle(order.begin(), order.end(), random);
+    std::vector<std::string> texts;
+    for (const unsigned i : order) texts.push_back(pod(i, replicas, 0, false));
+    for (int round = 0; round < 7; ++round) r.sax = std::min(r.sax, floor_seconds(texts));
+    std::vector<object> pods(count);
+    const auto pool = document_pool::make(decode_options().type("v1", "Pod").text_difference(difference));
+    ::malloc_trim(0);
+    const double resident = resident_bytes();
+    failure f;
+    std::uint64_t hits = 0;
+    const auto hit_rate = [&] {
+        const std::uint64_t now = pool->statistics().template_hits;
+        return static_cast<double>(now - std::exchange(hits, now)) / count;
+    };
+    double start = cpu_seconds();
+    for (unsigned i = 0; i < count; ++i) pods[i] = pool->decode(texts[i], object(), f);
+    r.load = cpu_seconds() - start;
+    r.hits_load = hit_rate();
+    r.resident = (resident_bytes() - resident) / count;
+    r.bytes = static_cast<double>(pool->statistics().bytes) / count;
+    for (int round = 0; round < 5; ++round) {
+        start = cpu_seconds();
+        for (unsigned i = 0; i < count; ++i) {
+            object o = pool->decode(texts[i], pods[i], f);
+            if (!o.same_as(pods[i])) std::abort();
+            pods[i] = std::move(o);
+        }
+        r.relist = std::min(r.relist, cpu_seconds() - start);
+        r.hits_relist = hit_rate();
+    }
+    texts = {};
+    std::vector<unsigned> revision(count);
+    constexpr int rounds = 10;
+    for (int round = 1; round <= rounds; ++round) {
+        std::vector<std::string> events;
+        std::vector<unsigned> which;
+        for (unsigned i = 0; i < count; ++i) {
+            which.push_back(static_cast<unsigned>(random() % count));
+            events.push_back(pod(order[which.back()], replicas, ++revision[which.back()], true));
+        }
+        r.event_floor += floor_seconds(events) / rounds;
+        hit_rate();
+        start = cpu_seconds();
+        for (unsigned i = 0; i < count; ++i) pods[which[i]] = pool->decode(events[i], pods[which[i]], f);
+        r.events += (cpu_seconds() - start) / rounds;
+        r.hits_events += hit_rate() / rounds;
+        while (!pool->collect()) {
+        }
+    }
+    r.bytes_later = static_cast<double>(pool->statistics().bytes) / count;
+    r.template_bytes = static_cast<double>(pool->statistics().template_bytes);
+    r.templates = static_cast<double>(pool->statistics().templates);
+    for (const object& o : pods) check = check * 31 + std::hash<std::string>()(o.to_json());
+    return r;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const auto count = static_cast<unsigned>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20'000);
+    const auto replicas = static_cast<unsigned>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 20);
+    const bool shuffled = argc > 3 && std::strcmp(argv[3], "shuffled") == 0;
+    std::printf("%u pods, %u replicas per Deployment%s; times in us per document, (ratio to the floor)\n", count,
+                replicas, shuffled ? ", shuffled" : "");
+    std::printf("%-10s %6s  %-14s %-14s %-14s %9s %9s %9s  %s\n", "", "floor", "load", "relist", "events", "B stat.",
+                "B RSS", "B later", "hits: load, relist, events; templates");
+    std::uint64_t checks[2] = {};
+    for (const bool difference : {false, true}) {
+        int ends[2];
+        if (::pipe(ends) != 0) return 1;
+        std::fflush(stdout);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            std::uint64_t check = 0;
+            const figures r = run(difference, count, replicas, shuffled, check);
+            const double us = 1e6 / count;
+            std::printf("%-10s %6.2f  %5.2f (%.2f)   %5.2f (%.2f)   %5.2f (%.2f)   %9.0f %9.0f %9.0f  %.3f, %.3f, "
+                        "%.3f; %.0f of %.0f B\n",
+                        difference ? "difference" : "parser", r.sax * us, r.load * us, r.sax / r.load, r.relist * us,
+                        r.sax / r.relist, r.events * us, r.event_floor / r.events, r.bytes, r.resident, r.bytes_later,
+                        r.hits_load, r.hits_relist, r.hits_events, r.templates, r.template_bytes);
+            std::fflush(stdout);
+            if (::write(ends[1], &check, sizeof check) != sizeof check) ::_exit(1);
+            ::_exit(0);
+        }
+        int status = 0;
+        if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) return 1;
+        if (::read(ends[0], &checks[difference ? 1 : 0], sizeof checks[0]) != sizeof checks[0]) return 1;
+        ::close(ends[0]);
+        ::close(ends[1]);
+    }
+    if (checks[0] == checks[1]) return 0;
+    std::printf("the documents differ: a defect\n");
+    return 1;
+}
