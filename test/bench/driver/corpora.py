@@ -1,9 +1,11 @@
-"""The bytes that are served: written once for each set of options, and kept in build/bench/corpus until the end of a run."""
+"""The bytes that are served: written once for each set of options, and kept in build/bench/corpus for the next run (the large ones are
+removed)."""
 import json
 import shutil
 import subprocess
 
 from driver import programs
+from driver.processes import Failed
 
 
 class Corpus:
@@ -21,17 +23,24 @@ class Corpus:
             options.append("--no-events")
         self.kind, self.count = kind, count
         self.folder = programs.folder / "corpus" / "-".join(parts)
-        if not (self.folder / "meta.json").exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            subprocess.run([programs.folder / "bench_corpus", "--out", self.folder, *options], check=True)
-        self.meta = json.loads((self.folder / "meta.json").read_text())
+        program, meta = programs.folder / "bench_corpus", self.folder / "meta.json"  # that is written last
+        if not meta.exists() or meta.stat().st_mtime < program.stat().st_mtime:
+            self.remove()
+            self.folder.mkdir(parents=True)
+            self._run([program, "--out", self.folder, *options])
+        self.meta = json.loads(meta.read_text())
         self.item_bytes = self.meta["item_bytes"] / count
         self.event_bytes = self.meta["event_bytes"] / count
 
     def render(self, program):
         """Adds protobuf, by the Go program that knows how kube-apiserver writes it."""
         if not (self.folder / "initial.pb").exists():
-            subprocess.run([program, self.folder], check=True)
+            self._run([program, self.folder])
+
+    @staticmethod
+    def _run(command):
+        if subprocess.run(command).returncode != 0:
+            raise Failed("%s failed (above)" % command[0].name)
 
     def remove(self):
         shutil.rmtree(self.folder, ignore_errors=True)

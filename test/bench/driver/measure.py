@@ -7,7 +7,7 @@ from driver.processes import Failed, Program
 class Plan:
     """What to measure of a run. Updates go out in rounds of `round_size`; past `update_seconds` there is no other."""
 
-    def __init__(self, rounds=2, round_size=20000, paced=1000, rate=500, relist=True, update_seconds=90):
+    def __init__(self, rounds=2, round_size=20000, paced=1000, rate=500, relist=True, update_seconds=40):
         self.rounds, self.round_size, self.paced, self.rate, self.relist = rounds, round_size, paced, rate, relist
         self.update_seconds = update_seconds
 

@@ -1,4 +1,5 @@
 """The report: tables, and the goals with what was measured."""
+import os
 import time
 
 from driver import peers, text
@@ -47,6 +48,10 @@ def _head(results, missing, versions):
              "indexes) and calls one handler that counts. All begin with a watch-list. JSON, but for client-go's typed and metadata",
              "clients and controller-runtime, which speak protobuf. CPU and memory are what the kernel counts of the process. Medians, with",
              "half the range in percent where there was more than one run."]
+    load = os.getloadavg()[2]
+    if load > 2 * os.cpu_count():
+        lines += ["", "**The machine was busy with other work** (load average %.0f over 15 minutes on %d CPUs): events/s and latencies are those" % (load, os.cpu_count()),
+                  "of a machine that has little time for them, CPU times are raised by shared caches; ratios within the run hold."]
     if missing:
         lines += ["", "Not measured here: " + "; ".join(missing) + "."]
     if results.skipped:
@@ -119,7 +124,7 @@ def _ways(results, main, more):
     s += text.table(["way", "first sync, CPU s per 100k", "÷ watch-list", "KB per pod", "peak ÷ steady", "CPU µs per event"], rows)
     if more.tls_floor is not None:
         s += "\n\nReading the same bytes through OpenSSL and throwing them away costs %s s per 100,000 pods more than from a plain socket; " % number(more.tls_floor)
-        s += "zlib alone takes %s s to inflate the gzip'd list." % number(more.gzip_floor)
+        s += "zlib alone takes %s s to inflate the gzip'd list (and the socket is read less)." % number(more.gzip_floor)
     return s
 
 
@@ -222,6 +227,7 @@ def _notes(results, scales):
 - *CPU µs per event*: the process's CPU from the first of a round of updates until it is idle again, per update; *events/s*: until the
   handler has seen the last. Each update differs from the version before in its resource version, times and container ids.
 - *Relist*: the server answers 410 to the open watch; nothing has changed when the list comes.
+- *events/s*, *p50*, *p99* are wall times and mean little on a busy machine.
 - *p50, p99*: from the write to the socket until the handler, 500 updates a second, by a stamp in the object.
 - *Binary*: without symbols; ours links Boost and OpenSSL dynamically, Go and Rust programs are static.
 - After each run the cache's keys and versions are compared with the server's; a peer that differs, or was told of another number of

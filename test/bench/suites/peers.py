@@ -1,5 +1,6 @@
 """libinformer beside client-go, controller-runtime and kube-rs, on the same bytes from the same server."""
 import pathlib
+import signal
 import sys
 import time
 
@@ -35,6 +36,15 @@ class Results:
         """Now that everything is built."""
         now = time.monotonic()
         self.end, self.started = self.end - self.started + now, now
+
+        def finish_early(number, _):
+            """The first signal lets the running measurement end and the report be written; the second is the usual one."""
+            self.end = 0
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+            programs.log("writing the report after this measurement")
+
+        signal.signal(signal.SIGINT, finish_early)
+        signal.signal(signal.SIGTERM, finish_early)
 
     def no_time_for(self, what):
         if time.monotonic() < self.end:
@@ -73,9 +83,13 @@ def measure_peers(results, found, scale, runs, quick, render):
     """Peers take turns, so that a noisy minute does not fall on one of them."""
     if results.no_time_for("%s pods, run %d" % (format(scale, ","), runs[0] + 1)):
         return
-    corpus = Corpus("pods", scale)
-    if render:
-        corpus.render(render)
+    try:
+        corpus = Corpus("pods", scale)
+        if render:
+            corpus.render(render)
+    except Failed as why:
+        results.problems.append("%s pods: %s" % (format(scale, ","), why))
+        return
     with Server(corpus) as server:
         for n in runs:
             for i, peer in enumerate(found):

@@ -234,7 +234,7 @@ private:
             versions_.emplace_back(wire_detail::string_after(line, "\"resourceVersion\":\""));
         }
         if (events_.empty()) return;
-        find_spots({encoding::json});
+        find_spots(encoding::json);
     }
 
     std::vector<std::string_view> frames(const std::string& name) {
@@ -269,7 +269,7 @@ private:
             for (const std::string_view f : frames(prefix + "events.pb")) updates_[e].push_back(of_frame(f));
         if (now_[e].size() != size() || updates_[e].size() != events_.size())
             throw std::runtime_error(prefix + "initial.pb, events.pb: not as many objects as in JSON");
-        if (!events_.empty()) find_spots({metadata ? encoding::protobuf_metadata : encoding::protobuf});
+        if (!events_.empty()) find_spots(metadata ? encoding::protobuf_metadata : encoding::protobuf);
     }
 
     /// Adds the places to overwrite in the updates of one more encoding.
