@@ -265,6 +265,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
 
     co_await deliver(s, std::move(events), to);
     for (const subscriber& one : to) one->relisted(version);
+    s->handlers_are_due();
 }
 
 /// In stream order to each; `to` was taken when the state that the events lead to was published.
@@ -283,10 +284,12 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
         }
+        s->handlers_are_due();
         if (behind.empty()) continue;
         for (const event& e : *some) {
             for (const subscriber& one : behind) {
                 while (one->over() && !one->closed() && !s->stopping) {
+                    s->handlers_are_due(); // it may be one of theirs
                     s->applying.end();
                     co_await one->room();
                     s->applying.begin();
@@ -298,6 +301,7 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
             }
             if (++steps % 32 == 0) co_await breathe(s);
         }
+        s->handlers_are_due();
     }
 }
 
@@ -307,6 +311,7 @@ asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
     std::size_t steps = 0;
     while (const object* o = all.next()) {
         while (to->over() && !to->closed() && !s->stopping) {
+            s->handlers_are_due();
             s->applying.end();
             co_await to->room();
             s->applying.begin();
@@ -319,6 +324,7 @@ asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
         to->push(std::move(e));
         if (++steps % 32 == 0) co_await breathe(s);
     }
+    s->handlers_are_due();
 }
 
 /// Frees what died, and now and then moves what lives together.

@@ -43,7 +43,9 @@ shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscrip
 void shared_informer::impl::start_waiting_children() {
     if (!live || !live->going) return;
     const auto self_here = shared_from_this();
-    for (auto& h : std::exchange(handlers_waiting, {})) live->tasks.spawn(handle(self_here, std::move(h)));
+    for (auto& h : std::exchange(handlers_waiting, {})) live->handlers.push_back(std::move(h));
+    if (!live->handlers.empty() && !std::exchange(live->calling, true)) live->tasks.spawn(call_handlers(self_here));
+    handlers_are_due();
     for (auto& one : std::exchange(resyncs_waiting, {})) live->tasks.spawn(keep_resyncing(self_here, std::move(one)));
 }
 
@@ -62,33 +64,46 @@ asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber o
     }
 }
 
-asio::awaitable<void> shared_informer::impl::handle(self s, std::shared_ptr<handler_handle::state> h) {
+void shared_informer::impl::handlers_are_due() {
+    if (live && live->calling) live->handlers_due.notify();
+}
+
+/// One coroutine for all handlers: they run on our executor anyhow, and so a batch of events costs one wake-up, however many
+/// there are.
+asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
+    machinery& m = *s->live;
     detail::slice_watch calling;
+    std::size_t calls = 0;
     for (;;) {
-        subscription::state::portion events;
-        try {
-            events = co_await h->from->next_portion();
-        } catch (const error&) {
-            co_return; // cancelled
-        }
-        if (events.begin() == events.end()) co_return;
+        bool more = false;
         calling.begin();
-        std::size_t calls = 0;
-        for (const event& e : events) {
-            if (h->removed) co_return;
-            if (e.kind == event_kind::synced) {
-                h->synced.store(true, std::memory_order_release);
-            } else {
-                s->call(*h, e);
+        for (std::size_t i = 0; i < m.handlers.size(); ++i) { // a handler may add others
+            const auto h = m.handlers[i];
+            if (h->removed) continue;
+            const subscription::state::portion events = h->from->poll_portion();
+            more = more || events.more;
+            for (const event& e : events) {
+                if (h->removed) break;
+                if (e.kind == event_kind::synced) {
+                    h->synced.store(true, std::memory_order_release);
+                } else {
+                    s->call(*h, e);
+                }
+                if (++calls % calls_at_once != 0 || !calling.used_up()) continue;
+                calling.end();
+                co_await asio::post(s->rt.executor(), asio::use_awaitable);
+                if (s->stopping) co_return;
+                calling.begin();
             }
-            if (++calls % calls_at_once != 0 || !calling.used_up()) continue;
-            calling.end();
-            co_await asio::post(s->rt.executor(), asio::use_awaitable);
-            if (s->stopping) co_return;
-            calling.begin();
         }
         calling.end();
+        std::erase_if(m.handlers, [](const auto& h) { return h->removed.load(); });
+        if (!more) {
+            const bool due = co_await m.handlers_due.wait();
+            if (!due) co_return;
+        }
+        if (s->stopping) co_return;
     }
 }
 

@@ -93,7 +93,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     struct machinery {
         explicit machinery(self s)
             : owner(std::move(s)), from(std::move(owner->from)), queue(owner->rt.executor(), owner->options.queue_capacity_),
-              tasks(owner->rt.executor()), stop_asked(owner->rt.executor()) {
+              tasks(owner->rt.executor()), stop_asked(owner->rt.executor()), handlers_due(owner->rt.executor()) {
             owner->live = this;
         }
         ~machinery() { owner->live = nullptr; }
@@ -105,6 +105,9 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         delta_queue queue;
         task_group tasks;
         detail::async_event stop_asked;
+        std::vector<std::shared_ptr<handler_handle::state>> handlers;
+        detail::async_event handlers_due; ///< there may be something to call them with
+        bool calling = false;             ///< their coroutine runs
         bool going = false; ///< run() was resumed for the first time
     };
     using subscriber = std::shared_ptr<subscription::state>;
@@ -159,7 +162,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // ---- shared_informer_handlers.cpp ------------------------------------------------------------------------------
     subscriber add_subscriber(subscription_options o);
     static asio::awaitable<void> keep_resyncing(self s, subscriber of);
-    static asio::awaitable<void> handle(self s, std::shared_ptr<handler_handle::state> h);
+    static asio::awaitable<void> call_handlers(self s);
+    void handlers_are_due();
     void call(handler_handle::state& h, const event& e);
     void start_waiting_children();
 

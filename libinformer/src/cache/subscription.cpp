@@ -15,7 +15,7 @@ failure cancelled_failure(const subscription_options& o) {
 
 } // namespace
 
-/// One of the three forms in which events are handed out.
+/// Events one by one or many at once.
 template <class Events>
 asio::awaitable<Events> subscription::state::events_of(std::shared_ptr<state> s, std::size_t max) {
     Events events;
@@ -58,9 +58,6 @@ asio::awaitable<void> subscription::state::room_of(std::shared_ptr<state> s) {
 asio::awaitable<std::optional<event>> subscription::state::next() { return events_of<std::optional<event>>(shared_from_this(), 1); }
 asio::awaitable<std::vector<event>> subscription::state::next_batch(std::size_t max) {
     return events_of<std::vector<event>>(shared_from_this(), std::max<std::size_t>(max, 1));
-}
-asio::awaitable<subscription::state::portion> subscription::state::next_portion() {
-    return events_of<portion>(shared_from_this(), portion_size);
 }
 asio::awaitable<void> subscription::state::synced() { return synced_of(shared_from_this()); }
 asio::awaitable<void> subscription::state::room() { return room_of(shared_from_this()); }

@@ -319,7 +319,8 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
     return result;
 }
 
-subscription::state::outcome subscription::state::poll(portion& into, std::size_t max) {
+subscription::state::portion subscription::state::poll_portion() {
+    portion into;
     {
         aftermath a;
         const std::lock_guard lock(mutex_);
@@ -329,10 +330,12 @@ subscription::state::outcome subscription::state::poll(portion& into, std::size_
             counted_out(s.events->size() - s.at, a);
             into.from = s.at;
             into.shared = std::move(s.events);
-            return outcome::taken;
+            into.more = !segments_.empty();
+            return into;
         }
     }
-    return poll(into.own, max);
+    into.more = poll(into.own, portion_size) == outcome::taken;
+    return into;
 }
 
 subscription::state::outcome subscription::state::poll(std::optional<event>& into, std::size_t) {

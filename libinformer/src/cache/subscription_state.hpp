@@ -60,16 +60,18 @@ public:
     asio::awaitable<std::optional<event>> next();
     asio::awaitable<std::vector<event>> next_batch(std::size_t max);
     std::optional<event> try_next();
-    /// What is ready, without copies where it can be: a part of what all subscribers share, or events of its own. Empty at the end.
+    /// What is ready, without copies where it can be: a part of what all subscribers share, or events of its own. Without
+    /// waiting; empty when there is nothing.
     struct portion {
         shared_events shared;
         std::size_t from = 0;
         std::vector<event> own;
+        bool more = false; ///< ask again: there may be more
         const event* begin() const noexcept { return shared ? shared->data() + from : own.data(); }
         const event* end() const noexcept { return shared ? shared->data() + shared->size() : own.data() + own.size(); }
     };
     static constexpr std::size_t portion_size = 256; ///< of its own
-    asio::awaitable<portion> next_portion();
+    portion poll_portion();
     bool has_synced() const noexcept { return synced_.load(std::memory_order_acquire); }
     asio::awaitable<void> synced();
     void close(pending_events p);
@@ -126,7 +128,6 @@ private:
     void mark(informer::resource_version version, bool completes_initial);
     enum class outcome { taken, finished, nothing };
     outcome poll(std::vector<event>& into, std::size_t max);
-    outcome poll(portion& into, std::size_t max);
     outcome poll(std::optional<event>& into, std::size_t);
     outcome nothing_taken() const;
     outcome poll_sync();
