@@ -1,6 +1,7 @@
 // What a cache_snapshot holds, and a cursor over it.
 #pragma once
 
+#include "namespace_census.hpp"
 #include "object_map.hpp"
 
 #include <informer/cache/indexer.hpp>
@@ -101,6 +102,7 @@ public:
     }
 
     detail::object_map objects;
+    std::shared_ptr<const detail::mixed_namespaces> mixed; ///< none while there is no object
     std::vector<detail::index_version> indexes;
     std::vector<std::shared_ptr<const detail::index_definition>> begun; ///< indexes that are not complete yet
     informer::resource_version version;

@@ -1,5 +1,6 @@
 // The writer's side of the cache.
 #include "cache_data.hpp"
+#include "published.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -69,14 +70,14 @@ struct indexer::impl {
 
     object_traits traits{random_seed()};
     object_map objects{traits};
+    detail::namespace_census namespaces;
     std::vector<index_version> indexes;
     std::vector<building> begun;
     informer::resource_version version;
     bool changed = false;        // since the last publish()
     bool ever_published = false; // publish() was called
 
-    mutable std::mutex published_mutex; // held for no longer than a copy or a swap
-    std::shared_ptr<const cache_snapshot::data> published = std::make_shared<cache_snapshot::data>();
+    detail::published<cache_snapshot::data> published{std::make_shared<cache_snapshot::data>()};
 
     mutable std::mutex error_mutex;
     std::deque<index_error> errors;
@@ -121,6 +122,15 @@ struct indexer::impl {
         changed = true;
     }
 
+    void count(const object& o, bool added) {
+        const text name_space = o.meta().name_space();
+        const std::size_t bucket = detail::namespace_census::bucket(traits.hash_namespace(name_space.view()));
+        if (added)
+            namespaces.add(name_space.view(), bucket);
+        else
+            namespaces.remove(name_space.view(), bucket);
+    }
+
     bool knows(std::string_view name) const noexcept {
         const auto named = [&](const index_version& i) { return i.definition->name == name; };
         return std::any_of(indexes.begin(), indexes.end(), named) ||
@@ -154,27 +164,20 @@ struct indexer::impl {
 
     /// Readers are told which indexes are on their way; they see nothing else that is new.
     void show_begun() {
-        auto next = std::make_shared<cache_snapshot::data>(*published);
+        auto next = std::make_shared<cache_snapshot::data>(*published.current());
         next->begun = definitions_begun();
-        exchange(std::move(next));
-    }
-
-    void exchange(std::shared_ptr<const cache_snapshot::data> next) {
-        {
-            const std::lock_guard lock(published_mutex);
-            published.swap(next);
-        }
-        // What it was goes here, outside of the lock: with it what only the old state had.
+        published.store(std::move(next));
     }
 
     void publish() {
         auto next = std::make_shared<cache_snapshot::data>();
         next->objects = objects;
+        next->mixed = namespaces.mixed();
         next->indexes = indexes;
         next->begun = definitions_begun();
         next->version = version;
         changed = false;
-        exchange(std::move(next));
+        published.store(std::move(next));
     }
 
     /// A new index becomes visible.
@@ -187,11 +190,11 @@ struct indexer::impl {
             return;
         }
         // Nothing was ever published: readers see an empty cache, and so an empty index.
-        auto next = std::make_shared<cache_snapshot::data>(*published);
+        auto next = std::make_shared<cache_snapshot::data>(*published.current());
         next->indexes.push_back(index_version{index.definition, posting_map(index.postings.traits()), 0});
         next->begun = definitions_begun();
         indexes.push_back(std::move(index));
-        exchange(std::move(next));
+        published.store(std::move(next));
     }
 };
 
@@ -199,8 +202,7 @@ indexer::indexer() : impl_(std::make_unique<impl>()) {}
 indexer::~indexer() = default;
 
 cache_snapshot indexer::snapshot() const {
-    const std::lock_guard lock(impl_->published_mutex);
-    return cache_snapshot(impl_->published);
+    return cache_snapshot(impl_->published.load());
 }
 
 void indexer::add_index(std::string name, index_function f) {
@@ -260,11 +262,14 @@ object indexer::current(std::string_view namespace_slash_name) const {
     return o ? *o : object();
 }
 
-std::size_t indexer::current_size() const noexcept { return impl_->objects.size(); }
+std::size_t indexer::current_size() const noexcept {
+    return impl_->objects.size();
+}
 
 cache_snapshot indexer::current_snapshot() const {
     auto now = std::make_shared<cache_snapshot::data>();
     now->objects = impl_->objects;
+    now->mixed = impl_->namespaces.mixed();
     now->indexes = impl_->indexes;
     now->version = impl_->version;
     return cache_snapshot(std::move(now));
@@ -274,6 +279,7 @@ object indexer::put(object o) {
     if (!o) return {};
     const object* there = impl_->objects.find(o);
     if (there && there->same_as(o)) return *there;
+    if (!there) impl_->count(o, true); // first: one too many does no harm, one too few would
     std::optional<object> before = impl_->objects.put(o);
     object old = before ? std::move(*before) : object();
     impl_->reindex_all(old, o);
@@ -283,6 +289,7 @@ object indexer::put(object o) {
 object indexer::erase(const object_key& key) {
     std::optional<object> before = impl_->objects.erase(key_view::of(key));
     if (!before) return {};
+    impl_->count(*before, false);
     impl_->reindex_all(*before, object());
     return std::move(*before);
 }
@@ -306,6 +313,14 @@ void indexer::publish() {
     if (!impl_->changed && impl_->ever_published) return;
     impl_->ever_published = true;
     impl_->publish();
+}
+
+indexer::publication_figures indexer::publication() const noexcept {
+    publication_figures f;
+    f.published = impl_->published.stores();
+    f.overlapping = impl_->published.overlaps();
+    f.waits = impl_->published.waits();
+    return f;
 }
 
 void indexer::for_each_current(const std::function<void(const object&)>& f) const {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +35,13 @@ class persistent_map {
     static constexpr unsigned hash_bits = 64;
     static constexpr unsigned max_depth = (hash_bits + level_bits - 1) / level_bits + 1; // one for colliding hashes
 
+    /// As std::popcount, which is a call where the target has no instruction for it (x86-64 without options).
+    static constexpr unsigned ones(std::uint32_t x) noexcept {
+        x -= (x >> 1) & 0x5555'5555u;
+        x = (x & 0x3333'3333u) + ((x >> 2) & 0x3333'3333u);
+        return (((x + (x >> 4)) & 0x0f0f'0f0fu) * 0x0101'0101u) >> 24;
+    }
+
     // Behind a node: its leaves, then its children, both in the order of their bits.
     struct alignas(std::max(alignof(Leaf), alignof(void*))) node {
         std::atomic<std::uint32_t> count{1};
@@ -44,7 +50,7 @@ class persistent_map {
         std::uint32_t leaf_count = 0;
 
         unsigned leaves() const noexcept { return leaf_count; }
-        unsigned children() const noexcept { return static_cast<unsigned>(std::popcount(child_map)); }
+        unsigned children() const noexcept { return ones(child_map); }
         static constexpr std::size_t child_offset(unsigned leaves) noexcept {
             const std::size_t end = sizeof(node) + leaves * sizeof(Leaf);
             return (end + alignof(void*) - 1) / alignof(void*) * alignof(void*);
@@ -210,7 +216,7 @@ private:
         return std::uint32_t(1) << ((hash >> shift) & 31);
     }
     static unsigned rank(std::uint32_t map, std::uint32_t bit) noexcept {
-        return static_cast<unsigned>(std::popcount(map & (bit - 1)));
+        return ones(map & (bit - 1));
     }
 
     static node* allocate(unsigned leaves, unsigned children) {

@@ -196,9 +196,12 @@ private:
         // "(,a)", "(a,)" and "(a,,b)" hold the empty value too.
         for (;;) {
             lexeme v = tokens_.peek();
-            if (v.kind == token::word) tokens_.take();
-            else if (v.kind == token::comma || v.kind == token::close) v.text = {};
-            else return expected(v, "a value, ',' or ')'");
+            if (v.kind == token::word)
+                tokens_.take();
+            else if (v.kind == token::comma || v.kind == token::close)
+                v.text = {};
+            else
+                return expected(v, "a value, ',' or ')'");
             if (!add(r, v)) return false;
             const lexeme after = tokens_.take();
             if (after.kind == token::close) break;
@@ -219,8 +222,8 @@ private:
     lexer tokens_;
 };
 
-bool holds(const label_selector::requirement& r, const std::optional<std::string>& found) {
-    const auto listed = [&r](const std::string& v) {
+bool holds(const label_selector::requirement& r, std::optional<std::string_view> found) {
+    const auto listed = [&r](std::string_view v) {
         return std::find(r.values.begin(), r.values.end(), v) != r.values.end();
     };
     switch (r.operation) {
@@ -296,14 +299,17 @@ bool label_selector::matches(const selector_lookup& lookup) const {
                        [&lookup](const requirement& r) { return holds(r, lookup(r.key)); });
 }
 
-bool label_selector::matches(const object& o) const {
-    if (requirements_.empty()) return true;
-    const auto labels = o.meta().labels();
-    return matches([labels](std::string_view key) -> std::optional<std::string> {
-        const auto v = labels[key];
-        if (!v.is_string()) return std::nullopt;
-        return v.as_string().str();
+bool label_selector::matches_labels(const value& labels) const {
+    return std::all_of(requirements_.begin(), requirements_.end(), [&labels](const requirement& r) {
+        const value v = labels[r.key];
+        if (!v.is_string()) return holds(r, std::nullopt);
+        const text t = v.as_string();
+        return holds(r, t.view());
     });
+}
+
+bool label_selector::matches(const object& o) const {
+    return requirements_.empty() || matches_labels(o.meta().labels());
 }
 
 std::string label_selector::str() const {
@@ -383,7 +389,8 @@ field_selector field_selector::parse(std::string_view s, failure& f) {
     for (std::size_t from = 0; from < s.size();) {
         const std::size_t end = end_of_term(s, from);
         // Empty terms say nothing, as in apimachinery.
-        if (end != from && !parse_term(s.substr(from, end - from), from, selector.requirements_.emplace_back(), wrong)) {
+        if (end != from &&
+            !parse_term(s.substr(from, end - from), from, selector.requirements_.emplace_back(), wrong)) {
             f = bad_selector("field", s, wrong);
             return field_selector();
         }

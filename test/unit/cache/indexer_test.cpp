@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,7 +22,9 @@ using informer::testing::make_pod;
 
 namespace {
 
-errc code_of(const error& e) { return static_cast<errc>(e.code().value()); }
+errc code_of(const error& e) {
+    return static_cast<errc>(e.code().value());
+}
 
 template <class F>
 errc thrown_by(F f) {
@@ -237,7 +241,8 @@ TEST_CASE("index: by pointer and by label; what is no string is not indexed") {
 
 TEST_CASE("index: added when the cache is full, and visible at once when all is published") {
     indexer cache;
-    for (int i = 0; i < 100; ++i) cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 4)));
+    for (int i = 0; i < 100; ++i)
+        cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 4)));
     SECTION("published") {
         cache.publish();
         cache.add_index("node", index_by_pointer("/spec/nodeName"));
@@ -263,7 +268,8 @@ TEST_CASE("index: added in slices while the cache changes") {
     indexer cache;
     std::mt19937 random(7);
     const auto put = [&](int i) {
-        cache.put(make_pod("ns", "p" + std::to_string(i), std::to_string(random()), "u", "n" + std::to_string(random() % 5)));
+        cache.put(
+            make_pod("ns", "p" + std::to_string(i), std::to_string(random()), "u", "n" + std::to_string(random() % 5)));
     };
     for (int i = 0; i < 2000; ++i) put(i);
     cache.publish();
@@ -344,9 +350,11 @@ TEST_CASE("indexer: an equal handle is no work") {
 TEST_CASE("indexer: memory is counted and comes back") {
     indexer cache;
     cache.add_index("node", index_by_pointer("/spec/nodeName"));
-    cache.add_index("key", [](const object& o) { return std::vector<std::string>{"a long value of its own: " + o.key().str()}; });
+    cache.add_index(
+        "key", [](const object& o) { return std::vector<std::string>{"a long value of its own: " + o.key().str()}; });
     const std::size_t empty = cache.memory();
-    for (int i = 0; i < 1000; ++i) cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 10)));
+    for (int i = 0; i < 1000; ++i)
+        cache.put(make_pod("ns", "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 10)));
     REQUIRE(cache.memory() > empty + 1000 * 3 * sizeof(object));
     REQUIRE(cache.memory() < empty + 1000 * 400);
     for (int i = 0; i < 1000; ++i) cache.erase(object_key("ns", "p" + std::to_string(i)));
@@ -376,7 +384,8 @@ TEST_CASE("completeness: readers on threads see the whole old or the whole new s
     for (int v = 0; v < versions; ++v) {
         std::vector<object> state;
         for (int i = 0; i < pods; ++i) {
-            state.push_back(make_pod("ns", "p" + std::to_string(i), std::to_string(v + 1), "u", "n" + std::to_string(v % 3)));
+            state.push_back(
+                make_pod("ns", "p" + std::to_string(i), std::to_string(v + 1), "u", "n" + std::to_string(v % 3)));
         }
         states.push_back(std::move(state));
     }
@@ -406,4 +415,70 @@ TEST_CASE("completeness: readers on threads see the whole old or the whole new s
     stop = true;
     for (auto& r : readers) r.join();
     REQUIRE(wrong == 0);
+}
+
+TEST_CASE("list of a namespace is exact however many namespaces there are, and whatever went") {
+    // More than there are sub-tries for namespaces: some share one.
+    constexpr int namespaces = 3000;
+    indexer cache;
+    const auto name = [](int i) { return "ns-" + std::to_string(i); };
+    const auto check = [&](auto expected) {
+        cache.publish();
+        const cache_snapshot now = cache.snapshot();
+        bool exact = true;
+        for (int i = 0; i < namespaces; ++i) {
+            const auto found = now.list_namespace(name(i));
+            exact = exact && found.size() == expected(i) &&
+                    std::all_of(found.begin(), found.end(),
+                                [&](const object& o) { return o.meta().name_space() == name(i); });
+        }
+        REQUIRE(exact);
+        REQUIRE(now.list_namespace("nobody's").empty());
+    };
+    for (int i = 0; i < namespaces; ++i) {
+        cache.put(make_pod(name(i), "a"));
+        if (i % 2 == 0) cache.put(make_pod(name(i), "b"));
+    }
+    check([](int i) { return i % 2 == 0 ? 2u : 1u; });
+    for (int i = 0; i < namespaces; ++i) {
+        if (i % 3 != 0) cache.erase(object_key(name(i), "a"));
+        cache.put(make_pod(name(i), "b", "2")); // new to half of them
+    }
+    check([](int i) { return i % 3 == 0 ? 2u : 1u; });
+    for (int i = 0; i < namespaces; ++i) {
+        cache.erase(object_key(name(i), "a"));
+        if (i != 17) cache.erase(object_key(name(i), "b"));
+    }
+    check([](int i) { return i == 17 ? 1u : 0u; });
+}
+
+TEST_CASE("list by labels gives what the selector says of each object alone") {
+    indexer cache;
+    const auto pool = document_pool::make();
+    failure f;
+    for (int i = 0; i < 5000; ++i) { // equal labels, unique ones, none
+        std::string json = R"({"metadata":{"namespace":"ns","name":"p)" + std::to_string(i) + "\"";
+        if (i % 3 == 0) json += R"(,"labels":{"app":"a)" + std::to_string(i % 7) + R"(","tier":"x"})";
+        if (i % 3 == 1) json += R"(,"labels":{"app":"a1","own":"u)" + std::to_string(i) + "\"}";
+        cache.put(pool->decode(json + "}}", object(), f));
+    }
+    cache.publish();
+    const cache_snapshot now = cache.snapshot();
+    for (const char* text : {"app=a1", "app!=a1", "own", "!app", "app in (a3,a4),tier=x", "own=u4"}) {
+        const auto selector = label_selector::parse(text);
+        std::size_t expected = 0;
+        now.for_each([&](const object& o) {
+            expected += selector.matches([&](std::string_view key) -> std::optional<std::string> {
+                const value v = o.meta().labels()[key];
+                if (!v.is_string()) return std::nullopt;
+                return v.as_string().str();
+            });
+            return true;
+        });
+        const auto found = now.list(selector);
+        INFO(text);
+        REQUIRE(found.size() == expected);
+        REQUIRE(expected > 0);
+        REQUIRE(std::all_of(found.begin(), found.end(), [&](const object& o) { return selector.matches(o); }));
+    }
 }

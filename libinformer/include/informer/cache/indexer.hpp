@@ -60,8 +60,8 @@ private:
 
 /// The store of one informer.
 ///
-/// *Thread safety*: one writer (the informer's executor); `snapshot()`, the read short-cuts and the index errors from any
-/// thread; a writer and readers wait for each other no longer than it takes to copy a pointer. *Errors*: an index function
+/// *Thread safety*: one writer (the informer's executor); `snapshot()`, the read short-cuts, the figures and the index
+/// errors from any thread. Taking a snapshot is wait-free, and no number of readers holds up the writer. *Errors*: an index function
 /// that throws is contained: the object stays in the cache without values in that index, and `index_errors()` names it.
 /// *Complexity*: writes are O(log32 n) for the map and each value of each index; nodes are copied at most once between two
 /// calls of `publish()`, so larger batches are cheaper. Replacing an object by one that is `same_as` it costs a look-up.
@@ -92,6 +92,14 @@ public:
     /// The latest, at most 16; and how many there were.
     std::vector<index_error> index_errors() const;
     std::uint64_t index_error_count() const noexcept;
+
+    /// How the writer and its readers met.
+    struct publication_figures {
+        std::uint64_t published = 0;   ///< states that became visible
+        std::uint64_t overlapping = 0; ///< of them, while a reader was taking the state before; neither waited
+        std::uint64_t waits = 0;       ///< of the writer for readers: only when 31 threads are stopped amid `snapshot()`
+    };
+    publication_figures publication() const noexcept;
 
     // ---- writer's side -----------------------------------------------------------------------------------------
     /// What the writer has, published or not.

@@ -31,6 +31,8 @@ public:
     static label_selector parse(std::string_view s, failure& f);
     bool matches(const selector_lookup& lookup) const;
     bool matches(const object& o) const;
+    /// The same by the value of `metadata.labels`; nothing is copied.
+    bool matches_labels(const value& labels) const;
     bool everything() const noexcept { return requirements_.empty(); }
     const std::vector<requirement>& requirements() const noexcept { return requirements_; }
     std::string str() const; ///< canonical: sorted by key

@@ -1,0 +1,62 @@
+// Where in the map of objects the namespaces lie.
+#pragma once
+
+#include "object_map.hpp"
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace informer::detail {
+
+/// The sub-tries of the map that hold objects of several namespaces. In all others the first object tells for all, and a
+/// list of the namespace need not look into every object.
+using mixed_namespaces = std::bitset<std::size_t{1} << object_traits::namespace_bits>;
+
+/// The writer's count of objects by namespace. Not thread-safe.
+class namespace_census {
+public:
+    static std::size_t bucket(std::uint64_t hash_of_namespace) noexcept {
+        return hash_of_namespace & ((std::uint64_t{1} << object_traits::namespace_bits) - 1);
+    }
+    void add(std::string_view name_space, std::size_t bucket) {
+        const auto there = objects_.find(name_space);
+        if (there != objects_.end()) {
+            ++there->second;
+            return;
+        }
+        objects_.emplace(std::string(name_space), 1);
+        if (++namespaces_[bucket] == 2) set(bucket, true);
+    }
+    void remove(std::string_view name_space, std::size_t bucket) {
+        const auto there = objects_.find(name_space);
+        if (there == objects_.end() || --there->second > 0) return;
+        objects_.erase(there);
+        if (--namespaces_[bucket] == 1) set(bucket, false);
+    }
+    /// Shared until it changes.
+    const std::shared_ptr<const mixed_namespaces>& mixed() const noexcept { return mixed_; }
+
+private:
+    struct hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view s) const noexcept { return std::hash<std::string_view>()(s); }
+    };
+    void set(std::size_t bucket, bool mixed) {
+        auto next = std::make_shared<mixed_namespaces>(*mixed_);
+        next->set(bucket, mixed);
+        mixed_ = std::move(next);
+    }
+
+    std::unordered_map<std::string, std::size_t, hash, std::equal_to<>> objects_;
+    std::array<std::uint32_t, std::size_t{1} << object_traits::namespace_bits> namespaces_{};
+    std::shared_ptr<const mixed_namespaces> mixed_ = std::make_shared<const mixed_namespaces>();
+};
+
+} // namespace informer::detail

@@ -1,0 +1,238 @@
+// Reads of a cache of 10,000 pods: nanoseconds an operation, one JSON line a case; then readers on 1 to 4 threads while 20,000
+// events a second are written, with a count of everything that could have been a wait.
+//
+//   bench_reads [rounds = 5] [seconds = 2]
+//
+// Cases with the name of one of the Go counterpart (test/bench/peers/go, micro) do the same work on pods that are spread the
+// same way over namespaces, nodes and apps; ours are those of the corpus, twice as large as Go's simple ones.
+#include "support/pod_generator.hpp"
+
+#include <informer/cache/indexer.hpp>
+#include <informer/object/document_pool.hpp>
+#include <informer/object/framer.hpp>
+#include <informer/object/selector.hpp>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace informer;
+
+constexpr unsigned pods = 10'000, nodes = 100, namespaces = 20, replicas = 20;
+constexpr unsigned event_rate = 20'000, batch = 100;
+
+double seconds(clockid_t c) {
+    timespec t{};
+    ::clock_gettime(c, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+void demand(bool right) {
+    if (!right) std::abort();
+}
+
+std::string text_of(unsigned i, unsigned revision) {
+    testing::pod_options o(i);
+    o.revision = revision;
+    o.managed_fields = false;
+    o.type = true;
+    boost::json::value v = boost::json::parse(make_pod_json(o));
+    auto& metadata = v.at("metadata").as_object();
+    const std::string app = "app-" + std::to_string(i / replicas);
+    metadata["name"] = app + "-7d4b9c6f5-" + std::to_string(i);
+    metadata["namespace"] = "ns-" + std::to_string(i % namespaces);
+    metadata["labels"] = {{"app", app}, {"pod-template-hash", "7d4b9c6f5"}, {"tier", "backend"}};
+    v.at("spec").as_object()["nodeName"] = "node-" + std::to_string(i % nodes);
+    return boost::json::serialize(v);
+}
+
+class scene {
+public:
+    scene() {
+        index.add_index("node", index_by_pointer("/spec/nodeName"));
+        for (unsigned i = 0; i < pods; ++i) {
+            texts.push_back(text_of(i, 0));
+            newer.push_back(text_of(i, 1));
+            put(texts.back());
+        }
+        index.publish();
+        index.snapshot().for_each([this](const object& o) {
+            keys.push_back(o.key().str());
+            return true;
+        });
+        // In the order of the pods, as in Go: not in that of the trie.
+        std::sort(keys.begin(), keys.end(), [](const std::string& a, const std::string& b) {
+            const auto number = [](const std::string& s) { return std::stoul(s.substr(s.rfind('-') + 1)); };
+            return number(a) < number(b);
+        });
+    }
+    void put(const std::string& text) {
+        failure f;
+        const object previous = index.current(peek_key(text));
+        object o = pool->decode(text, previous, f);
+        demand(!f);
+        index.put(std::move(o));
+    }
+
+    std::shared_ptr<document_pool> pool = document_pool::make(decode_options().type("v1", "Pod"));
+    indexer index;
+    std::vector<std::string> texts, newer, keys;
+};
+
+void measure(const char* name, unsigned rounds, unsigned operations, const std::function<void()>& f) {
+    double best = std::numeric_limits<double>::infinity();
+    for (unsigned i = 0; i < rounds; ++i) {
+        const double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+        f();
+        best = std::min(best, seconds(CLOCK_THREAD_CPUTIME_ID) - start);
+    }
+    std::printf("{\"name\":\"%s\",\"cpu_ns_per_op\":%.1f}\n", name, best / operations * 1e9);
+    std::fflush(stdout);
+}
+
+void alone(scene& s, unsigned rounds) {
+    constexpr unsigned gets = 200'000, lists = 1000;
+    const cache_snapshot held = s.index.snapshot();
+    measure("snapshot", rounds, gets, [&] {
+        for (unsigned i = 0; i < gets; ++i) demand(s.index.snapshot().contents() != nullptr);
+    });
+    measure("get", rounds, gets, [&] {
+        for (unsigned i = 0; i < gets; ++i) demand(static_cast<bool>(s.index.snapshot().get(s.keys[i % pods])));
+    });
+    measure("get_of_held_snapshot", rounds, gets, [&] {
+        for (unsigned i = 0; i < gets; ++i) demand(static_cast<bool>(held.get(s.keys[i % pods])));
+    });
+    measure("get_same_100", rounds, gets, [&] {
+        for (unsigned i = 0; i < gets; ++i) demand(static_cast<bool>(held.get(s.keys[i % 100])));
+    });
+    const std::vector<object> all = held.list();
+    measure("at_pointer", rounds, gets, [&] {
+        for (unsigned i = 0; i < gets; ++i) demand(all[i % pods].at_pointer("/spec/nodeName").is_string());
+    });
+    measure("at_pointer_same_100", rounds, gets, [&] {
+        for (unsigned i = 0; i < gets; ++i) demand(all[i % 100].at_pointer("/spec/nodeName").is_string());
+    });
+    measure("by_index_100", rounds, lists, [&] {
+        for (unsigned i = 0; i < lists; ++i)
+            demand(held.by_index("node", "node-" + std::to_string(i % nodes)).size() == pods / nodes);
+    });
+    measure("namespace_500", rounds, lists, [&] {
+        for (unsigned i = 0; i < lists; ++i)
+            demand(held.list_namespace("ns-" + std::to_string(i % namespaces)).size() == pods / namespaces);
+    });
+    const auto selector = label_selector::parse("app=app-7,tier=backend");
+    measure("selector_20_of_10000", rounds, lists / 20, [&] {
+        for (unsigned i = 0; i < lists / 20; ++i) demand(held.list(selector).size() == replicas);
+    });
+    measure("list_10000", rounds, lists / 20, [&] {
+        for (unsigned i = 0; i < lists / 20; ++i) demand(held.list().size() == pods);
+    });
+    measure("for_each_10000", rounds, lists / 20, [&] {
+        for (unsigned i = 0; i < lists / 20; ++i) {
+            unsigned n = 0;
+            held.for_each([&n](const object&) {
+                ++n;
+                return true;
+            });
+            demand(n == pods);
+        }
+    });
+}
+
+/// Each reader walks the whole cache again and again, and gets some objects by key from snapshots of their own.
+struct reader {
+    void run(const scene& s, const std::atomic<bool>& stop) {
+        std::uint64_t x = 88172645463325252U;
+        while (!stop.load(std::memory_order_relaxed)) {
+            const cache_snapshot now = s.index.snapshot();
+            std::uint64_t n = 0;
+            now.for_each([&n](const object& o) {
+                n += o.value().exists();
+                return true;
+            });
+            wrong += n != pods;
+            objects += n;
+            ++snapshots;
+            for (unsigned i = 0; i < 1000; ++i, ++snapshots) {
+                x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+                wrong += !s.index.snapshot().get(s.keys[x % pods]);
+            }
+        }
+        cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
+    }
+    std::uint64_t snapshots = 0, objects = 0, wrong = 0;
+    double cpu = 0;
+};
+
+void together(scene& s, unsigned threads, double lasts) {
+    std::atomic<bool> stop{false};
+    std::vector<reader> readers(threads);
+    std::vector<std::thread> running;
+    const auto before = s.index.publication();
+    for (reader& r : readers) running.emplace_back([&] { r.run(s, stop); });
+    using clock = std::chrono::steady_clock;
+    const auto begin = clock::now(),
+               end = begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(lasts));
+    const auto pause = std::chrono::nanoseconds(1'000'000'000LL * batch / event_rate);
+    static std::uint64_t sent = 0;
+    const std::uint64_t first = sent;
+    double cpu = 0;
+    for (auto due = begin; due < end; due += pause) {
+        std::this_thread::sleep_until(due);
+        const double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+        for (unsigned i = 0; i < batch; ++i, ++sent) s.put((sent / pods % 2 == 0 ? s.newer : s.texts)[sent % pods]);
+        s.index.publish();
+        cpu += seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+    }
+    const double took = std::chrono::duration<double>(clock::now() - begin).count();
+    stop = true;
+    for (auto& t : running) t.join();
+    const auto after = s.index.publication();
+    reader sum;
+    for (const reader& r : readers) {
+        sum.snapshots += r.snapshots;
+        sum.objects += r.objects;
+        sum.wrong += r.wrong;
+        sum.cpu += r.cpu;
+    }
+    std::printf(
+        "{\"name\":\"together\",\"threads\":%u,\"events\":%llu,\"events_per_s\":%.0f,\"writer_ns_per_event\":%.0f,"
+        "\"snapshots\":%llu,"
+        "\"objects_read\":%llu,\"objects_per_cpu_s\":%.0f,\"published\":%llu,\"overlapping\":%llu,\"writer_waits\":%"
+        "llu,"
+        "\"wrong\":%llu}\n",
+        threads, static_cast<unsigned long long>(sent - first), static_cast<double>(sent - first) / took,
+        cpu / static_cast<double>(sent - first) * 1e9, static_cast<unsigned long long>(sum.snapshots),
+        static_cast<unsigned long long>(sum.objects), sum.cpu > 0 ? static_cast<double>(sum.objects) / sum.cpu : 0.0,
+        static_cast<unsigned long long>(after.published - before.published),
+        static_cast<unsigned long long>(after.overlapping - before.overlapping),
+        static_cast<unsigned long long>(after.waits - before.waits), static_cast<unsigned long long>(sum.wrong));
+    std::fflush(stdout);
+    demand(sum.wrong == 0);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const unsigned rounds = argc > 1 ? std::max(1u, static_cast<unsigned>(std::strtoul(argv[1], nullptr, 10))) : 5;
+    const double lasts = argc > 2 ? std::strtod(argv[2], nullptr) : 2;
+    scene s;
+    alone(s, rounds);
+    for (unsigned threads = 0; threads <= 4; ++threads) together(s, threads, lasts);
+    return 0;
+}
