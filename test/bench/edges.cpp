@@ -1,0 +1,235 @@
+// What a server could send that an informer does not see every day: cost per byte beside that of pods, and memory beside what
+// the pool says. Each case in a process of its own, one JSON line a case.
+//
+//   bench_edges [case…]
+//
+//   cpu_ns_per_byte  framer, pool and cache, thread CPU time
+//   sax_ns_per_byte  Boost.JSON's SAX parser with an empty handler on the same items
+//   resident         growth of the resident set with everything held, the text thrown away
+//   accounted        what pool and cache say they hold
+//   peak             the highest resident set meanwhile, the framer's buffer included
+//   longest_ms       the longest time between two turns of the executor, as CPU time of one call: feeding 64 KB or decoding
+#include "support/empty_sax.hpp"
+#include "support/pod_generator.hpp"
+
+#include <informer/cache/indexer.hpp>
+#include <informer/object/document_pool.hpp>
+#include <informer/object/framer.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace informer;
+using testing::pod_detail::hex;
+using testing::pod_detail::mix;
+
+constexpr std::size_t slice = 64 * 1024;
+
+double cpu_seconds() {
+    timespec t{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+double status_bytes(const char* field) {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with(field)) return std::strtod(line.c_str() + std::strlen(field), nullptr) * 1024;
+    }
+    return 0;
+}
+
+/// Makes the text of item i; empty: no more.
+using source = std::function<std::string(std::size_t)>;
+
+std::string wrap(std::size_t i, const std::string& members) {
+    return R"({"metadata":{"name":"o)" + std::to_string(i) + R"(","namespace":"n"})" + members + "}";
+}
+
+struct edge {
+    const char* name;
+    const char* about;
+    std::size_t items;
+    source text;
+};
+
+std::string many(std::size_t n, const std::function<std::string(std::size_t)>& f) {
+    std::string s;
+    for (std::size_t i = 0; i < n; ++i) s.append(i ? "," : "").append(f(i));
+    return s;
+}
+
+std::string data(std::string members) {
+    return ",\"data\":{" + std::move(members) + "}";
+}
+
+const std::vector<edge>& edges() {
+    const auto pod = [](std::size_t i) { return make_pod_json(testing::pod_options(static_cast<unsigned>(i))); };
+    static const std::vector<edge> all{
+        {"pods", "pods, the measure of the others", 10'000, pod},
+        {"list_300_mb", "a list of 300 MB in one piece, pods", 28'000, pod},
+        {"object_50_mb_strings", "one object of 50 MB, 1 KB strings", 1,
+         [](std::size_t i) {
+             return wrap(i, data(many(50'000, [](std::size_t k) {
+                             return "\"k" + std::to_string(k) + "\":\"" + hex(k, 1000) + "\"";
+                         })));
+         }},
+        {"object_50_mb_tree", "one object of 50 MB, many small objects", 1,
+         [](std::size_t i) {
+             return wrap(i, ",\"list\":[" + many(700'000, [](std::size_t k) {
+                                return R"({"name":"entry-)" + std::to_string(k) + R"(","value":)" +
+                                       std::to_string(mix(k) % 1'000'000'000) + R"(,"tags":["a","b"],"on":true})";
+                            }) + "]");
+         }},
+        {"tiny", "1,000,000 tiny objects", 1'000'000,
+         [](std::size_t i) {
+             return wrap(i, R"(,"spec":{"holder":")" + hex(i, 16) + R"(","n":)" + std::to_string(i % 7) + "}");
+         }},
+        {"shapes", "10,000 distinct shapes", 10'000,
+         [](std::size_t i) {
+             return wrap(i, data(many(100, [i](std::size_t k) {
+                             return "\"f" + std::to_string(mix(i * 100 + k) % 5000) + "-" + std::to_string(k) +
+                                    "\":\"v\"";
+                         })));
+         }},
+        {"unique_keys", "every key unique", 5000,
+         [](std::size_t i) {
+             return wrap(i, data(many(200, [i](std::size_t k) { return "\"" + hex(i * 200 + k, 24) + "\":\"v\""; })));
+         }},
+        {"unique_strings", "every string unique", 5000,
+         [](std::size_t i) {
+             return wrap(i, ",\"list\":[" +
+                                many(200, [i](std::size_t k) { return "\"" + hex(i * 200 + k, 40) + "\""; }) + "]");
+         }},
+        {"alike_keys", "keys that look alike to the look-up of members, 20,000 an object", 50,
+         [](std::size_t i) {
+             return wrap(i, data(many(20'000, [i](std::size_t k) {
+                             return "\"a" + hex(i * 20'000 + k, 9) + "m" + hex(k + 7, 9) + "z\":1";
+                         })));
+         }},
+        {"repeated_key", "one key 20,000 times in an object", 50,
+         [](std::size_t i) {
+             return wrap(i, data(many(20'000, [](std::size_t k) { return "\"the-same-key\":" + std::to_string(k); })));
+         }},
+        {"deep", "990 levels", 2000,
+         [](std::size_t i) {
+             std::string s = wrap(i, ",\"d\":");
+             s.pop_back();
+             for (int k = 0; k < 990; ++k) s += "{\"a\":";
+             s += std::to_string(i);
+             return s.append(990, '}') + "}";
+         }},
+        {"numbers", "unique numbers of 15 digits", 5000,
+         [](std::size_t i) {
+             return wrap(i, ",\"list\":[" + many(400, [i](std::size_t k) {
+                                return "0." + std::to_string(1 + mix(i * 400 + k) % 999'999'999'999'999);
+                            }) + "]");
+         }},
+    };
+    return all;
+}
+
+int run(const edge& e) {
+    const auto pool = document_pool::make(decode_options().type("v1", "Thing"));
+    indexer index;
+    list_framer framer;
+    failure f;
+    std::size_t bytes = 0, bad = 0;
+    double cpu = 0, longest = 0, sax = 0;
+    const auto timed = [&](const auto& step) {
+        const double start = cpu_seconds();
+        step();
+        const double took = cpu_seconds() - start;
+        cpu += took;
+        longest = std::max(longest, took);
+    };
+    const auto feed = [&](std::string_view text) {
+        bytes += text.size();
+        while (!text.empty()) {
+            const auto n = std::min(slice, text.size());
+            bool some = false;
+            timed([&] {
+                framer.feed(text.substr(0, n));
+                some = framer.next(f);
+            });
+            text.remove_prefix(n);
+            while (some) {
+                timed([&] {
+                    failure why;
+                    object o = pool->decode(framer.item(), index.current(peek_key(framer.item())), why);
+                    if (o)
+                        index.put(std::move(o));
+                    else
+                        ++bad;
+                    some = framer.next(f);
+                });
+            }
+        }
+    };
+    ::malloc_trim(0);
+    const double before = status_bytes("VmRSS:");
+    double text_peak = 0; // ours, not the informer's
+    feed("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[");
+    for (std::size_t i = 0; i < e.items; ++i) {
+        const std::string text = e.text(i);
+        const double start = cpu_seconds();
+        if (!bench::walk_by_sax(text)) ++bad;
+        sax += cpu_seconds() - start;
+        text_peak = std::max(text_peak, static_cast<double>(text.size()));
+        if (i) feed(",");
+        feed(text);
+    }
+    feed("]}");
+    timed([&] { index.publish(); });
+    const bool whole = framer.done() && !f;
+    framer = list_framer();
+    while (!pool->collect()) {
+    }
+    ::malloc_trim(0);
+    const double resident = status_bytes("VmRSS:") - before, peak = status_bytes("VmHWM:") - before - text_peak;
+    const double accounted = static_cast<double>(pool->statistics().bytes + index.memory());
+    std::printf("{\"name\":\"%s\",\"about\":\"%s\",\"items\":%zu,\"bytes\":%zu,\"bad\":%zu,", e.name, e.about, e.items,
+                bytes, bad);
+    std::printf("\"cpu_ns_per_byte\":%.3f,\"sax_ns_per_byte\":%.3f,", cpu / static_cast<double>(bytes) * 1e9,
+                sax / static_cast<double>(bytes) * 1e9);
+    std::printf("\"resident\":%.0f,\"accounted\":%.0f,\"peak\":%.0f,\"longest_ms\":%.2f}\n", resident, accounted, peak,
+                longest * 1e3);
+    std::fflush(stdout);
+    return whole && bad == 0 ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    int status = 0;
+    for (const edge& e : edges()) {
+        const bool wanted =
+            argc < 2 || std::any_of(argv + 1, argv + argc, [&](const char* a) { return std::strcmp(a, e.name) == 0; });
+        if (!wanted) continue;
+        const pid_t child = ::fork();
+        if (child == 0) std::_Exit(run(e));
+        int how = 0;
+        ::waitpid(child, &how, 0);
+        if (how != 0) {
+            std::fprintf(stderr, "%s: ended with %d\n", e.name, how);
+            status = 1;
+        }
+    }
+    return status;
+}
