@@ -193,7 +193,7 @@ void together(scene& s, unsigned threads, double lasts) {
     const std::uint64_t first = sent;
     double cpu = 0;
     for (auto due = begin; due < end; due += pause) {
-        std::this_thread::sleep_until(due);
+        std::this_thread::sleep_until(due); // lint: sleep the rate is what is measured
         const double start = seconds(CLOCK_THREAD_CPUTIME_ID);
         for (unsigned i = 0; i < batch; ++i, ++sent) s.put((sent / pods % 2 == 0 ? s.newer : s.texts)[sent % pods]);
         s.index.publish();
