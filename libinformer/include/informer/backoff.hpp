@@ -33,8 +33,6 @@ public:
     std::chrono::nanoseconds next();
     /// The work went well for `d` (watches that delivered an event or a bookmark); sums up, resets at reset_after.
     void healthy_for(std::chrono::nanoseconds d);
-    /// Jumps to the cap: for errors that retrying quickly cannot cure (401, 403, 404).
-    void hard();
     void reset();
     /// Delays handed out since the last reset.
     unsigned attempts() const noexcept { return attempts_; }

@@ -10,7 +10,19 @@ namespace {
 using time_point = reflector::time_point;
 
 /// What a failure means for the next step.
-enum class kind { none, cancelled, gone, too_new, throttled, unauthorized, forbidden, missing, rejected, transport, other };
+enum class kind {
+    none,
+    cancelled,
+    gone,
+    too_new,
+    throttled,
+    unauthorized,
+    forbidden,
+    missing,
+    rejected,
+    transport,
+    other
+};
 
 kind kind_of(const failure& f) {
     if (!f) return kind::none;
@@ -226,9 +238,13 @@ void reflector::succeeded() noexcept {
     failing_ = parked_ = false;
 }
 
-void reflector::delay(time_point now, const failure& f, bool long_one) {
-    if (long_one) backoff_.hard();
+void reflector::delay(time_point now, const failure& f) {
     auto d = std::chrono::duration_cast<clock::duration>(backoff_.next());
+    if (kind_of(f) == kind::missing) {
+        // Its CustomResourceDefinition may come at any moment.
+        std::uniform_real_distribution<double> factor(1.0, 1.25);
+        d = std::min(d, std::chrono::duration_cast<clock::duration>(missing_retry * factor(random_)));
+    }
     if (f.status() && f.status()->retry_after) {
         const auto told = std::min<std::chrono::seconds>(*f.status()->retry_after, longest_retry_after);
         d = std::max<clock::duration>(d, told);
@@ -240,7 +256,7 @@ void reflector::failed(time_point now, const failure& f, bool parked) {
     ++attempts_;
     failing_ = true;
     parked_ = parked;
-    delay(now, f, parked);
+    delay(now, f);
 }
 
 void reflector::fetch_again(bool consistent) {
@@ -322,8 +338,8 @@ bool reflector::list_failed(time_point now, failure& f) {
         consistent_ = true; // R5
         return false;
     }
-    const bool same_page = paging_ && !request_.first_page &&
-                           (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
+    const bool same_page =
+        paging_ && !request_.first_page && (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
     failed(now, f, hard(k));
     if (same_page) return true;
     if (k == kind::gone) consistent_ = true;
@@ -342,7 +358,8 @@ failure reflector::our_words(const failure& f) const {
         return failure(errc::body_idle_timeout, request_.watch ? "watch-list: no progress" : "list: no progress");
     case cut::overdue: return failure(errc::request_timeout, "watch: open long after its time-out");
     case cut::went_back:
-        return failure(errc::bad_response, "watch: a bookmark is older than version " + last_.str() + ", which was seen");
+        return failure(errc::bad_response,
+                       "watch: a bookmark is older than version " + last_.str() + ", which was seen");
     }
     return f;
 }
@@ -357,8 +374,7 @@ failure reflector::watch_done(time_point now, const failure& given) {
         if (!f) return failure(errc::connection_lost, "watch-list: the stream ended before the initial events did");
         return f;
     }
-    const bool very_short_one =
-        !f && !request_.delivered && !request_.synced && now - request_.started < very_short;
+    const bool very_short_one = !f && !request_.delivered && !request_.synced && now - request_.started < very_short;
     follow_ended(now, f);
     if (very_short_one) return failure(errc::connection_lost, "watch: ended at once, without anything new");
     return f;
@@ -439,7 +455,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
         return;
     case kind::gone: // R14; a second time in a row the server's cache is behind itself
         fetch_again(++stuck_ >= 2);
-        delay(now, f, false);
+        delay(now, f);
         return;
     case kind::too_new:
         goal_ = goal::check;

@@ -26,10 +26,6 @@ void backoff::healthy_for(std::chrono::nanoseconds d) {
     if (healthy_ >= options_.reset_after_) reset();
 }
 
-void backoff::hard() {
-    current_ = options_.cap_;
-}
-
 void backoff::reset() {
     current_ = std::min(options_.initial_, options_.cap_);
     healthy_ = healthy_.zero();

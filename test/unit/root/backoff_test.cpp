@@ -70,13 +70,6 @@ TEST_CASE("healthy time takes any argument", "[backoff]") {
     CHECK(b.attempts() == 0);
 }
 
-TEST_CASE("hard errors jump to the cap", "[backoff]") {
-    backoff b(backoff_options().jitter(0));
-    b.hard();
-    CHECK(b.next() == 30s);
-    b.reset();
-    CHECK(b.next() == 800ms);
-}
 
 TEST_CASE("odd options do no harm", "[backoff]") {
     backoff over(backoff_options().initial(60s).cap(30s).jitter(0));

@@ -107,6 +107,8 @@ public:
     static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2); ///< list without a byte
     static constexpr std::chrono::seconds overtime = std::chrono::seconds(15); ///< a watch beyond its time-out
     static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< R13
+    /// 404: the longest delay (and up to a quarter more). controller-runtime asks so often for a kind that is not installed.
+    static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
     static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
 
 private:
@@ -131,7 +133,7 @@ private:
     void complete(const resource_version& v);
     void succeeded() noexcept;
     void failed(time_point now, const failure& f, bool parked);
-    void delay(time_point now, const failure& f, bool hard);
+    void delay(time_point now, const failure& f);
     void initial_ended(time_point now, const failure& f);
     void follow_ended(time_point now, const failure& f);
     failure our_words(const failure& f) const;
