@@ -63,7 +63,8 @@ TEST_CASE("get finds resources by plural, singular, short and qualified name, an
         CHECK(run({"get", k, name}).code == 0);
     }
     s.curl("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-           R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io"},
+           R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io",
+           "annotations":{"api-approved.kubernetes.io":"unapproved, a test"}},
            "spec":{"group":"samplecontroller.k8s.io","scope":"Namespaced","names":{"plural":"foos","singular":"foo","kind":"Foo"},
            "versions":[{"name":"v1alpha1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
     s.curl("POST", "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",

@@ -29,7 +29,8 @@ struct cluster : server {
     void install_crd() const {
         curl("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
              R"({"apiVersion":"apiextensions.k8s.io/v1",
-            "kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io"},"spec":{"group":"samplecontroller.k8s.io",
+            "kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io","annotations":
+            {"api-approved.kubernetes.io":"unapproved, a test"}},"spec":{"group":"samplecontroller.k8s.io",
             "scope":"Namespaced","names":{"kind":"Foo","listKind":"FooList","plural":"foos","singular":"foo"},"versions":[{"name":"v1alpha1",
             "served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object",
             "x-kubernetes-preserve-unknown-fields":true}}}]}})");

@@ -6,17 +6,14 @@
 #include <random>
 
 namespace informer::conformance {
-namespace {
 
-std::string unique(std::string_view prefix) {
+std::string cluster::unique(std::string_view prefix) {
     static std::mt19937_64 random(std::random_device{}());
     static constexpr char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     std::string s(prefix);
     for (int i = 0; i < 8; ++i) s += letters[random() % (sizeof letters - 1)];
     return s;
 }
-
-} // namespace
 
 testing::api_server_options cluster::default_options() {
     testing::api_server_options o;
@@ -109,8 +106,8 @@ asio::awaitable<void> cluster::drop(std::string name) {
     co_await client_->remove(config_maps_, key, plain);
 }
 
-asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped) {
-    const std::string group = unique("g") + ".example.com";
+asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string group) {
+    if (group.empty()) group = unique("g") + ".example.com";
     json::value crd = json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{},
         "spec":{"names":{"plural":"widgets","singular":"widget","kind":"Widget","shortNames":["wdg"]},
         "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},

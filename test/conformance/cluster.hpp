@@ -53,8 +53,10 @@ public:
     asio::awaitable<object> change(std::string name, std::string data);                         ///< merge patch of data.value
     asio::awaitable<void> drop(std::string name);
 
-    /// Posts a CustomResourceDefinition `widgets.<unique group>` and waits until it is served.
-    asio::awaitable<api_resource> make_crd(bool cluster_scoped = false);
+    /// A name that nobody has: `prefix` and some letters and digits.
+    static std::string unique(std::string_view prefix);
+    /// Posts a CustomResourceDefinition `widgets.<group>` (default: a unique one) and waits until it is served.
+    asio::awaitable<api_resource> make_crd(bool cluster_scoped = false, std::string group = {});
     asio::awaitable<void> remove_crd(api_resource resource);
 
     /// A running informer, stopped by `close()`.

@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -32,9 +33,14 @@ json::object test(const object& current, std::string_view field) {
                      json::value(json::string(current.meta().value()[field].string_or_empty().str())));
 }
 
-/// A patch whose test failed, or that met a newer object: look again.
+/// A patch whose test failed (422 about no field), or that met a newer object, one that is being deleted by now included:
+/// look again. Not so a finalizer that the server does not like: that is 422, too, and stays so.
 bool overtaken(const failure& f) {
-    return f == errc::invalid || f == condition::conflict || f == errc::bad_request;
+    if (f == condition::conflict) return true;
+    if (!(f == errc::invalid) || !f.status()) return false;
+    const auto& causes = f.status()->causes;
+    return std::all_of(causes.begin(), causes.end(),
+                       [](const api_status::cause& c) { return c.field.empty() || c.reason == "FieldValueForbidden"; });
 }
 
 } // namespace

@@ -67,6 +67,29 @@ bool dns_subdomain(std::string_view s) {
     }
 }
 
+/// "example.com/name", or "name" alone.
+bool qualified_name(std::string_view s) {
+    if (const auto slash = s.find('/'); slash != std::string_view::npos) {
+        if (!dns_subdomain(s.substr(0, slash))) return false;
+        s.remove_prefix(slash + 1);
+    }
+    const auto letter = [](char c) { return alphanumeric(c) || (c >= 'A' && c <= 'Z'); };
+    const auto inside = [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; };
+    return !s.empty() && s.size() <= 63 && letter(s.front()) && letter(s.back()) &&
+           std::all_of(s.begin(), s.end(), inside);
+}
+
+[[noreturn]] void invalid_field(const resource_type& type, std::string_view name, std::string field,
+                                std::string message) {
+    api_status::cause c;
+    c.reason = "FieldValueInvalid";
+    c.field = std::move(field);
+    c.message = std::move(message);
+    causes why;
+    why.push_back(std::move(c));
+    throw invalid(type, name, std::move(why));
+}
+
 const json::object& metadata_of(const json::object& o) {
     static const json::object none;
     const auto* m = find_at(o, {"metadata"});
@@ -112,13 +135,39 @@ void check_name(const resource_type& type, std::string_view name) {
                "letter or digit, at most 253 characters";
     }
     if (ok) return;
-    api_status::cause c;
-    c.reason = "FieldValueInvalid";
-    c.field = "metadata.name";
-    c.message = "Invalid value: \"" + std::string(name) + "\": " + std::string(rule);
-    causes why;
-    why.push_back(std::move(c));
-    throw invalid(type, name, std::move(why));
+    invalid_field(type, name, "metadata.name", "Invalid value: \"" + std::string(name) + "\": " + std::string(rule));
+}
+
+void check_references(const resource_type& type, std::string_view name, const json::object& object) {
+    const auto& metadata = metadata_of(object);
+    if (const auto* all = metadata.if_contains("finalizers"); all != nullptr && all->is_array()) {
+        for (const auto& f : all->get_array()) {
+            if (qualified_name(f.get_string())) continue;
+            invalid_field(
+                type, name, "metadata.finalizers",
+                "Invalid value: \"" + std::string(f.get_string()) +
+                    "\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and "
+                    "end with an alphanumeric character");
+        }
+    }
+    const auto* all = metadata.if_contains("ownerReferences");
+    if (all == nullptr || !all->is_array()) return;
+    bool controlled = false;
+    for (const auto& one : all->get_array()) {
+        const auto& owner = one.get_object();
+        for (const std::string_view field : {"apiVersion", "kind", "name", "uid"}) {
+            if (!string_at(owner, {field}).empty()) continue;
+            invalid_field(type, name, "metadata.ownerReferences." + std::string(field),
+                          "Invalid value: \"\": must not be empty");
+        }
+        const auto* controls = owner.if_contains("controller");
+        if (controls == nullptr || !controls->is_bool() || !controls->get_bool()) continue;
+        if (controlled) {
+            invalid_field(type, name, "metadata.ownerReferences",
+                          "Invalid value: Only one reference can have Controller set to true");
+        }
+        controlled = true;
+    }
 }
 
 void tidy_metadata(json::object& object) {

@@ -237,6 +237,27 @@ namespace {
                   std::move(why));
 }
 
+/// Kubernetes' own groups need the word of its reviewers, or of the author that there is none.
+void check_approval(const json::object& definition, std::string_view group) {
+    const auto within = [group](std::string_view domain) {
+        return group == domain || (group.ends_with(domain) && group[group.size() - domain.size() - 1] == '.');
+    };
+    if (!within("k8s.io") && !within("kubernetes.io")) return;
+    const std::string field = "metadata.annotations[api-approved.kubernetes.io]";
+    const auto word = string_at(definition, {"metadata", "annotations", "api-approved.kubernetes.io"});
+    if (word.empty()) {
+        bad_definition(definition, field,
+                       "Required value: protected groups must have approval annotation \"api-approved.kubernetes.io\", "
+                       "see https://github.com/kubernetes/enhancements/pull/1111");
+    }
+    if (!word.starts_with("unapproved") && word.find("://") == std::string::npos) {
+        bad_definition(definition, field,
+                       "Invalid value: protected groups must have approval annotation "
+                       "\"api-approved.kubernetes.io\" with either a URL or a reason starting with "
+                       "\"unapproved\"");
+    }
+}
+
 std::vector<std::string> strings_of(const json::value* v) {
     std::vector<std::string> out;
     if (v == nullptr || !v->is_array()) return out;
@@ -262,6 +283,7 @@ std::vector<type_ptr> types_of_definition(const json::object& definition, std::s
     if (string_at(definition, {"metadata", "name"}) != plural + "." + group) {
         bad_definition(definition, "metadata.name", "Invalid value: must be spec.names.plural+\".\"+spec.group");
     }
+    check_approval(definition, group);
     const auto* versions = find_at(definition, {"spec", "versions"});
     if (versions == nullptr || !versions->is_array() || versions->get_array().empty()) {
         bad_definition(definition, "spec.versions", "Required value");

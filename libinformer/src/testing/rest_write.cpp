@@ -199,6 +199,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     if (t.name.empty()) t.name = prefix + random_suffix();
     check_namespace_for_create(t);
     check_name(*t.type, t.name);
+    check_references(*t.type, t.name, body);
     const auto key = t.type->api.namespaced ? t.name_space + "/" + t.name : t.name;
     if (t.type->rows->find(key)) throw already_exists(*t.type, t.name);
     prepare_new(t, body, by);
@@ -277,6 +278,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     } else if (t.type->api.group == "apiextensions.k8s.io" && !status_only) {
         prepare_definition(after);
     }
+    check_references(*t.type, t.name, after);
     tidy_metadata(after);
     const bool same_owners = !by.managed || same_managers(array_or_none(old_metadata, "managedFields"), *by.managed);
     if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
