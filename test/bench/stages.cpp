@@ -1,7 +1,7 @@
 // Where an informer's processor time goes between the socket and the handler: each stage by itself, then the whole, over plain
 // HTTP on loopback from a canned server in a process of its own. One JSON line per figure.
 //
-//   bench_stages [pods = 20000] [rounds of updates = 3]
+//   bench_stages [pods = 20000] [rounds of updates = 3] [whole: nothing but the informer] [parser: without text difference]
 #include "support/pod_generator.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -318,6 +318,7 @@ int main(int argc, char** argv) {
     const auto pods = static_cast<unsigned>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 20'000);
     const auto rounds = static_cast<unsigned>(argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 3);
     const bool whole_only = argc > 3;
+    const bool difference = argc < 5;
 
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in at{};
@@ -380,7 +381,7 @@ int main(int argc, char** argv) {
                   }
               }));
         failure f;
-        const auto pool = document_pool::make(decode_options().type("v1", "Pod"));
+        const auto pool = document_pool::make(decode_options().type("v1", "Pod").text_difference(difference));
         std::vector<object> objects(pods);
         s = cpu_seconds();
         for (unsigned i = 0; i < pods; ++i) objects[i] = pool->decode(texts[i], object(), f);
@@ -392,6 +393,7 @@ int main(int argc, char** argv) {
         socket_floor(port);
     }
     const auto run = [&](const char* name, informer_options options, unsigned n) {
+        options.decode(decode_options().text_difference(difference));
         const results r = whole(port, pods, n, control[1], std::move(options));
         std::printf(
             "{\"stage\":\"informer, %s\",\"sync_us_per_pod\":%.2f,\"us_per_event\":%.2f,\"events_seen\":%llu,"

@@ -476,7 +476,7 @@ TEST_CASE("what differs in structure is read by itself, the rest by its differen
 }
 
 TEST_CASE("texts of a few documents are not kept", "[pool][difference]") {
-    const auto pool = document_pool::make(decode_options().text_difference());
+    const auto pool = document_pool::make();
     std::vector<object> pods;
     for (unsigned i = 0; i < 200; ++i) pods.push_back(decode(*pool, pod(i)));
     CHECK(pool->statistics().templates == 0);
@@ -497,7 +497,7 @@ TEST_CASE("texts of a few documents are not kept", "[pool][difference]") {
 }
 
 TEST_CASE("templates are few, small against the documents, and counted", "[pool][difference]") {
-    const auto pool = document_pool::make(decode_options().text_difference()), plain = document_pool::make();
+    const auto pool = document_pool::make(), plain = make_pool(false);
     std::vector<object> a, b;
     for (unsigned i = 0; i < 4000; ++i) {
         // Nine structures in turn.

@@ -54,7 +54,7 @@ public:
     decode_options& max_depth(std::size_t d) { max_depth_ = d; return *this; }
 
     /// Documents are read by their differences from texts read before, where these are like them; else, and in pools of few
-    /// documents, by the parser. The documents and the errors are the same. Off by default. docs/design/text-difference.md.
+    /// documents, by the parser. The documents and the errors are the same. On by default. docs/design/text-difference.md.
     decode_options& text_difference(bool on = true) { text_difference_ = on; return *this; }
 
     bool keep_managed_fields_ = false;
@@ -62,7 +62,7 @@ public:
     transform transform_;
     std::string api_version_, kind_;
     std::size_t max_depth_ = 1000;
-    bool text_difference_ = false;
+    bool text_difference_ = true;
 };
 
 struct pool_statistics {
