@@ -1,6 +1,7 @@
 """Reads of a full cache beside client-go's lister and controller-runtime's reader, and readers beside a writer."""
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 
@@ -72,7 +73,7 @@ def run(options):
         beside.append([threads, number(middle("events_per_s")), number(middle("writer_ns_per_event")), number(middle("objects_per_cpu_s") / 1e6) if threads else "–",
                        format(sum(r["snapshots"] for r in runs), ","), format(sum(r["published"] for r in runs), ","),
                        format(sum(r["overlapping"] for r in runs), ","), sum(r["writer_waits"] for r in runs)])
-    made = {**versions(), **(peers.versions_of(theirs) if theirs else {})}
+    made = {**versions(), **(dict(re.findall(r"^\s*\S*/(client-go|controller-runtime) v(\S+)$", (peers.sources / "go/go.mod").read_text(), re.M)) if theirs else {})}
     report = "\n".join([
         "## Reads", "",
         "Written by `./dev bench reads` on %s, on %s. With %s." % (today(), machine(), ", ".join("%s %s" % p for p in made.items())), "",
