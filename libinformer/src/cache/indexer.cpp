@@ -12,6 +12,7 @@ namespace informer {
 
 using detail::index_definition;
 using detail::index_version;
+using detail::key_of_object;
 using detail::key_view;
 using detail::object_map;
 using detail::object_traits;
@@ -29,16 +30,17 @@ std::uint64_t random_seed() {
     return std::uint64_t(device()) << 32 | device();
 }
 
-void put_in(index_version& index, const std::string& value, const object& o, const object_traits& traits) {
+void put_in(index_version& index, const std::string& value, object o, const key_view& key, const object_traits& traits) {
+    const std::uint64_t hash = traits.hash(key);
     if (posting_ref* there = index.postings.edit(std::string_view(value))) {
         posting& p = there->own();
         const std::size_t before = p.bytes();
-        p.objects.put(o);
+        p.objects.put(o, key, hash);
         index.posting_bytes = index.posting_bytes - before + p.bytes();
         return;
     }
     object_map one(traits);
-    one.put(o);
+    one.put(o, key, hash);
     posting_ref made(new posting(value, std::move(one)));
     index.posting_bytes += made->bytes();
     index.postings.put(std::move(made));
@@ -113,7 +115,9 @@ struct indexer::impl {
         for (const std::string& v : old_values) {
             if (!std::binary_search(new_values.begin(), new_values.end(), v)) erase_in(index, v, before);
         }
-        for (const std::string& v : new_values) put_in(index, v, after, traits);
+        if (new_values.empty()) return;
+        const key_of_object key(after);
+        for (const std::string& v : new_values) put_in(index, v, after, key.view(), traits);
     }
 
     void reindex_all(const object& before, const object& after) {
@@ -277,10 +281,14 @@ cache_snapshot indexer::current_snapshot() const {
 
 object indexer::put(object o) {
     if (!o) return {};
-    const object* there = impl_->objects.find(o);
+    const key_of_object read(o);
+    const key_view key = read.view();
+    const std::uint64_t hash = impl_->traits.hash(key);
+    const object* there = impl_->objects.find(key, hash);
     if (there && there->same_as(o)) return *there;
     if (!there) impl_->count(o, true); // first: one too many does no harm, one too few would
-    std::optional<object> before = impl_->objects.put(o);
+    object leaf = o;
+    std::optional<object> before = impl_->objects.put(leaf, key, hash);
     object old = before ? std::move(*before) : object();
     impl_->reindex_all(old, o);
     return old;

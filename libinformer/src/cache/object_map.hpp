@@ -8,6 +8,7 @@
 #include <boost/container_hash/hash.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,17 @@ struct key_view {
     friend bool operator==(const key_view&, const key_view&) = default;
 };
 
+/// The key of an object, read once for several look-ups. Valid while the object lives.
+class key_of_object {
+public:
+    explicit key_of_object(const object& o) noexcept : key_of_object(o.meta()) {}
+    key_view view() const noexcept { return {name_space_.view(), name_.view()}; }
+
+private:
+    explicit key_of_object(const object_meta& m) noexcept : name_space_(m.name_space()), name_(m.name()) {}
+    text name_space_, name_;
+};
+
 /// Reads keys in place. The lowest bits of a hash come from the namespace alone, so that the objects of one namespace lie
 /// in one sub-trie: listing a namespace needs no index.
 struct object_traits {
@@ -38,10 +50,8 @@ struct object_traits {
     /// Calls `f` with the object's key, read in place.
     template <class F>
     static auto with_key(const object& o, F f) noexcept {
-        const object_meta m = o.meta();
-        const text name_space = m.name_space();
-        const text name = m.name();
-        return f(key_view{name_space.view(), name.view()});
+        const key_of_object key(o);
+        return f(key.view());
     }
 
     static std::uint64_t hash_text(std::uint64_t seed, std::string_view s) noexcept {
@@ -66,5 +76,13 @@ struct object_traits {
 };
 
 using object_map = persistent_map<object, object_traits>;
+
+/// `map.put(o)`, with its key read once.
+inline std::optional<object> put_object(object_map& map, object o) {
+    const object held = o; // what the key is read from
+    const key_of_object key(held);
+    const key_view k = key.view();
+    return map.put(o, k, map.traits().hash(k));
+}
 
 } // namespace informer::detail

@@ -101,7 +101,11 @@ public:
     /// The leaf of a key, or null; valid until this map is written to or dropped.
     template <class Key>
     const Leaf* find(const Key& key) const {
-        const std::uint64_t h = traits_.hash(key);
+        return find(key, traits_.hash(key));
+    }
+    /// The same where the hash of the key is known.
+    template <class Key>
+    const Leaf* find(const Key& key, std::uint64_t h) const {
         const node* n = root_;
         for (unsigned shift = 0; n; shift += level_bits) {
             if (shift >= hash_bits) return find_colliding(n, key);
@@ -118,8 +122,8 @@ public:
     /// A leaf that may be changed in place (never its key), or null; the path to it is made this map's own.
     template <class Key>
     Leaf* edit(const Key& key) {
-        if (!find(key)) return nullptr;
         const std::uint64_t h = traits_.hash(key);
+        if (!find(key, h)) return nullptr;
         node** slot = &root_;
         for (unsigned shift = 0;; shift += level_bits) {
             own(*slot);
@@ -133,15 +137,20 @@ public:
 
     /// Puts or replaces; what was there.
     std::optional<Leaf> put(Leaf leaf) {
-        std::optional<Leaf> old;
         const std::uint64_t h = traits_.hash(leaf);
+        return put(leaf, leaf, h);
+    }
+    /// The same where the key of the leaf was read before, and its hash; `leaf` is moved from.
+    template <class Key>
+    std::optional<Leaf> put(Leaf& leaf, const Key& key, std::uint64_t h) {
+        std::optional<Leaf> old;
         if (!root_) {
             root_ = allocate(1, 0);
             root_->leaf_map = bit_of(h, 0);
             ::new (root_->leaf(0)) Leaf(std::move(leaf));
             bytes_ = root_->bytes();
         } else {
-            put_into(root_, 0, h, leaf, old);
+            put_into(root_, 0, h, key, leaf, old);
         }
         if (!old) ++size_;
         return old;
@@ -151,8 +160,9 @@ public:
     template <class Key>
     std::optional<Leaf> erase(const Key& key) {
         std::optional<Leaf> old;
-        if (!find(key)) return old;
-        erase_from(root_, 0, traits_.hash(key), key, old);
+        const std::uint64_t h = traits_.hash(key);
+        if (!find(key, h)) return old;
+        erase_from(root_, 0, h, key, old);
         --size_;
         if (size_ == 0) {
             release(std::exchange(root_, nullptr));
@@ -307,11 +317,12 @@ private:
         old.emplace(std::move(leaf));
     }
 
-    void put_into(node*& slot, unsigned shift, std::uint64_t h, Leaf& leaf, std::optional<Leaf>& old) {
+    template <class Key>
+    void put_into(node*& slot, unsigned shift, std::uint64_t h, const Key& key, Leaf& leaf, std::optional<Leaf>& old) {
         node* const n = slot;
         change c;
         if (shift >= hash_bits) {
-            if (const Leaf* l = find_colliding(n, leaf)) {
+            if (const Leaf* l = find_colliding(n, key)) {
                 replace(slot, static_cast<unsigned>(l - n->leaf(0)), leaf, old);
                 return;
             }
@@ -323,7 +334,7 @@ private:
         const std::uint32_t bit = bit_of(h, shift);
         const unsigned leaf_at = rank(n->leaf_map, bit), child_at = rank(n->child_map, bit);
         if (n->leaf_map & bit) {
-            if (traits_.equal(*n->leaf(leaf_at), leaf)) {
+            if (traits_.equal(*n->leaf(leaf_at), key)) {
                 replace(slot, leaf_at, leaf, old);
                 return;
             }
@@ -345,7 +356,7 @@ private:
         }
         if (n->child_map & bit) {
             own(slot);
-            put_into(*slot->child(child_at), shift + level_bits, h, leaf, old);
+            put_into(*slot->child(child_at), shift + level_bits, h, key, leaf, old);
             return;
         }
         c.put_leaf = static_cast<int>(leaf_at);

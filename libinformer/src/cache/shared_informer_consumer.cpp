@@ -91,8 +91,8 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     }
     switch (d.what) {
     case delta::kind::upsert:
-        upsert(d.current, event_reason::watch, true, events);
-        index.set_resource_version(d.current.resource_version());
+        upsert(d.current, d.version, event_reason::watch, true, events);
+        index.set_resource_version(d.version);
         break;
     case delta::kind::erase: {
         const object_key key = d.current.key();
@@ -139,13 +139,13 @@ object shared_informer::impl::at_home(const object& o) const {
 
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
 /// `guarded`: an older version than the cached one is a repetition and is dropped.
-void shared_informer::impl::upsert(const object& given, event_reason why, bool guarded, std::vector<event>& events) {
+void shared_informer::impl::upsert(const object& given, const informer::resource_version& version, event_reason why,
+                                   bool guarded, std::vector<event>& events) {
     const object o = at_home(given);
     auto& index = store->index;
     object_key key = o.key();
     const object before = index.current(key);
     if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(key);
-    const auto version = o.resource_version();
     if (!before) {
         index.put(o);
         event e(event_kind::added, o, object(), why);
@@ -154,9 +154,10 @@ void shared_informer::impl::upsert(const object& given, event_reason why, bool g
         return;
     }
     if (same(before, o)) return;
-    if (guarded && version < before.resource_version()) return;
+    const object_meta old = before.meta();
+    if (guarded && version < old.resource_version()) return;
     index.put(o);
-    const text was = before.meta().uid();
+    const text was = old.uid();
     const text is = o.meta().uid();
     if (!was.empty() && !is.empty() && was != is) {
         // Another object under the same name: its predecessor was deleted, and nobody told us.
@@ -207,7 +208,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             if (first) {
                 index.put(s->at_home(*o)); // nobody has been told anything yet: no events to make
             } else {
-                s->upsert(*o, event_reason::relist, false, events);
+                s->upsert(*o, o->resource_version(), event_reason::relist, false, events);
             }
         }
     }

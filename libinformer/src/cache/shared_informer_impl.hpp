@@ -153,7 +153,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> breathe(self s);
     void apply(const delta& d, std::vector<event>& events);
     object at_home(const object& o) const;
-    void upsert(const object& given, event_reason why, bool guarded, std::vector<event>& events);
+    void upsert(const object& given, const informer::resource_version& version, event_reason why, bool guarded,
+                std::vector<event>& events);
     void quarantine(const bad_object& b);
     void clear_quarantine(const object_key& key);
     std::vector<subscriber> listeners();

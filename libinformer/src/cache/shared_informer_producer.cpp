@@ -71,7 +71,7 @@ public:
         if (check_ || !collected_) return;
         ++objects_;
         if (!acceptable(o, watch_event_type::added, true)) return;
-        collected_->objects.put(std::move(o));
+        detail::put_object(collected_->objects, std::move(o));
     }
 
     void event(watch_event_type type, object o) override {
@@ -80,20 +80,21 @@ public:
         if (ended_ || !acceptable(o, type, false)) return;
         const bool collecting = owner_.machine.collecting();
         const bool known = collecting && collected_ && collected_->objects.find(o) != nullptr;
-        const auto version = o.resource_version();
+        auto version = o.resource_version();
         switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
         case reflector::verdict::collect:
             if (!collected_) break;
             if (type == watch_event_type::deleted) {
                 collected_->objects.erase(o);
             } else {
-                collected_->objects.put(std::move(o));
+                detail::put_object(collected_->objects, std::move(o));
             }
             break;
         case reflector::verdict::apply: {
             delta d(type == watch_event_type::deleted ? delta::kind::erase : delta::kind::upsert);
             d.type = type;
             d.current = std::move(o);
+            d.version = std::move(version);
             owner_.live->queue.push(std::move(d));
             break;
         }

@@ -36,7 +36,7 @@ public:
     kind what;
     watch_event_type type = watch_event_type::added;
     object current;
-    informer::resource_version version;       ///< of bookmarks
+    informer::resource_version version;       ///< of the event
     std::shared_ptr<detail::replacement> all; ///< of replace
     std::shared_ptr<const bad_object> bad;    ///< of bad
 };
