@@ -74,7 +74,7 @@ cleanup() {
     if [[ -n $keep && ($failed -gt 0 || $code -ne 0) ]]; then
         log "left running: ./dev cluster status; logs in $work; end with ./dev cluster down --instance $instance"
     else
-        for name in "${!pids[@]}"; do kill -KILL "${pids[$name]}" 2>/dev/null || true; done
+        for name in "${!pids[@]}"; do { kill -KILL "${pids[$name]}" && wait "${pids[$name]}"; } 2>/dev/null || true; done
         "$here/cluster.sh" down --instance "$instance" >/dev/null 2>&1 || true
         rm -rf "$work"
     fi

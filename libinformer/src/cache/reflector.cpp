@@ -184,6 +184,7 @@ reflector::verdict reflector::bookmark_seen(time_point now, const resource_versi
     }
     complete(version);
     support_ = watch_list_support::yes;
+    doubts_ = 0;
     request_.collecting = false;
     request_.synced = request_.delivered = true;
     request_.seen = 0;
@@ -312,7 +313,9 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         return page_verdict::more;
     }
     // Of an empty resource a server that knows watch-list has nothing to send but the end bookmark, which may take its time.
-    if (doubtful_ || (silent_ && listed_)) support_ = watch_list_support::no;
+    // Once may be chance: a server that starts forbids everything for a moment.
+    if (doubtful_ && ++doubts_ >= 2) support_ = watch_list_support::no;
+    if (silent_ && listed_) support_ = watch_list_support::no;
     doubtful_ = false;
     complete(first_page_);
     return page_verdict::complete;

@@ -202,7 +202,7 @@ TEST_CASE("WL7 a server that refuses watch-list is listed at once, and that is r
     CHECK(m.last.watch.resource_version_ == "7");
 }
 
-TEST_CASE("WL10 403 on a watch-list: if the list works, watch-list is what was refused", "[reflector]") {
+TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is what was refused", "[reflector]") {
     machine m;
     m.next();
     m.watch_done(status(403, "Forbidden"));
@@ -210,6 +210,15 @@ TEST_CASE("WL10 403 on a watch-list: if the list works, watch-list is what was r
     CHECK(m.r.support() == watch_list_support::unknown);
     SECTION("the list works") {
         CHECK(m.page_done("7") == page::complete);
+        // A server that starts forbids everything for a moment: once is no proof.
+        CHECK(m.r.support() == watch_list_support::unknown);
+        CHECK(m.next().what == step::watch);
+        m.watch_done(status(410, "Expired"));
+        m.wait();
+        CHECK(m.next().watch.send_initial_events_);
+        m.watch_done(status(403, "Forbidden"));
+        CHECK(m.next().what == step::list);
+        CHECK(m.page_done("9") == page::complete);
         CHECK(m.r.support() == watch_list_support::no);
     }
     SECTION("the list is forbidden too: parked, and watch-list is tried again") {

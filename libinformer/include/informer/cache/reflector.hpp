@@ -153,6 +153,7 @@ private:
     bool consistent_ = false;     // the last version was refused: read the newest
     bool list_this_time_ = false; // watch-list failed just now
     bool doubtful_ = false;       // refused with 403: if the list works, watch-list is what was refused
+    unsigned doubts_ = 0;         // so often in a row
     bool silent_ = false;         // nothing came: if the list has items, it was no end bookmark that we waited for
     bool listed_ = false;         // the list under way has items
     unsigned interrupted_ = 0;    // watch-lists that broke before their end, in a row
