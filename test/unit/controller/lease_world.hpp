@@ -84,6 +84,9 @@ struct replica {
 };
 
 class world {
+    asio::io_context io_{1}; // outlives all that lives on it
+    runtime rt_;
+
 public:
     world() : rt_(io_.get_executor()) {
         server = std::make_unique<testing::api_server>(rt_);
@@ -164,10 +167,6 @@ public:
     std::vector<std::unique_ptr<replica>> replicas;
     std::chrono::nanoseconds now{};
     std::function<void()> after_each;
-
-private:
-    asio::io_context io_{1};
-    runtime rt_;
 };
 
 } // namespace lease_test
