@@ -2,11 +2,10 @@
 // one with it off, each in a process of its own, against Boost.JSON's SAX parser with a handler that does nothing (the floor).
 //
 //   bench_text_difference [pods = 20000] [replicas = 20] [list|shuffled]
+#include "support/empty_sax.hpp"
 #include "support/pod_generator.hpp"
 
 #include <informer/object/document_pool.hpp>
-
-#include <boost/json/basic_parser_impl.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -27,33 +26,6 @@ namespace {
 
 using namespace informer;
 
-struct null_handler {
-    static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
-    static constexpr std::size_t max_object_size = max_array_size;
-    static constexpr std::size_t max_string_size = max_array_size;
-    static constexpr std::size_t max_key_size = max_array_size;
-    using view = boost::json::string_view;
-    using code = boost::json::error_code;
-    bool on_document_begin(code&) { return true; }
-    bool on_document_end(code&) { return true; }
-    bool on_object_begin(code&) { return true; }
-    bool on_object_end(std::size_t, code&) { return true; }
-    bool on_array_begin(code&) { return true; }
-    bool on_array_end(std::size_t, code&) { return true; }
-    bool on_key_part(view, std::size_t, code&) { return true; }
-    bool on_key(view, std::size_t, code&) { return true; }
-    bool on_string_part(view, std::size_t, code&) { return true; }
-    bool on_string(view, std::size_t, code&) { return true; }
-    bool on_number_part(view, code&) { return true; }
-    bool on_int64(std::int64_t, view, code&) { return true; }
-    bool on_uint64(std::uint64_t, view, code&) { return true; }
-    bool on_double(double, view, code&) { return true; }
-    bool on_bool(bool, code&) { return true; }
-    bool on_null(code&) { return true; }
-    bool on_comment_part(view, code&) { return true; }
-    bool on_comment(view, code&) { return true; }
-};
-
 double cpu_seconds() {
     timespec t{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -69,15 +41,8 @@ double resident_bytes() {
 
 double floor_seconds(const std::vector<std::string>& texts) {
     const double start = cpu_seconds();
-    for (const std::string& t : texts) {
-        boost::json::parse_options options;
-        options.max_depth = 1000;
-        options.numbers = boost::json::number_precision::none;
-        boost::json::basic_parser<null_handler> parser(options);
-        boost::json::error_code ec;
-        parser.write_some(false, t.data(), t.size(), ec);
-        if (ec) std::abort();
-    }
+    for (const std::string& t : texts)
+        if (!bench::walk_by_sax(t)) std::abort();
     return cpu_seconds() - start;
 }
 
