@@ -14,7 +14,7 @@ namespace {
 
 constexpr int deepest = 200; // of what comes from outside
 
-constexpr auto before = [](const field_set::child& c, std::string_view element) { return c.element < element; };
+constexpr auto by_element = [](const field_set::child& c, std::string_view element) { return c.element < element; };
 
 /// `.spec`, `[name="web"]`, `[="x"]`.
 std::string shown(const std::string& element) {
@@ -53,7 +53,7 @@ field_set read(const json::object& fields, int depth) {
 } // namespace
 
 field_set& field_set::at(std::string_view element) {
-    auto it = std::lower_bound(children_.begin(), children_.end(), element, before);
+    auto it = std::lower_bound(children_.begin(), children_.end(), element, by_element);
     if (it == children_.end() || it->element != element) {
         child c;
         c.element = element;
@@ -63,7 +63,7 @@ field_set& field_set::at(std::string_view element) {
 }
 
 const field_set* field_set::find(std::string_view element) const {
-    const auto it = std::lower_bound(children_.begin(), children_.end(), element, before);
+    const auto it = std::lower_bound(children_.begin(), children_.end(), element, by_element);
     return it == children_.end() || it->element != element ? nullptr : &it->set;
 }
 
