@@ -41,6 +41,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         if (asked.cancelled() != asio::cancellation_type::none || s->stopping) co_return;
         std::vector<delta> batch = co_await s->live->queue.pop(batch_size);
         if (batch.empty()) co_return;
+        const clock::time_point oldest = batch.front().received;
         s->applying.begin();
         std::vector<event> events;
         std::size_t i = 0;
@@ -70,6 +71,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             if (s->stopping) co_return;
         }
         batch.clear(); // before what died is collected
+        s->observe_lag(oldest);
         co_await tidy(s);
         s->applying.end();
         s->refresh_figures();
@@ -372,6 +374,13 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
     }
     index.publish();
     s->news();
+}
+
+void shared_informer::impl::observe_lag(clock::time_point oldest) const {
+    auto* m = rt.metrics();
+    if (m == nullptr || oldest == clock::time_point()) return;
+    const std::chrono::duration<double> lag = rt.clock().now() - oldest;
+    m->observe("informer_lag_seconds", lag.count(), {{"resource", name}});
 }
 
 void shared_informer::impl::count_events(const std::vector<event>& events) const {

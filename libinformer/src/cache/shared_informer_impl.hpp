@@ -159,6 +159,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void clear_quarantine(const object_key& key);
     std::vector<subscriber> listeners();
     void count_events(const std::vector<event>& events) const;
+    /// From the arrival of the oldest delta of a batch until the last one is delivered.
+    void observe_lag(clock::time_point oldest) const;
 
     // ---- shared_informer_handlers.cpp ------------------------------------------------------------------------------
     subscriber add_subscriber(subscription_options o);

@@ -95,6 +95,7 @@ public:
             d.type = type;
             d.current = std::move(o);
             d.version = std::move(version);
+            if (owner_.rt.metrics() != nullptr) d.received = owner_.rt.clock().now();
             owner_.live->queue.push(std::move(d));
             break;
         }

@@ -67,8 +67,9 @@ void join_oldest_updates(std::vector<entry>& entries) {
             if (e.who.operation == "Update") updates.push_back(&e);
         }
         if (updates.size() <= most_updates) return;
-        std::stable_sort(updates.begin(), updates.end(),
-                         [](const entry* a, const entry* b) { return a->who.time < b->who.time; });
+        std::sort(updates.begin(), updates.end(), [](const entry* a, const entry* b) {
+            return std::tie(a->who.time, a) < std::tie(b->who.time, b); // of equal times the first one
+        });
         updates[1]->fields.add(updates[0]->fields);
         updates[1]->who.name = joined_name;
         updates[1]->who.subresource.clear();
@@ -82,7 +83,7 @@ json::array write(std::vector<entry> entries, const std::string& now) {
         if (e.touched) e.who.time = now;
     }
     join_oldest_updates(entries);
-    std::stable_sort(entries.begin(), entries.end(), [](const entry& a, const entry& b) {
+    std::sort(entries.begin(), entries.end(), [](const entry& a, const entry& b) {
         const auto rank = [](const entry& e) {
             return std::tie(e.who.operation, e.who.time, e.who.name, e.who.api_version, e.who.subresource);
         };

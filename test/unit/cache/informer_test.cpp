@@ -65,7 +65,8 @@ list_script list_of(std::vector<std::string> items, const std::string& version, 
 
 } // namespace
 
-TEST_CASE("W1 a list of three pages yields every object once, then watches from the first page's version", "[informer]") {
+TEST_CASE("W1 a list of three pages yields every object once, then watches from the first page's version",
+          "[informer]") {
     bench b(informer_options().watch_list(false).page_size(2));
     auto events = b.pods.subscribe(subscription_options().sync_marks());
     b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "10", "t1"));
@@ -150,9 +151,15 @@ TEST_CASE("WL6 changes and deletes before the end bookmark are applied, and noth
 
 TEST_CASE("W18 a server without watch-list is listed, and the source remembers", "[informer]") {
     bench b;
-    SECTION("refused") { b.source->on_watch_fail(status_failure(422, "Invalid")); }
-    SECTION("silent") { b.source->on_watch()->open(); }
-    SECTION("plain events") { b.source->on_watch()->modified(pod("x", 3)).modified(pod("x", 4)); }
+    SECTION("refused") {
+        b.source->on_watch_fail(status_failure(422, "Invalid"));
+    }
+    SECTION("silent") {
+        b.source->on_watch()->open();
+    }
+    SECTION("plain events") {
+        b.source->on_watch()->modified(pod("x", 3)).modified(pod("x", 4));
+    }
     b.source->on_list(list_of({pod("a", 1)}, "10"));
     const auto w = b.source->on_watch();
     b.start();
@@ -522,7 +529,49 @@ TEST_CASE("an informer of metadata only asks for it each time and keeps nothing 
     CHECK(b.source->calls()[2].query.metadata_only_);
     REQUIRE(b.pods.snapshot().size() == 2);
     const object a = b.pods.get("default/a");
-    CHECK(a.to_json() ==
-          R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a","uid":"uid-a","resourceVersion":"2"}})");
+    CHECK(
+        a.to_json() ==
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a","uid":"uid-a","resourceVersion":"2"}})");
     CHECK_FALSE(b.pods.status().quarantined);
+}
+
+namespace {
+
+class lag_recorder final : public metrics_sink {
+public:
+    void add(std::string_view, double, labels) override {}
+    void set(std::string_view, double, labels) override {}
+    void observe(std::string_view histogram, double value, labels) override {
+        if (histogram == "informer_lag_seconds") lags.push_back(value);
+    }
+    std::vector<double> lags;
+};
+
+} // namespace
+
+TEST_CASE("the lag from a change's arrival until every subscriber has it is a metric", "[informer]") {
+    bench b;
+    const auto told = std::make_shared<lag_recorder>();
+    runtime rt = b.rt;
+    rt.with_metrics(told);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source);
+    const auto w = source->on_watch();
+    w->bookmark("1", true);
+    auto events = pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
+    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
+    b.settle();
+    CHECK(told->lags.empty()); // the initial state is no change
+    w->added(pod("a", 2)).added(pod("b", 3)).added(pod("c", 4));
+    b.settle();
+    CHECK(std::count(told->lags.begin(), told->lags.end(), 3.0) == 0); // a subscriber holds it up
+    b.pass(3s);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(events.try_next());
+        b.settle();
+    }
+    CHECK(std::count(told->lags.begin(), told->lags.end(), 3.0) >= 1);
+    CHECK(std::all_of(told->lags.begin(), told->lags.end(), [](double lag) { return lag >= 0 && lag <= 3; }));
+    pods.stop();
+    b.settle();
 }

@@ -39,6 +39,7 @@ public:
     informer::resource_version version;       ///< of the event
     std::shared_ptr<detail::replacement> all; ///< of replace
     std::shared_ptr<const bad_object> bad;    ///< of bad
+    clock::time_point received{};             ///< when it was read, where somebody measures the lag
 };
 
 /// Deltas on their way to the cache, in stream order; nothing is merged here (contract X15).
