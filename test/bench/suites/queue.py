@@ -5,8 +5,9 @@ import subprocess
 
 from driver import peers, programs
 from driver.text import number, table
+from suites import fanout
 
-summary = "add, get, done; delays, rate limits, priorities: the work queue beside client-go's and controller-runtime's"
+summary = "add, get, done; delays, rate limits, priorities: the work queue beside client-go's and controller-runtime's; then fanout"
 
 # what it is, our case, theirs, how many times less CPU time (the goal; none: only told)
 rows = [
@@ -71,4 +72,6 @@ def run(options):
     print(table(["", "CPU ns", "wall ns", "Go CPU ns", "Go wall ns", "ratio (CPU)", "goal", "bytes", "Go bytes"], lines))
     if missed:
         print("\n%d goals missed." % missed)
-    return 1 if missed else 0
+    print()
+    listeners = fanout.run(options)
+    return 1 if missed or listeners else 0

@@ -1,0 +1,49 @@
+"""One informer's changes to 1 … 1,000 listeners, beside client-go's shared informer, in one run."""
+import json
+import subprocess
+
+from driver import peers, programs
+from driver.text import number, table
+
+summary = "one informer's changes to 1 to 1,000 listeners beside client-go's shared informer: CPU an event and listener, bytes"
+goal = 5  # times less than client-go, by CPU and by bytes
+
+
+def arguments(parser):
+    del parser
+
+
+def lines_of(command):
+    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def run(options):
+    del options
+    ours, = programs.build("fanout")
+    theirs = {}
+    try:
+        for line in lines_of([peers.go_program("micro"), "--only", "fanout"]):
+            theirs[int(line["name"].removeprefix("fanout/"))] = line
+    except programs.Unavailable as why:
+        programs.log("note: %s: libinformer alone" % why)
+    rows, missed = [], 0
+    for line in lines_of([ours]):
+        listeners = line["listeners"]
+        peer = theirs.get(listeners)
+        cpu, size = line["ns_per_event_and_listener"], line["bytes_per_idle_listener"]
+        row = [line["by"], line["events_a_slice"], "{:,}".format(listeners), number(cpu), number(size)]
+        if peer:
+            ratios = [peer["cpu_ns_per_op"] / cpu if cpu else None, peer["bytes_per_item"] / size if size else None]
+            met = all(r is None or r >= goal for r in ratios)
+            # Handlers are what client-go has; the rest is told beside.
+            counts = line["by"] == "handlers" and line["events_a_slice"] > 1
+            missed += counts and not met
+            row += [number(peer["cpu_ns_per_op"]), number(peer["bytes_per_item"]), *("%.1f" % r if r else "–" for r in ratios),
+                    "met" if met else "MISSED" if counts else "missed"]
+        rows.append(row + [""] * (10 - len(row)))
+    print("CPU nanoseconds for one event at one listener, and bytes an idle listener costs. A slice is what the executor handles")
+    print("at once; with one event in it every listener is woken for each event. Goal: a %dth of client-go's." % goal)
+    print()
+    print(table(["listeners by", "events a slice", "listeners", "CPU ns", "bytes", "Go CPU ns", "Go bytes", "ratio (CPU)", "ratio (bytes)", "goal"], rows))
+    return 1 if missed else 0
