@@ -4,9 +4,9 @@
 #include "detail/reading.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 namespace informer::detail {
@@ -22,6 +22,8 @@ constexpr std::uint32_t size32(std::size_t n) noexcept {
 }
 
 constexpr std::uint32_t no_member = ~0u;
+/// Nodes: small pools intern everything and need no records.
+constexpr std::uint64_t interning_starts = 8192;
 
 } // namespace
 
@@ -33,13 +35,14 @@ void handle_stack::grow(std::uint32_t n) {
     capacity_ = capacity;
 }
 
-void builder::start(generation& g, handle cursor, interning_policy* policy, bool cold) {
+void builder::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool cold) {
     generation_ = &g;
-    policy_ = policy;
+    policy_place_ = &policy;
+    policy_ = policy.get();
     if (policy_) policy_->next_document();
     cold_ = cold;
     root_cursor_ = cursor;
-    indexed_ = missing_handle;
+    if (waiting_) waiting_->n = 0;
     frames_.clear();
     frame& f = frames_.emplace_back();
     f.same_values = true;
@@ -58,7 +61,6 @@ handle builder::finish() noexcept {
     values_.resize_down(0);
     values_.forget_if_large();
     keys_.forget_if_large();
-    if (index_.capacity() > 131'072) std::vector<std::pair<handle, std::uint32_t>>().swap(index_);
     return h;
 }
 
@@ -67,6 +69,7 @@ void builder::abort() noexcept {
     for (std::uint32_t i = 0; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
     values_.resize_down(0);
     keys_.resize_down(0);
+    if (waiting_) waiting_->n = 0;
     frames_.resize(1);
 }
 
@@ -105,6 +108,7 @@ void builder::begin(bool object) {
     frame& f = frames_.emplace_back();
     f.object = object;
     f.same_values = f.same_keys = true;
+    f.shapes = shapes_;
     f.path = path;
     if (!is_node(c)) return;
     const std::uint32_t* n = generation_->node(c);
@@ -145,66 +149,115 @@ void builder::leave_keys(frame& f) {
     }
 }
 
-handle builder::intern_key(std::string_view k) {
-    if (k.size() <= 3) return make_small_string(k);
-    check_length(k.size());
-    return generation_->intern(make_header(node_kind::string, size32(k.size())), k.data(), k.size()).h;
+/// The member of the cursor with this key, or no_member. Two versions of an object may differ in the order of members:
+/// equal values must meet all the same. `made`: the key, with a count, if it took a look-up.
+std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k, handle& made) {
+    const std::uint32_t n = f.cursor_size;
+    const auto by_handle = [&](handle key) {
+        const handle* const end = f.cursor_keys + n;
+        const handle* const found = std::find(f.cursor_keys, end, key);
+        return found == end ? no_member : size32(static_cast<std::size_t>(found - f.cursor_keys));
+    };
+    if (k.size() <= 3) return by_handle(make_small_string(k));
+    if (n >= wide_shape) {
+        const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
+        const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, generation_->hash(header, k.data(), k.size()), k);
+        return i == n ? no_member : i;
+    }
+    const auto* const prints = reinterpret_cast<const unsigned char*>(f.cursor_keys + n);
+    const unsigned char wanted = key_fingerprint(k);
+    int tries = 8;
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const void* const hit = std::memchr(prints + i, wanted, n - i);
+        if (!hit) return no_member;
+        i = size32(static_cast<std::size_t>(static_cast<const unsigned char*>(hit) - prints));
+        if (key_is(f.cursor_keys[i], k)) return i;
+        if (--tries == 0) { // keys made to look alike
+            made = intern_key(frames_.back(), k);
+            return by_handle(made);
+        }
+    }
+    return no_member;
 }
 
-/// The member of the cursor with this key, or no_member. Two versions of an object may differ in the order of members:
-/// equal values must meet all the same.
-std::uint32_t builder::find_in_cursor(const frame& f, handle key) {
-    if (f.cursor_size <= 256) {
-        const handle* end = f.cursor_keys + f.cursor_size;
-        const handle* found = std::find(f.cursor_keys, end, key);
-        return found == end ? no_member : size32(static_cast<std::size_t>(found - f.cursor_keys));
+handle builder::intern_key(frame& f, std::string_view k) {
+    if (k.size() <= 3) {
+        f.known_key = true;
+        return make_small_string(k);
     }
-    if (indexed_ != *generation_->node(f.cursor)) {
-        indexed_ = missing_handle;
-        index_.clear();
-        index_.reserve(f.cursor_size);
-        for (std::uint32_t i = 0; i < f.cursor_size; ++i) index_.emplace_back(f.cursor_keys[i], i);
-        std::sort(index_.begin(), index_.end());
-        indexed_ = *generation_->node(f.cursor);
-    }
-    const auto it = std::lower_bound(index_.begin(), index_.end(), std::pair<handle, std::uint32_t>(key, 0));
-    return it != index_.end() && it->first == key ? it->second : no_member;
+    check_length(k.size());
+    const auto r = generation_->intern(make_header(node_kind::string, size32(k.size())), k.data(), k.size());
+    (r.fresh ? f.new_key : f.known_key) = true;
+    return r.h;
 }
 
 void builder::other_key(std::string_view k) {
     frame& f = frames_.back();
     if (f.same_keys) leave_keys(f);
     keys_.need(1);
-    std::uint32_t i = no_member;
-    // Mostly the next one, or the one after a member that is gone.
-    for (std::uint32_t ahead = f.cursor_at; ahead < std::min(f.cursor_size, f.cursor_at + 2); ++ahead) {
-        if (!key_is(f.cursor_keys[ahead], k)) continue;
-        i = ahead;
-        generation_->retain(f.cursor_keys[i]);
-        keys_.push(f.cursor_keys[i]);
-        break;
-    }
-    if (i == no_member) {
-        const handle h = intern_key(k);
-        keys_.push(h);
-        i = find_in_cursor(f, h);
-    }
     value_cursor_ = missing_handle;
-    if (i == no_member) return;
-    value_cursor_ = f.cursor_values[i];
-    f.cursor_at = i + 1;
+    std::uint32_t i = no_member;
+    handle key = missing_handle;
+    // Mostly the next one, or the one after a member that is gone.
+    for (std::uint32_t ahead = f.cursor_at; ahead < std::min(f.cursor_size, f.cursor_at + 2); ++ahead)
+        if (i == no_member && key_is(f.cursor_keys[ahead], k)) i = ahead;
+    if (i == no_member && f.cursor) i = find_in_cursor(f, k, key);
+    if (i != no_member) {
+        if (!key) {
+            key = f.cursor_keys[i];
+            generation_->retain(key);
+        }
+        f.known_key = true;
+        value_cursor_ = f.cursor_values[i];
+        f.cursor_at = i + 1;
+    } else if (!key) {
+        // An object that goes ways of its own goes on so.
+        if (f.strange >= 8 && k.size() > 3 && k.size() <= waiting_keys::longest) return let_wait(k);
+        if (f.strange < 8) ++f.strange;
+        key = intern_key(f, k);
+    }
+    keys_.push(key);
+}
+
+void builder::let_wait(std::string_view k) {
+    if (!waiting_) waiting_ = std::make_unique<waiting_keys>();
+    waiting_keys& w = *waiting_;
+    if (w.n == waiting_keys::most) find_waiting();
+    const std::uint64_t hash = generation_->hash(make_header(node_kind::string, size32(k.size())), k.data(), k.size());
+    generation_->prefetch_slot(hash);
+    std::memcpy(w.text[w.n], k.data(), k.size());
+    w.keys[w.n++] = {hash, keys_.size(), size32(frames_.size() - 1), size32(k.size())};
+    keys_.push(missing_handle);
+}
+
+void builder::find_waiting() {
+    waiting_keys& w = *waiting_;
+    for (std::uint32_t i = 0; i < w.n; ++i) generation_->prefetch_found(w.keys[i].hash);
+    for (std::uint32_t i = 0; i < w.n; ++i) {
+        const waiting_keys::one& k = w.keys[i];
+        const auto r = generation_->intern(k.hash, make_header(node_kind::string, k.size), w.text[i], k.size);
+        *keys_.at(k.at) = r.h;
+        (r.fresh ? frames_[k.frame].new_key : frames_[k.frame].known_key) = true;
+    }
+    w.n = 0;
 }
 
 void builder::drop_key() noexcept {
     if (frames_.back().same_keys) return; // it was not counted yet
     generation_->release(keys_.back());
     keys_.resize_down(keys_.size() - 1);
+    if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].at == keys_.size()) --waiting_->n;
 }
 
 /// Finds or makes a node without children.
 generation::interned builder::make(path_id path, std::uint32_t header, const void* data, std::size_t bytes) {
     generation& g = *generation_;
-    if (!policy_) return g.intern(header, data, bytes);
+    if (!policy_) {
+        if (g.nodes_made() < interning_starts) return g.intern(header, data, bytes);
+        *policy_place_ = std::make_unique<interning_policy>();
+        policy_ = policy_place_->get();
+        policy_->next_document();
+    }
     const std::uint64_t hash = g.hash(header, data, bytes);
     generation::interned made{policy_->seen(hash), false};
     // It may have fallen out of the document since: a key came twice, or a part was read in vain.
@@ -358,36 +411,35 @@ void builder::end_array() {
     container(make_header(node_kind::array, f.at));
 }
 
+/// The first place keeps the last value. Keys are interned: equal keys are equal handles.
 void builder::remove_duplicates() {
     frame& f = frames_.back();
-    const std::size_t n = f.at;
-    handle* keys = keys_.at(f.keys);
-    handle* values = values_.at(f.values);
-    // first[i]: the first member with the key of member i. Keys are interned: equal keys are equal handles.
-    std::vector<std::uint32_t> first(n), order;
-    if (n <= 32) {
-        for (std::size_t i = 0; i < n; ++i)
-            first[i] = size32(static_cast<std::size_t>(std::find(keys, keys + i, keys[i]) - keys));
-    } else {
-        order.resize(n);
-        std::iota(order.begin(), order.end(), 0u);
-        std::sort(order.begin(), order.end(),
-                  [&](std::uint32_t a, std::uint32_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
-        for (std::size_t i = 0; i < n; ++i)
-            first[order[i]] = i > 0 && keys[order[i]] == keys[order[i - 1]] ? first[order[i - 1]] : order[i];
-    }
-    // Nothing below can fail. The first place keeps the last value.
+    const std::uint32_t n = f.at;
+    handle* const keys = keys_.at(f.keys);
+    handle* const values = values_.at(f.values);
+    constexpr std::uint32_t few = 16;
+    std::vector<std::uint32_t> places(n <= few ? 0 : std::bit_ceil(2 * n)); // a hash table: the place and one
+    // Nothing below can fail.
     std::uint32_t kept = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        if (first[i] == i) {
-            keys[kept] = keys[i];
-            values[kept] = values[i];
-            first[i] = kept++;
+    for (std::uint32_t i = 0; i < n; ++i) {
+        std::uint32_t first = kept;
+        if (n <= few) {
+            first = size32(static_cast<std::size_t>(std::find(keys, keys + kept, keys[i]) - keys));
         } else {
-            const std::size_t place = first[first[i]];
+            std::size_t at = generation_->hash(keys[i]) & (places.size() - 1);
+            while (places[at] != 0 && keys[places[at] - 1] != keys[i]) at = (at + 1) & (places.size() - 1);
+            if (places[at] != 0)
+                first = places[at] - 1;
+            else
+                places[at] = kept + 1;
+        }
+        if (first == kept) {
+            keys[kept] = keys[i];
+            values[kept++] = values[i];
+        } else {
             generation_->release(keys[i]);
-            generation_->release(values[place]);
-            values[place] = values[i];
+            generation_->release(values[first]);
+            values[first] = values[i];
         }
     }
     if (kept == n) return;
@@ -409,14 +461,21 @@ handle builder::shape_of_top() {
         leave_keys(f);
     }
     check_length(f.at);
-    handle shape = generation_->find_shape(keys_.at(f.keys), f.at);
-    if (!shape) { // shapes have no duplicates, so only a new one needs the check
+    if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].frame == frames_.size() - 1) find_waiting();
+    // A key made in this object is in no shape but those made since. Shapes have no duplicates, so only a new one needs the
+    // check, and not if no key was known.
+    const bool is_new = f.new_key && f.shapes == shapes_;
+    const auto find = [&] { return is_new ? missing_handle : generation_->find_shape(keys_.at(f.keys), f.at); };
+    handle shape = find();
+    if (!shape && f.known_key) {
         const std::uint32_t before = f.at;
         remove_duplicates();
-        if (f.at != before) shape = generation_->find_shape(keys_.at(f.keys), f.at);
+        if (f.at != before) shape = find();
     }
     if (!shape) {
         shape = generation_->make_shape(keys_.at(f.keys), f.at);
+        ++shapes_;
+        f.fresh = true;
     } else {
         for (std::uint32_t i = f.keys; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
     }
@@ -449,6 +508,7 @@ void builder::end_object() {
 
 void builder::put_type_first(std::string_view api_version, std::string_view kind) {
     if (frames_.back().same_keys) leave_keys(frames_.back());
+    if (waiting_ && waiting_->n > 0) find_waiting();
     remove_duplicates();
     std::uint32_t place = 0;
     const auto put = [&](std::string_view name, std::string_view text) {
@@ -458,6 +518,7 @@ void builder::put_type_first(std::string_view api_version, std::string_view kind
         if (at == f.at) {
             if (text.empty()) return;
             key(name);
+            if (waiting_ && waiting_->n > 0) find_waiting();
             string(text);
         }
         std::rotate(keys_.at(f.keys + place), keys_.at(f.keys + at), keys_.at(f.keys + at) + 1);

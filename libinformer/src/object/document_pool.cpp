@@ -109,9 +109,8 @@ private:
             const bool has_old = old && old->generation == &g;
             const root* cursor = has_old ? old : core_->last && core_->last->generation == &g ? core_->last : nullptr;
             const std::uint64_t made_before = g.nodes_made();
-            if (!policy_ && made_before >= interning_starts) policy_ = std::make_unique<interning_policy>();
             try {
-                reader_.start(g, cursor ? cursor->document : missing_handle, policy_.get(), has_old, plain);
+                reader_.start(g, cursor ? cursor->document : missing_handle, policy_, has_old, plain);
                 const bool ok = read(g, has_old ? old->document : missing_handle);
                 last_made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
                 if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
@@ -161,9 +160,6 @@ private:
             throw;
         }
     }
-
-    /// Nodes: small pools intern everything and need no records.
-    static constexpr std::uint64_t interning_starts = 8192;
 
     decode_options options_;
     projection_trie projection_;

@@ -4,7 +4,7 @@
 
 namespace informer::detail {
 
-void document_reader::start(generation& g, handle cursor, interning_policy* policy, bool cold, bool plain) {
+void document_reader::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool cold, bool plain) {
     builder_.start(g, cursor, policy, cold);
     plain_ = plain;
     projected_ = projecting_ && !plain;

@@ -210,7 +210,7 @@ std::uint32_t generation::size_of(const std::uint32_t* header) const noexcept {
     case node_kind::number: return 2 + words_of(n);
     case node_kind::uuid: return 6;
     case node_kind::array: return 2 + n;
-    case node_kind::shape: return 2 + n + words_of(n);
+    case node_kind::shape: return 2 + n + shape_finder_words(n);
     default: return 4;
     }
 }
@@ -268,7 +268,10 @@ handle generation::make_plain(std::uint32_t header, const void* data, std::size_
 }
 
 generation::interned generation::intern(std::uint32_t header, const void* data, std::size_t bytes) {
-    const std::uint64_t hash = this->hash(header, data, bytes);
+    return intern(hash(header, data, bytes), header, data, bytes);
+}
+
+generation::interned generation::intern(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes) {
     if (const handle found = find(hash, header, data, bytes)) {
         retain(found);
         return {found, false};
@@ -288,9 +291,14 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
     const std::uint32_t header = make_header(node_kind::shape, n);
     const std::uint64_t hash = this->hash(header, keys, std::size_t{n} * 4);
     table_->reserve(hash);
-    const handle h = make_node(header, 2 + n + words_of(n), interned_bit | 1);
+    const handle h = make_node(header, 2 + n + shape_finder_words(n), interned_bit | 1);
     std::uint32_t* payload = words(h & (node_bit - 1)) + 2;
     std::memcpy(payload, keys, std::size_t{n} * 4);
+    if (n >= wide_shape) {
+        index_keys(keys, n, payload + n);
+        table_->insert(hash, h);
+        return h;
+    }
     auto* prints = reinterpret_cast<unsigned char*>(payload + n);
     for (std::uint32_t i = 0; i < n; ++i) {
         char small[3];
@@ -306,6 +314,37 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
     }
     table_->insert(hash, h);
     return h;
+}
+
+// A slot of a wide shape is free or holds the number of a key and one, and above it as many bits of the key's hash as fit. Short
+// keys are not there: they are told by their handle.
+void generation::index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots) const noexcept {
+    const std::uint32_t size = shape_slots(n);
+    const int number_bits = std::bit_width(n);
+    std::fill_n(slots, size, 0u);
+    for (std::uint32_t i = 0; i < n; ++i) {
+        if (!is_node(keys[i])) continue;
+        const std::uint32_t* const k = node(keys[i]);
+        const std::uint64_t h = hash(*k, k + 1, header_length(*k));
+        auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32);
+        while (slots[at] != 0) at = at + 1 == size ? 0 : at + 1;
+        slots[at] = (i + 1) | static_cast<std::uint32_t>(h) << number_bits;
+    }
+}
+
+std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, std::string_view key) const noexcept {
+    const std::uint32_t n = header_length(*shape), size = shape_slots(n);
+    const int number_bits = std::bit_width(n);
+    const std::uint32_t number_mask = (1u << number_bits) - 1, tag = static_cast<std::uint32_t>(h) << number_bits;
+    const handle* const keys = shape + 1;
+    const std::uint32_t* const slots = keys + n;
+    for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0; at = at + 1 == size ? 0 : at + 1) {
+        if ((slots[at] & ~number_mask) != tag) continue;
+        const std::uint32_t i = (slots[at] & number_mask) - 1;
+        const std::uint32_t* const k = node(keys[i]);
+        if (header_length(*k) == key.size() && std::memcmp(k + 1, key.data(), key.size()) == 0) return i;
+    }
+    return n;
 }
 
 void generation::bury(handle h) noexcept {

@@ -31,6 +31,49 @@ int hex(char c) noexcept {
     return -1;
 }
 
+constexpr double powers_of_ten[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
+
+/// Without an exponent, whole numbers of up to 18 digits and others of up to 15. So few digits are the only ones that read as their double, so
+/// they are what it prints as, unless the last is a zero or an exponent would be shorter: no need to print it. And it is a
+/// whole number below 2^53 by an exact power of ten, which one division rounds right. False: not so simple.
+bool classify_simple(std::string_view text, number_form& form) noexcept {
+    const bool negative = text.starts_with('-');
+    const char* const first = text.data() + negative;
+    const char* const end = text.data() + text.size();
+    const std::ptrdiff_t size = end - first;
+    if (size < 1 || size > 19) return false;
+    std::uint64_t number = 0;
+    const char* point = end;
+    for (const char* p = first; p != end; ++p) {
+        const unsigned d = static_cast<unsigned char>(*p) - unsigned{'0'};
+        if (d <= 9)
+            number = number * 10 + d;
+        else if (*p == '.' && point == end)
+            point = p;
+        else
+            return false;
+    }
+    if (point == end) {
+        if (size > 18 || (negative && number == 0)) return false;
+        const auto i = static_cast<std::int64_t>(number);
+        form.type = number_form::type::int64;
+        form.i = negative ? -i : i;
+        return true;
+    }
+    if (point == first || end - point < 2 || number > 999'999'999'999'999) return false;
+    if (end[-1] == '0') return true; // nothing prints so
+    if (*first == '0') {
+        if (point != first + 1) return false;
+        const char* digit = point + 1;
+        while (*digit == '0') ++digit;
+        if (digit - point - 1 > 2 + (end - digit > 1)) return false;
+    }
+    const double d = static_cast<double>(number) / powers_of_ten[end - point - 1];
+    form.type = number_form::type::floating;
+    form.d = negative ? -d : d;
+    return true;
+}
+
 constexpr bool dash_at(std::size_t i) noexcept { return i == 8 || i == 13 || i == 18 || i == 23; }
 
 } // namespace
@@ -127,6 +170,7 @@ std::size_t print_shortest(double d, char* out) noexcept {
 
 number_form classify_number(std::string_view text) noexcept {
     number_form form;
+    if (classify_simple(text, form)) return form;
     const char* first = text.data();
     const char* last = first + text.size();
     bool whole = true;

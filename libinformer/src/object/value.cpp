@@ -78,6 +78,10 @@ std::uint32_t find_member(const generation* g, const children& c, std::string_vi
         }
         return c.n;
     }
+    if (c.n >= wide_shape) {
+        const std::uint64_t hash = g->hash(make_header(node_kind::string, static_cast<std::uint32_t>(key.size())), key.data(), key.size());
+        return g->find_key(c.keys - 1, hash, key);
+    }
     for (std::uint32_t i = 0; i < c.n; ++i) {
         const void* hit = std::memchr(prints + i, wanted, c.n - i);
         if (!hit) return c.n;

@@ -60,9 +60,9 @@ inline bool same_bytes(const void* a, const void* b, std::size_t n) noexcept {
 /// Every handle on its stacks owns one count, so that `abort` after any error gives back exactly what was taken.
 class builder {
 public:
-    /// `cursor` is a document of the same generation that lives until `finish` or `abort`, or missing. Without `policy` all
-    /// is interned. `cold`: the cursor is probably not in the processor's caches.
-    void start(generation& g, handle cursor, interning_policy* policy, bool cold);
+    /// `cursor` is a document of the same generation that lives until `finish` or `abort`, or missing. `policy` is made when
+    /// the generation is no longer small; before, all is interned. `cold`: the cursor is probably not in the processor's caches.
+    void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool cold);
     /// The finished document; its count goes to the caller.
     handle finish() noexcept;
     void abort() noexcept;
@@ -132,7 +132,7 @@ public:
     /// Memory held for the next document.
     std::uint64_t bytes() const noexcept {
         return (std::uint64_t{values_.capacity()} + keys_.capacity()) * 4 + frames_.capacity() * sizeof(frame) +
-               index_.capacity() * sizeof(index_[0]);
+               (waiting_ ? sizeof *waiting_ : 0);
     }
 
 private:
@@ -141,7 +141,11 @@ private:
         bool same_values = false;           ///< all so far are the cursor's: none is on the stack
         bool same_keys = false;             ///< likewise; true wherever same_values is
         bool fresh = false;                 ///< holds a node made just now, so it is new itself
+        bool new_key = false;               ///< one of its keys was made just now
+        bool known_key = false;             ///< one was not, nor is it in its place in the cursor: it may be there twice
+        std::uint8_t strange = 0;           ///< keys the cursor lacks, as far as it matters
         std::uint32_t at = 0;               ///< members complete
+        std::uint32_t shapes = 0;           ///< made in the document when it began
         std::uint32_t values = 0, keys = 0; ///< where its part of the stacks begins, once it is there
         std::uint32_t cursor_size = 0;
         std::uint32_t cursor_at = 0; ///< the key expected next, once the keys are not the same
@@ -193,9 +197,11 @@ private:
     void other_number(std::string_view text);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
     generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
-    handle intern_key(std::string_view k);
+    std::uint32_t find_in_cursor(const frame& f, std::string_view k, handle& made);
+    handle intern_key(frame& f, std::string_view k);
+    void let_wait(std::string_view k);
+    void find_waiting();
     void container(std::uint32_t header);
-    std::uint32_t find_in_cursor(const frame& f, handle key);
     bool key_is(handle h, std::string_view k) const noexcept {
         if (k.size() <= 3) return h == make_small_string(k);
         if (!is_node(h)) return false;
@@ -207,14 +213,27 @@ private:
 
     generation* generation_ = nullptr;
     interning_policy* policy_ = nullptr;
+    std::unique_ptr<interning_policy>* policy_place_ = nullptr;
     handle root_cursor_ = missing_handle;
     handle value_cursor_ = missing_handle; ///< of the key just read
     bool cold_ = false;
+    std::uint32_t shapes_ = 0; ///< made in the document
     handle_stack values_, keys_;
     std::vector<frame> frames_; ///< the first one holds the document
-    std::vector<std::pair<handle, std::uint32_t>>
-        index_; ///< keys of `indexed_`, sorted: for large cursors out of order
-    handle indexed_ = missing_handle;
+
+    /// Keys nobody knows where to find but the table, where each would wait for memory twice: so they are looked for together.
+    /// Until then their places on `keys_` are empty.
+    struct waiting_keys {
+        static constexpr std::uint32_t most = 32, longest = 64;
+        struct one {
+            std::uint64_t hash;
+            std::uint32_t at, frame, size;
+        };
+        std::uint32_t n = 0;
+        one keys[most];
+        char text[most][longest];
+    };
+    std::unique_ptr<waiting_keys> waiting_; ///< made when needed
 };
 
 } // namespace informer::detail

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ public:
     }
     handle find(std::uint64_t hash, std::uint32_t header, const void* data,
                 std::size_t bytes) const noexcept; ///< adds no count
+    /// The place of a key of at least four bytes in a shape of at least `wide_shape`, or the number of its keys. Any thread.
+    std::uint32_t find_key(const std::uint32_t* shape, std::uint64_t hash, std::string_view key) const noexcept;
     handle make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
     /// A node that no look-up finds.
     handle make_plain(std::uint32_t header, const void* data, std::size_t bytes);
@@ -61,6 +64,15 @@ public:
     }
     /// Not on its way to be freed.
     bool is_alive(handle h) noexcept { return (count(h) & count_mask) != 0; }
+    interned intern(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
+    /// Before `intern` of many: what it will read begins to come, first its place in the table, then the node found there.
+    void prefetch_slot(std::uint64_t hash) const noexcept { table_->prefetch(hash); }
+    void prefetch_found(std::uint64_t hash) const noexcept {
+        if (const handle h = table_->find(hash, [](handle) { return true; })) __builtin_prefetch(node(h));
+    }
+    /// Where to put a handle in a table that hostile text must not fill unevenly.
+    std::uint64_t hash(handle h) const noexcept { return hash_mix(seed_.a ^ h, seed_.b); }
+
     /// The shape with these keys, or 0; adds a count if found.
     handle find_shape(const handle* keys, std::uint32_t count);
     /// A shape that `find_shape` did not find; takes over the counts of the keys.
@@ -137,6 +149,7 @@ private:
         return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
     }
     std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
+    void index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots) const noexcept;
     std::uint32_t size_of(const std::uint32_t* header) const noexcept; ///< words of the whole node
 
     handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);

@@ -1,122 +1,150 @@
 // Finds a node by its content: extendible hashing over small open-addressing pages, so that growing never touches more than one
-// page at a time (no long pauses) and the load stays between 0.65 and 0.85.
+// page at a time (no long pauses) and the load stays between 0.65 and 0.86. A page is sorted: what is not there is missed after
+// a few slots even at that load, and growing is one walk from front to back.
 #pragma once
 
 #include "node.hpp"
 
-#include <bit>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace informer::detail {
 
 class intern_table {
 public:
-    intern_table() : directory_(1) { directory_[0] = make_page(0, 64); }
+    intern_table() : directory_(1) { directory_[0] = filled(0, 64, nullptr, nullptr); }
 
     /// The first node with this hash for which `same(handle)` holds, or 0.
     template <class Same>
     handle find(std::uint64_t hash, const Same& same) const {
         const std::uint32_t tag = tag_of(hash);
-        const page& p = *directory_[slot_of(tag)];
-        for (std::uint32_t i = p.home(tag);; i = p.next(i)) {
-            const std::uint64_t s = p.slots[i];
-            if (s == 0) return 0;
-            if (static_cast<std::uint32_t>(s >> 32) == tag && same(static_cast<handle>(s))) return static_cast<handle>(s);
-        }
+        const page& p = page_of(tag);
+        const std::uint64_t* s = p.lower_bound(tag);
+        for (; *s >> 32 == tag && *s != free_slot; ++s)
+            if (same(static_cast<handle>(*s))) return static_cast<handle>(*s);
+        return 0;
+    }
+    /// `find` will be asked for this hash.
+    void prefetch(std::uint64_t hash) const noexcept {
+        const std::uint32_t tag = tag_of(hash);
+        const page& p = page_of(tag);
+        __builtin_prefetch(&p.slots[p.home(tag)]);
+    }
+
+    /// How many slots a look-up walks over.
+    std::uint64_t slots_passed(std::uint64_t hash) const noexcept {
+        const std::uint32_t tag = tag_of(hash);
+        const page& p = page_of(tag);
+        return static_cast<std::uint64_t>(p.lower_bound(tag) - (p.slots.get() + p.home(tag)));
     }
 
     /// Makes room for one more entry of this hash: after it `insert` cannot fail. Throws std::bad_alloc.
     void reserve(std::uint64_t hash) {
         const std::uint32_t tag = tag_of(hash);
-        for (page* p = directory_[slot_of(tag)].get(); p->used + 1 > p->limit(); p = directory_[slot_of(tag)].get())
-            grow(slot_of(tag));
+        for (const page* p = &page_of(tag); p->used + 1 > p->limit() || p->tail_full; p = &page_of(tag)) grow(slot_of(tag));
     }
     void insert(std::uint64_t hash, handle h) noexcept {
         const std::uint32_t tag = tag_of(hash);
-        page& p = *directory_[slot_of(tag)];
-        p.put(std::uint64_t{tag} << 32 | h, tag);
+        page& p = page_of(tag);
+        std::uint64_t* s = p.lower_bound(tag);
+        for (std::uint64_t moving = std::uint64_t{tag} << 32 | h; moving != free_slot; ++s) std::swap(*s, moving);
+        if (s == p.slots.get() + p.slot_count - 1) p.tail_full = true; // the last one stays free: it ends every search
         ++p.used;
     }
     void erase(std::uint64_t hash, handle h) noexcept {
         const std::uint32_t tag = tag_of(hash);
-        page& p = *directory_[slot_of(tag)];
+        page& p = page_of(tag);
         const std::uint64_t wanted = std::uint64_t{tag} << 32 | h;
-        std::uint32_t hole = p.home(tag);
-        while (p.slots[hole] != wanted) {
-            if (p.slots[hole] == 0) return;
-            hole = p.next(hole);
+        std::uint64_t* s = p.lower_bound(tag);
+        while (*s != wanted) {
+            if (*s >> 32 != tag || *s == free_slot) return;
+            ++s;
         }
-        // Close the gap instead of leaving a tombstone: move back whoever may lie there.
-        for (std::uint32_t i = p.next(hole); p.slots[i] != 0; i = p.next(i)) {
-            const std::uint32_t home = p.home(static_cast<std::uint32_t>(p.slots[i] >> 32));
-            const std::uint32_t distance = i >= home ? i - home : i + p.capacity - home;
-            const std::uint32_t gap = i >= hole ? i - hole : i + p.capacity - hole;
-            if (distance >= gap) {
-                p.slots[hole] = p.slots[i];
-                hole = i;
-            }
-        }
-        p.slots[hole] = 0;
+        // Close the gap instead of leaving a tombstone: move back whoever is not at home.
+        for (; s[1] != free_slot && p.home(static_cast<std::uint32_t>(s[1] >> 32)) <= s - p.slots.get(); ++s) s[0] = s[1];
+        *s = free_slot;
         --p.used;
+        p.tail_full = p.slots[p.slot_count - 2] != free_slot;
     }
 
     std::uint64_t bytes() const noexcept { return bytes_ + directory_.capacity() * sizeof(directory_[0]); }
 
 private:
     static constexpr std::uint32_t max_page = 8192; // slots: 64 KiB
+    static constexpr std::uint32_t tail = 32;       // at first
+    static constexpr std::uint64_t free_slot = ~std::uint64_t{0}; // sorts behind all others
     struct page {
-        std::uint32_t depth = 0; ///< how many leading bits of the tag all its entries share
-        std::uint32_t capacity = 0;
+        std::uint32_t depth = 0;      ///< how many leading bits of the tag all its entries share
+        std::uint32_t capacity = 0;   ///< slots that are a home
+        std::uint32_t slot_count = 0; ///< and those behind them, for who finds his home taken
         std::uint32_t used = 0;
-        std::unique_ptr<std::uint64_t[]> slots; ///< tag << 32 | handle; 0 is free
+        bool tail_full = false;
+        std::unique_ptr<std::uint64_t[]> slots; ///< tag << 32 | handle; in the order of tags with gaps
         std::uint32_t limit() const noexcept { return capacity - capacity / 7; }
         std::uint32_t home(std::uint32_t tag) const noexcept {
             const std::uint32_t rest = depth >= 32 ? 0 : tag << depth;
             return static_cast<std::uint32_t>(std::uint64_t{rest} * capacity >> 32);
         }
-        std::uint32_t next(std::uint32_t i) const noexcept { return i + 1 == capacity ? 0 : i + 1; }
-        void put(std::uint64_t s, std::uint32_t tag) noexcept {
-            std::uint32_t i = home(tag);
-            while (slots[i] != 0)
-                i = next(i);
-            slots[i] = s;
+        std::uint64_t* lower_bound(std::uint32_t tag) const noexcept {
+            std::uint64_t* s = slots.get() + home(tag);
+            while (*s < std::uint64_t{tag} << 32) ++s;
+            return s;
         }
     };
     using page_ptr = std::shared_ptr<page>; // several directory slots may name one page
 
     static std::uint32_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint32_t>(hash >> 32); }
     std::size_t slot_of(std::uint32_t tag) const noexcept { return depth_ == 0 ? 0 : tag >> (32 - depth_); }
+    page& page_of(std::uint32_t tag) const noexcept { return *directory_[slot_of(tag)]; }
 
-    page_ptr make_page(std::uint32_t depth, std::uint32_t capacity) {
+    page_ptr make_page(std::uint32_t depth, std::uint32_t capacity, std::uint32_t tail_slots = tail) {
         auto p = std::make_shared<page>();
         p->depth = depth;
         p->capacity = capacity;
-        p->slots = std::make_unique<std::uint64_t[]>(capacity);
-        bytes_ += sizeof(page) + 16 + std::uint64_t{capacity} * 8;
+        p->slot_count = capacity + tail_slots;
+        p->slots = std::make_unique_for_overwrite<std::uint64_t[]>(p->slot_count);
+        bytes_ += bytes_of(*p);
         return p;
     }
-    void drop(const page& p) noexcept { bytes_ -= sizeof(page) + 16 + std::uint64_t{p.capacity} * 8; }
+    static std::uint64_t bytes_of(const page& p) noexcept { return sizeof(page) + 16 + std::uint64_t{p.slot_count} * 8; }
 
-    static void refill(page& to, const page& from, std::uint32_t bit, std::uint32_t value) noexcept {
-        for (std::uint32_t i = 0; i < from.capacity; ++i) {
-            const std::uint64_t s = from.slots[i];
-            if (s == 0) continue;
-            const auto tag = static_cast<std::uint32_t>(s >> 32);
-            if (bit != 0 && (tag >> (32 - bit) & 1) != value) continue;
-            to.put(s, tag);
+    /// Into an empty page; false if its tail is too short.
+    static bool fill(page& to, const std::uint64_t* first, const std::uint64_t* last) noexcept {
+        std::uint32_t next = 0; // the first slot not yet written
+        for (; first != last; ++first) {
+            if (*first == free_slot) continue;
+            const std::uint32_t home = to.home(static_cast<std::uint32_t>(*first >> 32));
+            while (next < home) to.slots[next++] = free_slot;
+            if (next + 1 >= to.slot_count) return false;
+            to.slots[next++] = *first;
             ++to.used;
+        }
+        to.tail_full = next + 1 >= to.slot_count;
+        while (next < to.slot_count) to.slots[next++] = free_slot;
+        return true;
+    }
+    /// A page of these entries.
+    page_ptr filled(std::uint32_t depth, std::uint32_t capacity, const std::uint64_t* first, const std::uint64_t* last) {
+        for (std::uint32_t tail_slots = tail;; tail_slots *= 2) { // once, unless many entries share their hash
+            page_ptr p = make_page(depth, capacity, tail_slots);
+            if (fill(*p, first, last) && !p->tail_full) return p;
+            bytes_ -= bytes_of(*p);
         }
     }
 
     void grow(std::size_t slot) {
         const page_ptr old = directory_[slot];
-        const std::uint32_t bigger = old->capacity < 1024 ? old->capacity * 2 : old->capacity + old->capacity / 4;
+        const std::uint64_t* const first = old->slots.get();
+        const std::uint64_t* const last = first + old->slot_count;
+        const bool crowded = old->used + 1 <= old->limit(); // only its tail is full
+        const std::uint32_t bigger = crowded              ? old->capacity
+                                     : old->capacity < 1024 ? old->capacity * 2
+                                                            : old->capacity + old->capacity / 4;
         // At full depth entries of one tag cannot be told apart any more: only a longer page helps.
         if (bigger <= max_page || old->depth >= 30) {
-            const page_ptr p = make_page(old->depth, bigger);
-            refill(*p, *old, 0, 0);
+            const page_ptr p = filled(old->depth, bigger, first, last);
             replace(old, slot, p, p);
             return;
         }
@@ -129,29 +157,25 @@ private:
             slot *= 2;
         }
         const std::uint32_t half = old->capacity * 5 / 8 + 64;
-        const page_ptr low = make_page(old->depth + 1, half);
-        const page_ptr high = make_page(old->depth + 1, half);
+        const std::uint64_t* middle = first;
+        std::uint32_t below = 0;
+        for (const std::uint64_t* s = first; s != last; ++s) {
+            if (*s == free_slot || (*s >> (63 - old->depth) & 1) != 0) continue;
+            ++below;
+            middle = s + 1;
+        }
         // A skewed split (no chance with a good hash, but certain to be handled): a page never overflows.
-        if (count(*old, old->depth + 1, 0) > low->limit() || count(*old, old->depth + 1, 1) > high->limit()) {
-            drop(*low);
-            drop(*high);
-            const page_ptr p = make_page(old->depth, bigger);
-            refill(*p, *old, 0, 0);
+        if (const std::uint32_t limit = half - half / 7; below > limit || old->used - below > limit) {
+            const page_ptr p = filled(old->depth, bigger, first, last);
             replace(old, slot, p, p);
             return;
         }
-        refill(*low, *old, old->depth + 1, 0);
-        refill(*high, *old, old->depth + 1, 1);
+        const page_ptr low = filled(old->depth + 1, half, first, middle);
+        const page_ptr high = filled(old->depth + 1, half, middle, last);
         replace(old, slot, low, high);
     }
-    static std::uint32_t count(const page& p, std::uint32_t bit, std::uint32_t value) noexcept {
-        std::uint32_t n = 0;
-        for (std::uint32_t i = 0; i < p.capacity; ++i)
-            if (p.slots[i] != 0 && (static_cast<std::uint32_t>(p.slots[i] >> 32) >> (32 - bit) & 1) == value) ++n;
-        return n;
-    }
     void replace(const page_ptr& old, std::size_t slot, const page_ptr& low, const page_ptr& high) noexcept {
-        drop(*old);
+        bytes_ -= bytes_of(*old);
         const std::size_t span = std::size_t{1} << (depth_ - old->depth);
         const std::size_t first = slot / span * span;
         for (std::size_t i = 0; i < span; ++i)

@@ -11,6 +11,7 @@
 // follows is never written again while the node lives, so readers need no lock. The header is
 //   01xxxxxx…  an object: the handle of its shape (its ordered keys); payload: one handle a member
 //   1kkk nnnn… kind and 28 bits of length: bytes of a string or number text, elements of an array, keys of a shape
+// Behind the keys of a shape lies what finds them by their text: a byte of fingerprint each, or, of many keys, a hash table.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,15 @@ constexpr node_kind header_kind(std::uint32_t header) noexcept { return static_c
 constexpr std::uint32_t header_length(std::uint32_t header) noexcept { return header & max_length; }
 
 constexpr std::uint32_t words_of(std::size_t bytes) noexcept { return static_cast<std::uint32_t>((bytes + 3) / 4); }
+
+/// From here on keys of a shape are found by a hash table: who knows the fingerprint can make them all alike.
+inline constexpr std::uint32_t wide_shape = 257;
+/// The slots of that table, a word each.
+constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept { return keys + keys / 4; }
+/// Words behind the keys.
+constexpr std::uint32_t shape_finder_words(std::uint32_t keys) noexcept {
+    return keys < wide_shape ? words_of(keys) : shape_slots(keys);
+}
 
 /// One byte of a key, kept beside the keys of a shape: most members are told apart by it without touching their keys.
 inline unsigned char key_fingerprint(std::string_view key) noexcept {
