@@ -39,11 +39,14 @@ std::chrono::nanoseconds seconds(double s) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(s));
 }
 
-leader_election_options election(const options& o) {
+leader_election_options election(const options& o, event_recorder recorder) {
     leader_election_options e(o.lease_namespace, o.lease_name);
     e.lease_duration(seconds(o.lease_duration))
         .renew_deadline(seconds(o.renew_deadline))
-        .retry_period(seconds(o.retry_period));
+        .retry_period(seconds(o.retry_period))
+        .on_event([recorder](const object& lease, const std::string& message) mutable {
+            recorder.event(lease, event_type::normal, "LeaderElection", "LeaderElection", message);
+        });
     if (!o.identity.empty()) e.identity(o.identity);
     return e;
 }
@@ -186,7 +189,7 @@ int run(const options& o) {
 
     asio::signal_set signals(io, SIGINT, SIGTERM);
     program p(o, rt, config);
-    if (o.leader_elect) p.elector = std::make_unique<leader_elector>(p.rt, p.lease_client, election(o));
+    if (o.leader_elect) p.elector = std::make_unique<leader_elector>(p.rt, p.lease_client, election(o, p.recorder));
     if (o.http_port) add_endpoint(p, metrics);
     std::exception_ptr failed;
     task_group root(io.get_executor());

@@ -16,6 +16,9 @@ work_queue_options queue_options(const std::string& name, const controller_optio
     return q;
 }
 
+/// When to look again at a key that the group has not made up its mind about; it looks about every retry period.
+constexpr auto shard_look = std::chrono::seconds(1);
+
 std::uint64_t by_namespace(const object_key& key) {
     return std::hash<std::string>()(key.name_space);
 }
@@ -26,7 +29,7 @@ controller::impl::impl(runtime r, std::string n, controller_options o, reconcile
     : rt(std::move(r)), name(std::move(n)), options(std::move(o)), reconcile(std::move(f)),
       keys(std::make_shared<queue>(rt, queue_options(name, options),
                                    options.fair_namespaces_ ? by_namespace : queue::group_function())),
-      workers_news(rt.executor()), sources_news(rt.executor()) {}
+      workers_news(rt.executor()), sources_news(rt.executor()), shards(rt.executor()) {}
 
 void controller::impl::count(std::string_view counter, std::string_view label, std::string_view value) const {
     auto* m = rt.metrics();
@@ -78,7 +81,16 @@ asio::awaitable<void> controller::impl::call(std::shared_ptr<impl> s, reconcile_
     }
 }
 
-void controller::impl::finish(item& it, attempt& a, bool in_time, bool cut, clock::duration took) {
+void controller::impl::drop(item& it) {
+    {
+        const std::lock_guard lock(mutex);
+        ++figures.foreign;
+    }
+    it.forget();
+    it.done();
+}
+
+void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration took) {
     using enum reconcile_result::outcome;
     reconcile_result& r = a.result;
     const bool failed = r.what() == error;
@@ -86,12 +98,18 @@ void controller::impl::finish(item& it, attempt& a, bool in_time, bool cut, cloc
     {
         const std::lock_guard lock(mutex);
         gauge("controller_runtime_active_workers", static_cast<double>(--figures.active));
+        if (!a.ours) { // its new owner goes on from here
+            ++figures.foreign;
+            it.forget();
+            it.done();
+            return;
+        }
         if (cut && failed) { // not its fault: at once when somebody works again
             it.requeue();
             it.done();
             return;
         }
-        if (!in_time) {
+        if (!a.in_time) {
             ++figures.timeouts;
             count("controller_runtime_reconcile_timeouts_total");
             const auto seconds = std::chrono::duration<double>(options.reconcile_timeout_).count();
@@ -133,11 +151,33 @@ void controller::impl::finish(item& it, attempt& a, bool in_time, bool cut, cloc
     it.done();
 }
 
+asio::awaitable<void> controller::impl::timed(std::shared_ptr<impl> s, reconcile_request request,
+                                              std::shared_ptr<attempt> out) {
+    const auto limit = s->options.reconcile_timeout_;
+    if (limit.count() > 0) {
+        const auto until = s->rt.clock().now() + limit;
+        out->in_time = co_await detail::run_until(s->rt.clock(), until, call(s, std::move(request), out));
+        co_return;
+    }
+    // The reconciler is told of cancellation in Asio's usual way, by an exception.
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(true);
+    try {
+        co_await call(s, std::move(request), out);
+    } catch (const boost::system::system_error& e) { // cancelled before it began
+        out->result = reconcile_result::error(failure(e.code(), "reconcile"));
+    }
+    co_await asio::this_coro::throw_if_cancelled(throwing);
+}
+
 asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it) {
     const object_key key = it.key();
-    if (s->options.only_keys_ && !s->options.only_keys_(key)) {
-        it.forget();
-        it.done();
+    const auto group = s->options.shards_;
+    const std::string text = group ? s->shard_text(key) : std::string();
+    if ((s->options.only_keys_ && !s->options.only_keys_(key)) || (group && !group->owns(text))) {
+        // Ours by the group's last look, which is out of date: what it finds when it looks again may be no change.
+        if (group && group->view().owns(text)) it.requeue_after(shard_look);
+        s->drop(it);
         co_return;
     }
     const auto out = std::make_shared<attempt>();
@@ -146,23 +186,17 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
         const std::lock_guard lock(s->mutex);
         s->gauge("controller_runtime_active_workers", static_cast<double>(++s->figures.active));
     }
-    bool in_time = true;
     const reconcile_request request(key, it.requeues(), it.priority());
-    const auto limit = s->options.reconcile_timeout_;
-    if (limit.count() > 0) {
-        in_time = co_await detail::run_until(s->rt.clock(), begun + limit, call(s, request, out));
+    auto work = timed(s, request, out);
+    if (group) {
+        const owned_end end = co_await group->run_owned(text, std::move(work));
+        out->ours = end == owned_end::done;
     } else {
-        // The reconciler is told of cancellation in Asio's usual way, by an exception.
-        co_await asio::this_coro::throw_if_cancelled(true);
-        try {
-            co_await call(s, request, out);
-        } catch (const boost::system::system_error& e) { // cancelled before it began
-            out->result = reconcile_result::error(failure(e.code(), "reconcile"));
-        }
-        co_await asio::this_coro::throw_if_cancelled(false);
+        co_await std::move(work);
     }
     const bool cut = co_await detail::cancelled();
-    s->finish(it, *out, in_time, cut, s->rt.clock().now() - begun);
+    if (cut) out->ours = true; // the worker was told to end, not the group
+    s->finish(it, *out, cut, s->rt.clock().now() - begun);
 }
 
 asio::awaitable<void> controller::impl::work(std::shared_ptr<impl> s) {

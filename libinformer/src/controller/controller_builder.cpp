@@ -66,6 +66,7 @@ controller controller_builder::build(reconciler reconcile) {
     if (p.options.workers_ == 0) throw p.bad("there must be a worker");
     auto made = std::make_shared<controller::impl>(p.rt, p.name, p.options, std::move(reconcile));
     made->triggers = p.triggers;
+    if (p.options.shards_) made->listen_to_shards();
     for (const plan::planned& from : p.sources) {
         controller::impl::source s;
         s.name = from.resource.group_resource();

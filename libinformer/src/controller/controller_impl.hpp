@@ -2,6 +2,7 @@
 #pragma once
 
 #include <informer/controller/controller.hpp>
+#include <informer/controller/key_sharding.hpp>
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
@@ -28,6 +29,13 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         std::shared_ptr<subscription> events;
         std::string told; ///< the last error of its functions that was logged
     };
+    /// What the group of replicas has told and nobody has gone after yet.
+    struct shard_news {
+        explicit shard_news(const asio::any_io_executor& e) : wake(e) {}
+        detail::async_event wake;
+        std::optional<shard_view> before; ///< what was ours when the sources were gone through last
+        std::shared_ptr<void> listening;
+    };
     struct trigger {
         std::string name;
         trigger_source run;
@@ -49,6 +57,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     clock::time_point stopped_at{};
     detail::async_event workers_news; ///< a stop, or a worker has ended
     detail::async_event sources_news;
+    shard_news shards;
     std::size_t workers_alive = 0;
 
     mutable std::mutex mutex; ///< of figures
@@ -60,10 +69,17 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most);
     static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, std::size_t index);
-    void handle(source& from, const event& e);
+    /// Queues the keys that the event leads to; with `only`, those that came with this change of the group.
+    void handle(source& from, const event& e, const shard_change* only = nullptr);
     void source_failed(source& from, std::string_view doing, std::string_view why);
     bool has_synced() const noexcept;
     std::string last_error_of(const source& s) const;
+
+    // controller_shards.cpp
+    std::string shard_text(const object_key& key) const;
+    void listen_to_shards();
+    static asio::awaitable<void> follow_shards(std::shared_ptr<impl> s);
+    static asio::awaitable<void> replay(std::shared_ptr<impl> s, std::size_t index, shard_change change);
 
     // controller.cpp
     static asio::awaitable<void> run(std::shared_ptr<impl> s);
@@ -75,9 +91,14 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     struct attempt {
         reconcile_result result;
         bool panic = false;
+        bool in_time = true;
+        bool ours = true; ///< the key was until the end
     };
+    static asio::awaitable<void> timed(std::shared_ptr<impl> s, reconcile_request request,
+                                       std::shared_ptr<attempt> out);
     static asio::awaitable<void> call(std::shared_ptr<impl> s, reconcile_request request, std::shared_ptr<attempt> out);
-    void finish(item& it, attempt& a, bool in_time, bool cut, clock::duration took);
+    void drop(item& it);
+    void finish(item& it, attempt& a, bool cut, clock::duration took);
     void stop();
     void break_off(failure why);
 

@@ -25,7 +25,7 @@ void controller::impl::source_failed(source& from, std::string_view doing, std::
     from.told = std::move(line);
 }
 
-void controller::impl::handle(source& from, const event& e) {
+void controller::impl::handle(source& from, const event& e, const shard_change* only) {
     if (!from.name_space.empty() && e.key().name_space != from.name_space) return;
     try {
         if (!from.when(e)) return;
@@ -43,7 +43,8 @@ void controller::impl::handle(source& from, const event& e) {
         // Each once: a worker may have the first one already, and would be asked again by the second.
         std::sort(asked.begin(), asked.end());
         asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
-        for (const object_key& key : asked) keys->add(key, priority);
+        for (const object_key& key : asked)
+            if (only == nullptr || only->gained(shard_text(key))) keys->add(key, priority);
     } catch (const std::exception& x) {
         source_failed(from, "mapping", x.what());
     }
@@ -98,6 +99,7 @@ asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
     task_group group(executor);
     for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
     for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
+    if (s->options.shards_) group.spawn(follow_shards(s));
     for (;;) {
         const bool asked = co_await detail::cancelled();
         if (asked || s->stops != 0) break;

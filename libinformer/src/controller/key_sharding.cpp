@@ -121,6 +121,8 @@ struct shard_group::impl {
     std::string member;
     failure last_error;
     std::list<std::shared_ptr<held_work>> held;
+    using listener = std::function<void(const shard_change&)>;
+    std::vector<std::weak_ptr<listener>> listeners;
 
     clock::time_point now() const { return rt.clock().now(); }
     std::string where() const { return "shard group " + options.name_space_ + "/" + options.group_; }
@@ -134,6 +136,7 @@ struct shard_group::impl {
     void note_error(const failure& f);
     void look();
     void publish(const shard_view& now_seen);
+    void tell(const listener& f, const shard_change& change);
     void begin(const shard_logic::step& s);
     void settle(const shard_logic::step& s, clock::time_point sent);
     void settle_list(clock::time_point sent);
@@ -166,9 +169,16 @@ void shard_group::impl::publish(const shard_view& seen) {
     for (const auto& m : view.members()) line += " " + m;
     rt.log(log_level::info, line);
     for (const auto& h : held) h->wake.notify();
-    if (!options.on_change_) return;
+    if (options.on_change_) tell(options.on_change_, change);
+    std::erase_if(listeners, [](const auto& l) { return l.expired(); });
+    const auto told = listeners; // one of them may add another
+    for (const auto& l : told)
+        if (const auto f = l.lock()) tell(*f, change);
+}
+
+void shard_group::impl::tell(const listener& f, const shard_change& change) {
     try {
-        options.on_change_(change);
+        f(change);
     } catch (const std::exception& x) {
         rt.log(log_level::error, where() + ": on_change threw: " + x.what());
     } catch (...) {
@@ -385,6 +395,12 @@ bool shard_group::owns(std::string_view key) const noexcept {
 
 const shard_view& shard_group::view() const noexcept {
     return impl_->view;
+}
+
+std::shared_ptr<void> shard_group::listen(std::function<void(const shard_change&)> f) {
+    auto kept = std::make_shared<impl::listener>(std::move(f));
+    impl_->listeners.push_back(kept);
+    return kept;
 }
 
 const resource_version& shard_group::token() const noexcept {

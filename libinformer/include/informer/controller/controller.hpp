@@ -21,6 +21,8 @@
 
 namespace informer {
 
+class shard_group;
+
 /// One source of a controller.
 class source_options {
 public:
@@ -103,9 +105,24 @@ public:
         fair_namespaces_ = on;
         return *this;
     }
-    /// Keys for which it answers false are dropped when their turn comes: those that another replica owns.
+    /// Keys for which it answers false are dropped when their turn comes.
     controller_options& only_keys(std::function<bool(const object_key&)> f) {
         only_keys_ = std::move(f);
+        return *this;
+    }
+    /// Shares the keys with other replicas: each is reconciled by the one that owns it in the group, never by two at the same time
+    /// (`shard_group` says under which conditions). A key of another's is dropped when its turn comes; a reconcile whose key is lost is cancelled
+    /// after the grace that `shard_group::run_owned` gives. When keys become ours, all sources are gone through as if they
+    /// had just been synced, and what asks for such a key is queued, at low priority. So an object that is *deleted* while its key has no owner is not reconciled
+    /// again, as after a restart: what must happen then needs a finalizer or an owner reference.
+    ///
+    /// The group is run by the caller: from before `run()` until after it, so that running reconciles keep their Lease. `text`
+    /// makes what is hashed from a key; without it "namespace/name". `[](const object_key& k) { return k.name_space; }` keeps a
+    /// namespace together.
+    controller_options& sharded_by(std::shared_ptr<shard_group> group,
+                                   std::function<std::string(const object_key&)> text = {}) {
+        shards_ = std::move(group);
+        shard_text_ = std::move(text);
         return *this;
     }
 
@@ -117,6 +134,8 @@ public:
     std::uint32_t ageing_ = work_queue_options().ageing_;
     bool fair_namespaces_ = false;
     std::function<bool(const object_key&)> only_keys_;
+    std::shared_ptr<shard_group> shards_;
+    std::function<std::string(const object_key&)> shard_text_;
 };
 
 /// Asks a controller for keys, from outside of any watch. Cheap to copy.
@@ -144,6 +163,7 @@ class controller_figures {
 public:
     std::uint64_t succeeded = 0, failed = 0, requeued = 0, terminal = 0, panics = 0, timeouts = 0;
     std::size_t active = 0;          ///< reconciles that run now
+    std::uint64_t foreign = 0;       ///< keys dropped, or lost amid their reconcile, as another replica's
     std::uint64_t source_errors = 0; ///< predicates and mappings that threw
     work_queue_figures queue;
 };

@@ -45,7 +45,7 @@ private:
     std::shared_ptr<const data> data_;
 };
 
-/// What `on_change` is told: for a controller, enqueue all cached keys for which `gained` holds.
+/// What `on_change` is told. Whoever works on keys looks at all keys for which `gained` holds (`controller_options::sharded_by` does).
 class shard_change {
 public:
     shard_change(shard_view b, shard_view a) : before(std::move(b)), after(std::move(a)) {}
@@ -166,6 +166,8 @@ public:
     bool owns(std::string_view key) const noexcept;
     /// What we own by the last look at the group.
     const shard_view& view() const noexcept;
+    /// Tells `f` of changes too, as `shard_group_options::on_change`, until what it returns is destroyed (on the executor).
+    std::shared_ptr<void> listen(std::function<void(const shard_change&)> f);
     /// For stores that refuse writers of the past (see `fencing_token`): the resource version of the list that our view rests
     /// on. A later owner of a key never has a smaller one.
     const resource_version& token() const noexcept;

@@ -1,0 +1,74 @@
+// Keys that come to this replica and go from it.
+#include "controller_impl.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <exception>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+constexpr std::size_t batch = 128; ///< objects looked at before the executor is free again
+
+} // namespace
+
+std::string controller::impl::shard_text(const object_key& key) const {
+    return options.shard_text_ ? options.shard_text_(key) : key.str();
+}
+
+/// Goes through one source again, as a late subscriber does.
+asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::size_t index, shard_change change) {
+    source& from = s->sources[index];
+    if (!from.events->has_synced()) co_return; // it comes anyway
+    subscription_options options;
+    options.name(s->name + "-shards").sync_marks();
+    subscription events = from.informer->subscribe(options);
+    for (;;) {
+        const bool asked = co_await detail::cancelled();
+        if (asked || s->stops != 0) break;
+        std::vector<event> some;
+        try {
+            some = co_await events.next_batch(batch);
+        } catch (const error&) { // cancelled
+        }
+        if (some.empty()) break;
+        bool complete = false;
+        for (const event& e : some) {
+            if (e.kind == event_kind::synced)
+                complete = true;
+            else if (e.kind != event_kind::deleted) // the source's own subscription is told of that
+                s->handle(from, e, &change);
+        }
+        if (complete) break;
+    }
+    events.close();
+}
+
+void controller::impl::listen_to_shards() {
+    shards.listening = options.shards_->listen([weak = weak_from_this()](const shard_change& change) {
+        const auto self = weak.lock();
+        if (!self) return;
+        // With several changes at once all that is ours now counts as new: it may have gone and come back.
+        self->shards.before = self->shards.before ? shard_view() : change.before;
+        self->shards.wake.notify();
+    });
+}
+
+asio::awaitable<void> controller::impl::follow_shards(std::shared_ptr<impl> s) {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    for (;;) {
+        const bool asked = co_await detail::cancelled();
+        if (asked || s->stops != 0) break;
+        if (!s->shards.before) {
+            co_await s->shards.wake.wait();
+            continue;
+        }
+        const shard_change change(*std::exchange(s->shards.before, std::nullopt), s->options.shards_->view());
+        if (!change.after.active()) continue;
+        for (std::size_t i = 0; i < s->sources.size(); ++i) co_await replay(s, i, change);
+    }
+}
+
+} // namespace informer

@@ -1,0 +1,194 @@
+// Controllers that share their keys: replicas with clocks of their own over one embedded API server.
+#include "lease_world.hpp"
+
+#include <informer/cache/informer_factory.hpp>
+#include <informer/controller/controller.hpp>
+#include <informer/controller/key_sharding.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/asio/this_coro.hpp>
+#include <boost/json.hpp>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+using namespace lease_test;
+
+namespace {
+
+constexpr const char* space = "default";
+constexpr int objects = 40;
+const api_resource configmaps("", "v1", "configmaps", "ConfigMap");
+
+std::string name_of(int i) {
+    return "shared-" + std::to_string(i);
+}
+
+/// What all replicas do, seen from outside.
+struct ledger {
+    std::set<std::string> running;                          ///< now, anywhere
+    std::map<std::string, std::map<std::string, int>> done; ///< by key, by replica
+    bool twice = false;                                     ///< a key ran in two places at the same time
+    int by(const std::string& replica) const {
+        int n = 0;
+        for (const auto& [key, who] : done) n += who.contains(replica) ? 1 : 0;
+        return n;
+    }
+    std::size_t keys() const { return done.size(); }
+};
+
+struct worker {
+    worker(world& w, ledger& l, std::string name, std::chrono::nanoseconds takes = 0s)
+        : all(w), self(w.add(name)), factory(self.rt, [this](const api_resource& r, const std::string& ns) {
+              return self.client->make_list_watch(r, ns);
+          }) {
+        shard_group_options o(space, "shop");
+        o.identity(name);
+        group = std::make_shared<shard_group>(self.rt, *self.client, o);
+        reconciler f = [&l, name, takes, c = self.clock](reconcile_request q) {
+            return note(&l, name, takes, c, q.key.name);
+        };
+        work.emplace(controller_builder(self.rt, factory, "configs")
+                         .for_(configmaps, source_options().name_space(space))
+                         .options(controller_options().workers(4).sharded_by(group))
+                         .build(std::move(f)));
+    }
+    ~worker() {
+        work->stop();
+        all.close(self);
+    }
+    worker(const worker&) = delete;
+    worker& operator=(const worker&) = delete;
+
+    static asio::awaitable<reconcile_result> note(ledger* l, std::string who, std::chrono::nanoseconds takes,
+                                                  std::shared_ptr<testing::manual_clock> c, std::string key) {
+        if (!l->running.insert(key).second) l->twice = true;
+        co_await asio::this_coro::throw_if_cancelled(false);
+        bool whole = true;
+        if (takes > 0s) whole = co_await c->sleep_for(takes);
+        l->running.erase(key);
+        if (whole) ++l->done[key][who];
+        co_return reconcile_result::done();
+    }
+    static asio::awaitable<void> live(worker* w) {
+        const auto executor = co_await asio::this_coro::executor;
+        co_await asio::this_coro::throw_if_cancelled(false);
+        task_group sharing(executor), working(executor);
+        sharing.spawn(w->group->run());
+        working.spawn(w->work->run());
+        co_await working.join(); // first, and with it what holds keys
+        sharing.stop();
+        co_await sharing.join();
+        co_await w->factory.shutdown();
+    }
+    void start() { self.start(live(this)); }
+
+    world& all;
+    replica& self;
+    informer_factory factory;
+    std::shared_ptr<shard_group> group;
+    std::optional<controller> work;
+};
+
+void put(world& w, int i, const std::string& text) {
+    boost::json::value o = {{"apiVersion", "v1"},
+                            {"kind", "ConfigMap"},
+                            {"metadata", {{"namespace", space}, {"name", name_of(i)}}},
+                            {"data", {{"text", text}}}};
+    if (w.server->get("configmaps", space, name_of(i)).is_null())
+        w.server->create(std::move(o));
+    else
+        w.server->update(std::move(o));
+}
+
+} // namespace
+
+TEST_CASE("sharded controllers: each object is reconciled by exactly one of the replicas, and its changes too") {
+    world w;
+    for (int i = 0; i < objects; ++i) put(w, i, "first");
+    ledger l;
+    worker a(w, l, "a"), b(w, l, "b");
+    a.start();
+    b.start();
+    w.run(40s);
+    CHECK(l.keys() == objects);
+    l.done.clear();
+    for (int i = 0; i < objects; ++i) put(w, i, "second");
+    w.run(2s);
+    CHECK(l.keys() == objects);
+    for (const auto& [key, who] : l.done) CHECK(who.size() == 1);
+    CHECK(l.by("a") > 5);
+    CHECK(l.by("b") > 5);
+    CHECK(a.work->figures().foreign > 0);
+    CHECK_FALSE(l.twice);
+}
+
+TEST_CASE("sharded controllers: what a crashed replica had is reconciled by the others, though nothing changed") {
+    world w;
+    for (int i = 0; i < objects; ++i) put(w, i, "first");
+    ledger l;
+    worker a(w, l, "a"), b(w, l, "b");
+    a.start();
+    b.start();
+    w.run(40s);
+    l.done.clear();
+    for (int i = 0; i < objects; ++i) put(w, i, "second");
+    w.run(2s);
+    std::set<std::string> of_a;
+    for (const auto& [key, who] : l.done)
+        if (who.contains("a")) of_a.insert(key);
+    REQUIRE(of_a.size() > 5);
+    l.done.clear();
+    a.self.paused = true;
+    w.run(25s);
+    for (const auto& key : of_a) CHECK(l.done[key].contains("b"));
+    CHECK(l.keys() == of_a.size()); // what was b's already is not done again
+    // It wakes: joins anew, and what comes back to it is looked at again.
+    l.done.clear();
+    a.self.paused = false;
+    w.run(40s);
+    for (const auto& key : of_a) CHECK(l.done[key].contains("a"));
+    CHECK_FALSE(l.twice);
+}
+
+TEST_CASE("sharded controllers: a reconcile under way when its key is lost has ended before another begins") {
+    world w;
+    for (int i = 0; i < objects; ++i) put(w, i, "first");
+    ledger l;
+    worker a(w, l, "a", 7s), b(w, l, "b", 7s), c(w, l, "c", 7s);
+    a.start();
+    w.run(30s);
+    b.start();
+    w.run(60s);
+    c.start();
+    w.run(60s);
+    b.work->stop(); // what runs may finish, under the Lease
+    w.run(60s);
+    CHECK(b.self.ended);
+    CHECK(l.keys() == objects);
+    CHECK_FALSE(l.twice);
+    CHECK(l.by("c") > 0);
+}
+
+TEST_CASE("sharded controllers: an API server's absence stops work, and all of it is looked at again afterwards") {
+    world w;
+    for (int i = 0; i < objects; ++i) put(w, i, "first");
+    ledger l;
+    worker a(w, l, "a");
+    a.start();
+    w.run(10s);
+    REQUIRE(l.keys() == objects);
+    l.done.clear();
+    const auto about_leases = [](const testing::request_info& i) { return i.resource == "leases"; };
+    w.server->inject(testing::fault(testing::fault::kind::status).on(about_leases).repeat(1'000'000).with_code(503));
+    w.run(12s);
+    CHECK_FALSE(a.group->view().active());
+    put(w, 1, "second"); // seen, and nobody's
+    w.run(2s);
+    CHECK(l.keys() == 0);
+    w.server->clear_faults();
+    w.run(30s);
+    CHECK(l.keys() == objects);
+}
