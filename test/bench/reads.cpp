@@ -117,10 +117,13 @@ void alone(scene& s, unsigned rounds) {
     measure("get_of_held_snapshot", rounds, gets, [&] {
         for (unsigned i = 0; i < gets; ++i) demand(static_cast<bool>(held.get(s.keys[i % pods])));
     });
+    measure("find_in_held_snapshot", rounds, gets, [&] {
+        for (unsigned i = 0; i < gets; ++i) demand(held.find(s.keys[i % pods]) != nullptr);
+    });
     measure("get_same_100", rounds, gets, [&] {
         for (unsigned i = 0; i < gets; ++i) demand(static_cast<bool>(held.get(s.keys[i % 100])));
     });
-    const std::vector<object> all = held.list();
+    const lent_objects all = held.list();
     measure("at_pointer", rounds, gets, [&] {
         for (unsigned i = 0; i < gets; ++i) demand(all[i % pods].at_pointer("/spec/nodeName").is_string());
     });

@@ -127,7 +127,7 @@ struct indexer::impl {
     }
 
     void count(const object& o, bool added) {
-        const text name_space = o.meta().name_space();
+        const text name_space = o.name_space();
         const std::size_t bucket = detail::namespace_census::bucket(traits.hash_namespace(name_space.view()));
         if (added)
             namespaces.add(name_space.view(), bucket);

@@ -1,10 +1,12 @@
 // The reader's side of the cache.
+#include "../object/detail/reading.hpp"
 #include "cache_data.hpp"
 
 #include <informer/object/prefetch.hpp>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace informer {
 
@@ -22,8 +24,7 @@ const object_map& objects_of(const cache_snapshot::data* d) noexcept {
     return d ? d->objects : no_objects;
 }
 
-object find(const cache_snapshot::data* d, const key_view& key) {
-    const object* o = objects_of(d).find(key);
+object counted(const object* o) noexcept {
     return o ? *o : object();
 }
 
@@ -50,6 +51,7 @@ const object_map& posting_of(const cache_snapshot::data* d, std::string_view ind
 template <class F>
 void for_each_labels(object_map::cursor& c, F f) {
     constexpr std::size_t group = 32;
+    detail::member_reader metadata("metadata"), labels("labels");
     std::array<const object*, group> objects{};
     std::array<value, group> values;
     for (std::size_t n = group; n == group;) {
@@ -59,29 +61,36 @@ void for_each_labels(object_map::cursor& c, F f) {
             prefetch(*objects[n]);
         }
         for (std::size_t i = 0; i < n; ++i) prefetch(values[i] = objects[i]->value());
-        for (std::size_t i = 0; i < n; ++i) prefetch(values[i] = values[i]["metadata"]);
-        for (std::size_t i = 0; i < n; ++i) f(*objects[i], values[i]["labels"]);
+        for (std::size_t i = 0; i < n; ++i) prefetch(values[i] = metadata(values[i]));
+        for (std::size_t i = 0; i < n; ++i) f(*objects[i], labels(values[i]));
     }
 }
 
-/// Equal labels are mostly one node (those of a ReplicaSet's pods), so the latest answers are kept by it.
+/// Equal labels are mostly one node (those of a ReplicaSet's pods), so answers are kept by it.
 class label_matcher {
 public:
-    explicit label_matcher(const label_selector& s) noexcept : selector_(s) {}
+    label_matcher(const label_selector& s, std::size_t objects)
+        : selector_(s), known_(std::size_t{1} << bits_for(objects)), shift_(32 - bits_for(objects)) {}
     bool operator()(const value& labels) {
-        known& k = known_[labels.handle() * 0x9e37'79b9u >> (32 - known_bits)];
-        if (!labels || !k.labels.same_as(labels)) k = known{labels, selector_.matches_labels(labels)};
+        known& k = known_[labels.handle() * 0x9e37'79b9u >> shift_];
+        if (!labels || k.handle != labels.handle() || k.of != labels.generation())
+            k = known{labels.generation(), labels.handle(), selector_.matches_labels(labels)};
         return k.matches;
     }
 
 private:
     struct known {
-        value labels;
+        const detail::generation* of = nullptr;
+        std::uint32_t handle = 0;
         bool matches = false;
     };
-    static constexpr unsigned known_bits = 8;
+    /// One place for every four objects, and no more than 64 KiB.
+    static unsigned bits_for(std::size_t objects) noexcept {
+        return static_cast<unsigned>(std::clamp<std::size_t>(std::bit_width(objects / 4), 4, 12));
+    }
     const label_selector& selector_;
-    std::array<known, 1u << known_bits> known_;
+    std::vector<known> known_;
+    unsigned shift_;
 };
 
 } // namespace
@@ -92,63 +101,71 @@ object_cursor::object_cursor(const cache_snapshot& s) : cursor_(objects_of(s.con
 
 } // namespace detail
 
+const object* cache_snapshot::find(const object_key& key) const& noexcept {
+    return objects_of(data_.get()).find(key_view::of(key));
+}
+
+const object* cache_snapshot::find(std::string_view namespace_slash_name) const& noexcept {
+    return objects_of(data_.get()).find(key_view::parse(namespace_slash_name));
+}
+
 object cache_snapshot::get(const object_key& key) const {
-    return find(data_.get(), key_view::of(key));
+    return counted(find(key));
 }
 
 object cache_snapshot::get(std::string_view namespace_slash_name) const {
-    return find(data_.get(), key_view::parse(namespace_slash_name));
+    return counted(find(namespace_slash_name));
 }
 
 std::size_t cache_snapshot::size() const noexcept {
     return objects_of(data_.get()).size();
 }
 
-std::vector<object> cache_snapshot::list() const {
-    std::vector<object> all;
+lent_objects cache_snapshot::list() const {
+    lent_objects all(data_);
     all.reserve(size());
     object_map::cursor c(objects_of(data_.get()));
-    while (const object* o = c.next()) all.push_back(*o);
+    while (const object* o = c.next()) all.add(*o);
     return all;
 }
 
-std::vector<object> cache_snapshot::list(const label_selector& selector) const {
+lent_objects cache_snapshot::list(const label_selector& selector) const {
     if (selector.everything()) return list();
-    std::vector<object> matching;
-    label_matcher matches(selector);
+    lent_objects matching(data_);
+    label_matcher matches(selector, size());
     object_map::cursor c(objects_of(data_.get()));
     for_each_labels(c, [&](const object& o, const value& labels) {
-        if (matches(labels)) matching.push_back(o);
+        if (matches(labels)) matching.add(o);
     });
     return matching;
 }
 
-std::vector<object> cache_snapshot::list_namespace(std::string_view name_space) const {
+lent_objects cache_snapshot::list_namespace(std::string_view name_space) const {
     if (name_space.empty()) return list();
-    std::vector<object> in_it;
+    lent_objects in_it(data_);
     const object_map& all = objects_of(data_.get());
     const std::uint64_t hash = all.traits().hash_namespace(name_space);
     object_map::cursor c(all, hash, object_traits::namespace_levels);
     const auto inside = [&](const object& o) {
-        return object_traits::with_key(o, [&](const key_view& k) { return k.name_space == name_space; });
+        return o.name_space() == name_space;
     };
     const object* o = c.next();
     if (o && !data_->mixed->test(detail::namespace_census::bucket(hash))) {
         if (!inside(*o)) return {};
-        for (; o; o = c.next()) in_it.push_back(*o);
+        for (; o; o = c.next()) in_it.add(*o);
     }
     for (; o; o = c.next()) {
-        if (inside(*o)) in_it.push_back(*o);
+        if (inside(*o)) in_it.add(*o);
     }
     return in_it;
 }
 
-std::vector<object> cache_snapshot::by_index(std::string_view index, std::string_view value) const {
+lent_objects cache_snapshot::by_index(std::string_view index, std::string_view value) const {
     const object_map& posting = posting_of(data_.get(), index, value);
-    std::vector<object> found;
+    lent_objects found(data_);
     found.reserve(posting.size());
     object_map::cursor c(posting);
-    while (const object* o = c.next()) found.push_back(*o);
+    while (const object* o = c.next()) found.add(*o);
     return found;
 }
 

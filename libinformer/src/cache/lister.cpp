@@ -35,19 +35,18 @@ object lister::get(std::string_view name_or_key) const {
     throw error(errc::not_found, std::move(what));
 }
 
-std::vector<object> lister::list() const { return filled(*source_, "list").list_namespace(name_space_); }
+lent_objects lister::list() const { return filled(*source_, "list").list_namespace(name_space_); }
 
-std::vector<object> lister::list(const label_selector& selector) const {
+lent_objects lister::list(const label_selector& selector) const {
     if (name_space_.empty()) return filled(*source_, "list").list(selector);
-    std::vector<object> found = list();
-    if (!selector.everything()) std::erase_if(found, [&](const object& o) { return !selector.matches(o); });
+    lent_objects found = list();
+    if (!selector.everything()) erase_if(found, [&](const object& o) { return !selector.matches(o); });
     return found;
 }
 
-std::vector<object> lister::by_index(std::string_view index, std::string_view value) const {
-    std::vector<object> found = filled(*source_, "list").by_index(index, value);
-    if (name_space_.empty()) return found;
-    std::erase_if(found, [&](const object& o) { return !(o.meta().name_space() == name_space_); });
+lent_objects lister::by_index(std::string_view index, std::string_view value) const {
+    lent_objects found = filled(*source_, "list").by_index(index, value);
+    if (!name_space_.empty()) erase_if(found, [&](const object& o) { return !(o.name_space() == name_space_); });
     return found;
 }
 

@@ -1,11 +1,10 @@
 // The persistent map of objects by their key.
 #pragma once
 
+#include "../object/detail/hash.hpp"
 #include "persistent_map.hpp"
 
 #include <informer/object/object.hpp>
-
-#include <boost/container_hash/hash.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -31,11 +30,10 @@ struct key_view {
 /// The key of an object, read once for several look-ups. Valid while the object lives.
 class key_of_object {
 public:
-    explicit key_of_object(const object& o) noexcept : key_of_object(o.meta()) {}
+    explicit key_of_object(const object& o) noexcept : name_space_(o.name_space()), name_(o.name()) {}
     key_view view() const noexcept { return {name_space_.view(), name_.view()}; }
 
 private:
-    explicit key_of_object(const object_meta& m) noexcept : name_space_(m.name_space()), name_(m.name()) {}
     text name_space_, name_;
 };
 
@@ -55,20 +53,19 @@ struct object_traits {
     }
 
     static std::uint64_t hash_text(std::uint64_t seed, std::string_view s) noexcept {
-        std::size_t h = seed;
-        boost::hash_range(h, s.data(), s.data() + s.size());
-        return h;
+        return hash_bytes({seed, ~seed | 1}, 0, s.data(), s.size());
     }
     std::uint64_t hash_namespace(std::string_view name_space) const noexcept { return hash_text(seed, name_space); }
     std::uint64_t hash(const key_view& k) const noexcept {
-        const std::uint64_t n = hash_namespace(k.name_space);
-        return hash_text(n, k.name) << namespace_bits | (n & ((1u << namespace_bits) - 1));
+        // One does not wait for the other.
+        const std::uint64_t n = hash_namespace(k.name_space), name = hash_text(seed, k.name);
+        return (name + n * 0x9e37'79b9'7f4a'7c15U) << namespace_bits | (n & ((1u << namespace_bits) - 1));
     }
     std::uint64_t hash(const object& o) const noexcept {
         return with_key(o, [this](const key_view& k) { return hash(k); });
     }
     bool equal(const object& o, const key_view& k) const noexcept {
-        return with_key(o, [&k](const key_view& own) { return own == k; });
+        return o.has_key(k.name_space, k.name);
     }
     bool equal(const object& a, const object& b) const noexcept {
         return with_key(b, [&](const key_view& k) { return equal(a, k); });

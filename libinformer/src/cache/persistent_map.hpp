@@ -18,6 +18,10 @@
 
 namespace informer::detail {
 
+#if defined(__x86_64__) && !defined(__POPCNT__)
+inline const bool processor_counts_bits = __builtin_cpu_supports("popcnt") != 0;
+#endif
+
 /// A map of leaves that hold their own key.
 ///
 /// `Traits`: `std::uint64_t hash(x) const` and `bool equal(const Leaf&, x) const`, where x is a Leaf or a key.
@@ -35,8 +39,15 @@ class persistent_map {
     static constexpr unsigned hash_bits = 64;
     static constexpr unsigned max_depth = (hash_bits + level_bits - 1) / level_bits + 1; // one for colliding hashes
 
-    /// As std::popcount, which is a call where the target has no instruction for it (x86-64 without options).
-    static constexpr unsigned ones(std::uint32_t x) noexcept {
+    /// As std::popcount, which is a call where the target has no instruction for it (x86-64 without options), though
+    /// nearly every processor has: a third of a look-up's time.
+    static unsigned ones(std::uint32_t x) noexcept {
+#if defined(__x86_64__) && !defined(__POPCNT__)
+        if (processor_counts_bits) [[likely]] {
+            asm("popcnt %0, %0" : "+r"(x) : : "cc");
+            return x;
+        }
+#endif
         x -= (x >> 1) & 0x5555'5555u;
         x = (x & 0x3333'3333u) + ((x >> 2) & 0x3333'3333u);
         return (((x + (x >> 4)) & 0x0f0f'0f0fu) * 0x0101'0101u) >> 24;

@@ -2,6 +2,7 @@
 
 #include "detail/packed.hpp"
 #include "detail/pool_core.hpp"
+#include "detail/reading.hpp"
 
 namespace informer {
 
@@ -9,9 +10,18 @@ informer::value object::value() const& noexcept {
     return root_ ? informer::value(root_->generation, root_->document) : informer::value();
 }
 
-object_key object::key() const {
-    const object_meta m(root_ ? informer::value(root_->generation, root_->document)["metadata"] : informer::value());
-    return object_key(m.name_space().str(), m.name().str());
+text object::name() const& noexcept { return root_ ? detail::string_of(root_->generation, root_->key.name) : text(); }
+
+text object::name_space() const& noexcept {
+    return root_ ? detail::string_of(root_->generation, root_->key.name_space) : text();
+}
+
+object_key object::key() const { return object_key(this->name_space().str(), this->name().str()); }
+
+bool object::has_key(std::string_view name_space, std::string_view name) const noexcept {
+    if (!root_) return name_space.empty() && name.empty();
+    const detail::generation* g = root_->generation;
+    return detail::is_text(g, root_->key.name, name) && detail::is_text(g, root_->key.name_space, name_space);
 }
 
 std::string object::uid() const { return this->meta().uid().str(); }

@@ -1,5 +1,7 @@
 #include "detail/pool_core.hpp"
 
+#include <informer/object/value.hpp>
+
 #include <algorithm>
 #include <random>
 
@@ -78,6 +80,8 @@ root* pool_core::make_root(generation& g, handle document) {
     r->count.store(1, std::memory_order_relaxed);
     r->document = document;
     r->generation = &g;
+    const value metadata = value(&g, document)["metadata"];
+    r->key = {metadata["namespace"].handle(), metadata["name"].handle()};
     ++g.roots;
     ++live_roots;
     return r;

@@ -162,6 +162,38 @@ TEST_CASE("metadata reads what Kubernetes writes", "[value]") {
     CHECK_FALSE(none.value().exists());
 }
 
+TEST_CASE("an object knows its key, whatever form its parts are stored in", "[value]") {
+    const auto pool = document_pool::make();
+    failure f;
+    for (const char* name_space : {"", "a", "abc", "kube-system", "123e4567-e89b-12d3-a456-426614174000"}) {
+        for (const char* name : {"n", "web", "a-longer-name", "2024-05-06T07:08:09Z", "00000000-0000-0000-0000-000000000001"}) {
+            const std::string space = *name_space ? std::string(R"("namespace":")") + name_space + "\"," : std::string();
+            object o = pool->decode("{\"metadata\":{" + space + "\"name\":\"" + name + "\"}}", object(), f);
+            REQUIRE(o.name() == name);
+            REQUIRE(o.name_space() == name_space);
+            REQUIRE(o.key() == object_key(name_space, name));
+            REQUIRE(o.has_key(name_space, name));
+            REQUIRE_FALSE(o.has_key(name_space, std::string(name) + "x"));
+            REQUIRE_FALSE(o.has_key(std::string(name_space) + "x", name));
+            REQUIRE_FALSE(o.has_key(name_space, ""));
+            pool->begin_generation();
+            o = pool->move(o, f); // its handles are others there
+            REQUIRE(o.has_key(name_space, name));
+            pool->collect(100'000); // the root of the one before is used again
+        }
+    }
+    for (const char* keyless : {"{}", R"({"metadata":[1]})", R"({"metadata":{"name":7,"namespace":{}}})"}) {
+        const object o = parse_object(keyless);
+        REQUIRE(o.key() == object_key());
+        REQUIRE(o.has_key("", ""));
+        REQUIRE_FALSE(o.has_key("", "7"));
+    }
+    const object none;
+    REQUIRE(none.has_key("", ""));
+    REQUIRE_FALSE(none.has_key("", "n"));
+    REQUIRE(none.name().empty());
+}
+
 TEST_CASE("a document survives the way through boost::json", "[value]") {
     const char* json = R"({"a":[1,-1,18446744073709551615,0.5,1.0,"x",true,null,{},[]],"o":{"k":"long enough text"}})";
     const object o = parse_object(json);

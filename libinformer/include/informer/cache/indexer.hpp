@@ -1,6 +1,7 @@
 // The cache: a persistent map of objects with named indexes; every read is a consistent snapshot.
 #pragma once
 
+#include <informer/cache/lent_objects.hpp>
 #include <informer/error.hpp>
 #include <informer/object/object.hpp>
 #include <informer/object/selector.hpp>
@@ -28,20 +29,25 @@ index_function index_by_label(std::string key);
 /// *Complexity*: taking one is O(1) whatever the size; `get` and `by_index` are O(log32 n) plus the result;
 /// `list_namespace` is O(objects of that namespace + n / 1024): objects lie together by namespace, without an index.
 /// *Errors*: an unknown index throws `error(errc::unknown_index)`, one that is still being built `error(errc::not_synced)`.
-/// *Lifetime*: holds its objects; one that is held for
-/// long costs what has changed since, never more than the state it shows.
+/// *Lifetime*: holds its objects; one that is held for long costs what has changed since, never more than the state it
+/// shows. `get` gives a counted handle, `find` and the lists lend: a look-up that counts nothing touches less memory.
 class cache_snapshot {
 public:
     cache_snapshot() = default; ///< empty
     object get(const object_key& key) const; ///< empty when absent
     object get(std::string_view namespace_slash_name) const; ///< "ns/name", cluster-scoped: "name"; does not allocate
+    /// Lent, null when absent: valid while this snapshot or a copy of it is held.
+    const object* find(const object_key& key) const& noexcept;
+    const object* find(std::string_view namespace_slash_name) const& noexcept;
+    const object* find(const object_key& key) const&& = delete;
+    const object* find(std::string_view namespace_slash_name) const&& = delete;
     std::size_t size() const noexcept;
     /// All objects, in no particular order.
-    std::vector<object> list() const;
-    std::vector<object> list(const label_selector& selector) const;
+    lent_objects list() const;
+    lent_objects list(const label_selector& selector) const;
     /// Empty: all namespaces, like list().
-    std::vector<object> list_namespace(std::string_view name_space) const;
-    std::vector<object> by_index(std::string_view index, std::string_view value) const;
+    lent_objects list_namespace(std::string_view name_space) const;
+    lent_objects by_index(std::string_view index, std::string_view value) const;
     std::vector<object_key> index_keys(std::string_view index, std::string_view value) const; ///< sorted
     std::vector<std::string> index_values(std::string_view index) const;                      ///< sorted
     bool has_index(std::string_view index) const noexcept; ///< it is complete and can be read

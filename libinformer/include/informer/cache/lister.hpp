@@ -22,9 +22,9 @@ public:
     /// By "ns/name" (cluster-scoped: "name"); within one namespace also by name alone.
     object get(std::string_view name_or_key) const;
     object find(std::string_view name_or_key) const;
-    std::vector<object> list() const;
-    std::vector<object> list(const label_selector& selector) const;
-    std::vector<object> by_index(std::string_view index, std::string_view value) const;
+    lent_objects list() const;
+    lent_objects list(const label_selector& selector) const;
+    lent_objects by_index(std::string_view index, std::string_view value) const;
     cache_snapshot snapshot() const; ///< all namespaces
 
 private:

@@ -76,8 +76,14 @@ public:
 
     text kind() const& noexcept { return value()["kind"].string_or_empty(); }
     text api_version() const& noexcept { return value()["apiVersion"].string_or_empty(); }
+    /// As `meta()` has them, without the walk to there.
+    text name() const& noexcept;
+    text name_space() const& noexcept;
+    text name() const&& = delete;
+    text name_space() const&& = delete;
     // By value: fine on temporaries.
     object_key key() const;
+    bool has_key(std::string_view name_space, std::string_view name) const noexcept;
     std::string uid() const;
     informer::resource_version resource_version() const;
     std::string to_json() const;

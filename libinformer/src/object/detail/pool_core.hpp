@@ -15,9 +15,16 @@ struct root {
     std::atomic<std::uint32_t> count{0};
     handle document = 0;
     informer::detail::generation* generation = nullptr;
-    root* next = nullptr; ///< on the retire list or the free list
+    /// The document's own, so that whoever looks for a key need not walk there.
+    struct key_handles {
+        handle name_space, name;
+    };
+    union {
+        root* next = nullptr; ///< on the retire list or the free list
+        key_handles key;      ///< while it is held
+    };
 };
-static_assert(sizeof(root) <= 32);
+static_assert(sizeof(root) <= 24);
 
 struct pool_core {
     pool_core(pool_limits limits, hash_seed seed);

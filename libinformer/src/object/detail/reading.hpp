@@ -41,8 +41,45 @@ inline std::string_view node_text(const std::uint32_t* header) noexcept {
 
 /// The text of a string handle (of a key as well); empty for anything else.
 text string_of(const generation* g, handle h) noexcept;
+/// Whether that is `s`.
+inline bool is_text(const generation* g, handle h, std::string_view s) noexcept {
+    if (is_node(h)) {
+        const std::uint32_t* n = g->node(h);
+        if (!header_is_object(*n) && header_kind(*n) == node_kind::string) return node_text(n) == s;
+    }
+    return string_of(g, h) == s;
+}
 /// Index of the member with this key, or c.n.
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept;
+
+/// One member of many objects: those of one shape have it at one place, so its key is looked for once a shape.
+class member_reader {
+public:
+    explicit member_reader(std::string_view key) noexcept : key_(key) {}
+    value operator()(const value& of) noexcept {
+        const generation* g = of.generation();
+        if (!g || !is_node(of.handle())) return {};
+        const std::uint32_t* n = g->node(of.handle());
+        if (!header_is_object(*n)) return {};
+        known& k = known_[*n * 0x9e37'79b9u >> (32 - known_bits)];
+        if (k.shape != *n || k.of != g) {
+            const children c = children_of(g, of.handle());
+            const std::uint32_t at = find_member(g, c, key_);
+            k = {g, *n, at < c.n ? at + 1 : 0};
+        }
+        return k.word != 0 ? value(g, n[k.word]) : value();
+    }
+
+private:
+    struct known {
+        const generation* of = nullptr;
+        handle shape = 0;
+        std::uint32_t word = 0; ///< of the payload, from 1; 0: these have no such member
+    };
+    static constexpr unsigned known_bits = 4;
+    std::string_view key_;
+    known known_[1u << known_bits];
+};
 
 /// Appends a number as it is serialised.
 void append_number(const generation* g, handle h, std::string& to);
