@@ -249,7 +249,6 @@ void builder::drop_key() noexcept {
     if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].at == keys_.size()) --waiting_->n;
 }
 
-/// Finds or makes a node without children.
 generation::interned builder::make(path_id path, std::uint32_t header, const void* data, std::size_t bytes) {
     generation& g = *generation_;
     if (!policy_) {
@@ -292,14 +291,34 @@ void builder::leaf(std::uint32_t header, const void* data, std::size_t bytes) {
     ++f.at;
 }
 
-void builder::other_string(std::string_view s) {
+string_form::string_form(std::string_view s) {
+    if (s.size() <= 3) {
+        immediate = make_small_string(s);
+        return;
+    }
     if (s.size() == timestamp_size) {
-        if (std::uint32_t t; pack_timestamp(s, t)) return immediate(timestamp_bit | t);
-    } else if (s.size() == uuid_text_size) {
-        if (unsigned char bytes[16]; pack_uuid(s, bytes)) return leaf(make_header(node_kind::uuid, 0), bytes, 16);
+        if (std::uint32_t t; pack_timestamp(s, t)) {
+            immediate = timestamp_bit | t;
+            return;
+        }
+    } else if (s.size() == uuid_text_size && pack_uuid(s, uuid)) {
+        header = make_header(node_kind::uuid, 0);
+        data = uuid;
+        bytes = sizeof uuid;
+        return;
     }
     check_length(s.size());
-    leaf(make_header(node_kind::string, size32(s.size())), s.data(), s.size());
+    header = make_header(node_kind::string, size32(s.size()));
+    data = s.data();
+    bytes = s.size();
+}
+
+void builder::other_string(std::string_view s) {
+    const string_form f(s);
+    if (f.immediate)
+        immediate(f.immediate);
+    else
+        leaf(f.header, f.data, f.bytes);
 }
 
 void builder::integer(std::int64_t v) {

@@ -1,5 +1,6 @@
 #include "detail/packed.hpp"
 
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -10,14 +11,29 @@ namespace informer::detail {
 
 namespace {
 
-bool digits(const char* p, unsigned count, unsigned& out) noexcept {
-    out = 0;
-    for (unsigned i = 0; i < count; ++i) {
-        const unsigned d = static_cast<unsigned char>(p[i]) - unsigned{'0'};
-        if (d > 9) return false;
-        out = out * 10 + d;
+/// Eight characters, the first one in the lowest byte.
+std::uint64_t eight_at(std::string_view s, std::size_t at) noexcept {
+    std::uint64_t v;
+    std::memcpy(&v, s.data() + at, sizeof v);
+    return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
+}
+
+struct pattern {
+    std::uint64_t bytes = 0, carry = 0;
+    consteval pattern(const char (&text)[9]) {
+        for (unsigned i = 0; i < 8; ++i) {
+            bytes |= std::uint64_t{static_cast<unsigned char>(text[i])} << 8 * i;
+            carry |= std::uint64_t{text[i] == '0' ? 6u : 15u} << 8 * i;
+        }
     }
-    return true;
+};
+
+/// Whether the characters are digits where the pattern has zeros and its own elsewhere; the digits become their values, the
+/// others zero. What is anything else carries into the upper half of its byte, if it is not there already.
+template <pattern P>
+bool take_pattern(std::uint64_t& characters) noexcept {
+    characters ^= P.bytes;
+    return ((characters | (characters + P.carry)) & 0xf0f0'f0f0'f0f0'f0f0) == 0;
 }
 
 void put(char* p, unsigned count, unsigned v) noexcept {
@@ -95,14 +111,16 @@ bool is_date(unsigned year, unsigned month, unsigned day) noexcept {
 }
 
 bool pack_timestamp(std::string_view s, std::uint32_t& seconds) noexcept {
-    if (s.size() != timestamp_size || s[19] != 'Z' || s[10] != 'T' || s[4] != '-' || s[7] != '-' || s[13] != ':' ||
-        s[16] != ':')
+    if (s.size() != timestamp_size) return false;
+    std::uint64_t date = eight_at(s, 0), time = eight_at(s, 8), end = eight_at(s, 12);
+    if (!take_pattern<"0000-00-">(date) || !take_pattern<"00T00:00">(time) || !take_pattern<"0:00:00Z">(end))
         return false;
-    unsigned year, month, day, hour, minute, second;
-    const char* p = s.data();
-    if (!digits(p, 4, year) || !digits(p + 5, 2, month) || !digits(p + 8, 2, day) || !digits(p + 11, 2, hour) ||
-        !digits(p + 14, 2, minute) || !digits(p + 17, 2, second))
-        return false;
+    // Each byte becomes the number of two digits that begins there.
+    const auto pair = [](std::uint64_t digits, unsigned at) {
+        return static_cast<unsigned>((digits * 10 + (digits >> 8)) >> 8 * at & 0xff);
+    };
+    const unsigned year = pair(date, 0) * 100 + pair(date, 2), month = pair(date, 5), day = pair(time, 0);
+    const unsigned hour = pair(time, 3), minute = pair(time, 6), second = pair(end, 5);
     if (year < 2000 || !is_date(year, month, day) || hour > 23 || minute > 59 || second > 59) return false;
     const std::int64_t unix_time =
         days_from_civil(year, month, day) * 86'400 + std::int64_t{hour} * 3600 + minute * 60 + second;

@@ -58,11 +58,14 @@ handle literal_of(std::string_view s) noexcept {
 
 } // namespace
 
-struct text_difference::counted {
+struct text_difference::guard {
     text_difference& d;
-    ~counted() {
-        for (const handle h : d.owned_) d.generation_->release(h);
+    ~guard() {
+        for (const owned_member& m : d.owned_) d.generation_->release(m.h);
+        for (const handle h : d.kept_) d.generation_->release(h);
         d.owned_.clear();
+        d.kept_.clear();
+        d.open_.clear();
     }
 };
 
@@ -88,9 +91,9 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
         reader_ = &to;
         template_ = &e->t;
         previous_ = previous;
-        const counted guard{*this};
+        const guard gives_back{*this};
         to.nodes().begin_parts();
-        h = build(e->t, json, max_depth, scratch);
+        h = build(json, max_depth, scratch);
         to.nodes().end_parts();
         to.end_part();
         if (h) {
@@ -110,22 +113,22 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
 
 /// The template whose text is nearest; its changes are in changes_.
 text_difference::entry* text_difference::choose(std::string_view json) {
-    const auto cost = [](const std::vector<text_change>& changes) {
-        std::uint64_t sum = 0;
-        for (const text_change& c : changes)
-            sum += c.scalar ? 64 : 2048 + 4 * (c.end - c.begin); // about nanoseconds, to the power that does not matter
-        return sum;
-    };
     std::size_t best = templates_.size();
     std::uint64_t best_cost = ~std::uint64_t{0};
-    for (std::size_t i = 0; i < std::min(templates_.size(), max_tried); ++i) {
+    scalars_ = false;
+    for (std::size_t i = 0; i < std::min(templates_.size(), max_tried) && !scalars_; ++i) {
         if (!match(templates_[i]->t, json, !projecting_, other_changes_)) continue;
-        const std::uint64_t c = cost(other_changes_);
-        if (c >= best_cost) continue;
+        std::uint64_t cost = 0;
+        bool scalars = true;
+        for (const text_change& c : other_changes_) {
+            cost += c.scalar ? 64 : 2048 + 4 * (c.end - c.begin); // nanoseconds, about
+            scalars = scalars && c.scalar;
+        }
+        if (cost >= best_cost) continue;
         best = i;
-        best_cost = c;
+        best_cost = cost;
+        scalars_ = scalars;
         std::swap(changes_, other_changes_);
-        if (std::all_of(changes_.begin(), changes_.end(), [](const text_change& x) { return x.scalar; })) break;
     }
     if (best == templates_.size()) return nullptr;
     std::rotate(templates_.begin(), templates_.begin() + static_cast<std::ptrdiff_t>(best),
@@ -133,170 +136,224 @@ text_difference::entry* text_difference::choose(std::string_view json) {
     return templates_.front().get();
 }
 
-handle text_difference::build(const text_template& t, std::string_view json, std::size_t max_depth,
-                              std::string& scratch) {
+/// The changes come in the order of the text: the containers around them open and close as they do for the parser, and what
+/// a document repeats of itself is found alike.
+handle text_difference::build(std::string_view json, std::size_t max_depth, std::string& scratch) {
     hard_ = false;
-    states_.assign(t.containers.size(), 0);
-    previous_at_.resize(t.containers.size());
-    values_.resize(t.values);
-    owned_.reserve(changes_.size() + t.containers.size());
+    values_.resize(template_->values);
     for (const text_change& c : changes_) {
+        if (c.slot != none) {
+            while (!open_.empty() && template_->containers[open_.back().index].end <= c.old_begin) close();
+            open(c.parent);
+        }
+        if (!read_change(c, json, max_depth, scratch)) return missing_handle;
+    }
+    if (open_.empty()) { // only what is not stored differs, if anything
         bool made_now = false;
-        handle h = missing_handle;
-        if (!read_change(c, json, max_depth, scratch, h, made_now)) return missing_handle;
-        if (c.slot == none) continue;
-        owned_.push_back(h);
-        touch(c.parent);
-        values_[t.containers[c.parent].values + c.slot] = h;
-        if (made_now) states_[c.parent] |= fresh;
+        return reconcile(template_->document, previous_, template_->containers[0].path, made_now);
     }
-    if (!(states_[0] & touched)) { // only what is not stored differs, if anything
-        bool made_now = false;
-        return reconcile(t.document, previous_, t.containers[0].path, made_now);
-    }
-    if (hard_) return missing_handle;
-    for (const std::uint32_t i : t.closing) { // as the parser would: what a document repeats of itself is found
-        if (!(states_[i] & touched)) continue;
-        const handle h = finish_container(i);
-        const text_template::container& c = t.containers[i];
-        if (c.parent == none) return hard_ ? missing_handle : h;
-        values_[t.containers[c.parent].values + c.slot] = h;
-        if (states_[i] & fresh) states_[c.parent] |= fresh;
-    }
-    return missing_handle;
+    handle h = missing_handle;
+    while (!open_.empty()) h = close();
+    return hard_ ? missing_handle : h;
 }
 
-/// False: the parser would refuse it, or is to say so.
+/// Whether the parser would take this literal, which is not stored.
+bool text_difference::check(std::string_view literal) {
+    bool simple = true;
+    for (std::size_t i = 0; i < literal.size(); ++i) {
+        const auto c = static_cast<unsigned char>(literal[i]);
+        if (c < 0x20) return false;
+        simple = simple && c < 0x80;
+        if (c != '\\') continue;
+        const char escaped = literal[++i]; // the closing quote at the latest
+        simple = simple && (escaped == '"' || escaped == '\\' || escaped == '/' || escaped == 'n');
+    }
+    return simple || (utf8_end(literal) == literal.size() && unescape(literal));
+}
+
+/// Puts the value into the container open innermost. False: the parser would refuse it, or is to say so.
 bool text_difference::read_change(const text_change& c, std::string_view json, std::size_t max_depth,
-                                  std::string& scratch, handle& made, bool& made_now) {
+                                  std::string& scratch) {
     const std::string_view s = json.substr(c.begin, c.end - c.begin);
-    const auto leaf = [&](auto add) {
-        if (c.slot == none) return true;
-        builder& nodes = reader_->nodes();
-        place(c);
-        add(nodes);
-        made = nodes.take_part(made_now);
-        return true;
-    };
+    const bool stored = c.slot != none;
     switch (c.what) {
-    case text_change::kind::container: return read_part(c, s, max_depth, scratch, made, made_now);
-    case text_change::kind::plain: return leaf([&](builder& nodes) { nodes.string(s.substr(1, s.size() - 2)); });
+    case text_change::kind::container: return read_part(c, s, max_depth, scratch);
+    case text_change::kind::plain:
+        if (stored) put_string(c, s.substr(1, s.size() - 2));
+        return true;
     case text_change::kind::string: {
-        if (std::any_of(s.begin(), s.end(), [](char x) { return static_cast<unsigned char>(x) < 0x20; })) return false;
-        if (utf8_end(s) != s.size()) return false;
-        const auto text = unescape(s);
-        return text && leaf([&](builder& nodes) { nodes.string(*text); });
+        if (!check(s)) return false;
+        if (stored) put_string(c, *unescape(s));
+        return true;
     }
     case text_change::kind::bare: break;
     }
-    made = literal_of(s);
-    return made || (is_number(s) && leaf([&](builder& nodes) { nodes.number(s); }));
+    if (const handle h = literal_of(s)) {
+        if (stored) put(c.slot, h);
+        return true;
+    }
+    if (!is_number(s)) return false;
+    if (stored) {
+        place(c.slot);
+        reader_->nodes().number(s);
+        take_part(c.slot);
+    }
+    return true;
 }
 
 /// A container, by the parser.
 bool text_difference::read_part(const text_change& c, std::string_view part, std::size_t max_depth,
-                                std::string& scratch, handle& made, bool& made_now) {
+                                std::string& scratch) {
     std::size_t depth = 0;
     for (std::uint32_t i = c.parent; i != none; i = template_->containers[i].parent) ++depth;
     if (depth > max_depth) return false;
     const bool stored = c.slot != none;
-    const bool is_metadata = stored && c.parent == 0 && string_of(generation_, key_of(c)) == "metadata";
-    if (stored) place(c);
+    const bool is_metadata =
+        stored && c.parent == 0 && string_of(generation_, key_of(template_->containers[0], c.slot)) == "metadata";
+    if (stored) place(c.slot);
     reader_->begin_part(is_metadata, !stored);
     failure f;
     if (!read_json(*reader_, part, max_depth - depth, scratch, f)) return false;
-    if (stored) made = reader_->nodes().take_part(made_now);
+    if (stored) take_part(c.slot);
     return true;
 }
 
-handle text_difference::key_of(const text_change& c) const noexcept {
-    const children in = children_of(generation_, template_->containers[c.parent].h);
-    return in.keys ? in.keys[c.slot] : element_key;
+// ---- the members of what is open
+
+void text_difference::put_string(const text_change& c, std::string_view s) {
+    const string_form f(s);
+    if (f.immediate) return put(c.slot, f.immediate);
+    const open_container& in = open_.back();
+    const handle there = previous_value(in, c.slot);
+    if (is_node(there)) {
+        const std::uint32_t* const n = generation_->node(there);
+        if (*n == f.header && same_bytes(n + 1, f.data, f.bytes)) return put(c.slot, there);
+    }
+    const text_template::container& t = template_->containers[in.index];
+    const auto made = reader_->nodes().make(child_path(t.path, key_of(t, c.slot)), f.header, f.data, f.bytes);
+    put_owned(c.slot, made.h, made.fresh);
 }
 
-void text_difference::place(const text_change& c) {
-    reader_->nodes().place(template_->containers[c.parent].path, key_of(c), previous_value(c.parent, c.slot));
+void text_difference::put(std::uint32_t slot, handle h) noexcept {
+    values_[template_->containers[open_.back().index].values + slot] = h;
 }
 
-// ---- the ancestors of what changed
-
-/// Makes the members of a container and of those around it ready to be changed.
-void text_difference::touch(std::uint32_t i) {
-    for (; i != none && !(states_[i] & touched); i = template_->containers[i].parent) {
-        const text_template::container& c = template_->containers[i];
-        const children of = children_of(generation_, c.h);
-        std::copy_n(of.values, of.n, values_.begin() + c.values);
-        states_[i] |= touched;
+/// Takes over a count.
+void text_difference::put_owned(std::uint32_t slot, handle h, bool fresh) {
+    put(slot, h);
+    open_.back().fresh = open_.back().fresh || fresh;
+    if (!is_node(h)) return;
+    try {
+        owned_.push_back({h, slot});
+    } catch (...) {
+        generation_->release(h);
+        throw;
     }
 }
 
-/// The container of the same kind at this place in the previous version, or missing.
-handle text_difference::previous_container(std::uint32_t i) {
-    if (states_[i] & compared) return previous_at_[i];
+/// The builder's next value belongs here; `take_part` takes it.
+void text_difference::place(std::uint32_t slot) {
+    const open_container& in = open_.back();
+    const text_template::container& t = template_->containers[in.index];
+    reader_->nodes().place(t.path, key_of(t, slot), previous_value(in, slot));
+}
+
+void text_difference::take_part(std::uint32_t slot) {
+    bool fresh = false;
+    const handle h = reader_->nodes().take_part(fresh);
+    put_owned(slot, h, fresh);
+}
+
+void text_difference::open(std::uint32_t i) {
+    if (!open_.empty() && open_.back().index == i) return;
     const text_template::container& c = template_->containers[i];
-    handle h = c.parent == none ? previous_ : previous_value(c.parent, c.slot);
-    if (!is_node(h)) {
-        h = missing_handle;
-    } else {
-        const std::uint32_t ours = *generation_->node(c.h), theirs = *generation_->node(h);
-        if (ours != theirs && header_is_object(ours) != header_is_object(theirs)) h = missing_handle;
+    handle p = previous_;
+    if (c.parent != none) {
+        open(c.parent);
+        p = previous_value(open_.back(), c.slot);
     }
-    states_[i] |= compared;
-    previous_at_[i] = h;
-    return h;
+    open_container in{i, static_cast<std::uint32_t>(owned_.size()), missing_handle, nullptr, false};
+    if (is_node(p)) {
+        const std::uint32_t* const n = generation_->node(p);
+        if (*n == c.header) {
+            in.previous = p;
+            in.theirs = n + 1;
+        } else if (header_is_object(*n) ? header_is_object(c.header)
+                                        : !header_is_object(c.header) && header_kind(*n) == node_kind::array) {
+            in.previous = p;
+        }
+    }
+    open_.push_back(in);
+    const handle* const ours = generation_->node(c.h) + 1;
+    handle* const values = values_.data() + c.values;
+    for (std::uint32_t k = 0; k < c.n; ++k) values[k] = ours[k];
 }
 
-handle text_difference::previous_value(std::uint32_t i, std::uint32_t slot) {
-    const handle p = previous_container(i);
-    if (!p) return missing_handle;
-    const children theirs = children_of(generation_, p);
-    const handle h = template_->containers[i].h;
-    if (*generation_->node(h) == *generation_->node(p)) return theirs.values[slot];
+/// The value at this place in the previous version, where members were added or went.
+handle text_difference::moved_value(const open_container& in, std::uint32_t slot) {
+    const children theirs = children_of(generation_, in.previous);
     if (!theirs.keys) return slot < theirs.n ? theirs.values[slot] : missing_handle;
-    // Members were added or went: keys of one generation are the same handles. Very many would take quadratic time.
+    // Keys of one generation are the same handles. Very many would take quadratic time.
     if (theirs.n > 256) {
         hard_ = true;
         return missing_handle;
     }
-    const auto at = std::find(theirs.keys, theirs.keys + theirs.n, children_of(generation_, h).keys[slot]);
+    const handle key = key_of(template_->containers[in.index], slot);
+    const auto at = std::find(theirs.keys, theirs.keys + theirs.n, key);
     return at == theirs.keys + theirs.n ? missing_handle : theirs.values[at - theirs.keys];
 }
 
-/// The container with its new members; the count is owned_'s if it is ours.
-handle text_difference::finish_container(std::uint32_t i) {
-    const text_template::container& c = template_->containers[i];
-    const children ours = children_of(generation_, c.h);
-    const std::uint32_t header = *generation_->node(c.h);
+/// The container open innermost is complete and becomes a member of the one around it. The count is ours, or another's
+/// that lasts as long.
+handle text_difference::close() {
+    const open_container in = open_.back();
+    const text_template::container& c = template_->containers[in.index];
     handle* const values = values_.data() + c.values;
-    bool made_now = (states_[i] & fresh) != 0;
-    const handle p = previous_container(i);
-    const handle* const theirs = p && *generation_->node(p) == header ? generation_->node(p) + 1 : nullptr;
-    for (std::uint32_t k = 0; p && k < ours.n; ++k) {
-        if (!is_node(values[k]) || values[k] != ours.values[k] || (theirs && values[k] == theirs[k])) continue;
-        const path_id path = child_path(c.path, ours.keys ? ours.keys[k] : element_key);
-        values[k] = reconcile(values[k], theirs ? theirs[k] : previous_value(i, k), path, made_now);
+    generation::interned made{in.previous, in.fresh};
+    bool counted = false;
+    if (!in.theirs || std::memcmp(values, in.theirs, std::size_t{c.n} * 4) != 0) {
+        bool fresh_child = in.fresh;
+        if (in.previous) reconcile_members(in, fresh_child);
+        if (in.theirs && std::memcmp(values, in.theirs, std::size_t{c.n} * 4) == 0) {
+            made = {in.previous, false};
+        } else {
+            if (owned_.size() == owned_.capacity()) owned_.reserve(owned_.size() * 2 + 16);
+            made = reader_->nodes().make_container(c.path, fresh_child, c.header, values, c.n);
+            counted = true;
+        }
+    } else {
+        made.fresh = false;
     }
-    const handle h = container(header, values, ours.n, c.path, p, made_now);
-    states_[i] = static_cast<std::uint8_t>((states_[i] & ~fresh) | (made_now ? fresh : 0));
-    return h;
+    // A new node takes over the counts of new members and needs its own of the others.
+    const bool takes_over = counted && made.fresh;
+    for (std::size_t i = in.owned; i < owned_.size(); ++i) {
+        if (takes_over)
+            values[owned_[i].slot] = missing_handle;
+        else
+            generation_->release(owned_[i].h);
+    }
+    owned_.resize(in.owned);
+    if (takes_over) {
+        generation_->retain(values, c.n);
+        if (header_is_object(c.header)) generation_->retain(c.header);
+    }
+    open_.pop_back();
+    if (counted) owned_.push_back({made.h, c.slot});
+    if (open_.empty()) return made.h;
+    put(c.slot, made.h);
+    open_.back().fresh = open_.back().fresh || made.fresh;
+    return made.h;
 }
 
-/// `made_now`: one of the values was; then whether the container was.
-handle text_difference::container(std::uint32_t header, const handle* values, std::uint32_t n, path_id path,
-                                  handle previous, bool& made_now) {
-    if (previous && generation_->has_content(previous, header, values, std::size_t{n} * 4)) {
-        made_now = false;
-        return previous;
+/// What the template lends unchanged: the previous version's, where it reads alike.
+void text_difference::reconcile_members(const open_container& in, bool& made_now) {
+    const text_template::container& c = template_->containers[in.index];
+    const handle* const ours = generation_->node(c.h) + 1;
+    handle* const values = values_.data() + c.values;
+    for (std::uint32_t k = 0; k < c.n; ++k) {
+        if (!is_node(values[k]) || values[k] != ours[k] || (in.theirs && values[k] == in.theirs[k])) continue;
+        values[k] = reconcile(values[k], previous_value(in, k), child_path(c.path, key_of(c, k)), made_now);
     }
-    owned_.reserve(owned_.size() + 1 < owned_.capacity() ? 0 : owned_.capacity() * 2 + 16);
-    const auto r = reader_->nodes().make_container(path, made_now, header, values, n);
-    owned_.push_back(r.h);
-    made_now = r.fresh;
-    if (r.fresh) {
-        for (std::uint32_t k = 0; k < n; ++k) generation_->retain(values[k]);
-        if (header_is_object(header)) generation_->retain(header);
-    }
-    return r.h;
 }
 
 /// A value of the template at the place of another in the previous version. What is stored without interning may be there
@@ -325,28 +382,33 @@ handle text_difference::reconcile(handle ours, handle theirs, path_id path, bool
     }
     if (generation_->has_content(theirs, header, values.data(), std::size_t{a.n} * 4)) return theirs;
     if (!any) return ours;
-    const handle h = container(header, values.data(), a.n, path, theirs, fresh_child);
-    made_now = made_now || fresh_child;
-    return h;
+    kept_.reserve(kept_.size() + 1 < kept_.capacity() ? 0 : kept_.capacity() * 2 + 16);
+    const auto made = reader_->nodes().make_container(path, fresh_child, header, values.data(), a.n);
+    kept_.push_back(made.h);
+    if (made.fresh) {
+        generation_->retain(values.data(), a.n);
+        if (header_is_object(header)) generation_->retain(header);
+    }
+    made_now = made_now || made.fresh;
+    return made.h;
 }
 
 // ---- templates
 
 void text_difference::after_use(entry& e, std::string_view json, handle document) {
-    const bool same_structure =
-        std::all_of(changes_.begin(), changes_.end(), [](const text_change& c) { return c.scalar; });
-    wanted_ = !same_structure;
+    wanted_ = !scalars_;
     e.last_use = hits_ + misses_;
-    if (!same_structure) return;
+    if (!scalars_) return;
     if (credit_ < max_credit) ++credit_;
     const auto n = static_cast<std::uint32_t>(changes_.size());
     if (e.usual == 0) e.usual = n + 1;
     ++e.uses;
     if (n <= e.usual + e.usual / 2 + 8 && (e.uses < refresh_after || n <= 8)) return;
     if (json.size() > max_text) return;
-    generation_->retain(document);
-    generation_->release(std::exchange(e.t.document, document));
+    const handle old = e.t.document;
     e.t.rebase(*generation_, json, document, changes_);
+    generation_->retain(document);
+    generation_->release(old);
     e.usual = e.uses = 0;
 }
 
@@ -396,7 +458,8 @@ std::uint64_t text_difference::budget(const generation& g) const noexcept {
 void text_difference::add_to(pool_statistics& s) const noexcept {
     const std::uint64_t side =
         template_bytes() + (changes_.capacity() + other_changes_.capacity()) * sizeof(text_change) +
-        (values_.capacity() + previous_at_.capacity() + owned_.capacity()) * 4 + states_.capacity();
+        open_.capacity() * sizeof(open_container) + owned_.capacity() * sizeof(owned_member) +
+        (values_.capacity() + kept_.capacity()) * 4;
     s.table_bytes += side;
     s.bytes += side;
     s.referenced_nodes -= templates_.size(); // which are neither nodes nor roots

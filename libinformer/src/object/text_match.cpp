@@ -33,26 +33,29 @@ private:
     /// The difference lies in a scalar that has another scalar in its place.
     bool in_place(std::uint32_t offset) {
         const auto& places = template_.places;
-        while (next_ < places.size() && places[next_].reach <= offset) ++next_;
-        if (next_ == places.size() || offset < places[next_].begin) return false;
+        next_ = std::max(next_, template_.place_at(offset));
+        if (next_ == places.size()) return false;
         const text_template::place& p = places[next_];
-        const char first = old_begin_[p.begin];
+        if (offset < p.begin) return false;
         const char* const from = at_ - (offset - p.begin);
-        text_change c{};
-        const char* const to = cut(from, c.what);
+        const char first = old_begin_[p.begin];
+        const bool bare = first != '"' && first != '{' && first != '[';
+        if (first == '"' && from != end_ && *from == '"') [[likely]] { // of a string: none of the questions below
+            bool plain = true;
+            const char* const to = string_end(from + 1, end_, plain);
+            if (!to) return false;
+            add(p, p.reach, from, to, plain ? text_change::kind::plain : text_change::kind::string);
+            return true;
+        }
+        text_change::kind what;
+        const char* const to = cut(from, what);
         if (!to) return false;
-        c.scalar = c.what != text_change::kind::container;
-        if (p.slot == text_template::is_key && c.what != text_change::kind::plain &&
-            c.what != text_change::kind::string)
-            return false;
-        const bool both_scalars = c.scalar && first != '{' && first != '[';
+        const bool scalar = what != text_change::kind::container;
+        if (p.slot == text_template::is_key && (!scalar || what == text_change::kind::bare)) return false;
+        const bool both_scalars = scalar && (bare || first == '"');
         if (!both_scalars && !rebuild_) return false;
-        if (!c.scalar && (p.parent == text_template::none || !may_rebuild(from, to))) return false;
-        ++next_;
-        add(c, p.begin, p.reach - (first == '"' || first == '{' || first == '[' ? 0 : 1), from, to);
-        c.parent = p.parent;
-        c.slot = p.parent == text_template::none ? text_template::none : p.slot;
-        changes_.push_back(c);
+        if (!scalar && (p.parent == text_template::none || !may_rebuild(from, to))) return false;
+        add(p, p.reach - (bare ? 1 : 0), from, to, what);
         return true;
     }
     /// Anything else: the innermost container is read anew, or the one around it if this was tried.
@@ -66,13 +69,10 @@ private:
         const char* const from =
             begin_ + o.begin +
             (changes_.empty() ? 0 : std::int64_t{changes_.back().end} - std::int64_t{changes_.back().old_end});
-        text_change c{};
-        const char* const to = cut(from, c.what);
+        text_change::kind what;
+        const char* const to = cut(from, what);
         if (!to || !may_rebuild(from, to)) return false;
-        add(c, o.begin, o.end, from, to);
-        c.parent = o.parent;
-        c.slot = o.slot;
-        changes_.push_back(c);
+        add(o.begin, o.end, from, to, o.parent, o.slot, what, false);
         next_ = o.last;
         return true;
     }
@@ -81,12 +81,17 @@ private:
         rebuilt_bytes_ += static_cast<std::size_t>(to - from);
         return ++rebuilt_ <= max_rebuilt && rebuilt_bytes_ <= static_cast<std::size_t>(end_ - begin_) / 2;
     }
-    void add(text_change& c, std::uint32_t old_begin, std::uint32_t old_end, const char* from,
-             const char* to) noexcept {
-        c.begin = static_cast<std::uint32_t>(from - begin_);
-        c.end = static_cast<std::uint32_t>(to - begin_);
-        c.old_begin = old_begin;
-        c.old_end = old_end;
+    void add(const text_template::place& p, std::uint32_t old_end, const char* from, const char* to,
+             text_change::kind what) {
+        const bool stored = p.parent != text_template::none;
+        add(p.begin, old_end, from, to, p.parent, stored ? p.slot : text_template::none, what,
+            what != text_change::kind::container);
+        ++next_;
+    }
+    void add(std::uint32_t old_begin, std::uint32_t old_end, const char* from, const char* to, std::uint32_t parent,
+             std::uint32_t slot, text_change::kind what, bool scalar) {
+        changes_.push_back({static_cast<std::uint32_t>(from - begin_), static_cast<std::uint32_t>(to - begin_),
+                            old_begin, old_end, parent, slot, what, scalar});
         old_ = old_begin_ + old_end;
         at_ = to;
     }

@@ -56,7 +56,8 @@ private:
         const bool known = h || parent != none; // what is deeper in a part left out is of no interest
         if (known) {
             const auto first = static_cast<std::uint32_t>(to_.places.size());
-            to_.containers.push_back({begin, 0, first, 0, parent, slot, to_.values, h, path(parent, slot)});
+            const std::uint32_t header = is_node(h) ? *generation_.node(h) : 0;
+            to_.containers.push_back({begin, 0, first, 0, parent, slot, to_.values, c.n, h, header, path(parent, slot)});
             to_.values += c.n;
             seen_.resize(to_.values);
         }
@@ -81,7 +82,6 @@ private:
         if (known) {
             to_.containers[index].end = here();
             to_.containers[index].last = static_cast<std::uint32_t>(to_.places.size());
-            if (h) to_.closing.push_back(index);
         }
         return true;
     }
@@ -143,20 +143,32 @@ bool text_template::map(const generation& g, std::string_view json, handle h) {
     text.assign(json);
     places.clear();
     containers.clear();
-    closing.clear();
     values = 0;
     document = h;
     if (!mapper(*this, g).document(h) || containers.empty()) return false;
     text.shrink_to_fit();
     places.shrink_to_fit();
     containers.shrink_to_fit();
-    closing.shrink_to_fit();
+    marks.resize(text.size() / bytes_a_mark + 1);
+    marks.shrink_to_fit();
+    set_marks();
     return true;
+}
+
+void text_template::set_marks() noexcept {
+    std::size_t mark = 0;
+    const auto n = static_cast<std::uint32_t>(places.size());
+    for (std::uint32_t i = 0; i < n; ++i)
+        for (; mark * bytes_a_mark < places[i].reach && mark < marks.size(); ++mark) marks[mark] = i;
+    for (; mark < marks.size(); ++mark) marks[mark] = n;
 }
 
 void text_template::rebase(const generation& g, std::string_view json, handle h,
                            const std::vector<text_change>& changes) {
+    const std::size_t needed = json.size() / bytes_a_mark + 1;
+    marks.reserve(needed);
     text.assign(json); // nothing below can fail
+    marks.resize(needed);
     // How far what lies behind each change moves. Places and beginnings of containers come in the order of the text.
     std::uint32_t shift = 0; // modulo 2^32
     auto next = changes.begin();
@@ -189,7 +201,8 @@ void text_template::rebase(const generation& g, std::string_view json, handle h,
         if (c.parent == none)
             c.h = h;
         else if (c.h)
-            c.h = children_of(&g, containers[c.parent].h).values[c.slot];
+            c.h = g.node(containers[c.parent].h)[1 + c.slot];
+    set_marks();
 }
 
 std::uint32_t text_template::container_at(std::uint32_t offset) const noexcept {

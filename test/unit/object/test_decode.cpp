@@ -425,6 +425,20 @@ TEST_CASE("timestamps, UUIDs and short strings come back character for character
     }
     all += "]}";
     CHECK(pool->decode(all, object(), f).to_json() == all);
+    // Any other character at any place.
+    all = "{\"v\":[0";
+    for (const std::string right : {"2012-12-11T11:12:13Z", "2058-08-29T19:58:59Z"}) {
+        for (std::size_t at = 0; at < right.size(); ++at) {
+            for (int c = 0x20; c <= 0x7f; ++c) {
+                if (c == '"' || c == '\\') continue;
+                std::string s = right;
+                s[at] = static_cast<char>(c);
+                all += ",\"" + s + "\"";
+            }
+        }
+    }
+    all += "]}";
+    CHECK(pool->decode(all, object(), f).to_json() == all);
     const object packed = pool->decode(R"({"t":"2024-05-06T07:08:09Z","s":"abc"})", object(), f);
     text t = packed["t"].as_string();
     const text copy = t;

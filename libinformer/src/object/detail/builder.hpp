@@ -57,6 +57,19 @@ inline bool same_bytes(const void* a, const void* b, std::size_t n) noexcept {
     return true;
 }
 
+/// What stands for a string: a small value, or a node of this content.
+struct string_form {
+    handle immediate = missing_handle;
+    std::uint32_t header = 0;
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    unsigned char uuid[16];
+
+    explicit string_form(std::string_view s);
+    string_form(const string_form&) = delete;
+    string_form& operator=(const string_form&) = delete;
+};
+
 /// Every handle on its stacks owns one count, so that `abort` after any error gives back exactly what was taken.
 class builder {
 public:
@@ -77,6 +90,8 @@ public:
     /// That value, with its count, and whether it was made just now.
     handle take_part(bool& fresh) noexcept;
     void end_parts() noexcept { abort(); }
+    /// Finds or makes a node without children at this path, with one more count.
+    generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     /// Finds or makes a container at this path; if it is fresh, it takes over one count of each child and of the shape.
     /// `fresh_child`: one of them was made just now.
     generation::interned make_container(path_id path, bool fresh_child, std::uint32_t header, const handle* children,
@@ -196,7 +211,6 @@ private:
     void other_string(std::string_view s);
     void other_number(std::string_view text);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
-    generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     std::uint32_t find_in_cursor(const frame& f, std::string_view k, handle& made);
     handle intern_key(frame& f, std::string_view k);
     void let_wait(std::string_view k);

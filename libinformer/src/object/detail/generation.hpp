@@ -83,6 +83,15 @@ public:
         ++count(h);
         ++references_;
     }
+    void retain(const handle* first, std::uint32_t n) noexcept {
+        std::uint32_t nodes = 0;
+        for (std::uint32_t i = 0; i < n; ++i) {
+            if (!is_node(first[i])) continue;
+            ++count(first[i]);
+            ++nodes;
+        }
+        references_ += nodes;
+    }
     /// At the last one the node leaves the table at once and waits for `collect` to free it.
     void release(handle h) noexcept {
         if (!is_node(h)) return;

@@ -41,22 +41,41 @@ private:
         std::uint32_t uses = 0;     ///< since then
         std::uint64_t last_use = 0; ///< in texts read
     };
-    struct counted; // gives back what `owned_` holds
+    struct guard; // gives back what is owned
+    /// A container around the change at hand; those that are open lie inside each other.
+    struct open_container {
+        std::uint32_t index;
+        std::uint32_t owned;   ///< where the counts of its new members begin
+        handle previous;       ///< the container of its kind in the previous version, or missing
+        const handle* theirs;  ///< its members there, if they have the same keys in the same order
+        bool fresh;            ///< a new member was made just now
+    };
+    /// A new member of an open container, with one count.
+    struct owned_member {
+        handle h;
+        std::uint32_t slot;
+    };
 
     entry* choose(std::string_view json);
-    handle build(const text_template& t, std::string_view json, std::size_t max_depth, std::string& scratch);
-    bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch,
-                     handle& made, bool& made_now);
-    bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch,
-                   handle& made, bool& made_now);
-    handle key_of(const text_change& c) const noexcept;
-    void place(const text_change& c);
-    void touch(std::uint32_t container);
-    handle previous_container(std::uint32_t container);
-    handle previous_value(std::uint32_t container, std::uint32_t slot);
-    handle finish_container(std::uint32_t container);
-    handle container(std::uint32_t header, const handle* values, std::uint32_t n, path_id path, handle previous,
-                     bool& made_now);
+    handle build(std::string_view json, std::size_t max_depth, std::string& scratch);
+    bool check(std::string_view literal);
+    bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
+    bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
+    void put_string(const text_change& c, std::string_view s);
+    void put(std::uint32_t slot, handle h) noexcept;
+    void put_owned(std::uint32_t slot, handle h, bool fresh);
+    void take_part(std::uint32_t slot);
+    handle key_of(const text_template::container& c, std::uint32_t slot) const noexcept {
+        return header_is_object(c.header) ? generation_->node(c.header)[1 + slot] : element_key;
+    }
+    void place(std::uint32_t slot);
+    void open(std::uint32_t container);
+    handle close();
+    handle previous_value(const open_container& c, std::uint32_t slot) {
+        return c.theirs ? c.theirs[slot] : c.previous ? moved_value(c, slot) : missing_handle;
+    }
+    handle moved_value(const open_container& c, std::uint32_t slot);
+    void reconcile_members(const open_container& c, bool& made_now);
     handle reconcile(handle ours, handle theirs, path_id path, bool& made_now);
     void after_use(entry& e, std::string_view json, handle document);
     std::uint64_t budget(const generation& g) const noexcept;
@@ -72,17 +91,17 @@ private:
     std::uint64_t hits_ = 0, misses_ = 0;
 
     // While a document is built.
-    enum state : std::uint8_t { touched = 1, fresh = 2, compared = 4 };
     generation* generation_ = nullptr;
     document_reader* reader_ = nullptr;
     const text_template* template_ = nullptr;
     handle previous_ = missing_handle;
-    bool hard_ = false; ///< comparing with the previous version is left to the parser's way
+    bool hard_ = false;    ///< comparing with the previous version is left to the parser's way
+    bool scalars_ = false; ///< nothing else is among the changes
     std::vector<text_change> changes_, other_changes_;
-    std::vector<handle> values_;       ///< the members of the touched containers
-    std::vector<std::uint8_t> states_; ///< of the containers
-    std::vector<handle> previous_at_;  ///< the containers at their places in the previous version
-    std::vector<handle> owned_;        ///< one count each
+    std::vector<open_container> open_;
+    std::vector<handle> values_;      ///< the members of the containers opened so far, in the template's order
+    std::vector<owned_member> owned_; ///< of the open containers
+    std::vector<handle> kept_;        ///< one count each, until the document is complete
 };
 
 } // namespace informer::detail

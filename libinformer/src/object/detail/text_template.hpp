@@ -41,17 +41,18 @@ struct text_template {
         std::uint32_t begin, end;
         std::uint32_t first, last;  ///< its places, those of its children included
         std::uint32_t parent, slot; ///< `none`: the document; only the slot: not stored
-        std::uint32_t values;       ///< where its members begin among those of all containers
+        std::uint32_t values, n;    ///< its members among those of all containers
         handle h;                   ///< missing: not stored
+        std::uint32_t header;       ///< of its node
         path_id path;
     };
 
     std::string text;
     handle document = missing_handle; ///< owns a count
     std::vector<place> places;        ///< in the order of the text
+    std::vector<std::uint32_t> marks; ///< for each 32 bytes of the text the first place that reaches beyond their begin
     std::vector<container> containers;
-    std::vector<std::uint32_t> closing; ///< the stored ones in the order in which they end
-    std::uint32_t values = 0;           ///< members of all stored containers
+    std::uint32_t values = 0; ///< members of all stored containers
 
     /// Maps the text onto its document. False if that cannot be done (a key twice, elements left out by a projection); the
     /// template is then of no use. Takes no counts.
@@ -59,12 +60,22 @@ struct text_template {
     /// The same for a text of which everything but `changes`, scalars all of them, is the same.
     void rebase(const generation& g, std::string_view json, handle h, const std::vector<text_change>& changes);
 
+    /// The first place that reaches beyond this byte of the text, or as many as there are.
+    std::size_t place_at(std::uint32_t offset) const noexcept {
+        std::size_t i = marks[offset / bytes_a_mark];
+        while (i < places.size() && places[i].reach <= offset) ++i;
+        return i;
+    }
     /// The innermost container around this byte of the text.
     std::uint32_t container_at(std::uint32_t offset) const noexcept;
     std::uint64_t bytes() const noexcept {
         return text.capacity() + places.capacity() * sizeof(place) + containers.capacity() * sizeof(container) +
-               closing.capacity() * 4;
+               marks.capacity() * 4;
     }
+
+private:
+    static constexpr std::uint32_t bytes_a_mark = 32;
+    void set_marks() noexcept; ///< there is room for them
 };
 
 /// What differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes.
