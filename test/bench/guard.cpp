@@ -45,7 +45,7 @@ namespace {
 
 using namespace informer;
 
-constexpr std::size_t slice = 64 * 1024; // what the client reads at once
+constexpr std::size_t slice = 256 * 1024; // what the client reads at once
 constexpr unsigned reads = 20'000, lists = 2'000;
 constexpr unsigned keys = 20'000;
 
@@ -88,7 +88,7 @@ public:
         list_framer framer;
         failure f;
         while (!text.empty()) {
-            feed(framer, text);
+            framer.feed(next_slice(text));
             while (framer.next(f)) take(framer.item());
         }
         demand(!f && framer.done());
@@ -98,7 +98,7 @@ public:
         watch_framer framer;
         failure f;
         while (!text.empty()) {
-            feed(framer, text);
+            framer.lend(next_slice(text));
             while (framer.next(f)) take(framer.object());
             index_.publish();
         }
@@ -108,11 +108,10 @@ public:
     unsigned changes() const noexcept { return changes_; }
 
 private:
-    template <class Framer>
-    static void feed(Framer& framer, std::string_view& text) {
-        const auto n = std::min(slice, text.size());
-        framer.feed(text.substr(0, n));
-        text.remove_prefix(n);
+    static std::string_view next_slice(std::string_view& text) {
+        const std::string_view first = text.substr(0, slice);
+        text.remove_prefix(first.size());
+        return first;
     }
     void take(std::string_view text) {
         failure f;

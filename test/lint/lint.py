@@ -19,7 +19,7 @@ import sys
 rules = ("law1", "law2", "layers", "headers", "sleep")
 
 # References that a coroutine may take: out-parameters and interfaces that its caller keeps alive while it awaits.
-out_types = re.compile(r"(?:\w+::)*(?:failure|object_sink|error_code)&")
+out_types = re.compile(r"(?:\w+::)*(?:failure|object_sink|error_code|body_parts)&")
 
 # What each room may use (docs/design); allowed(x) follows it downwards.
 uses = {

@@ -254,6 +254,11 @@ asio::awaitable<std::size_t> response::read_some(asio::mutable_buffer buffer, fa
     return detail::exchange::read_some(exchange_, buffer, f);
 }
 
+asio::awaitable<std::size_t> response::receive(body_parts& parts, failure& f) {
+    if (!exchange_) return read_nothing(f);
+    return detail::exchange::receive(exchange_, parts, f);
+}
+
 asio::awaitable<std::string> response::read_all(std::size_t limit, failure& f) {
     return read_rest(exchange_, limit, f);
 }

@@ -178,8 +178,19 @@ asio::awaitable<void> exchange::read_header(failure& f) {
 }
 
 asio::awaitable<std::size_t> exchange::read_some(std::shared_ptr<exchange> self, asio::mutable_buffer to, failure& f) {
+    return read_body(std::move(self), to, nullptr, f);
+}
+
+asio::awaitable<std::size_t> exchange::receive(std::shared_ptr<exchange> self, body_parts& parts, failure& f) {
+    parts.clear();
+    return read_body(std::move(self), asio::mutable_buffer(), &parts, f);
+}
+
+/// One step through the body: into `to`, or where it came to lie.
+asio::awaitable<std::size_t> exchange::read_body(std::shared_ptr<exchange> self, asio::mutable_buffer to,
+                                                 body_parts* parts, failure& f) {
     f = self->failure_;
-    if (f || (self->complete_ && !self->inflater_) || to.size() == 0) co_return 0;
+    if (f || (self->complete_ && !self->inflater_) || (!parts && to.size() == 0)) co_return 0;
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(quietly);
     const auto cancellation = co_await asio::this_coro::cancellation_state;
@@ -187,6 +198,8 @@ asio::awaitable<std::size_t> exchange::read_some(std::shared_ptr<exchange> self,
     self->busy_ = true;
     if (cancellation.cancelled() != asio::cancellation_type::none)
         f = failure(errc::cancelled, self->request_.doing + ": read the response");
+    else if (parts)
+        n = co_await self->receive_parts(*parts, f);
     else if (self->inflater_)
         n = co_await self->read_decoded(to, f);
     else
@@ -200,63 +213,90 @@ asio::awaitable<std::size_t> exchange::read_some(std::shared_ptr<exchange> self,
     co_return n;
 }
 
-asio::awaitable<std::size_t> exchange::read_raw(asio::mutable_buffer to, failure& f) {
+/// Finds the next part of the body in what was received; false when there is none yet, at the end, or if it is broken.
+bool exchange::next_part() {
+    if (!part_.empty()) return true;
+    if (complete_ || broken_ || !connection_) return false;
+    input_buffer& in = connection_->in;
+    error_code ec;
+    in.consume(reader_->body(in.view(), part_, ec));
+    if (ec)
+        broken_ = failure(errc::bad_response, request_.doing + ": broken response body (" + ec.message() + ")");
+    // What the parser leaves is an unfinished chunk header or trailer; such lines are short.
+    else if (part_.empty() && !reader_->done() && in.size() > max_header)
+        broken_ = failure(errc::bad_response, request_.doing + ": endless chunk header");
+    return !part_.empty();
+}
+
+/// Reads until there is one; false at the end of the body, and on error.
+asio::awaitable<bool> exchange::wait_for_part(failure& f) {
     static constexpr std::string_view doing = ": read the response";
-    while (!complete_) {
-        input_buffer& in = connection_->in;
-        std::size_t written = 0;
-        error_code ec;
-        in.consume(reader_->body(in.view(), to, written, ec));
-        if (ec)
-            f = failure(errc::bad_response, request_.doing + ": broken response body (" + ec.message() + ")");
-        else if (reader_->done())
+    while (!complete_ && !next_part()) {
+        f = broken_;
+        if (f) co_return false;
+        if (reader_->done()) {
             complete();
-        // What the parser leaves is an unfinished chunk header or trailer; such lines are short.
-        else if (written == 0 && in.size() > max_header)
-            f = failure(errc::bad_response, request_.doing + ": endless chunk header");
-        if (written > 0 || f) co_return written;
-        if (complete_) break;
+            break;
+        }
+        error_code ec;
         const std::size_t n = co_await fill(request_.plan.limits.body_idle_, errc::body_idle_timeout, ec);
         const auto cancellation = co_await asio::this_coro::cancellation_state;
-        if (interrupted(cancellation.cancelled(), doing, f)) co_return 0;
+        if (interrupted(cancellation.cancelled(), doing, f)) co_return false;
         if (n > 0) continue;
         error_code incomplete;
         if (ec == asio::error::eof) reader_->end_of_stream(incomplete);
         if (ec != asio::error::eof || incomplete) {
             f = lost(doing, ec);
-            co_return 0;
+            co_return false;
         }
         complete();
     }
-    co_return 0;
+    co_return !part_.empty();
+}
+
+asio::awaitable<std::size_t> exchange::read_raw(asio::mutable_buffer to, failure& f) {
+    const bool some = co_await wait_for_part(f);
+    if (!some) co_return 0;
+    std::size_t n = 0;
+    while (n < to.size() && next_part()) {
+        const std::size_t copied = asio::buffer_copy(to + n, asio::const_buffer(part_.data(), part_.size()));
+        part_.remove_prefix(copied);
+        n += copied;
+    }
+    if (part_.empty() && !broken_ && reader_->done()) complete();
+    co_return n;
 }
 
 asio::awaitable<std::size_t> exchange::read_decoded(asio::mutable_buffer to, failure& f) {
     for (;;) {
-        if (packed_.empty()) packed_.resize(input_buffer::piece);
-        std::string_view rest(packed_.data() + packed_begin_, packed_end_ - packed_begin_);
         bool bad = false;
-        const std::size_t n = inflater_->inflate(rest, to, bad);
-        packed_begin_ = packed_end_ - rest.size();
+        const std::size_t n = inflater_->inflate(part_, to, bad);
         if (bad) f = failure(errc::bad_response, request_.doing + ": the body is not gzip");
         if (n > 0 || bad) co_return n;
-        if (packed_failure_) {
-            f = packed_failure_;
-            co_return 0;
-        }
-        const asio::mutable_buffer room(packed_.data(), packed_.size());
-        packed_begin_ = 0;
-        packed_end_ = co_await read_raw(room, f);
-        if (packed_end_ > 0) {
-            packed_failure_ = f; // after these bytes
-            f = failure();
-            continue;
-        }
+        const bool some = co_await wait_for_part(f);
+        if (some) continue;
         if (!f && !inflater_->at_end())
             f = failure(errc::bad_response, request_.doing + ": the gzip'd body ends too early");
         if (!f) inflater_.reset();
         co_return 0;
     }
+}
+
+asio::awaitable<std::size_t> exchange::receive_parts(body_parts& parts, failure& f) {
+    if (inflater_) {
+        inflated_.resize(input_buffer::piece);
+        const asio::mutable_buffer room(inflated_.data(), inflated_.size());
+        const std::size_t n = co_await read_decoded(room, f);
+        if (n > 0) parts.emplace_back(inflated_.data(), n);
+        co_return n;
+    }
+    const bool some = co_await wait_for_part(f);
+    std::size_t n = 0;
+    while (some && next_part()) {
+        n += part_.size();
+        parts.push_back(std::exchange(part_, {}));
+    }
+    co_return n;
 }
 
 void exchange::complete() noexcept {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace informer::http::detail {
 
@@ -35,18 +36,24 @@ public:
     /// Sends and reads up to the response's header, on an idle connection or a new one.
     static asio::awaitable<void> start(std::shared_ptr<exchange> self, failure& f);
     static asio::awaitable<std::size_t> read_some(std::shared_ptr<exchange> self, asio::mutable_buffer to, failure& f);
+    static asio::awaitable<std::size_t> receive(std::shared_ptr<exchange> self, body_parts& parts, failure& f);
     /// The response was given up.
     void close() noexcept;
 
     const response_reader& message() const noexcept { return *reader_; }
 
 private:
+    static asio::awaitable<std::size_t> read_body(std::shared_ptr<exchange> self, asio::mutable_buffer to,
+                                                  body_parts* parts, failure& f);
     asio::awaitable<void> perform(failure& f);
     asio::awaitable<void> send(failure& f);
     asio::awaitable<void> send_all(std::string_view bytes, failure& f);
     asio::awaitable<void> read_header(failure& f);
+    bool next_part();
+    asio::awaitable<bool> wait_for_part(failure& f);
     asio::awaitable<std::size_t> read_raw(asio::mutable_buffer to, failure& f);
     asio::awaitable<std::size_t> read_decoded(asio::mutable_buffer to, failure& f);
+    asio::awaitable<std::size_t> receive_parts(body_parts& parts, failure& f);
     asio::awaitable<std::size_t> fill(std::chrono::milliseconds limit, errc late, error_code& ec);
     bool interrupted(asio::cancellation_type cancelled, std::string_view doing, failure& f) const;
     failure lost(std::string_view doing, const error_code& ec) const;
@@ -60,10 +67,10 @@ private:
     std::unique_ptr<connection> connection_;
     std::optional<response_reader> reader_;
     std::unique_ptr<inflater> inflater_;
-    std::string packed_; ///< gzip'd bytes not yet inflated are a part of this
-    std::size_t packed_begin_ = 0, packed_end_ = 0;
-    failure packed_failure_; ///< what comes after them
-    failure failure_;        ///< of the body; handed out after the bytes before it
+    std::string inflated_;  ///< what parts of a gzip'd body lie in
+    std::string_view part_; ///< of the body as it came; lies in the connection's buffer
+    failure broken_;        ///< what is wrong behind it
+    failure failure_;       ///< of the body; handed out after the bytes before it
     bool any_byte_ = false;  ///< of the response
     bool busy_ = false, closed_ = false, complete_ = false;
 };

@@ -1,11 +1,13 @@
 #include "http/response_reader.hpp"
 
-#include <boost/beast/http/buffer_body.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/fields.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/none.hpp>
+#include <boost/optional.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 
@@ -13,13 +15,45 @@ namespace informer::http::detail {
 
 namespace bh = boost::beast::http;
 
+namespace {
+
+/// A body for Beast that is not copied: tells where in the input its next part lies, and stops there.
+struct part_body {
+    using value_type = std::string_view;
+
+    class reader {
+    public:
+        template <bool request, class Fields>
+        reader(bh::header<request, Fields>&, value_type& part) : part_(part) {}
+        void init(const boost::optional<std::uint64_t>&, error_code& ec) { ec = {}; }
+        template <class Buffers>
+        std::size_t put(const Buffers& bytes, error_code& ec) {
+            if (!part_.empty()) {
+                ec = bh::error::need_buffer;
+                return 0;
+            }
+            ec = {};
+            const boost::asio::const_buffer first(*boost::asio::buffer_sequence_begin(bytes));
+            part_ = {static_cast<const char*>(first.data()), first.size()};
+            return part_.size();
+        }
+        void finish(error_code& ec) { ec = {}; }
+
+    private:
+        value_type& part_;
+    };
+};
+using part_parser = bh::response_parser<part_body>;
+
+} // namespace
+
 struct response_reader::state {
-    std::optional<bh::response_parser<bh::buffer_body>> parser;
+    std::optional<part_parser> parser;
 };
 
 namespace {
 
-void prepare(std::optional<bh::response_parser<bh::buffer_body>>& parser, bool head) {
+void prepare(std::optional<part_parser>& parser, bool head) {
     parser.emplace();
     parser->body_limit(boost::none); // lists are as long as they are; the caller reads piece by piece
     parser->header_limit(static_cast<std::uint32_t>(max_header));
@@ -28,7 +62,7 @@ void prepare(std::optional<bh::response_parser<bh::buffer_body>>& parser, bool h
 }
 
 /// Beast throws where a single field is larger than its 16-bit offsets can say.
-std::size_t put(bh::response_parser<bh::buffer_body>& p, std::string_view in, error_code& ec) {
+std::size_t put(part_parser& p, std::string_view in, error_code& ec) {
     try {
         return p.put(boost::asio::const_buffer(in.data(), in.size()), ec);
     } catch (const std::length_error&) {
@@ -70,14 +104,10 @@ std::size_t response_reader::header(std::string_view in, error_code& ec) {
     return used;
 }
 
-std::size_t response_reader::body(std::string_view in, boost::asio::mutable_buffer out, std::size_t& written,
-                                  error_code& ec) {
+std::size_t response_reader::body(std::string_view in, std::string_view& part, error_code& ec) {
     auto& p = *state_->parser;
     p.eager(true);
-    auto& to = p.get().body();
-    to.data = out.data();
-    to.size = out.size();
-    to.more = true;
+    p.get().body() = {};
     std::size_t used = 0;
     ec = {};
     while (!p.is_done() && used < in.size()) {
@@ -85,7 +115,7 @@ std::size_t response_reader::body(std::string_view in, boost::asio::mutable_buff
         if (ec) break;
     }
     if (ec == bh::error::need_more || ec == bh::error::need_buffer) ec = {};
-    written = out.size() - to.size;
+    part = p.get().body();
     return used;
 }
 

@@ -3,8 +3,6 @@
 
 #include <informer/error.hpp>
 
-#include <boost/asio/buffer.hpp>
-
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -30,9 +28,9 @@ public:
     std::size_t header(std::string_view in, error_code& ec);
     bool header_done() const noexcept { return header_done_; }
 
-    /// The same for the body; `written` bytes of it went to `out`. Stops when `out` is full, `in` is used up as far as
-    /// it can be, or the message is complete.
-    std::size_t body(std::string_view in, boost::asio::mutable_buffer out, std::size_t& written, error_code& ec);
+    /// The same for the body; `part` is the next part of it, which lies in `in`. Empty when more bytes are needed or the
+    /// message is complete. What is wrong behind the part is told along with it.
+    std::size_t body(std::string_view in, std::string_view& part, error_code& ec);
     /// The peer closed the connection. `ec`: the message was not complete.
     void end_of_stream(error_code& ec);
     bool done() const;

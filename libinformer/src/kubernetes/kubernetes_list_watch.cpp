@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
 
 namespace informer::kubernetes::detail {
 
@@ -21,7 +20,6 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::string_view accept_json = "application/json";
-constexpr std::size_t slice = std::size_t(64) << 10;
 constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);
 /// The server ends a watch by itself; one that outlives this is a dead connection.
 constexpr std::chrono::seconds watch_grace = std::chrono::seconds(15);
@@ -54,9 +52,10 @@ failure unframable(const failure& why, std::string_view doing, std::string_view 
     return why.within(at);
 }
 
-/// Decodes the text of one object; quarantines it if that fails. Empty then; `fatal` where no other object would fare
-/// better.
-object decode(object_sink& sink, std::string_view text, bad_object context, const std::string& doing, failure& fatal) {
+/// Decodes the text of one object; quarantines it if that fails and the text is `proven` to be that of an object. Empty
+/// then; `fatal` where no other object would fare better.
+object decode(object_sink& sink, std::string_view text, bool proven, bad_object context, const std::string& doing,
+              failure& fatal) {
     context.key = peek_key(text);
     const object previous = sink.previous(context.key, context.position);
     failure why;
@@ -70,6 +69,7 @@ object decode(object_sink& sink, std::string_view text, bad_object context, cons
         why = failure(errc::no_metadata, "");
     }
     if (!why) return o;
+    if (!proven) return {};
     const std::string which = context.key.empty() ? "object " + std::to_string(context.position) : context.key.str();
     context.why = why.within(doing + ": decode " + which);
     sink.quarantine(std::move(context));
@@ -89,6 +89,7 @@ struct list_reader {
     list_framer framer;
     list_result result;
 
+    void feed(std::string_view bytes) { framer.feed(bytes); }
     void take(failure& f) {
         bad_object context;
         context.position = framer.position();
@@ -101,7 +102,7 @@ struct list_reader {
         }
         std::string_view text = framer.item();
         if (metadata_only) text = without_partial_type(text, scratch);
-        object o = decode(*sink, text, std::move(context), doing, f);
+        object o = decode(*sink, text, true, std::move(context), doing, f);
         if (!o) return;
         ++result.items;
         sink->item(std::move(o));
@@ -151,24 +152,27 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
                                 failure& f) {
     const std::string content_type(answer.header("Content-Type"));
     pacer pace;
+    http::body_parts parts;
     for (;;) {
-        const std::span<char> room = r->framer.prepare(slice);
-        const asio::mutable_buffer to(room.data(), std::min(room.size(), slice));
-        const std::size_t n = co_await answer.read_some(to, f);
+        const std::size_t n = co_await answer.receive(parts, f);
         if (f) f = f.within(r->doing);
         if (f || n == 0) break;
         r->sink->received(n);
-        r->framer.commit(n);
         pace.restart();
-        for (;;) {
-            failure garbage;
-            const bool some = r->framer.next(garbage);
-            if (garbage)
-                f = unframable(garbage, r->doing, content_type);
-            else if (some)
-                r->take(f);
-            if (f || !some) break;
-            if (pace.due()) co_await take_turn(executor);
+        for (const std::string_view part : parts) {
+            r->feed(part);
+            bool some = true;
+            while (some) {
+                failure garbage;
+                some = r->framer.next(garbage);
+                if (garbage)
+                    f = unframable(garbage, r->doing, content_type);
+                else if (some)
+                    r->take(f);
+                if (f) break;
+                if (some && pace.due()) co_await take_turn(executor);
+            }
+            if (f) break;
         }
         if (f) break;
         const bool wanted = co_await r->sink->ready();
@@ -195,6 +199,7 @@ struct watch_reader {
     std::string scratch;
     watch_framer framer;
 
+    void feed(std::string_view bytes) { framer.lend(bytes); }
     /// `f` ends the watch.
     void take(failure& f) {
         const std::string_view type = framer.type();
@@ -203,24 +208,27 @@ struct watch_reader {
         context.type = type == "DELETED"    ? watch_event_type::deleted
                        : type == "MODIFIED" ? watch_event_type::modified
                                             : watch_event_type::added;
-        const std::string which = doing + ": event " + std::to_string(context.position);
         if (framer.oversized()) {
             context.key = peek_key(framer.object());
-            context.why = failure(errc::too_large, which);
+            context.why = failure(errc::too_large, which(context));
             sink->quarantine(std::move(context));
         } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
             const auto what = context.type;
             std::string_view text = framer.object();
             if (metadata_only) text = without_partial_type(text, scratch);
-            object o = decode(*sink, text, std::move(context), doing, f);
-            if (o) sink->event(what, std::move(o));
+            object o = decode(*sink, text, !framer.unproven(), std::move(context), doing, f);
+            if (o)
+                sink->event(what, std::move(o));
+            else if (framer.unproven() && !f)
+                framer.look_again();
         } else if (type == "BOOKMARK") {
-            bookmark(std::move(context), which);
+            bookmark(std::move(context));
         } else if (type == "ERROR") {
             f = refused_in_stream(framer.object(), doing);
         } else {
             context.key = peek_key(framer.object());
-            context.why = failure(errc::bad_response, which + " has the unknown type '" + printable(type, 64) + "'");
+            context.why =
+                failure(errc::bad_response, which(context) + " has the unknown type '" + printable(type, 64) + "'");
             sink->quarantine(std::move(context));
         }
     }
@@ -230,14 +238,18 @@ struct watch_reader {
     }
 
 private:
-    void bookmark(bad_object context, const std::string& which) {
+    std::string which(const bad_object& context) const {
+        return doing + ": event " + std::to_string(context.position);
+    }
+
+    void bookmark(bad_object context) {
         failure why;
         const json::value v = parse_small(framer.object(), why);
         const auto* o = why ? nullptr : v.if_object();
         const auto* metadata = o ? object_member(*o, "metadata") : nullptr;
         const std::string_view version = metadata ? string_member(*metadata, "resourceVersion") : std::string_view();
         if (version.empty()) {
-            context.why = failure(errc::bad_response, which + " is a bookmark without a resource version");
+            context.why = failure(errc::bad_response, which(context) + " is a bookmark without a resource version");
             sink->quarantine(std::move(context));
             return;
         }

@@ -24,18 +24,13 @@ constexpr std::size_t most_growth = std::size_t(8) << 20;
 /// The bytes that are not done with: [mark, …) is being cut, [at, …) is not scanned yet.
 class window {
 public:
-    /// Room for `size` more bytes, valid until `commit()`.
-    std::span<char> prepare(std::size_t size) {
-        if (capacity_ - end_ < size) drop_done();
-        const std::size_t needed = end_ + size;
-        if (capacity_ < needed) resize(std::max(needed, std::min(capacity_ * 2, capacity_ + most_growth)));
-        return {bytes_.get() + end_, capacity_ - end_};
-    }
-    void commit(std::size_t size) noexcept { end_ += size; }
     void feed(std::string_view bytes) {
         if (bytes.empty()) return;
-        std::memcpy(prepare(bytes.size()).data(), bytes.data(), bytes.size());
-        commit(bytes.size());
+        if (capacity_ - end_ < bytes.size()) drop_done();
+        const std::size_t needed = end_ + bytes.size();
+        if (capacity_ < needed) resize(std::max(needed, std::min(capacity_ * 2, capacity_ + most_growth)));
+        std::memcpy(bytes_.get() + end_, bytes.data(), bytes.size());
+        end_ = needed;
     }
     bool skip_space() noexcept {
         while (at_ < end_ && detail::is_space(bytes_.get()[at_])) ++at_;
@@ -53,6 +48,9 @@ public:
     std::string_view at_offset(std::size_t offset, std::size_t size) const noexcept {
         return {bytes_.get() + (offset - before_), size};
     }
+    /// Bytes that went by outside of here, between two values; or came back.
+    void pass(std::size_t size) noexcept { before_ += size; }
+    void take_back(std::size_t size) noexcept { before_ -= size; }
     /// Scans on; what was scanned.
     std::string_view scan(detail::value_scanner& s) noexcept {
         const std::size_t from = at_;
@@ -307,15 +305,6 @@ list_framer::~list_framer() = default;
 list_framer::list_framer(list_framer&&) noexcept = default;
 list_framer& list_framer::operator=(list_framer&&) noexcept = default;
 
-std::span<char> list_framer::prepare(std::size_t size) {
-    impl_->item = {};
-    return impl_->text.prepare(size);
-}
-
-void list_framer::commit(std::size_t size) noexcept {
-    if (!impl_->failed) impl_->text.commit(size);
-}
-
 void list_framer::feed(std::string_view bytes) {
     impl_->item = {};
     if (!impl_->failed) impl_->text.feed(bytes);
@@ -371,18 +360,64 @@ struct watch_framer::impl {
     std::string_view object;
     std::size_t events = 0;
 
+    std::string_view lent; ///< what is left of it
+    std::string_view line; ///< the last one that was cut whole
+    bool unproven = false;
+
     bool fail(failure f) {
         failed = std::move(f);
         return false;
     }
     bool expected(std::string_view what) { return fail(syntax("watch", text.offset(), what)); }
 
+    bool next(failure& f);
+    bool cut_line();
     bool step(bool& have_event);
     bool check_size();
     bool scan_key();
     bool scan_value();
     bool end_event(bool& have_event);
 };
+
+bool watch_framer::impl::next(failure& f) {
+    for (;;) {
+        if (at == state::idle && !failed && !text.skip_space() && cut_line()) return true;
+        const bool whole = advance(*this, f);
+        if (whole || failed || lent.empty()) return whole;
+        // Up to the end of the line, where whole ones may follow.
+        const std::size_t n = std::min(lent.find('\n'), lent.size() - 1) + 1;
+        text.feed(lent.substr(0, n));
+        lent.remove_prefix(n);
+    }
+}
+
+/// An event as API servers write it, if it is all there.
+bool watch_framer::impl::cut_line() {
+    using namespace std::string_view_literals;
+    static constexpr std::string_view head = R"({"type":")", middle = R"(","object":{)";
+    std::string_view rest = lent;
+    if (!rest.starts_with(head)) return false;
+    rest.remove_prefix(head.size());
+    std::string_view what;
+    for (const std::string_view one : {"MODIFIED"sv, "ADDED"sv, "DELETED"sv})
+        if (rest.starts_with(one)) what = one;
+    rest.remove_prefix(what.size());
+    if (what.empty() || !rest.starts_with(middle)) return false;
+    rest.remove_prefix(middle.size() - 1);
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return false;
+    rest = rest.substr(0, end);
+    const std::size_t size = static_cast<std::size_t>(rest.data() + rest.size() - lent.data());
+    if (size > max_object || !rest.ends_with("}}")) return false;
+    type = what;
+    object = rest.substr(0, rest.size() - 1);
+    line = lent.substr(0, size + 1);
+    lent.remove_prefix(line.size());
+    text.pass(line.size());
+    unproven = true;
+    ++events;
+    return true;
+}
 
 bool watch_framer::impl::step(bool& have_event) {
     const char c = text.front();
@@ -500,24 +535,33 @@ watch_framer::~watch_framer() = default;
 watch_framer::watch_framer(watch_framer&&) noexcept = default;
 watch_framer& watch_framer::operator=(watch_framer&&) noexcept = default;
 
-std::span<char> watch_framer::prepare(std::size_t size) {
-    impl_->object = {};
-    return impl_->text.prepare(size);
-}
-
-void watch_framer::commit(std::size_t size) noexcept {
-    if (!impl_->failed) impl_->text.commit(size);
-}
-
 void watch_framer::feed(std::string_view bytes) {
     impl_->object = {};
     if (!impl_->failed) impl_->text.feed(bytes);
 }
 
+void watch_framer::lend(std::string_view bytes) {
+    impl_->object = {};
+    impl_->lent = bytes;
+}
+
 bool watch_framer::next(failure& f) {
     impl_->object = {};
-    impl_->oversized = false;
-    return advance(*impl_, f);
+    impl_->oversized = impl_->unproven = false;
+    return impl_->next(f);
+}
+
+bool watch_framer::unproven() const noexcept {
+    return impl_->unproven;
+}
+
+void watch_framer::look_again() {
+    impl& s = *impl_;
+    s.object = {};
+    s.unproven = false;
+    --s.events;
+    s.text.take_back(s.line.size());
+    s.text.feed(s.line);
 }
 
 std::string_view watch_framer::type() const noexcept {

@@ -37,6 +37,25 @@ const char* value_scanner::scan(const char* p, const char* end) noexcept {
     return scan_scalar(p, end);
 }
 
+namespace {
+
+/// Whole blocks of sixteen bytes that hold neither a quote nor a backslash; then up to one of them, or to the end.
+const char* skip_plain(const char* p, const char* end) noexcept {
+#if defined(__SSE2__)
+    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
+    for (; end - p >= 16; p += 16) {
+        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash));
+        const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
+        if (where != 0) return p + std::countr_zero(where);
+    }
+#endif
+    while (p != end && *p != '"' && *p != '\\') ++p;
+    return p;
+}
+
+} // namespace
+
 // Up to behind the closing quote, or to the end.
 const char* value_scanner::scan_string(const char* p, const char* end) noexcept {
     if (escaped_ && p != end) {
@@ -44,6 +63,8 @@ const char* value_scanner::scan_string(const char* p, const char* end) noexcept 
         ++p;
     }
     while (p != end) {
+        p = skip_plain(p, end);
+        if (p == end) break;
         const byte_class c = class_of(*p);
         if (c == byte_class::quote) {
             in_string_ = false;

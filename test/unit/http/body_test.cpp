@@ -39,7 +39,7 @@ struct outcome {
     std::size_t idle = 0;
 };
 
-asio::awaitable<void> fetch(scripted script, http::request q, std::shared_ptr<outcome> out) {
+asio::awaitable<void> fetch(scripted script, http::request q, bool in_place, std::shared_ptr<outcome> out) {
     const auto ex = co_await asio::this_coro::executor;
     raw_peer p(ex, script);
     http::client c(runtime(ex), p.endpoint(), http::client_options(), out->f);
@@ -47,7 +47,15 @@ asio::awaitable<void> fetch(scripted script, http::request q, std::shared_ptr<ou
     if (!out->f) {
         out->status = r.status();
         char buffer[64];
-        for (;;) {
+        http::body_parts parts;
+        while (in_place) {
+            const std::size_t n = co_await r.receive(parts, out->f);
+            const std::size_t before = out->body.size();
+            for (const std::string_view part : parts) out->body += part;
+            CHECK(out->body.size() - before == n);
+            if (n == 0) break;
+        }
+        while (!in_place) {
             const std::size_t n = co_await r.read_some(asio::buffer(buffer), out->f);
             if (n == 0) break;
             out->body.append(buffer, n);
@@ -57,12 +65,18 @@ asio::awaitable<void> fetch(scripted script, http::request q, std::shared_ptr<ou
     p.close();
 }
 
+/// Read by copies and in place, which must come to the same.
 outcome answer(std::string bytes, http::request q = get(), std::size_t piece = 1 << 20) {
-    const auto out = std::make_shared<outcome>();
     scripted script;
     script.bytes = std::move(bytes);
     script.piece = piece;
-    run_test(fetch(std::move(script), std::move(q), out));
+    const auto out = std::make_shared<outcome>(), other = std::make_shared<outcome>();
+    run_test(fetch(script, q, false, out));
+    run_test(fetch(std::move(script), std::move(q), true, other));
+    CHECK(other->f.code() == out->f.code());
+    CHECK(other->status == out->status);
+    CHECK(other->body == out->body);
+    CHECK(other->idle == out->idle);
     UNSCOPED_INFO(out->f.what());
     return *out;
 }

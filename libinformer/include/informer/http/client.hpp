@@ -88,6 +88,9 @@ namespace detail {
 class exchange;
 }
 
+/// Parts of a body where they were received.
+using body_parts = std::vector<std::string_view>;
+
 /// The answer: its header is complete, its body is read piece by piece.
 ///
 /// *Lifetime*: movable; destroying it before the end of the body closes the connection, after the end the connection
@@ -110,6 +113,9 @@ public:
     /// *Cancellation*: terminal and partial; the connection is closed. *Errors*: body_idle_timeout, request_timeout,
     /// connection_lost (the message was not complete), bad_response, cancelled.
     asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, failure& f);
+    /// The same without a copy: waits until at least one byte is there, and hands out all that is. The size of the parts;
+    /// 0 at the end or on error. *Lifetime*: the parts are valid until the next call on this response.
+    asio::awaitable<std::size_t> receive(body_parts& parts, failure& f);
     /// The rest of the body as one string, at most `limit` bytes (then errc::too_large).
     asio::awaitable<std::string> read_all(std::size_t limit, failure& f);
     /// Closes the connection now.

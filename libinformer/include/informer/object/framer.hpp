@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,7 +20,7 @@ inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
 /// Bytes are scanned once, string- and brace-aware; memory is bounded by the largest item plus the envelope.
 /// *Errors*: `feed`/`finish` report `syntax_error` (cannot be framed, with offset) or `too_large` for the envelope; an item over
 /// `max_object` is skipped and handed out as `oversized()` with its beginning as text (to name its key).
-/// *Lifetime*: `item()` is valid until the next call of `next()`, `feed()` or `prepare()`.
+/// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
 class list_framer {
 public:
     explicit list_framer(std::size_t max_object = default_max_object);
@@ -30,9 +29,6 @@ public:
     list_framer& operator=(list_framer&&) noexcept;
     /// Adds bytes; then call `next()` until false.
     void feed(std::string_view bytes);
-    /// The same without a copy: at least `size` bytes to read into, valid until `commit()` says how many were.
-    std::span<char> prepare(std::size_t size);
-    void commit(std::size_t size) noexcept;
     /// Advances to the next whole item; false when more bytes are needed, at the end, or on error.
     bool next(failure& f);
     std::string_view item() const noexcept;
@@ -49,6 +45,10 @@ private:
 
 /// Cuts a watch stream: JSON objects one after the other, each {"type":T,"object":O} in any order of members.
 /// Same promises as `list_framer`; an event over `max_object` is skipped and reported as `oversized()`.
+///
+/// API servers write an event as one line. A line that begins and ends as they write it is cut there without a look into
+/// it, and its object is `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end;
+/// where it does not, `look_again()` lets `next()` hand out the same event anew, cut by its braces.
 class watch_framer {
 public:
     explicit watch_framer(std::size_t max_object = default_max_object);
@@ -56,9 +56,11 @@ public:
     watch_framer(watch_framer&&) noexcept;
     watch_framer& operator=(watch_framer&&) noexcept;
     void feed(std::string_view bytes);
-    std::span<char> prepare(std::size_t size);
-    void commit(std::size_t size) noexcept;
+    /// Adds bytes that are not copied where it can be helped: they must stay until `next()` has returned false.
+    void lend(std::string_view bytes);
     bool next(failure& f);
+    bool unproven() const noexcept;
+    void look_again(); ///< only where the current event is unproven
     std::string_view type() const noexcept;   ///< unescaped, "" when absent or not a string
     std::string_view object() const noexcept; ///< text of the member "object", "" when absent
     bool oversized() const noexcept;

@@ -1,0 +1,57 @@
+// How much is read at once.
+#include "http/input_buffer.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+using informer::http::detail::input_buffer;
+
+namespace {
+
+/// One read of `n` bytes, all of which are used; the room it had.
+std::size_t read(input_buffer& in, std::size_t n) {
+    const std::size_t room = in.prepare().size();
+    in.commit(std::min(n, room));
+    in.consume(in.size());
+    return room;
+}
+
+} // namespace
+
+TEST_CASE("reads grow while they are filled, and the memory goes back after a row of short ones", "[input_buffer]") {
+    input_buffer in;
+    const std::size_t first = read(in, input_buffer::most);
+    CHECK(first == input_buffer::piece);
+    for (int i = 0; i < 10; ++i) read(in, input_buffer::most);
+    CHECK(read(in, 100) == input_buffer::most);
+    for (int i = 0; i < 100; ++i) read(in, 100);
+    CHECK(read(in, 100) == input_buffer::piece);
+}
+
+TEST_CASE("a long read now and then keeps its room", "[input_buffer]") {
+    input_buffer in;
+    for (int i = 0; i < 10; ++i) read(in, input_buffer::most);
+    for (int i = 0; i < 100; ++i) read(in, i % 10 == 0 ? input_buffer::most / 2 : 100);
+    CHECK(read(in, 100) == input_buffer::most);
+}
+
+TEST_CASE("what is pending survives a read, and a row of short ones", "[input_buffer]") {
+    input_buffer in;
+    std::string sent, seen;
+    for (unsigned i = 0; i < 2'000; ++i) {
+        const auto room = in.prepare();
+        const std::size_t n = i % 500 < 20 ? room.size() : 50;
+        REQUIRE(room.size() >= n);
+        for (std::size_t k = 0; k < n; ++k) static_cast<char*>(room.data())[k] = static_cast<char>('a' + (i + k) % 26);
+        sent.append(static_cast<const char*>(room.data()), n);
+        in.commit(n);
+        const std::size_t used = i % 100 == 99 ? in.size() : in.size() * 3 / 4;
+        seen += in.view().substr(0, used);
+        in.consume(used);
+    }
+    seen += in.view();
+    CHECK((seen == sent));
+}
