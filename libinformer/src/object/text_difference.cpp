@@ -278,6 +278,7 @@ void text_difference::open(std::uint32_t i) {
         if (*n == c.header) {
             in.previous = p;
             in.theirs = n + 1;
+            generation_->prefetch(in.theirs, std::min(c.n, 32u));
         } else if (header_is_object(*n) ? header_is_object(c.header)
                                         : !header_is_object(c.header) && header_kind(*n) == node_kind::array) {
             in.previous = p;
