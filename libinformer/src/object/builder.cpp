@@ -35,12 +35,12 @@ void handle_stack::grow(std::uint32_t n) {
     capacity_ = capacity;
 }
 
-void builder::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool cold) {
+void builder::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older) {
     generation_ = &g;
     policy_place_ = &policy;
     policy_ = policy.get();
     if (policy_) policy_->next_document();
-    cold_ = cold;
+    older_ = older;
     root_cursor_ = cursor;
     if (waiting_) waiting_->n = 0;
     frames_.clear();
@@ -123,7 +123,7 @@ void builder::begin(bool object) {
     }
     f.cursor = c;
     f.cursor_values = n + 1;
-    if (cold_) generation_->prefetch(f.cursor_values, std::min(f.cursor_size, 32u));
+    if (older_) generation_->prefetch(f.cursor_values, std::min(f.cursor_size, 32u));
 }
 
 /// Puts what was passed of the cursor onto the stack, with room for more.
@@ -198,10 +198,14 @@ void builder::other_key(std::string_view k) {
     value_cursor_ = missing_handle;
     std::uint32_t i = no_member;
     handle key = missing_handle;
-    // Mostly the next one, or the one after a member that is gone.
-    for (std::uint32_t ahead = f.cursor_at; ahead < std::min(f.cursor_size, f.cursor_at + 2); ++ahead)
-        if (i == no_member && key_is(f.cursor_keys[ahead], k)) i = ahead;
-    if (i == no_member && f.cursor) i = find_in_cursor(f, k, key);
+    // An object that went ways of its own so far goes on so.
+    const bool strange = f.strange >= 8;
+    if (f.cursor && (older_ || !strange)) {
+        // Mostly the next one, or the one after a member that is gone.
+        for (std::uint32_t ahead = f.cursor_at; i == no_member && ahead < std::min(f.cursor_size, f.cursor_at + 2); ++ahead)
+            if (key_is(f.cursor_keys[ahead], k)) i = ahead;
+        if (i == no_member) i = find_in_cursor(f, k, key);
+    }
     if (i != no_member) {
         if (!key) {
             key = f.cursor_keys[i];
@@ -210,10 +214,10 @@ void builder::other_key(std::string_view k) {
         f.known_key = true;
         value_cursor_ = f.cursor_values[i];
         f.cursor_at = i + 1;
+        f.strange = 0;
     } else if (!key) {
-        // An object that goes ways of its own goes on so.
-        if (f.strange >= 8 && k.size() > 3 && k.size() <= waiting_keys::longest) return let_wait(k);
-        if (f.strange < 8) ++f.strange;
+        if (strange && k.size() > 3 && k.size() <= waiting_keys::longest) return let_wait(k);
+        if (!strange) ++f.strange;
         key = intern_key(f, k);
     }
     keys_.push(key);

@@ -4,8 +4,8 @@
 
 namespace informer::detail {
 
-void document_reader::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool cold, bool plain) {
-    builder_.start(g, cursor, policy, cold);
+void document_reader::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain) {
+    builder_.start(g, cursor, policy, older);
     plain_ = plain;
     projected_ = projecting_ && !plain;
     careful_ = true;

@@ -74,8 +74,9 @@ struct string_form {
 class builder {
 public:
     /// `cursor` is a document of the same generation that lives until `finish` or `abort`, or missing. `policy` is made when
-    /// the generation is no longer small; before, all is interned. `cold`: the cursor is probably not in the processor's caches.
-    void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool cold);
+    /// the generation is no longer small; before, all is interned. `older`: the cursor is an older version, of which all that is
+    /// equal must be found again, and which is probably not in the processor's caches.
+    void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older);
     /// The finished document; its count goes to the caller.
     handle finish() noexcept;
     void abort() noexcept;
@@ -158,7 +159,7 @@ private:
         bool fresh = false;                 ///< holds a node made just now, so it is new itself
         bool new_key = false;               ///< one of its keys was made just now
         bool known_key = false;             ///< one was not, nor is it in its place in the cursor: it may be there twice
-        std::uint8_t strange = 0;           ///< keys the cursor lacks, as far as it matters
+        std::uint8_t strange = 0;           ///< keys in a row that the cursor lacks, as far as it matters
         std::uint32_t at = 0;               ///< members complete
         std::uint32_t shapes = 0;           ///< made in the document when it began
         std::uint32_t values = 0, keys = 0; ///< where its part of the stacks begins, once it is there
@@ -230,7 +231,7 @@ private:
     std::unique_ptr<interning_policy>* policy_place_ = nullptr;
     handle root_cursor_ = missing_handle;
     handle value_cursor_ = missing_handle; ///< of the key just read
-    bool cold_ = false;
+    bool older_ = false;
     std::uint32_t shapes_ = 0; ///< made in the document
     handle_stack values_, keys_;
     std::vector<frame> frames_; ///< the first one holds the document

@@ -17,7 +17,7 @@ public:
         : options_(options), projection_(projection), projecting_(!projection.empty()) {}
 
     /// `plain`: no skipping, no projection. The rest as in `builder::start`.
-    void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool cold, bool plain);
+    void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain);
     handle finish() noexcept { return builder_.finish(); }
     void abort() noexcept { builder_.abort(); }
 

@@ -5,6 +5,7 @@
 
 #include "node.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -112,17 +113,19 @@ private:
 
     /// Into an empty page; false if its tail is too short.
     static bool fill(page& to, const std::uint64_t* first, const std::uint64_t* last) noexcept {
-        std::uint32_t next = 0; // the first slot not yet written
+        std::uint64_t* const slots = to.slots.get();
+        const std::uint32_t end = to.slot_count - 1;
+        std::fill_n(slots, to.slot_count, free_slot);
+        std::uint32_t next = 0; // behind the last one written
         for (; first != last; ++first) {
-            if (*first == free_slot) continue;
-            const std::uint32_t home = to.home(static_cast<std::uint32_t>(*first >> 32));
-            while (next < home) to.slots[next++] = free_slot;
-            if (next + 1 >= to.slot_count) return false;
-            to.slots[next++] = *first;
+            const std::uint64_t s = *first;
+            if (s == free_slot) continue;
+            next = std::max(next, to.home(static_cast<std::uint32_t>(s >> 32)));
+            if (next >= end) return false;
+            slots[next++] = s;
             ++to.used;
         }
-        to.tail_full = next + 1 >= to.slot_count;
-        while (next < to.slot_count) to.slots[next++] = free_slot;
+        to.tail_full = next >= end;
         return true;
     }
     /// A page of these entries.
@@ -159,10 +162,10 @@ private:
         const std::uint32_t half = old->capacity * 5 / 8 + 64;
         const std::uint64_t* middle = first;
         std::uint32_t below = 0;
-        for (const std::uint64_t* s = first; s != last; ++s) {
-            if (*s == free_slot || (*s >> (63 - old->depth) & 1) != 0) continue;
+        for (; middle != last; ++middle) {
+            if (*middle == free_slot) continue;
+            if (*middle >> (63 - old->depth) & 1) break;
             ++below;
-            middle = s + 1;
         }
         // A skewed split (no chance with a good hash, but certain to be handled): a page never overflows.
         if (const std::uint32_t limit = half - half / 7; below > limit || old->used - below > limit) {

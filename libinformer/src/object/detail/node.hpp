@@ -73,7 +73,7 @@ constexpr std::uint32_t words_of(std::size_t bytes) noexcept { return static_cas
 /// From here on keys of a shape are found by a hash table: who knows the fingerprint can make them all alike.
 inline constexpr std::uint32_t wide_shape = 257;
 /// The slots of that table, a word each.
-constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept { return keys + keys / 4; }
+constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept { return keys + keys / 2; }
 /// Words behind the keys.
 constexpr std::uint32_t shape_finder_words(std::uint32_t keys) noexcept {
     return keys < wide_shape ? words_of(keys) : shape_slots(keys);
