@@ -156,6 +156,7 @@ public:
     }
 
     asio::awaitable<bool> ready() override { return wait_until_ready(owner_.shared_from_this()); }
+    asio::awaitable<bool> turn() override { return take_turn(owner_.shared_from_this()); }
 
 private:
     static asio::awaitable<bool> wait_until_ready(self s) {
@@ -164,6 +165,13 @@ private:
         co_await asio::post(s->rt.executor(), asio::use_awaitable);
         if (s->into->ended_) co_return false;
         co_return co_await s->live->queue.room();
+    }
+
+    static asio::awaitable<bool> take_turn(self s) {
+        s->reading.end();
+        co_await asio::post(s->rt.executor(), asio::use_awaitable);
+        s->reading.begin();
+        co_return !s->into->ended_;
     }
 
     void contact(std::size_t bytes) {

@@ -8,10 +8,13 @@
 #include <informer/object/framer.hpp>
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <optional>
 
 namespace informer::kubernetes::detail {
 
@@ -20,6 +23,8 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::string_view accept_json = "application/json";
+/// What is larger is decoded in steps with turns of the executor between them: over 2 ms in the worst case.
+constexpr std::size_t large_text = std::size_t(256) << 10;
 constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);
 /// The server ends a watch by itself; one that outlives this is a dead connection.
 constexpr std::chrono::seconds watch_grace = std::chrono::seconds(15);
@@ -31,6 +36,13 @@ public:
         if (++count_ % stride != 0) return false;
         const auto now = std::chrono::steady_clock::now();
         if (now - since_ < longest) return false;
+        since_ = now;
+        return true;
+    }
+    /// The same for work that comes in few large pieces.
+    bool due_now() noexcept {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - since_ < longest / 2) return false;
         since_ = now;
         return true;
     }
@@ -52,40 +64,80 @@ failure unframable(const failure& why, std::string_view doing, std::string_view 
     return why.within(at);
 }
 
-/// Decodes the text of one object; quarantines it if that fails and the text is `proven` to be that of an object. Empty
-/// then; `fatal` where no other object would fare better.
-object decode(object_sink& sink, std::string_view text, bool proven, bad_object context, const std::string& doing,
-              failure& fatal) {
-    context.key = peek_key(text);
-    const object previous = sink.previous(context.key, context.position);
-    failure why;
-    object o = sink.pool().decode(text, previous, why);
-    if (why == errc::pool_full) {
-        fatal = why.within(doing + ": decode");
-        return {};
-    }
-    if (!why && o.meta().name().empty()) {
-        context.resource_version = o.resource_version();
-        why = failure(errc::no_metadata, "");
-    }
-    if (!why) return o;
-    if (!proven) return {};
-    const std::string which = context.key.empty() ? "object " + std::to_string(context.position) : context.key.str();
-    context.why = why.within(doing + ": decode " + which);
-    sink.quarantine(std::move(context));
-    return {};
-}
+/// What lists and watches have in common: objects on their way from their text into the sink.
+struct object_reader {
+    object_reader(object_sink& s, std::string d, bool partial) : sink(&s), doing(std::move(d)), metadata_only(partial) {}
 
-// ---- list ---------------------------------------------------------------------------------------------------------------
-
-struct list_reader {
-    list_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
-        : sink(&s), doing(std::move(d)), metadata_only(partial), framer(max_object) {}
+    /// Empty where the object is quarantined, where `fatal` says that no other would fare better, where the text is not `proven`
+    /// to be that of an object and turns out to be none, and where it is `large`: then its steps are to be taken.
+    object decode(std::string_view text, bool proven, bad_object about, failure& fatal) {
+        if (metadata_only) text = without_partial_type(text, scratch);
+        if (text.size() > large_text && proven) { // a line is not longer than what came in one go
+            large.emplace(text, std::move(about));
+            return {};
+        }
+        about.key = peek_key(text);
+        const object previous = sink->previous(about.key, about.position);
+        failure why;
+        object o = sink->pool().decode(text, previous, why);
+        return judge(std::move(o), std::move(why), proven, std::move(about), fatal);
+    }
+    /// True when all are taken: `end_of_large` is next.
+    bool step_of_large() {
+        if (large->steps) return large->steps->step();
+        if (!large->key.step(large_text)) return false;
+        large->about.key = large->key.key();
+        object previous = sink->previous(large->about.key, large->about.position);
+        large->steps = sink->pool().begin_decode(large->text, std::move(previous));
+        return false;
+    }
+    object end_of_large(failure& fatal) {
+        failure why;
+        object o = large->steps->finish(why);
+        bad_object about = std::move(large->about);
+        large.reset();
+        return judge(std::move(o), std::move(why), true, std::move(about), fatal);
+    }
 
     object_sink* sink;
     std::string doing;
     bool metadata_only;
     std::string scratch;
+    /// An object that takes long.
+    struct large_object {
+        large_object(std::string_view t, bad_object b) : text(t), about(std::move(b)), key(t) {}
+        std::string_view text; ///< stays where it is until this is gone
+        bad_object about;
+        key_peek key;
+        std::unique_ptr<decoding> steps; ///< once the key is known
+    };
+    std::optional<large_object> large;
+
+private:
+    object judge(object o, failure why, bool proven, bad_object about, failure& fatal) const {
+        if (why == errc::pool_full) {
+            fatal = why.within(doing + ": decode");
+            return {};
+        }
+        if (!why && o.meta().name().empty()) {
+            about.resource_version = o.resource_version();
+            why = failure(errc::no_metadata, "");
+        }
+        if (!why) return o;
+        if (!proven) return {};
+        const std::string which = about.key.empty() ? "object " + std::to_string(about.position) : about.key.str();
+        about.why = why.within(doing + ": decode " + which);
+        sink->quarantine(std::move(about));
+        return {};
+    }
+};
+
+// ---- list ---------------------------------------------------------------------------------------------------------------
+
+struct list_reader : object_reader {
+    list_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
+        : object_reader(s, std::move(d), partial), framer(max_object) {}
+
     list_framer framer;
     list_result result;
 
@@ -100,9 +152,10 @@ struct list_reader {
             sink->quarantine(std::move(context));
             return;
         }
-        std::string_view text = framer.item();
-        if (metadata_only) text = without_partial_type(text, scratch);
-        object o = decode(*sink, text, true, std::move(context), doing, f);
+        hand_on(decode(framer.item(), true, std::move(context), f));
+    }
+    void take_large(failure& f) { hand_on(end_of_large(f)); }
+    void hand_on(object o) {
         if (!o) return;
         ++result.items;
         sink->item(std::move(o));
@@ -146,10 +199,28 @@ struct list_reader {
     }
 };
 
+/// An object that is too large for one step. False: the sink has seen enough.
+template <typename Reader>
+asio::awaitable<bool> take_steps(std::shared_ptr<Reader> r, failure& f) {
+    pacer pace;
+    while (!r->step_of_large()) {
+        if (!pace.due_now()) continue;
+        const bool wanted = co_await r->sink->turn();
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) f = failure(errc::cancelled, r->doing);
+        if (!wanted || f) {
+            r->large.reset();
+            co_return wanted;
+        }
+        pace.restart();
+    }
+    r->take_large(f);
+    co_return true;
+}
+
 /// The body of an answer, a slice at a time, through the reader's framer into its sink.
 template <typename Reader>
-asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer, asio::any_io_executor executor,
-                                failure& f) {
+asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer, failure& f) {
     const std::string content_type(answer.header("Content-Type"));
     pacer pace;
     http::body_parts parts;
@@ -159,10 +230,11 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
         if (f || n == 0) break;
         r->sink->received(n);
         pace.restart();
+        bool wanted = true;
         for (const std::string_view part : parts) {
             r->feed(part);
             bool some = true;
-            while (some) {
+            while (some && wanted) {
                 failure garbage;
                 some = r->framer.next(garbage);
                 if (garbage)
@@ -170,12 +242,19 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
                 else if (some)
                     r->take(f);
                 if (f) break;
-                if (some && pace.due()) co_await take_turn(executor);
+                if (r->large) {
+                    wanted = co_await take_steps(r, f);
+                    pace.restart();
+                } else if (some && pace.due()) {
+                    wanted = co_await r->sink->turn();
+                    pace.restart();
+                }
+                if (f) break;
             }
-            if (f) break;
+            if (f || !wanted) break;
         }
         if (f) break;
-        const bool wanted = co_await r->sink->ready();
+        if (wanted) wanted = co_await r->sink->ready();
         if (!wanted) {
             answer.close();
             co_return;
@@ -189,14 +268,10 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
 
 // ---- watch --------------------------------------------------------------------------------------------------------------
 
-struct watch_reader {
+struct watch_reader : object_reader {
     watch_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
-        : sink(&s), doing(std::move(d)), metadata_only(partial), framer(max_object) {}
+        : object_reader(s, std::move(d), partial), framer(max_object) {}
 
-    object_sink* sink;
-    std::string doing;
-    bool metadata_only;
-    std::string scratch;
     watch_framer framer;
 
     void feed(std::string_view bytes) { framer.lend(bytes); }
@@ -214,9 +289,7 @@ struct watch_reader {
             sink->quarantine(std::move(context));
         } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
             const auto what = context.type;
-            std::string_view text = framer.object();
-            if (metadata_only) text = without_partial_type(text, scratch);
-            object o = decode(*sink, text, !framer.unproven(), std::move(context), doing, f);
+            object o = decode(framer.object(), !framer.unproven(), std::move(context), f);
             if (o)
                 sink->event(what, std::move(o));
             else if (framer.unproven() && !f)
@@ -231,6 +304,12 @@ struct watch_reader {
                 failure(errc::bad_response, which(context) + " has the unknown type '" + printable(type, 64) + "'");
             sink->quarantine(std::move(context));
         }
+    }
+
+    void take_large(failure& f) {
+        const auto what = large->about.type;
+        object o = end_of_large(f);
+        if (o) sink->event(what, std::move(o));
     }
 
     void finish(failure& f) const {
@@ -350,7 +429,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_reso
     if (f) co_return list_result();
     sink.opened();
     const auto reader = std::make_shared<list_reader>(sink, doing, c->config.max_object, options.metadata_only_);
-    co_await read_body(reader, std::move(answer), c->rt.executor(), f);
+    co_await read_body(reader, std::move(answer), f);
     co_return reader->result;
 }
 
@@ -366,7 +445,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r
     if (f) co_return;
     sink.opened();
     const auto reader = std::make_shared<watch_reader>(sink, doing, c->config.max_object, options.metadata_only_);
-    co_await read_body(reader, std::move(answer), c->rt.executor(), f);
+    co_await read_body(reader, std::move(answer), f);
 }
 
 std::shared_ptr<list_watch> make_list_watch(std::shared_ptr<client::impl> c, api_resource r, std::string name_space) {

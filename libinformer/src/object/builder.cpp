@@ -7,6 +7,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace informer::detail {
@@ -29,9 +31,8 @@ constexpr std::uint64_t interning_starts = 8192;
 
 void handle_stack::grow(std::uint32_t n) {
     const std::uint32_t capacity = std::max(size_ + n, capacity_ * 2 + 64);
-    auto bigger = std::make_unique_for_overwrite<handle[]>(capacity);
-    if (size_ > 0) std::memcpy(bigger.get(), data_.get(), std::size_t{size_} * 4);
-    data_ = std::move(bigger);
+    block_.resize(std::size_t{capacity} * sizeof(handle));
+    data_ = static_cast<handle*>(block_.data());
     capacity_ = capacity;
 }
 
@@ -67,6 +68,28 @@ handle builder::finish() noexcept {
 void builder::abort() noexcept {
     for (std::uint32_t i = 0; i < values_.size(); ++i) generation_->release(*values_.at(i));
     for (std::uint32_t i = 0; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
+    forget();
+}
+
+void builder::resume() noexcept {
+    policy_ = policy_place_->get();
+    if (policy_) policy_->next_document();
+    for (frame& f : frames_) f.fresh = false;
+    ++shapes_;
+}
+
+void builder::abandon(std::vector<handle_stack>& to) noexcept {
+    try {
+        to.reserve(to.size() + 2);
+    } catch (const std::bad_alloc&) {
+        return abort();
+    }
+    to.push_back(std::exchange(values_, handle_stack()));
+    to.push_back(std::exchange(keys_, handle_stack()));
+    forget();
+}
+
+void builder::forget() noexcept {
     values_.resize_down(0);
     keys_.resize_down(0);
     if (waiting_) waiting_->n = 0;

@@ -1,6 +1,7 @@
 #include <informer/object/document_pool.hpp>
 #include <informer/object/json.hpp>
 
+#include "detail/comparison.hpp"
 #include "detail/copier.hpp"
 #include "detail/document_reader.hpp"
 #include "detail/json_reader.hpp"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace informer {
@@ -17,7 +19,7 @@ namespace detail {
 
 namespace {
 
-class pool final : public document_pool {
+class pool final : public document_pool, public std::enable_shared_from_this<pool> {
 public:
     pool(decode_options options, pool_limits limits)
         : options_(std::move(options)), projection_(options_.projection_), reader_(options_, projection_),
@@ -43,6 +45,8 @@ public:
             return true;
         });
     }
+
+    std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) override;
 
     object encode(const boost::json::value& v, const object& previous, failure& f) override {
         return build(previous, f, true, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
@@ -98,6 +102,8 @@ public:
     const decode_options& options() const noexcept override { return options_; }
 
 private:
+    class slices;
+
     /// Makes an object of what `read` hands to the reader.
     template <class Read>
     object build(const object& previous, failure& f, bool plain, const Read& read) {
@@ -171,6 +177,155 @@ private:
     std::size_t last_made_ = 0;
     pool_core* core_; // frees itself
 };
+
+/// A document on its way, with a reader of its own. It holds the document alongside, and the generation that it builds in; when
+/// another one begins, it starts over there.
+class pool::slices final : public decoding {
+public:
+    slices(std::shared_ptr<pool> of, std::string_view json, object previous)
+        : pool_(std::move(of)), core_(*pool_->core_), json_(json), previous_(std::move(previous)),
+          reader_(pool_->options_, pool_->projection_) {}
+    ~slices() override { give_up(); }
+    slices(const slices&) = delete;
+    slices& operator=(const slices&) = delete;
+
+    bool step(std::size_t bytes) override {
+        if (at_ == stage::begin && (json_.size() <= bytes || pool_->options_.transform_)) {
+            result_ = pool_->decode(json_, previous_, failure_);
+            at_ = stage::done;
+        }
+        if (at_ == stage::done) return true;
+        try {
+            advance(std::max<std::size_t>(bytes, 1));
+        } catch (const pool_is_full&) {
+            full("store a document");
+        } catch (const std::bad_alloc&) {
+            full("store a document: out of memory");
+        } catch (...) {
+            give_up();
+            throw;
+        }
+        return at_ == stage::done;
+    }
+
+    object finish(failure& f) override {
+        f = std::exchange(failure_, failure());
+        return std::exchange(result_, object());
+    }
+
+private:
+    enum class stage : unsigned char { begin, read, compare, make_room, done };
+
+    void advance(std::size_t bytes) {
+        if (generation_ && generation_ != &core_.current()) {
+            give_up();
+            at_ = stage::begin;
+        }
+        switch (at_) {
+        case stage::begin: start(); [[fallthrough]];
+        case stage::read: return read(bytes);
+        case stage::compare:
+            if (comparison_.step(bytes)) done(comparison_.equal());
+            return;
+        case stage::make_room:
+            if (core_.collect(bytes)) at_ = stage::begin;
+            return;
+        case stage::done: return;
+        }
+    }
+
+    void start() {
+        generation& g = core_.current();
+        const root* old = previous_.root();
+        has_old_ = old && old->generation == &g;
+        const root* cursor = has_old_ ? old : core_.last && core_.last->generation == &g ? core_.last : nullptr;
+        text_.emplace(reader_, json_, pool_->options_.max_depth_);
+        cursor_ = cursor ? cursor->document : missing_handle;
+        reader_.start(g, cursor_, pool_->policy_, has_old_, false);
+        core_.hold(g);
+        g.retain(cursor_); // the document stored last may die meanwhile
+        generation_ = &g;
+        at_ = stage::read;
+    }
+
+    void read(std::size_t bytes) {
+        generation& g = *generation_;
+        core_.collect(256 + 2 * made_); // its share: as much as the last slice made, and some
+        const std::uint64_t made_before = g.nodes_made();
+        reader_.nodes().resume();
+        const bool whole = text_->read(bytes, failure_);
+        made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
+        if (!whole) return;
+        if (failure_) {
+            give_up();
+            at_ = stage::done;
+            return;
+        }
+        const handle h = reader_.nodes().built();
+        if (!has_old_ || h == cursor_) return done(h == cursor_ && has_old_);
+        comparison_.start(g, h, cursor_);
+        at_ = stage::compare;
+    }
+
+    void done(bool unchanged) {
+        const handle h = reader_.finish();
+        if (unchanged) {
+            generation_->release(h);
+            result_ = previous_;
+        } else {
+            result_ = pool_->adopt(*generation_, h);
+        }
+        leave();
+        at_ = stage::done;
+    }
+
+    /// A full generation is emptied of what died and tried once more.
+    void full(const char* what) {
+        give_up();
+        if (std::exchange(tried_, true)) {
+            failure_ = failure(errc::pool_full, what);
+            at_ = stage::done;
+            return;
+        }
+        pool_->difference_.forget(core_.current());
+        at_ = stage::make_room;
+    }
+
+    /// What was built is freed by `collect`, a share at a time; in an older generation it goes with that.
+    void give_up() noexcept {
+        if (!generation_) return;
+        if (generation_ != &core_.current())
+            reader_.nodes().forget();
+        else
+            reader_.nodes().abandon(core_.abandoned);
+        leave();
+    }
+
+    void leave() noexcept {
+        if (generation_ == &core_.current()) generation_->release(cursor_);
+        core_.let_go(*std::exchange(generation_, nullptr));
+        text_.reset();
+    }
+
+    const std::shared_ptr<pool> pool_;
+    pool_core& core_;
+    const std::string_view json_;
+    const object previous_;
+    document_reader reader_;
+    std::optional<json_slices> text_;
+    comparison comparison_;
+    stage at_ = stage::begin;
+    bool has_old_ = false, tried_ = false;
+    generation* generation_ = nullptr; ///< held, while there is something of ours
+    handle cursor_ = missing_handle;   ///< a count of it is ours
+    std::size_t made_ = 0;
+    failure failure_;
+    object result_;
+};
+
+std::unique_ptr<decoding> pool::begin_decode(std::string_view json, object previous) {
+    return std::make_unique<slices>(shared_from_this(), json, std::move(previous));
+}
 
 } // namespace
 

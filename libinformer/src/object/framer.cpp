@@ -1,11 +1,10 @@
 #include <informer/object/framer.hpp>
 
+#include "detail/growing_block.hpp"
 #include "json_scan.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace informer {
@@ -29,15 +28,15 @@ public:
         if (capacity_ - end_ < bytes.size()) drop_done();
         const std::size_t needed = end_ + bytes.size();
         if (capacity_ < needed) resize(std::max(needed, std::min(capacity_ * 2, capacity_ + most_growth)));
-        std::memcpy(bytes_.get() + end_, bytes.data(), bytes.size());
+        std::memcpy(bytes_ + end_, bytes.data(), bytes.size());
         end_ = needed;
     }
     bool skip_space() noexcept {
-        while (at_ < end_ && detail::is_space(bytes_.get()[at_])) ++at_;
+        while (at_ < end_ && detail::is_space(bytes_[at_])) ++at_;
         return at_ < end_;
     }
     bool empty() const noexcept { return at_ == end_; }
-    char front() const noexcept { return bytes_.get()[at_]; }
+    char front() const noexcept { return bytes_[at_]; }
     void take() noexcept { ++at_; }
     void mark() noexcept { mark_ = at_; }
     void mark_offset(std::size_t offset) noexcept { mark_ = offset - before_; }
@@ -46,7 +45,7 @@ public:
     std::size_t offset() const noexcept { return before_ + at_; }
     std::string_view since(std::size_t offset) const noexcept { return between(offset - before_, at_); }
     std::string_view at_offset(std::size_t offset, std::size_t size) const noexcept {
-        return {bytes_.get() + (offset - before_), size};
+        return {bytes_ + (offset - before_), size};
     }
     /// Bytes that went by outside of here, between two values; or came back.
     void pass(std::size_t size) noexcept { before_ += size; }
@@ -54,21 +53,21 @@ public:
     /// Scans on; what was scanned.
     std::string_view scan(detail::value_scanner& s) noexcept {
         const std::size_t from = at_;
-        const char* const data = bytes_.get();
+        const char* const data = bytes_;
         at_ = static_cast<std::size_t>(s.scan(data + from, data + end_) - data);
         return between(from, at_);
     }
 
 private:
     std::string_view between(std::size_t from, std::size_t to) const noexcept {
-        return {bytes_.get() + from, to - from};
+        return {bytes_ + from, to - from};
     }
 
     /// Moves what is kept to the front where that keeps the total linear: it is little, or the smaller half.
     void drop_done() {
         const std::size_t keep = std::min(mark_, at_), kept = end_ - keep;
         if (kept > std::max(keep, little)) return;
-        if (kept != 0 && keep != 0) std::memmove(bytes_.get(), bytes_.get() + keep, kept);
+        if (kept != 0 && keep != 0) std::memmove(bytes_, bytes_ + keep, kept);
         before_ += keep;
         at_ -= keep;
         end_ = kept;
@@ -76,19 +75,14 @@ private:
         // After a giant, give its room back.
         if (capacity_ > small_buffer && kept < capacity_ / 8) resize(kept);
     }
-    /// Large blocks are remapped by the system's allocator, not copied: no long pause while a giant comes.
     void resize(std::size_t capacity) {
-        char* const moved = static_cast<char*>(std::realloc(bytes_.get(), std::max<std::size_t>(capacity, 1)));
-        if (!moved) throw std::bad_alloc();
-        static_cast<void>(bytes_.release());
-        bytes_.reset(moved);
+        block_.resize(capacity);
+        bytes_ = static_cast<char*>(block_.data());
         capacity_ = capacity;
     }
-    struct freeing {
-        void operator()(char* p) const noexcept { std::free(p); }
-    };
 
-    std::unique_ptr<char, freeing> bytes_;
+    detail::growing_block block_; ///< no long pause while a giant comes
+    char* bytes_ = nullptr;       ///< in it
     std::size_t capacity_ = 0, end_ = 0;
     std::size_t at_ = 0;
     std::size_t mark_ = none;

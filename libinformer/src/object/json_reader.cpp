@@ -105,8 +105,12 @@ failure explain(const error_code& ec, std::string_view text, std::size_t offset)
         (ec == json::error::syntax && after_half_pair(text, offset)))
         return failure(errc::bad_utf8, "half of a surrogate pair" + at(offset));
     if (ec != json::error::incomplete) {
-        const std::size_t bad = utf8_end(text);
-        if (bad < text.size() && bad <= offset + 4) return failure(errc::bad_utf8, "invalid UTF-8" + at(bad));
+        // The parser stops at what is no UTF-8, so that it begins near here; what was read before is in order.
+        std::size_t near = offset < 8 ? 0 : offset - 8;
+        while (near < offset && (static_cast<unsigned char>(text[near]) & 0xc0) == 0x80) ++near;
+        const std::size_t bad = near + utf8_end(text.substr(near, 32));
+        if (bad < std::min(text.size(), near + 28) && bad <= offset + 4)
+            return failure(errc::bad_utf8, "invalid UTF-8" + at(bad));
     }
     return failure(errc::syntax_error, ec.message() + at(offset));
 }
@@ -149,73 +153,148 @@ bool read(document_reader& to, const json::value& v, std::size_t depth_left, fai
 
 namespace {
 
+constexpr std::string_view managed_fields = "\"managedFields\"";
+
 /// Where the next `"managedFields"` ends, or npos. Its F is a rare letter in JSON, and memchr is vectorised.
 std::size_t find_managed_fields(std::string_view text, std::size_t from) noexcept {
-    static constexpr std::string_view name = "\"managedFields\"";
-    static constexpr std::size_t rare = name.find('F');
+    static constexpr std::size_t rare = managed_fields.find('F');
     while (from < text.size()) {
         const void* hit = std::memchr(text.data() + from, 'F', text.size() - from);
         if (!hit) break;
         const auto at = static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
-        if (at >= rare && text.substr(at - rare, name.size()) == name) return at - rare + name.size();
+        if (at >= rare && text.substr(at - rare, managed_fields.size()) == managed_fields)
+            return at - rare + managed_fields.size();
         from = at + 1;
     }
     return std::string_view::npos;
 }
 
-/// Where the object or array behind the colon at `from` ends, or npos if something else is there.
-std::size_t end_of_container(std::string_view text, std::size_t from) noexcept {
-    const auto space = [&] {
-        while (from < text.size() && is_space(text[from])) ++from;
-    };
-    space();
-    if (from == text.size() || text[from++] != ':') return std::string_view::npos;
-    space();
-    if (from == text.size() || (text[from] != '[' && text[from] != '{')) return std::string_view::npos;
-    value_scanner scanner;
-    scanner.begin(text[from]);
-    const char* end = scanner.scan(text.data() + from, text.data() + text.size());
-    const char closing = text[from] == '[' ? ']' : '}';
-    return scanner.complete() && end[-1] == closing ? static_cast<std::size_t>(end - text.data())
-                                                    : std::string_view::npos;
+/// Where to end a slice at `at` or soon behind it: not within a character, an escape or a literal, so that the parser finds
+/// errors at the same bytes as without slices. Where there is no such place for long, anywhere.
+std::size_t border(std::string_view text, std::size_t at) noexcept {
+    static constexpr std::string_view literals = "truefalsn";
+    const std::size_t last = std::min(at + 4096, text.size());
+    for (std::size_t p = at; p < last; ++p) {
+        const char before = text[p - 1];
+        if (static_cast<unsigned char>(before) >= 0x80 || literals.find(before) != std::string_view::npos) continue;
+        const std::size_t from = p < 12 ? 0 : p - 12; // a pair of surrogates
+        if (text.substr(from, p - from).find('\\') == std::string_view::npos) return p;
+    }
+    return last == text.size() ? last : at;
 }
 
 } // namespace
 
+/// Reads one text, at once or in slices.
+///
+/// A third of an object is managedFields, with two thirds of its containers. They are cut out of the text: the parser reads
+/// up to the key, which settles that it is the one of the metadata, is then told a null, and goes on behind the value.
+/// The few tries suffice for real objects; more would make the parser stop and start all the time on text made for it.
+class text_reader {
+public:
+    text_reader(document_reader& to, std::string_view text, std::size_t max_depth, std::string& scratch)
+        : to_(to), text_(text), parser_(options(max_depth), to, scratch), tries_(to.skips_managed_fields() ? 4 : 0) {
+        scratch.clear();
+    }
+    /// Reads to `until`, or a little further. True when the text is read, or cannot be.
+    bool read(std::size_t until, failure& f) {
+        const bool last = until == text_.size();
+        error_code ec;
+        if (!skipping_ && tries_ > 0) look_for_managed_fields(until, ec);
+        if (skipping_ && !ec && !skip(until, ec)) return false;
+        if (!ec && (done_ < until || last)) write(!last, until, ec);
+        failed_ = ec.failed();
+        if (failed_) f = explain(ec, text_, done_);
+        return failed_ || last;
+    }
+    bool failed() const noexcept { return failed_; }
+    std::size_t done() const noexcept { return skipping_ ? skipped_ : done_; }
+
+private:
+    static json::parse_options options(std::size_t max_depth) {
+        json::parse_options o;
+        o.max_depth = max_depth;
+        o.numbers = json::number_precision::none;
+        return o;
+    }
+    void write(bool more, std::size_t until, error_code& ec) {
+        done_ += parser_.write_some(more, text_.data() + done_, until - done_, ec);
+        if (!ec && done_ < until) ec = json::error::extra_data;
+    }
+    void look_for_managed_fields(std::size_t until, error_code& ec) {
+        for (; !skipping_ && tries_ > 0 && !ec; --tries_) {
+            looked_ = find_managed_fields(text_.substr(0, until + managed_fields.size() - 1), looked_);
+            if (looked_ == std::string_view::npos) {
+                looked_ = until;
+                return;
+            }
+            write(true, looked_, ec);
+            if (ec || !to_.at_skipped_managed_fields()) continue;
+            tries_ = 1; // there is but one
+            skipped_ = container_behind(looked_);
+            if (skipped_ == std::string_view::npos) continue;
+            skipping_ = scanner_.begin(text_[skipped_]);
+            closing_ = text_[skipped_] == '[' ? ']' : '}';
+        }
+    }
+    /// False: not done, or in vain: what has no end, or another one than it should, the parser sees after all.
+    bool skip(std::size_t until, error_code& ec) {
+        if (skipped_ >= until) return false;
+        const char* const end = scanner_.scan(text_.data() + skipped_, text_.data() + until);
+        skipped_ = static_cast<std::size_t>(end - text_.data());
+        if (!scanner_.complete() && until < text_.size()) return false;
+        skipping_ = false;
+        if (!scanner_.complete() || end[-1] != closing_) return false;
+        parser_.write_some(true, ":null", 5, ec);
+        done_ = skipped_;
+        return true;
+    }
+    /// Where the object or array begins whose key ends at `from`, or npos if something else is there.
+    std::size_t container_behind(std::size_t from) const noexcept {
+        const std::size_t end = std::min(text_.size(), from + 4096);
+        const auto space = [&] {
+            while (from < end && is_space(text_[from])) ++from;
+        };
+        space();
+        if (from == end || text_[from++] != ':') return std::string_view::npos;
+        space();
+        return from < end && (text_[from] == '[' || text_[from] == '{') ? from : std::string_view::npos;
+    }
+
+    document_reader& to_;
+    const std::string_view text_;
+    json::basic_parser<sax_handler> parser_;
+    int tries_;
+    std::size_t done_ = 0;   ///< the parser's place
+    std::size_t looked_ = 0; ///< up to here for the key
+    bool failed_ = false, skipping_ = false;
+    char closing_ = ' ';
+    std::size_t skipped_ = 0; ///< up to here, while skipping
+    value_scanner scanner_;
+};
+
 bool read_json(document_reader& to, std::string_view text, std::size_t max_depth, std::string& scratch, failure& f) {
-    scratch.clear();
     if (text.empty()) {
         f = failure(errc::syntax_error, "empty text");
         return false;
     }
-    json::parse_options options;
-    options.max_depth = max_depth;
-    options.numbers = json::number_precision::none;
-    json::basic_parser<sax_handler> parser(options, to, scratch);
-    error_code ec;
-    std::size_t done = 0;
-    // A third of an object is managedFields, with two thirds of its containers. They are cut out of the text: the parser reads
-    // up to the key, which settles that it is the one of the metadata, is then told a null, and goes on behind the value.
-    // The few tries suffice for real objects; more would make the parser stop and start all the time on text made for it.
-    if (to.skips_managed_fields()) {
-        std::size_t key_end = 0;
-        for (int tries = 4; tries > 0 && !ec; --tries) {
-            key_end = find_managed_fields(text, key_end);
-            if (key_end == std::string_view::npos) break;
-            done += parser.write_some(true, text.data() + done, key_end - done, ec);
-            if (ec || !to.at_skipped_managed_fields()) continue;
-            const std::size_t value_end = end_of_container(text, key_end);
-            if (value_end != std::string_view::npos) {
-                parser.write_some(true, ":null", 5, ec);
-                done = value_end;
-            }
-            break;
-        }
+    text_reader reader(to, text, max_depth, scratch);
+    while (!reader.read(text.size(), f)) {
     }
-    if (!ec) done += parser.write_some(false, text.data() + done, text.size() - done, ec);
-    if (!ec && done < text.size()) ec = json::error::extra_data;
-    if (ec) f = explain(ec, text, done);
-    return !ec;
+    return !reader.failed();
+}
+
+json_slices::json_slices(document_reader& to, std::string_view text, std::size_t max_depth)
+    : text_(text), reader_(std::make_unique<text_reader>(to, text, max_depth, scratch_)) {}
+json_slices::~json_slices() = default;
+
+bool json_slices::read(std::size_t bytes, failure& f) {
+    if (text_.empty()) {
+        f = failure(errc::syntax_error, "empty text");
+        return true;
+    }
+    const std::size_t done = reader_->done();
+    return reader_->read(bytes < text_.size() - done ? border(text_, done + bytes) : text_.size(), f);
 }
 
 bool read_value(document_reader& to, const json::value& v, std::size_t max_depth, failure& f) {

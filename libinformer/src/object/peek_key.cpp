@@ -2,6 +2,8 @@
 
 #include "json_scan.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace informer {
@@ -45,6 +47,17 @@ public:
         at_key_ = true;
         return cut();
     }
+    /// Passes over the value, over at most `bytes` of it now. True when it is behind us, or cut off.
+    bool pass(std::size_t bytes) {
+        if (!passing_ && (rest_.empty() || !scanner_.begin(rest_.front()))) return true;
+        const char* const from = rest_.data();
+        const char* const at = scanner_.scan(from, from + std::min(bytes, rest_.size()));
+        rest_.remove_prefix(static_cast<std::size_t>(at - from));
+        at_key_ = scanner_.complete();
+        passing_ = !at_key_ && !scanner_.bad() && !rest_.empty();
+        if (!passing_ && !at_key_) stop();
+        return !passing_;
+    }
     /// The text from the value on.
     std::string_view rest() const noexcept { return rest_; }
     bool closed() const noexcept { return closed_; }
@@ -76,6 +89,8 @@ private:
     std::string_view rest_, key_;
     bool first_ = true, stopped_ = false, closed_ = false;
     bool at_key_ = true; ///< the value before was taken
+    bool passing_ = false;
+    detail::value_scanner scanner_; ///< of the value that is passed
 };
 
 object_key key_of_metadata(std::string_view metadata) {
@@ -98,6 +113,36 @@ object_key key_of_metadata(std::string_view metadata) {
 }
 
 } // namespace
+
+struct key_peek::impl {
+    explicit impl(std::string_view json) : members(json) {}
+    member_walk members;
+    bool passing = false;
+    object_key key;
+};
+
+key_peek::key_peek(std::string_view json) : impl_(std::make_unique<impl>(json)) {}
+key_peek::~key_peek() = default;
+
+bool key_peek::step(std::size_t bytes) {
+    impl& i = *impl_;
+    const std::size_t left = i.members.rest().size();
+    for (;;) {
+        const std::size_t done = left - i.members.rest().size();
+        if (done >= std::max<std::size_t>(bytes, 1)) return false;
+        if (i.passing && !i.members.pass(bytes - done)) return false;
+        i.passing = i.members.next();
+        if (!i.passing) return true;
+        if (detail::says(i.members.key(), "metadata")) {
+            i.key = key_of_metadata(i.members.rest());
+            return true;
+        }
+    }
+}
+
+const object_key& key_peek::key() const noexcept {
+    return impl_->key;
+}
 
 object_key peek_key(std::string_view json) {
     member_walk members(json);

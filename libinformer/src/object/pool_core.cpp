@@ -49,6 +49,7 @@ void pool_core::begin_generation() {
         else
             current().seal();
     }
+    abandoned.clear(); // an old generation is freed as a whole
     generations.push_back(std::move(fresh));
 }
 
@@ -90,6 +91,17 @@ root* pool_core::make_root(generation& g, handle document) {
 bool pool_core::collect(std::size_t budget) noexcept {
     for (;;) {
         if (!current().collect(budget)) return false;
+        if (!abandoned.empty()) {
+            handle_stack& from = abandoned.back();
+            for (; from.size() > 0 && budget > 0; --budget) {
+                const handle h = from.back();
+                from.resize_down(from.size() - 1);
+                current().release(h);
+            }
+            if (from.size() > 0) return false;
+            abandoned.pop_back();
+            continue;
+        }
         if (!pending) {
             if (!retired.load(std::memory_order_relaxed)) return true;
             pending = retired.exchange(nullptr, std::memory_order_acquire);
@@ -102,15 +114,25 @@ bool pool_core::collect(std::size_t budget) noexcept {
         generation* g = r->generation;
         --live_roots;
         --g->roots;
-        if (g == &current()) {
+        if (g == &current())
             g->release(r->document);
-        } else if (g->roots == 0) { // an old generation is freed as a whole
-            g->drop_forwards(current());
-            std::erase_if(generations, [&](const auto& p) { return p.get() == g; });
-        }
+        else
+            drop_if_unused(*g);
         r->next = free_roots;
         free_roots = r;
     }
+}
+
+void pool_core::let_go(generation& g) noexcept {
+    --g.roots;
+    if (&g != &current()) drop_if_unused(g);
+}
+
+/// An old generation is freed as a whole.
+void pool_core::drop_if_unused(generation& g) noexcept {
+    if (g.roots != 0) return;
+    g.drop_forwards(current());
+    std::erase_if(generations, [&](const auto& p) { return p.get() == &g; });
 }
 
 void pool_core::close() noexcept {

@@ -6,6 +6,7 @@
 
 #include <boost/json/fwd.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -82,11 +83,29 @@ struct pool_statistics {
     double sharing() const noexcept { return nodes ? static_cast<double>(referenced_nodes) / static_cast<double>(nodes) : 1.0; }
 };
 
+/// One document being decoded in slices, so that a large one does not hold its thread for long. Dropped before its end, it
+/// leaves nothing behind but work for `collect`.
+///
+/// *Thread safety*: as the pool's writer. Between two steps all functions of the pool may be called, those of other decodings
+/// included; when a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and `previous`; the
+/// text must stay where it is. *Errors*: those of `decode`, with the same texts. *Complexity*: that of `decode`; one step
+/// takes time for its bytes, and for the members of the containers that end in it.
+class decoding {
+public:
+    static constexpr std::size_t slice = 64 * 1024;
+    virtual ~decoding() = default;
+    /// Goes on, over about `bytes` of the text. True: it is done, ask `finish`. A text that fits into the first step, or whose
+    /// options have a `transform`, is decoded in this one.
+    virtual bool step(std::size_t bytes = slice) = 0;
+    /// What `decode` returns; once, after `step` said so.
+    virtual object finish(failure& f) = 0;
+};
+
 /// Builds and owns documents. Keys and shapes (ordered key lists) are stored once; so are the strings, arrays and objects of
 /// paths whose values repeat, and what a document has in common with its older version or with the document stored before
 /// it. A document whose content did not change *is* its predecessor.
 ///
-/// *Thread safety*: one writer at a time (`decode`, `collect`, `statistics`); handles that it gave out are read, copied
+/// *Thread safety*: one writer at a time (`decode`, steps of a `decoding`, `collect`, `statistics`); handles that it gave out are read, copied
 /// and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*: `decode` never throws for
 /// bad input; a full generation (4 GiB) is `errc::pool_full`, before anything is lost. *Complexity*: `decode` is linear
 /// in the text; `collect` in what died since the last one.
@@ -102,6 +121,8 @@ public:
     /// On error an empty object and `f`: syntax_error (with offset), bad_utf8, too_deep, not_an_object, pool_full.
     /// Items without metadata.name are not judged here.
     virtual object decode(std::string_view json, const object& previous, failure& f) = 0;
+    /// The same in slices.
+    virtual std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) = 0;
     /// The same from a value in memory (no options are applied but `type`).
     virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
 

@@ -76,4 +76,18 @@ private:
 /// rest; empty when they are not found. For finding the previous version before parsing, and for naming bad objects.
 object_key peek_key(std::string_view json);
 
+/// The same in steps, for a long text; it must stay where it is.
+class key_peek {
+public:
+    explicit key_peek(std::string_view json);
+    ~key_peek();
+    /// Goes on: over about `bytes`, and the metadata. True when `key()` is what `peek_key` returns.
+    bool step(std::size_t bytes);
+    const object_key& key() const noexcept;
+
+private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+
 } // namespace informer

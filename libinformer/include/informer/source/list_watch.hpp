@@ -104,6 +104,9 @@ public:
     /// Called after every slice of input; suspends while the consumer is behind (back-pressure: the socket is not
     /// read meanwhile) and gives the executor a turn. False: the sink has seen enough, end the request.
     virtual asio::awaitable<bool> ready() = 0;
+    /// Called in the middle of a slice that takes long, and of an object that does: gives the executor a turn. False as in
+    /// `ready()`.
+    virtual asio::awaitable<bool> turn() { return ready(); }
 };
 
 /// What is known of a server's watch-list (sendInitialEvents).

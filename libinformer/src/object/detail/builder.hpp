@@ -6,6 +6,7 @@
 #pragma once
 
 #include "generation.hpp"
+#include "handle_stack.hpp"
 #include "interning.hpp"
 
 #include <cstring>
@@ -15,31 +16,6 @@
 #include <vector>
 
 namespace informer::detail {
-
-/// Handles that own a count each. Room is made before a count is taken: `push` cannot fail.
-class handle_stack {
-public:
-    std::uint32_t size() const noexcept { return size_; }
-    std::uint32_t capacity() const noexcept { return capacity_; }
-    handle* at(std::uint32_t i) noexcept { return data_.get() + i; }
-    const handle* at(std::uint32_t i) const noexcept { return data_.get() + i; }
-    handle back() const noexcept { return data_[size_ - 1]; }
-    void need(std::uint32_t n) {
-        if (capacity_ - size_ < n) grow(n);
-    }
-    void push(handle h) noexcept { data_[size_++] = h; }
-    void resize_down(std::uint32_t n) noexcept { size_ = n; }
-    void forget_if_large() noexcept {
-        if (capacity_ <= 262'144) return;
-        data_.reset();
-        size_ = capacity_ = 0;
-    }
-
-private:
-    void grow(std::uint32_t n);
-    std::unique_ptr<handle[]> data_;
-    std::uint32_t size_ = 0, capacity_ = 0;
-};
 
 /// Equality of strings that are mostly short, without a call.
 inline bool same_bytes(const void* a, const void* b, std::size_t n) noexcept {
@@ -80,6 +56,13 @@ public:
     /// The finished document; its count goes to the caller.
     handle finish() noexcept;
     void abort() noexcept;
+    /// Reads on after others used the generation and the policy: what is remembered of this document may be gone, and what is
+    /// new to it may have been found by them.
+    void resume() noexcept;
+    /// As `abort`, but the counts go with the stacks to whoever has the time.
+    void abandon(std::vector<handle_stack>& to) noexcept;
+    /// As `abort` where the counts are needed no more: the generation goes as a whole.
+    void forget() noexcept;
     /// The finished document before `finish`.
     handle built() const noexcept { return frames_.back().same_values ? root_cursor_ : values_.back(); }
 

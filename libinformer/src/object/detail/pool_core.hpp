@@ -2,6 +2,7 @@
 #pragma once
 
 #include "generation.hpp"
+#include "handle_stack.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -39,10 +40,14 @@ struct pool_core {
     root* make_root(generation& g, handle document); ///< takes over one count of the document
     generation& current() noexcept { return *generations.back(); }
     void begin_generation();
+    /// A decode in slices keeps its generation, as a root does.
+    void hold(generation& g) noexcept { ++g.roots; }
+    void let_go(generation& g) noexcept;
     /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
     bool collect(std::size_t budget) noexcept;
     /// The owner goes: frees everything now, or leaves it to the last handle. The core may be gone afterwards.
     void close() noexcept;
+    void drop_if_unused(generation& g) noexcept;
 
     alignas(64) std::atomic<root*> retired{nullptr};
     std::atomic<std::uint64_t> left{
@@ -58,6 +63,7 @@ struct pool_core {
     std::uint64_t generations_made = 0;
     root* pending = nullptr;      ///< taken from `retired`, not yet dealt with
     std::uint64_t live_roots = 0; ///< made and not yet dealt with
+    std::vector<handle_stack> abandoned; ///< of documents that were given up, in the current generation
 };
 
 } // namespace informer::detail

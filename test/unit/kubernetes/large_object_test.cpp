@@ -1,0 +1,207 @@
+// Objects that take long to decode: in lists and watches others have their turns meanwhile.
+#include "bench.hpp"
+
+#include <informer/cache/shared_informer.hpp>
+#include <informer/detail/async.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <functional>
+
+using namespace kubernetes_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Some MB of small things: tens of milliseconds.
+std::string large(const std::string& version, const std::string& last = "0") {
+    std::string s = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"large","namespace":"default","resourceVersion":")" + version +
+                    R"("},"list":[)";
+    for (int i = 0; i < 120'000; ++i) s += R"({"name":"entry-)" + std::to_string(i) + R"(","tags":["a","b"],"n":)" + std::to_string(i * 7) + "},";
+    return s + last + "]}";
+}
+
+std::string change(const std::string& type, const std::string& object) {
+    return R"({"type":")" + type + R"(","object":)" + object + "}\n";
+}
+
+/// Counts what others could do between the last byte of an object and its arrival.
+class watcher final : public object_sink {
+public:
+    explicit watcher(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+    document_pool& pool() override { return *pool_; }
+    object previous(const object_key&, std::size_t) override { return last; }
+    void received(std::size_t) override { at_last_byte_ = ticks; }
+    void item(object o) override { came(std::move(o)); }
+    void event(watch_event_type, object o) override { came(std::move(o)); }
+    void bookmark(resource_version, bool) override {}
+    void quarantine(bad_object b) override {
+        meanwhile.push_back(ticks - at_last_byte_);
+        bad.push_back(std::move(b));
+    }
+    asio::awaitable<bool> ready() override { return a_turn(executor_, true); }
+    asio::awaitable<bool> turn() override {
+        ++turns;
+        if (on_turn) on_turn();
+        return a_turn(executor_, turns < enough);
+    }
+
+    unsigned ticks = 0, turns = 0, enough = ~0u;
+    std::function<void()> on_turn;
+    object last;
+    std::vector<unsigned> meanwhile;
+    std::vector<bad_object> bad;
+
+private:
+    void came(object o) {
+        meanwhile.push_back(ticks - at_last_byte_);
+        last = std::move(o);
+    }
+    static asio::awaitable<bool> a_turn(asio::any_io_executor executor, bool wanted) {
+        co_await asio::post(executor, asio::use_awaitable);
+        co_return wanted;
+    }
+    asio::any_io_executor executor_;
+    std::shared_ptr<document_pool> pool_ = document_pool::make(decode_options().type("v1", "Pod"));
+    unsigned at_last_byte_ = 0;
+};
+
+/// Somebody else on the same io_context.
+asio::awaitable<void> tick(asio::any_io_executor executor, watcher* w, const bool* done) {
+    while (!*done) {
+        ++w->ticks;
+        co_await asio::post(executor, asio::use_awaitable);
+    }
+}
+
+asio::awaitable<void> list(std::shared_ptr<list_watch> from, watcher* to, failure* f, bool* done) {
+    const list_options o;
+    co_await from->list(o, *to, *f);
+    *done = true;
+}
+
+asio::awaitable<void> watch(std::shared_ptr<list_watch> from, watcher* to, failure* f, bool* done) {
+    const watch_options o;
+    co_await from->watch(o, *to, *f);
+    *done = true;
+}
+
+using verb = asio::awaitable<void> (*)(std::shared_ptr<list_watch>, watcher*, failure*, bool*);
+
+failure carry_out(bench& b, watcher& w, verb what) {
+    failure f;
+    bool done = false;
+    const auto executor = b.io.get_executor();
+    task_group group(executor);
+    group.spawn(what(b.api->make_list_watch(pods()), &w, &f, &done));
+    group.spawn(tick(executor, &w, &done));
+    b.run(group.join());
+    return f;
+}
+
+} // namespace
+
+TEST_CASE("large objects: while one is decoded others have their turns, in a list and in a watch") {
+    bench b;
+    watcher w(b.io.get_executor());
+    b.answers->next.emplace_back(pod_list({pod("a"), large("5"), pod("z")}));
+    CHECK_FALSE(carry_out(b, w, list));
+    REQUIRE(w.meanwhile.size() == 3);
+    CHECK(w.meanwhile[1] >= 4);
+    CHECK(w.turns >= 4);
+    CHECK(w.last.meta().name() == "z");
+
+    w.meanwhile.clear();
+    b.answers->next.push_back(reply().streamed({change("ADDED", large("6")), change("MODIFIED", large("7", "1")), change("DELETED", large("8", "1"))}));
+    CHECK_FALSE(carry_out(b, w, watch));
+    REQUIRE(w.meanwhile.size() == 3);
+    for (const unsigned ticks : w.meanwhile) CHECK(ticks >= 2);
+    CHECK(w.last == parse_object(large("8", "1")));
+}
+
+TEST_CASE("large objects: one that cannot be read is quarantined, with its place") {
+    bench b;
+    watcher w(b.io.get_executor());
+    std::string bad = large("5", "nul");
+    b.answers->next.emplace_back(pod_list({bad, pod("z")}));
+    CHECK_FALSE(carry_out(b, w, list));
+    REQUIRE(w.bad.size() == 1);
+    failure f;
+    parse_object(bad, f);
+    CHECK(w.bad[0].why.message() == "list pods: decode default/large: " + f.message());
+    CHECK(w.bad[0].key == object_key("default", "large"));
+    CHECK(w.bad[0].from_list);
+    CHECK(w.meanwhile[0] >= 4);
+    CHECK(w.last.meta().name() == "z");
+}
+
+TEST_CASE("large objects: the sink ends the request in the middle of one, and leaves nothing") {
+    bench b;
+    watcher w(b.io.get_executor());
+    w.enough = 2;
+    b.answers->next.emplace_back(pod_list({large("5"), pod("z")}));
+    CHECK_FALSE(carry_out(b, w, list));
+    CHECK(w.turns == 2);
+    CHECK(w.meanwhile.empty());
+    while (!w.pool().collect()) {
+    }
+    CHECK(w.pool().statistics().nodes == 0);
+}
+
+TEST_CASE("large objects: cancelled in the middle of one it ends there, and leaves nothing") {
+    for (const verb what : {verb(list), verb(watch)}) {
+        bench b;
+        watcher w(b.io.get_executor());
+        if (what == verb(list))
+            b.answers->next.emplace_back(pod_list({large("5"), pod("z")}));
+        else
+            b.answers->next.push_back(reply().streamed({change("ADDED", large("6"))}, reply::stall));
+        failure f;
+        bool done = false;
+        task_group group(b.io.get_executor());
+        w.on_turn = [&] {
+            if (w.turns == 2) group.stop();
+        };
+        group.spawn(what(b.api->make_list_watch(pods()), &w, &f, &done));
+        b.run(group.join());
+        CHECK(done);
+        CHECK(f == errc::cancelled);
+        CHECK(w.turns == 2);
+        CHECK(w.meanwhile.empty());
+        while (!w.pool().collect()) {
+        }
+        CHECK(w.pool().statistics().nodes == 0);
+    }
+}
+
+TEST_CASE("large objects: an informer lists and follows one, and stops in the middle of the next") {
+    bench b;
+    b.answers->next.emplace_back(pod_list({pod("a"), large("5")}));
+    b.answers->next.push_back(reply().streamed({change("MODIFIED", large("105", "1")), change("MODIFIED", large("106", "2"))}, reply::stall));
+    shared_informer pods_here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(false));
+    bool ended = false;
+    asio::co_spawn(b.io, pods_here.run(), [&](std::exception_ptr) { ended = true; });
+    const auto until = [&](auto&& there) {
+        const auto end = std::chrono::steady_clock::now() + 20s;
+        while (!there() && std::chrono::steady_clock::now() < end) {
+            b.io.restart();
+            b.io.run_one_for(20ms);
+        }
+        REQUIRE(there());
+    };
+    const auto version = [&] {
+        const object o = pods_here.get("default/large");
+        return o ? o.resource_version().str() : "absent";
+    };
+    until([&] { return version() == "5"; });
+    until([&] { return version() == "105"; });
+    CHECK(pods_here.get("default/large") == parse_object(large("105", "1")));
+    const std::uint64_t size = large("5").size();
+    until([&] { return pods_here.status().bytes_received > 3 * size; });
+    pods_here.stop();
+    until([&] { return ended; });
+}

@@ -1,0 +1,356 @@
+// A document decoded in slices is the document decoded at once: whatever happens between two slices, and wherever it ends.
+#include "support/pod_generator.hpp"
+
+#include <informer/object/document_pool.hpp>
+#include <informer/object/framer.hpp>
+
+#include <boost/json/value.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace informer;
+
+namespace {
+
+std::string pod(unsigned index, unsigned revision = 0) {
+    testing::pod_options o(index);
+    o.revision = revision;
+    return testing::make_pod_json(o);
+}
+
+void drain(document_pool& pool) {
+    while (!pool.collect(1000)) {
+    }
+}
+
+void check_empty(document_pool& pool) {
+    drain(pool);
+    const pool_statistics s = pool.statistics();
+    CHECK(s.nodes == 0);
+    CHECK(s.referenced_nodes == 0);
+    CHECK(s.objects == 0);
+    CHECK(s.generations == 1);
+}
+
+/// In slices of this size, with `between` between any two.
+object in_slices(document_pool& pool, std::string_view json, const object& previous, failure& f, std::size_t bytes,
+                 const std::function<void()>& between = {}) {
+    const auto d = pool.begin_decode(json, previous);
+    while (!d->step(bytes))
+        if (between) between();
+    return d->finish(f);
+}
+
+std::string said(const failure& f) {
+    return f.code().message() + " | " + f.message();
+}
+
+/// Texts that are near JSON, and near what is treated apart.
+class mutator {
+public:
+    explicit mutator(unsigned seed) : random_(seed) {}
+    std::size_t pick(std::size_t n) { return random_() % n; }
+    std::string text() {
+        static const std::vector<std::string> whole = {
+            R"({"metadata":{"name":"a","managedFields":[{"x":"]\"}","y":[{}]}],"uid":"123e4567-e89b-12d3-a456-426614174000"},"n":[1e400,-0.5,12345678901]})",
+            R"({"kind":"K","metadata" : { "managedFields"  :  {"a":[1,2,{"b":null}]} , "labels":{"managedFields":"x"}},"t":true,"f":false,"z":null})",
+            R"({"metadata":{"managedFields":[{]]},"a":["managedFields"],"b":{"managedFields":[1]}})",
+            R"({"s":"\u00e9\ud83d\ude00\\\"\n\\\\","t":"äöü日本😀","u":"\\\\\\\\\\\\\\\\\\\\","v":["\u0001","\/"]})",
+            R"({"a":[[[[[[[[[[]]]]]]]]]],"a":{"b":{"c":{}}},"b":"2024-05-06T07:08:09Z","c":["abc","abcd","",1,22,333333333]})",
+        };
+        std::string s = pick(6) == 0 ? pod(static_cast<unsigned>(pick(50)), static_cast<unsigned>(pick(3))) : whole[pick(whole.size())];
+        static const std::vector<std::string> pieces = {"\"", "\\", "{", "}", "[", "]", ",", ":", "\\u", "\\ud83d", "\xff", "\xe4", "\xc3\xa4",
+                                                        " ",  "0",  "-", ".", "e", "x", "\n", "\x01", "\"managedFields\":", "null", "tru"};
+        for (std::size_t n = pick(4); n > 0; --n) {
+            const std::size_t at = pick(s.size() + 1);
+            switch (pick(4)) {
+            case 0: s.insert(at, pieces[pick(pieces.size())]); break;
+            case 1: s.erase(at, 1 + pick(4)); break;
+            case 2: s.resize(at); break;
+            default: s.replace(at, 1, pieces[pick(pieces.size())]);
+            }
+            if (s.size() < 2) s = "{}";
+        }
+        return s;
+    }
+
+private:
+    std::mt19937 random_;
+};
+
+} // namespace
+
+TEST_CASE("slices: the same documents and the same errors as at once, wherever the slices end", "[pool]") {
+    mutator m(7);
+    const std::vector<decode_options> all = {decode_options().type("v1", "Kind"), decode_options().keep_managed_fields(),
+                                             decode_options().max_depth(6),
+                                             decode_options().project(projection::keep({"/metadata/uid", "/n/1", "/a"}))};
+    unsigned good = 0, bad = 0;
+    for (int i = 0; i < 6000; ++i) {
+        const decode_options& o = all[m.pick(all.size())];
+        const auto whole = document_pool::make(o), sliced = document_pool::make(o);
+        object before[2];
+        for (int version = 0; version < 2; ++version) {
+            const std::string json = m.text();
+            const std::size_t bytes = 1 + m.pick(version == 0 ? 8 : json.size());
+            failure f, g;
+            const object a = whole->decode(json, before[0], f), b = in_slices(*sliced, json, before[1], g, bytes);
+            if (said(f) != said(g) || bool(a) != bool(b) || (a && a.to_json() != b.to_json()) ||
+                a.same_as(before[0]) != b.same_as(before[1])) {
+                UNSCOPED_INFO("slices of " << bytes << " of " << json);
+                UNSCOPED_INFO("at once: " << said(f) << " " << (a ? a.to_json() : std::string()));
+                UNSCOPED_INFO("in slices: " << said(g) << " " << (b ? b.to_json() : std::string()));
+                FAIL("they differ");
+            }
+            ++(a ? good : bad);
+            before[0] = a;
+            before[1] = b;
+        }
+        if (i % 50 != 0) continue;
+        before[1] = object();
+        check_empty(*sliced);
+    }
+    CHECK(good > 1500);
+    CHECK(bad > 1500);
+}
+
+TEST_CASE("slices: a text goes in as many as it takes, and comes out once", "[pool]") {
+    const auto pool = document_pool::make();
+    const std::string json = pod(1);
+    failure f;
+    unsigned steps = 0;
+    object o = in_slices(*pool, json, object(), f, 1000, [&] { ++steps; });
+    CHECK(steps + 1 >= json.size() / 5096); // a slice may become longer for the sake of its end
+    CHECK(steps >= 3);
+    CHECK(o.to_json() == parse_object(json).to_json());
+    // What did not change is its predecessor, and makes nothing.
+    const std::uint64_t nodes = pool->statistics().nodes;
+    CHECK(in_slices(*pool, json, o, f, 1000).root() == o.root());
+    CHECK(pool->statistics().nodes == nodes);
+    // One that fits into the first step is decoded there.
+    auto d = pool->begin_decode(json, o);
+    CHECK(d->step());
+    CHECK(d->finish(f).same_as(o));
+    d.reset();
+    o = object();
+    check_empty(*pool);
+}
+
+TEST_CASE("slices: given up at any of them nothing is left", "[pool]") {
+    const std::string old = pod(3), json = pod(3, 1);
+    for (const bool with_previous : {false, true}) {
+        const auto pool = document_pool::make();
+        failure f;
+        object before = with_previous ? pool->decode(old, object(), f) : object();
+        drain(*pool);
+        const pool_statistics at_first = pool->statistics();
+        bool whole = false;
+        for (std::size_t n = 0; !whole; ++n) {
+            auto d = pool->begin_decode(json, before);
+            for (std::size_t i = 0; i < n && !whole; ++i) whole = d->step(64);
+            d.reset();
+            drain(*pool);
+            const pool_statistics now = pool->statistics();
+            REQUIRE(now.nodes == at_first.nodes);
+            REQUIRE(now.referenced_nodes == at_first.referenced_nodes);
+            REQUIRE(now.objects == at_first.objects);
+        }
+        before = object();
+        check_empty(*pool);
+    }
+}
+
+TEST_CASE("slices: what is given up is freed a share at a time", "[pool]") {
+    const auto pool = document_pool::make();
+    std::string json = "{\"list\":[";
+    for (int i = 0; i < 20'000; ++i) json += "\"text number " + std::to_string(i) + "\",";
+    json += "0]}";
+    {
+        const auto d = pool->begin_decode(json, object());
+        while (pool->statistics().nodes < 15'000) REQUIRE_FALSE(d->step(1000));
+    }
+    CHECK(pool->statistics().nodes >= 15'000);
+    unsigned shares = 0;
+    while (!pool->collect(1000)) ++shares;
+    CHECK(shares >= 15);
+    check_empty(*pool);
+}
+
+TEST_CASE("slices: what a large document left is not freed in one step with the next small one", "[pool]") {
+    const auto pool = document_pool::make();
+    std::string json = "{\"list\":[";
+    for (int i = 0; i < 20'000; ++i) json += "\"text number " + std::to_string(i) + "\",";
+    json += "0]}";
+    failure f;
+    object o = in_slices(*pool, json, object(), f, 10'000);
+    REQUIRE(pool->statistics().nodes > 20'000);
+    o = object();
+    pool->decode(R"({"a":1})", object(), f);
+    CHECK(pool->statistics().nodes > 15'000);
+    check_empty(*pool);
+}
+
+TEST_CASE("slices: a pool that fills at any point rolls back, is emptied and tried again", "[pool]") {
+    const std::string json = pod(5);
+    const object expected = parse_object(json);
+    unsigned full = 0, stored = 0, rescued = 0;
+    for (std::uint64_t bytes = 256; bytes < 40'000; bytes += 208) {
+        detail::pool_limits limits;
+        limits.max_bytes = bytes;
+        limits.first_chunk = 256;
+        const auto pool = detail::make_pool(decode_options(), limits);
+        failure f, g;
+        // Something that fills it and is dead when the slices meet the limit.
+        object filler = pool->decode(pod(1), object(), g);
+        unsigned steps = 0;
+        object o = in_slices(*pool, json, object(), f, 100, [&] {
+            if (++steps == 5) filler = object();
+        });
+        if (o) {
+            ++stored;
+            rescued += steps > json.size() / 100 ? 1 : 0;
+            CHECK(o == expected);
+            o = object();
+        } else {
+            ++full;
+            CHECK(f == errc::pool_full);
+        }
+        filler = object();
+        check_empty(*pool);
+        CHECK(bool(pool->decode(R"({"a":[true]})", object(), f)));
+    }
+    CHECK(full >= 10);
+    CHECK(stored >= 10);
+    CHECK(rescued >= 1);
+}
+
+TEST_CASE("slices: between them the pool decodes, frees, counts, moves and begins generations", "[pool]") {
+    std::mt19937 random(11);
+    const auto pool = document_pool::make();
+    std::vector<object> held(40);
+    failure f;
+    unsigned revision = 0, generations = 0;
+    for (unsigned i = 0; i < held.size(); ++i) held[i] = pool->decode(pod(i), object(), f);
+    for (int round = 0; round < 200; ++round) {
+        const std::size_t slot = random() % held.size();
+        const std::string json = pod(static_cast<unsigned>(slot), revision += static_cast<unsigned>(random() % 2));
+        object previous = random() % 3 == 0 ? object() : held[slot];
+        if (random() % 4 == 0) held[slot] = object();
+        const std::string expected = parse_object(json).to_json();
+        object o = in_slices(*pool, json, previous, f, 300, [&] {
+            const std::size_t other = random() % held.size();
+            switch (random() % 40) {
+            case 0:
+                pool->begin_generation();
+                ++generations;
+                break;
+            case 1: pool->collect(random() % 100); break;
+            case 2: drain(*pool); break;
+            case 3: held[other] = object(); break;
+            case 4: held[other] = pool->decode(pod(static_cast<unsigned>(other), ++revision), held[other], f); break;
+            case 5: held[other] = pool->move(held[other], f); break;
+            case 6: held[other] = pool->decode(json, object(), f); break;
+            case 7: CHECK(pool->statistics().nodes > 0); break;
+            case 8: {
+                const std::string its = pod(static_cast<unsigned>(other), revision);
+                const auto another = pool->begin_decode(its, held[other]);
+                for (std::size_t n = random() % 50; n > 0 && !another->step(300); --n) {
+                }
+                held[other] = another->finish(f);
+                break;
+            }
+            default: break;
+            }
+        });
+        REQUIRE(!f);
+        REQUIRE(o.to_json() == expected);
+        held[slot] = std::move(o);
+    }
+    CHECK(generations > 5);
+    held.clear();
+    check_empty(*pool);
+}
+
+TEST_CASE("slices: equal but for the order of members is no new version, found out in steps", "[pool]") {
+    std::string one = R"({"metadata":{"name":"x"},"list":[)", other = R"({"list":[)";
+    for (int i = 0; i < 3000; ++i) {
+        const std::string n = std::to_string(i);
+        one += R"({"a":"text )" + n + R"(","b":[1.0,)" + n + "]},";
+        other += R"({"b":[1,)" + n + R"(],"a":"text )" + n + R"("},)";
+    }
+    one += "0]}";
+    other += R"(0],"metadata":{"name":"x"}})";
+    const auto pool = document_pool::make();
+    failure f;
+    object a = pool->decode(one, object(), f);
+    unsigned steps = 0;
+    object b = in_slices(*pool, other, a, f, 1000, [&] { ++steps; });
+    CHECK(b.root() == a.root());
+    CHECK(steps > other.size() / 1000 + 10);
+    // A difference in the last place is one.
+    other.replace(other.rfind("\"x\""), 3, "\"y\"");
+    b = in_slices(*pool, other, a, f, 1000);
+    CHECK(b != a);
+    CHECK(b.meta().name() == "y");
+    a = b = object();
+    check_empty(*pool);
+}
+
+TEST_CASE("slices: a decoding holds its pool and the previous version", "[pool]") {
+    failure f;
+    auto pool = document_pool::make();
+    object old = pool->decode(pod(1), object(), f);
+    const std::string json = pod(1, 1);
+    auto d = pool->begin_decode(json, old);
+    CHECK_FALSE(d->step(100));
+    old = object();
+    pool.reset();
+    while (!d->step(100)) {
+    }
+    const object o = d->finish(f);
+    d.reset();
+    CHECK(!f);
+    CHECK(o.to_json() == parse_object(json).to_json());
+}
+
+TEST_CASE("slices: a transform is applied, once", "[pool]") {
+    int times = 0;
+    const auto pool = document_pool::make(decode_options().transform_with([&](boost::json::value& v) {
+        ++times;
+        v.as_object()["seen"] = true;
+    }));
+    failure f;
+    const object o = in_slices(*pool, pod(1), object(), f, 100);
+    CHECK(o["seen"].as_bool());
+    CHECK(times == 1);
+}
+
+TEST_CASE("slices: the key is found in steps as at once", "[pool]") {
+    mutator m(3);
+    unsigned named = 0;
+    for (int i = 0; i < 5000; ++i) {
+        const std::string json = m.text();
+        const object_key key = peek_key(json);
+        for (const std::size_t bytes : {std::size_t(1), 1 + m.pick(30), json.size() + 1}) {
+            key_peek peek(json);
+            std::size_t steps = 1;
+            while (!peek.step(bytes)) REQUIRE(++steps <= json.size() + 1);
+            INFO("steps of " << bytes << " in " << json);
+            REQUIRE(peek.key() == key);
+        }
+        named += key.empty() ? 0 : 1;
+    }
+    CHECK(named > 500);
+}
+
+TEST_CASE("a second document behind the first is refused, whatever its keys", "[pool]") {
+    for (const char* json : {R"({"a":1}{"b":2})", R"({"a":1} {"metadata":{"managedFields":[1]}})", R"({} "managedFields")"}) {
+        failure f;
+        CHECK_FALSE(parse_object(json, f));
+        CHECK(f == errc::syntax_error);
+    }
+}
