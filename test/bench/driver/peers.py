@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -62,6 +63,11 @@ def rust_program():
     out = built / "kube-rs"
     shutil.copy2(target / "release" / "bench_peer", out)
     return out
+
+
+def go_versions():
+    """Of what the Go programs are compared by."""
+    return dict(re.findall(r"^\s*\S*/(client-go|controller-runtime) v(\S+)$", (sources / "go/go.mod").read_text(), re.M))
 
 
 def versions_of(program):

@@ -1,6 +1,9 @@
 """docs/benchmarks.md has several authors: a suite's part stands between two marks, and others leave it alone."""
 import re
 
+from driver import programs
+from driver.text import machine, today, versions
+
 
 def _marked(name, text):
     return "<!-- begin %s -->\n%s\n<!-- end %s -->" % (name, text.strip(), name)
@@ -24,3 +27,16 @@ def rewrite(path, text):
     """Writes the whole file anew, but keeps the marked parts, at its end."""
     kept = [m.group(0) for m in _pattern().finditer(path.read_text())] if path.exists() else []
     path.write_text("\n\n".join([text.rstrip("\n"), *kept]) + "\n")
+
+
+def written_by(suite, peers=None):
+    """The sentence that begins a part: when, where and with what it was measured."""
+    made = {**versions(), **(peers or {})}
+    return "Written by `./dev bench %s` on %s, on %s. With %s." % (suite, today(), machine(), ", ".join("%s %s" % p for p in made.items()))
+
+
+def keep(name, report, usual, path=None):
+    """Writes the part to docs/benchmarks.md, or beside the programs where the run was not the usual one."""
+    path = path or (programs.repository / "docs/benchmarks.md" if usual else programs.folder / (name + ".md"))
+    put(path, name, report)
+    programs.log("written to %s" % path)

@@ -225,10 +225,9 @@ def table_of(followers):
 
 
 def report_of(options, followers, versions, seconds, objects):
-    made = {**text.versions(), **versions}
     return "\n".join([
         "## In the real world", "",
-        "Written by `./dev bench cluster` on %s, on %s. With %s." % (text.today(), text.machine(), ", ".join("%s %s" % p for p in made.items())), "",
+        sections.written_by("cluster", versions), "",
         "A whole Kubernetes %s on the same machine (`./dev cluster`: API server, etcd, controllers, scheduler, %d nodes by kwok). %d Deployments of" % (
             os.environ.get("INFORMER_KUBERNETES_VERSION", "1.36.3"), options.nodes, options.deployments),
         "%d replicas are restarted at once%s, while both programs follow all pods over TLS side by side, each with its defaults, an index by" % (
@@ -284,9 +283,7 @@ def run(options):
                 f.program.stop()
     print(report)
     usual = (options.deployments, options.replicas, options.rollouts, options.peer) == (10, 500, 1, None)
-    path = options.report or (programs.repository / "docs/benchmarks.md" if usual else programs.folder / "cluster.md")
-    sections.put(path, "cluster", report)
-    programs.log("written to %s" % path)
+    sections.keep("cluster", report, usual, options.report)
     for p in problems:
         programs.log("error: " + p)
     return 1 if problems else 0

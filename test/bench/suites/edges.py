@@ -5,7 +5,7 @@ import statistics
 import subprocess
 
 from driver import programs, sections
-from driver.text import machine, number, table, today, versions
+from driver.text import number, table
 
 summary = "a 300 MB list, an object of 50 MB, a million tiny ones, hostile keys: cost per byte and memory beside what the pool says"
 most_times, most_off, tiny_most, step_most = 4, 0.10, 200, 5
@@ -47,7 +47,7 @@ def run(options):
                      "%.1f" % (median(name, "peak") / resident if resident else 0), "%.1f" % step, "MISSED: " + ", ".join(wrong) if wrong else "met"])
     report = "\n".join([
         "## Edges", "",
-        "Written by `./dev bench edges` on %s, on %s. With %s." % (today(), machine(), ", ".join("%s %s" % p for p in versions().items())), "",
+        sections.written_by("edges"), "",
         "Lists of what an informer does not see every day, through framer, pool and cache; CPU time of the thread, the median of %d runs, each" % max(options.runs, 1),
         "case in a process of its own. The normal case is pods read as an informer reads them: a third, `managedFields`, is skipped, and nearly all the",
         "rest is told from the text before (`× pods`; where every pod goes through the parser it costs as much as `× parsed` is measured by; an empty",
@@ -55,9 +55,7 @@ def run(options):
         "no step of the executor over %d ms." % step_most, "",
         table(["", "MB", "ns/byte", "× pods", "× parsed", "× SAX", "us/object", "bytes/object", "resident MB", "accounted", "peak ÷ steady", "longest ms", "goals"], rows)])
     print(report)
-    path = options.report or (programs.repository / "docs/benchmarks.md" if options.runs >= 3 else programs.folder / "edges.md")
-    sections.put(path, "edges", report)
-    programs.log("written to %s" % path)
+    sections.keep("edges", report, options.runs >= 3, options.report)
     for m in missed:
         programs.log("missed: " + m)
     if broken:

@@ -2,7 +2,7 @@
 import json
 import subprocess
 
-from driver import peers, programs
+from driver import peers, programs, sections
 from driver.text import number, table
 
 summary = "one informer's changes to 1 to 1,000 listeners beside client-go's shared informer: CPU an event and listener, bytes"
@@ -42,8 +42,12 @@ def run(options):
             row += [number(peer["cpu_ns_per_op"]), number(peer["bytes_per_item"]), *("%.1f" % r if r else "–" for r in ratios),
                     "met" if met else "MISSED" if counts else "missed"]
         rows.append(row + [""] * (10 - len(row)))
-    print("CPU nanoseconds for one event at one listener, and bytes an idle listener costs. A slice is what the executor handles")
-    print("at once; with one event in it every listener is woken for each event. Goal: a %dth of client-go's." % goal)
-    print()
-    print(table(["listeners by", "events a slice", "listeners", "CPU ns", "bytes", "Go CPU ns", "Go bytes", "ratio (CPU)", "ratio (bytes)", "goal"], rows))
+    report = "\n".join([
+        "## Fan-out", "",
+        sections.written_by("fanout", peers.go_versions() if theirs else None), "",
+        "CPU nanoseconds for one event at one listener, and bytes an idle listener costs. A slice is what the executor handles",
+        "at once; with one event in it every listener is woken for each event. Goal: a %dth of client-go's." % goal, "",
+        table(["listeners by", "events a slice", "listeners", "CPU ns", "bytes", "Go CPU ns", "Go bytes", "ratio (CPU)", "ratio (bytes)", "goal"], rows)])
+    print(report)
+    sections.keep("fanout", report, theirs)
     return 1 if missed else 0

@@ -3,7 +3,7 @@ import json
 import statistics
 import subprocess
 
-from driver import peers, programs
+from driver import peers, programs, sections
 from driver.text import number, table
 from suites import fanout
 
@@ -66,12 +66,14 @@ def run(options):
         sizes = [median("ours", our_name, "bytes_per_item") or None, median("theirs", their_name, "bytes_per_item") or None]
         lines.append([what, number(our), number(median("ours", our_name, "ns_per_op")), number(their),
                       number(median("theirs", their_name, "ns_per_op")), "%.1f" % ratio if ratio else "–", met, *map(number, sizes)])
-    print("Nanoseconds for the whole way of one key; CPU is that of all threads, garbage collection included. Bytes are those")
-    print("held for each of 100,000 waiting keys: ours with its own copy of the key, Go's without the text, which its caller keeps.")
+    report = "\n".join([
+        "## Work queue", "",
+        sections.written_by("queue", peers.go_versions() if theirs else None), "",
+        "Nanoseconds for the whole way of one key; CPU is that of all threads, garbage collection included. Bytes are those",
+        "held for each of 100,000 waiting keys: ours with its own copy of the key, Go's without the text, which its caller keeps.", "",
+        table(["", "CPU ns", "wall ns", "Go CPU ns", "Go wall ns", "ratio (CPU)", "goal", "bytes", "Go bytes"], lines)])
+    print(report)
     print()
-    print(table(["", "CPU ns", "wall ns", "Go CPU ns", "Go wall ns", "ratio (CPU)", "goal", "bytes", "Go bytes"], lines))
-    if missed:
-        print("\n%d goals missed." % missed)
-    print()
+    sections.keep("queue", report, theirs and options.runs == 3 and options.rounds == 5)
     listeners = fanout.run(options)
     return 1 if missed or listeners else 0

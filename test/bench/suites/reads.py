@@ -1,12 +1,11 @@
 """Reads of a full cache beside client-go's lister and controller-runtime's reader, and readers beside a writer."""
 import json
 import pathlib
-import re
 import statistics
 import subprocess
 
 from driver import peers, programs, sections
-from driver.text import machine, number, table, today, versions
+from driver.text import number, table
 
 summary = "get, list, index and selector reads beside client-go's and controller-runtime's; readers on 1 to 4 threads beside a writer"
 
@@ -74,10 +73,9 @@ def run(options):
         beside.append([threads, number(middle("events_per_s")), number(middle("writer_ns_per_event")), number(middle("objects_per_cpu_s") / 1e6) if threads else "–",
                        format(sum(r["snapshots"] for r in runs), ","), format(sum(r["published"] for r in runs), ","),
                        format(sum(r["overlapping"] for r in runs), ","), sum(r["writer_waits"] for r in runs)])
-    made = {**versions(), **(dict(re.findall(r"^\s*\S*/(client-go|controller-runtime) v(\S+)$", (peers.sources / "go/go.mod").read_text(), re.M)) if theirs else {})}
     report = "\n".join([
         "## Reads", "",
-        "Written by `./dev bench reads` on %s, on %s. With %s." % (today(), machine(), ", ".join("%s %s" % p for p in made.items())), "",
+        sections.written_by("reads", peers.go_versions() if theirs else None), "",
         "A cache of 10,000 pods on 100 nodes in 20 namespaces. CPU nanoseconds an operation, all threads, the median of %d runs. client-go" % max(options.runs, 1),
         "hands out pointers into its store; controller-runtime copies, as it does by default; libinformer reads a snapshot that does not",
         "change meanwhile: `get` hands out a counted handle, `find` and the lists lend what the snapshot holds, which a list keeps alive.",
@@ -90,9 +88,7 @@ def run(options):
                "overlapping", "writer's waits"], beside)])
     print(report)
     usual = options.runs == 3 and options.seconds == 2 and theirs
-    path = options.report or (programs.repository / "docs/benchmarks.md" if usual else programs.folder / "reads.md")
-    sections.put(path, "reads", report)
-    programs.log("written to %s" % path)
+    sections.keep("reads", report, usual, options.report)
     if waits or wrong:
         programs.log("error: the writer waited %d times; %d reads were wrong" % (waits, wrong))
     return 1 if waits or wrong else 0
