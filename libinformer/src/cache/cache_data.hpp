@@ -20,7 +20,7 @@ struct posting {
     posting(std::string v, object_map o) : value(std::move(v)), objects(std::move(o)) {}
     posting(const posting& o) : value(o.value), objects(o.objects) {}
 
-    std::atomic<std::uint32_t> count{1};
+    shared_count count{1};
     const std::string value;
     object_map objects;
 
@@ -33,14 +33,14 @@ struct posting {
 class posting_ref {
 public:
     explicit posting_ref(posting* adopt) noexcept : p_(adopt) {}
-    posting_ref(const posting_ref& o) noexcept : p_(o.p_) { p_->count.fetch_add(1, std::memory_order_relaxed); }
+    posting_ref(const posting_ref& o) noexcept : p_(o.p_) { count_up(p_->count); }
     posting_ref(posting_ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
     posting_ref& operator=(posting_ref o) noexcept {
         std::swap(p_, o.p_);
         return *this;
     }
     ~posting_ref() {
-        if (p_ && p_->count.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p_;
+        if (p_ && count_down(p_->count)) delete p_;
     }
     const posting& operator*() const noexcept { return *p_; }
     const posting* operator->() const noexcept { return p_; }

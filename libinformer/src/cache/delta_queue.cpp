@@ -2,6 +2,7 @@
 #include <informer/detail/async.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 namespace informer {
 
@@ -34,12 +35,14 @@ asio::awaitable<std::vector<delta>> delta_queue::pop(std::size_t max) {
         const bool filled = co_await filled_->wait();
         if (!filled) co_return out;
     }
-    const std::size_t n = std::min(max, deltas_.size());
-    out.reserve(n);
     const bool was_full = deltas_.size() >= capacity_;
-    for (std::size_t i = 0; i < n; ++i) {
-        out.push_back(std::move(deltas_.front()));
-        deltas_.pop_front();
+    if (deltas_.size() <= max) {
+        out.swap(deltas_);
+        deltas_.reserve(out.size()); // the next slice is probably as long
+    } else {
+        const auto end = deltas_.begin() + static_cast<std::ptrdiff_t>(max);
+        out.assign(std::make_move_iterator(deltas_.begin()), std::make_move_iterator(end));
+        deltas_.erase(deltas_.begin(), end);
     }
     if (was_full && deltas_.size() < capacity_) drained_->notify();
     co_return out;

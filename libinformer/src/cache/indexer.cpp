@@ -30,17 +30,18 @@ std::uint64_t random_seed() {
     return std::uint64_t(device()) << 32 | device();
 }
 
-void put_in(index_version& index, const std::string& value, object o, const key_view& key, const object_traits& traits) {
-    const std::uint64_t hash = traits.hash(key);
+/// `like`: what the posting probably holds of this key.
+void put_in(index_version& index, const std::string& value, object o, const object& like, std::uint64_t hash,
+            const object_traits& traits) {
     if (posting_ref* there = index.postings.edit(std::string_view(value))) {
         posting& p = there->own();
         const std::size_t before = p.bytes();
-        p.objects.put(o, key, hash);
+        p.objects.put(o, like, hash);
         index.posting_bytes = index.posting_bytes - before + p.bytes();
         return;
     }
     object_map one(traits);
-    one.put(o, key, hash);
+    one.put(o, like, hash);
     posting_ref made(new posting(value, std::move(one)));
     index.posting_bytes += made->bytes();
     index.postings.put(std::move(made));
@@ -109,19 +110,18 @@ struct indexer::impl {
     }
 
     /// Brings an index from one version of an object to the next; either may be empty.
-    void reindex(index_version& index, const object& before, const object& after) {
+    void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash) {
         const std::vector<std::string> old_values = values_of(*index.definition, before, false);
         const std::vector<std::string> new_values = values_of(*index.definition, after, true);
         for (const std::string& v : old_values) {
             if (!std::binary_search(new_values.begin(), new_values.end(), v)) erase_in(index, v, before);
         }
-        if (new_values.empty()) return;
-        const key_of_object key(after);
-        for (const std::string& v : new_values) put_in(index, v, after, key.view(), traits);
+        for (const std::string& v : new_values) put_in(index, v, after, before ? before : after, hash, traits);
     }
 
-    void reindex_all(const object& before, const object& after) {
-        for (index_version& i : indexes) reindex(i, before, after);
+    /// `hash`: of their key.
+    void reindex_all(const object& before, const object& after, std::uint64_t hash) {
+        for (index_version& i : indexes) reindex(i, before, after, hash);
         for (building& b : begun) b.changes.emplace_back(before, after);
         changed = true;
     }
@@ -145,7 +145,7 @@ struct indexer::impl {
     std::size_t build(building& b, std::size_t budget) {
         while (budget > 0 && !b.walked) {
             if (const object* o = b.rest.next()) {
-                reindex(b.version, object(), *o);
+                reindex(b.version, object(), *o, traits.hash(*o));
                 --budget;
             } else {
                 b.walked = true;
@@ -153,7 +153,8 @@ struct indexer::impl {
             }
         }
         while (budget > 0 && b.walked && !b.changes.empty()) {
-            reindex(b.version, b.changes.front().first, b.changes.front().second);
+            const auto& [before, after] = b.changes.front();
+            reindex(b.version, before, after, traits.hash(after ? after : before));
             b.changes.pop_front();
             --budget;
         }
@@ -279,26 +280,34 @@ cache_snapshot indexer::current_snapshot() const {
     return cache_snapshot(std::move(now));
 }
 
+indexer::place indexer::find_current(const object& like) const {
+    place p;
+    const key_of_object key(like);
+    p.hash = impl_->traits.hash(key.view());
+    if (const object* there = impl_->objects.find(key.view(), p.hash)) p.before = *there;
+    return p;
+}
+
+void indexer::put(object o, const place& at) {
+    if (!at.before) impl_->count(o, true); // first: one too many does no harm, one too few would
+    object leaf = o;
+    // Where the predecessor is known, it is found by its identity, and no key is read.
+    impl_->objects.put(leaf, at.before ? at.before : o, at.hash);
+    impl_->reindex_all(at.before, o, at.hash);
+}
+
 object indexer::put(object o) {
     if (!o) return {};
-    const key_of_object read(o);
-    const key_view key = read.view();
-    const std::uint64_t hash = impl_->traits.hash(key);
-    const object* there = impl_->objects.find(key, hash);
-    if (there && there->same_as(o)) return *there;
-    if (!there) impl_->count(o, true); // first: one too many does no harm, one too few would
-    object leaf = o;
-    std::optional<object> before = impl_->objects.put(leaf, key, hash);
-    object old = before ? std::move(*before) : object();
-    impl_->reindex_all(old, o);
-    return old;
+    place at = find_current(o);
+    if (!at.before.same_as(o)) put(std::move(o), at);
+    return std::move(at.before);
 }
 
 object indexer::erase(const object_key& key) {
     std::optional<object> before = impl_->objects.erase(key_view::of(key));
     if (!before) return {};
     impl_->count(*before, false);
-    impl_->reindex_all(*before, object());
+    impl_->reindex_all(*before, object(), impl_->traits.hash(*before));
     return std::move(*before);
 }
 

@@ -5,6 +5,8 @@
 // place, so a run of writes between two snapshots copies each node at most once.
 #pragma once
 
+#include <informer/detail/shared_count.hpp>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -55,7 +57,7 @@ class persistent_map {
 
     // Behind a node: its leaves, then its children, both in the order of their bits.
     struct alignas(std::max(alignof(Leaf), alignof(void*))) node {
-        std::atomic<std::uint32_t> count{1};
+        shared_count count{1};
         std::uint32_t leaf_map = 0; // none where all bits of the hash are used up: leaves are searched there
         std::uint32_t child_map = 0;
         std::uint32_t leaf_count = 0;
@@ -250,10 +252,10 @@ private:
         n->~node();
         ::operator delete(n, size);
     }
-    static void retain(node* n) noexcept { n->count.fetch_add(1, std::memory_order_relaxed); }
+    static void retain(node* n) noexcept { count_up(n->count); }
     // Recursion is as deep as the trie: 14 at most.
     static void release(node* n) noexcept {
-        if (n->count.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+        if (!count_down(n->count)) return;
         for (unsigned i = 0; i < n->children(); ++i) release(*n->child(i));
         for (unsigned i = 0; i < n->leaves(); ++i) n->leaf(i)->~Leaf();
         deallocate(n);

@@ -19,10 +19,6 @@ constexpr std::size_t collect_budget = 4'000; // nodes a slice
 constexpr auto between_compactions = std::chrono::minutes(1);
 constexpr auto between_tidyings = std::chrono::seconds(30); // where nothing comes
 
-bool same(const object& a, const object& b) {
-    return a.same_as(b) || a == b;
-}
-
 } // namespace
 
 /// Gives the executor a turn when the slice is used up.
@@ -43,7 +39,9 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         if (batch.empty()) co_return;
         const clock::time_point oldest = batch.front().received;
         s->applying.begin();
+        s->count_deltas(batch);
         std::vector<event> events;
+        events.reserve(batch.size());
         std::size_t i = 0;
         while (i < batch.size()) {
             delta d = std::move(batch[i++]);
@@ -78,10 +76,9 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
     }
 }
 
-void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
-    auto& index = store->index;
-    {
-        const std::lock_guard lock(mutex);
+void shared_informer::impl::count_deltas(const std::vector<delta>& batch) {
+    const std::lock_guard lock(mutex);
+    for (const delta& d : batch) {
         switch (d.what) {
         case delta::kind::upsert:
             ++(d.type == watch_event_type::added ? figures.events_added : figures.events_modified);
@@ -91,6 +88,10 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         default: break;
         }
     }
+}
+
+void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
+    auto& index = store->index;
     switch (d.what) {
     case delta::kind::upsert:
         upsert(d.current, d.version, event_reason::watch, true, events);
@@ -140,25 +141,27 @@ object shared_informer::impl::at_home(const object& o) const {
 }
 
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
-/// `guarded`: an older version than the cached one is a repetition and is dropped.
+/// `version`: the object's. `guarded`: an older one than the cached one is a repetition and is dropped.
 void shared_informer::impl::upsert(const object& given, const informer::resource_version& version, event_reason why,
                                    bool guarded, std::vector<event>& events) {
     const object o = at_home(given);
     auto& index = store->index;
-    object_key key = o.key();
-    const object before = index.current(key);
-    if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(key);
+    const indexer::place there = index.find_current(o);
+    const object& before = there.before;
+    if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key());
     if (!before) {
-        index.put(o);
+        index.put(o, there);
         event e(event_kind::added, o, object(), why);
         e.version = version;
         events.push_back(std::move(e));
         return;
     }
-    if (same(before, o)) return;
+    if (before.same_as(o)) return;
     const object_meta old = before.meta();
-    if (guarded && version < old.resource_version()) return;
-    index.put(o);
+    const informer::resource_version known = old.resource_version();
+    if (known.str() == version.str() && before == o) return; // else they differ in this at least
+    if (guarded && version < known) return;
+    index.put(o, there);
     const text was = old.uid();
     const text is = o.meta().uid();
     if (!was.empty() && !is.empty() && was != is) {
@@ -276,11 +279,18 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
     s->count_events(events);
     if (to.empty()) co_return;
     std::size_t steps = 0;
-    for (std::size_t first = 0; first < events.size(); first += shared_at_once) {
-        const std::size_t last = std::min(first + shared_at_once, events.size());
-        const auto from = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(first));
-        const auto until = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(last));
-        const auto some = std::make_shared<const std::vector<event>>(from, until);
+    const std::size_t all = events.size();
+    for (std::size_t first = 0; first < all; first += shared_at_once) {
+        const std::size_t last = std::min(first + shared_at_once, all);
+        std::vector<event> one_share;
+        if (last - first == all) {
+            one_share = std::move(events);
+        } else {
+            const auto from = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(first));
+            const auto until = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(last));
+            one_share.assign(from, until);
+        }
+        const auto some = std::make_shared<const std::vector<event>>(std::move(one_share));
         std::vector<subscriber> behind; // whose queue they do not fit into: one by one, which may merge or wait
         for (const subscriber& one : to) {
             if (!one->push_all(some)) behind.push_back(one);

@@ -151,6 +151,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> keep_tidy(self s);
     static asio::awaitable<void> compact(self s);
     static asio::awaitable<void> breathe(self s);
+    void count_deltas(const std::vector<delta>& batch);
     void apply(const delta& d, std::vector<event>& events);
     object at_home(const object& o) const;
     void upsert(const object& given, const informer::resource_version& version, event_reason why, bool guarded,

@@ -27,11 +27,11 @@ hash_seed hash_seed::random() noexcept {
 }
 
 void retain(root* r) noexcept {
-    r->count.fetch_add(1, std::memory_order_relaxed);
+    count_up(r->count);
 }
 
 void release(root* r) noexcept {
-    if (r->count.fetch_sub(1, std::memory_order_acq_rel) == 1) r->generation->owner().retire(r);
+    if (count_down(r->count)) r->generation->owner().retire(r);
 }
 
 pool_core::pool_core(pool_limits l, hash_seed s) : limits(l), seed(s) {

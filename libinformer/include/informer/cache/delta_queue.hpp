@@ -8,7 +8,6 @@
 #include <boost/asio/awaitable.hpp>
 
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -67,7 +66,7 @@ public:
     std::size_t capacity() const noexcept { return capacity_; }
 
 private:
-    std::deque<delta> deltas_;
+    std::vector<delta> deltas_;
     std::size_t capacity_, peak_ = 0;
     bool closed_ = false;
     std::unique_ptr<detail::async_event> filled_, drained_;

@@ -111,6 +111,13 @@ public:
     /// What the writer has, published or not.
     object current(const object_key& key) const;
     object current(std::string_view namespace_slash_name) const;
+    /// The same for the key of an object, and the way to `put` without looking it up again. Holds until the next write.
+    struct place {
+        object before;
+        std::uint64_t hash = 0;
+    };
+    place find_current(const object& like) const;
+    void put(object o, const place& at);
     std::size_t current_size() const noexcept;
     /// All of it, unpublished writes included, as a snapshot of its own: O(1).
     cache_snapshot current_snapshot() const;

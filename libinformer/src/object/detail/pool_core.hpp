@@ -4,6 +4,8 @@
 #include "generation.hpp"
 #include "handle_stack.hpp"
 
+#include <informer/detail/shared_count.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -13,7 +15,7 @@ namespace informer::detail {
 
 /// A document somebody holds. 24 bytes, in slabs of the core.
 struct root {
-    std::atomic<std::uint32_t> count{0};
+    shared_count count{0};
     handle document = 0;
     informer::detail::generation* generation = nullptr;
     /// The document's own, so that whoever looks for a key need not walk there.
