@@ -103,54 +103,58 @@ void put(world& w, int i, const std::string& text) {
         w.server->update(std::move(o));
 }
 
+/// Two replicas at work on what there is.
+struct pair {
+    explicit pair(world& in) : w(in) {
+        for (int i = 0; i < objects; ++i) put(w, i, "first");
+        a.start();
+        b.start();
+        w.run(40s);
+        CHECK(l.keys() == objects);
+        l.done.clear();
+    }
+    void change_all() {
+        for (int i = 0; i < objects; ++i) put(w, i, "second");
+        w.run(2s);
+    }
+    world& w;
+    ledger l;
+    worker a{w, l, "a"}, b{w, l, "b"};
+};
+
 } // namespace
 
 TEST_CASE("sharded controllers: each object is reconciled by exactly one of the replicas, and its changes too") {
     world w;
-    for (int i = 0; i < objects; ++i) put(w, i, "first");
-    ledger l;
-    worker a(w, l, "a"), b(w, l, "b");
-    a.start();
-    b.start();
-    w.run(40s);
-    CHECK(l.keys() == objects);
-    l.done.clear();
-    for (int i = 0; i < objects; ++i) put(w, i, "second");
-    w.run(2s);
-    CHECK(l.keys() == objects);
-    for (const auto& [key, who] : l.done) CHECK(who.size() == 1);
-    CHECK(l.by("a") > 5);
-    CHECK(l.by("b") > 5);
-    CHECK(a.work->figures().foreign > 0);
-    CHECK_FALSE(l.twice);
+    pair p(w);
+    p.change_all();
+    CHECK(p.l.keys() == objects);
+    for (const auto& [key, who] : p.l.done) CHECK(who.size() == 1);
+    CHECK(p.l.by("a") > 5);
+    CHECK(p.l.by("b") > 5);
+    CHECK(p.a.work->figures().foreign > 0);
+    CHECK_FALSE(p.l.twice);
 }
 
 TEST_CASE("sharded controllers: what a crashed replica had is reconciled by the others, though nothing changed") {
     world w;
-    for (int i = 0; i < objects; ++i) put(w, i, "first");
-    ledger l;
-    worker a(w, l, "a"), b(w, l, "b");
-    a.start();
-    b.start();
-    w.run(40s);
-    l.done.clear();
-    for (int i = 0; i < objects; ++i) put(w, i, "second");
-    w.run(2s);
+    pair p(w);
+    p.change_all();
     std::set<std::string> of_a;
-    for (const auto& [key, who] : l.done)
+    for (const auto& [key, who] : p.l.done)
         if (who.contains("a")) of_a.insert(key);
     REQUIRE(of_a.size() > 5);
-    l.done.clear();
-    a.self.paused = true;
+    p.l.done.clear();
+    p.a.self.paused = true;
     w.run(25s);
-    for (const auto& key : of_a) CHECK(l.done[key].contains("b"));
-    CHECK(l.keys() == of_a.size()); // what was b's already is not done again
+    for (const auto& key : of_a) CHECK(p.l.done[key].contains("b"));
+    CHECK(p.l.keys() == of_a.size()); // what was b's already is not done again
     // It wakes: joins anew, and what comes back to it is looked at again.
-    l.done.clear();
-    a.self.paused = false;
+    p.l.done.clear();
+    p.a.self.paused = false;
     w.run(40s);
-    for (const auto& key : of_a) CHECK(l.done[key].contains("a"));
-    CHECK_FALSE(l.twice);
+    for (const auto& key : of_a) CHECK(p.l.done[key].contains("a"));
+    CHECK_FALSE(p.l.twice);
 }
 
 TEST_CASE("sharded controllers: a reconcile under way when its key is lost has ended before another begins") {

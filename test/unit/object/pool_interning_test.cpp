@@ -2,6 +2,7 @@
 #include "object/detail/interning.hpp"
 
 #include "support/pod_generator.hpp"
+#include "support/pool.hpp"
 
 #include <informer/object/document_pool.hpp>
 
@@ -14,20 +15,10 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::decode;
+using informer::testing::drain;
 
 namespace {
-
-object decode(document_pool& pool, std::string_view json, const object& previous = object()) {
-    failure f;
-    object o = pool.decode(json, previous, f);
-    REQUIRE(!f);
-    return o;
-}
-
-void drain(document_pool& pool) {
-    while (!pool.collect()) {
-    }
-}
 
 std::string pod(unsigned index, unsigned revision = 0) {
     informer::testing::pod_options o(index);

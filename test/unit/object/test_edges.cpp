@@ -3,6 +3,8 @@
 #include "object/detail/intern_table.hpp"
 #include "object/detail/packed.hpp"
 
+#include "support/pool.hpp"
+
 #include <informer/object/diff.hpp>
 #include <informer/object/document_pool.hpp>
 
@@ -17,20 +19,10 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::decode;
+using informer::testing::drain;
 
 namespace {
-
-object decode(document_pool& pool, std::string_view json, const object& previous = object()) {
-    failure f;
-    object o = pool.decode(json, previous, f);
-    REQUIRE(!f);
-    return o;
-}
-
-void drain(document_pool& pool) {
-    while (!pool.collect()) {
-    }
-}
 
 std::string join(std::size_t n, const std::function<std::string(std::size_t)>& f) {
     std::string s;

@@ -1,5 +1,6 @@
 // What a pool shares, frees, reuses and refuses.
 #include "support/pod_generator.hpp"
+#include "support/pool.hpp"
 
 #include <informer/object/diff.hpp>
 #include <informer/object/document_pool.hpp>
@@ -15,27 +16,18 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::decode;
+using informer::testing::drain;
 using informer::testing::make_pod_json;
 using informer::testing::pod_options;
 
 namespace {
-
-object decode(document_pool& pool, std::string_view json, const object& previous = object()) {
-    failure f;
-    object o = pool.decode(json, previous, f);
-    REQUIRE(!f);
-    return o;
-}
 
 std::string pod(unsigned index, unsigned revision = 0, bool type = false) {
     pod_options o(index);
     o.revision = revision;
     o.type = type;
     return make_pod_json(o);
-}
-
-void drain(document_pool& pool) {
-    while (!pool.collect(1000)) {}
 }
 
 } // namespace
