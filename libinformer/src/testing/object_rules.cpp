@@ -81,13 +81,7 @@ bool qualified_name(std::string_view s) {
 
 [[noreturn]] void invalid_field(const resource_type& type, std::string_view name, std::string field,
                                 std::string message) {
-    api_status::cause c;
-    c.reason = "FieldValueInvalid";
-    c.field = std::move(field);
-    c.message = std::move(message);
-    causes why;
-    why.push_back(std::move(c));
-    throw invalid(type, name, std::move(why));
+    throw invalid(type, name, one_cause("FieldValueInvalid", std::move(field), std::move(message)));
 }
 
 const json::object& metadata_of(const json::object& o) {

@@ -64,6 +64,16 @@ refusal forbidden(const resource_type& type, std::string_view name, std::string_
     return about(type, name, 403, "Forbidden", std::move(message));
 }
 
+causes one_cause(std::string reason, std::string field, std::string message) {
+    api_status::cause c;
+    c.reason = std::move(reason);
+    c.field = std::move(field);
+    c.message = std::move(message);
+    causes all;
+    all.push_back(std::move(c));
+    return all;
+}
+
 refusal invalid(std::string_view group, std::string_view kind, std::string_view name, causes why) {
     api_status s;
     s.code = 422;

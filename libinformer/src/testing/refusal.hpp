@@ -24,6 +24,8 @@ private:
 };
 
 using causes = std::vector<api_status::cause>;
+/// The usual case: one of them.
+causes one_cause(std::string reason, std::string field, std::string message);
 
 /// A Status without details.
 [[nodiscard]] refusal refused(int code, std::string reason, std::string message);

@@ -227,14 +227,8 @@ void type_registry::remove(std::string_view group, std::string_view plural) {
 namespace {
 
 [[noreturn]] void bad_definition(const json::object& definition, std::string field, std::string message) {
-    api_status::cause c;
-    c.reason = "FieldValueInvalid";
-    c.field = std::move(field);
-    c.message = std::move(message);
-    causes why;
-    why.push_back(std::move(c));
     throw invalid("apiextensions.k8s.io", "CustomResourceDefinition", string_at(definition, {"metadata", "name"}),
-                  std::move(why));
+                  one_cause("FieldValueInvalid", std::move(field), std::move(message)));
 }
 
 /// Kubernetes' own groups need the word of its reviewers, or of the author that there is none.

@@ -43,13 +43,8 @@ bool truth(std::string_view s) {
 }
 
 [[noreturn]] void bad_list_options(std::string field, std::string message) {
-    api_status::cause c;
-    c.reason = "FieldValueForbidden";
-    c.field = std::move(field);
-    c.message = std::move(message);
-    causes why;
-    why.push_back(std::move(c));
-    throw invalid("meta.k8s.io", "ListOptions", "", std::move(why));
+    throw invalid("meta.k8s.io", "ListOptions", "",
+                  one_cause("FieldValueForbidden", std::move(field), std::move(message)));
 }
 
 struct list_token {

@@ -27,13 +27,7 @@ const char* const modified_meanwhile =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 [[noreturn]] void invalid_field(const target& t, std::string reason, std::string field, std::string message) {
-    api_status::cause c;
-    c.reason = std::move(reason);
-    c.field = std::move(field);
-    c.message = std::move(message);
-    causes why;
-    why.push_back(std::move(c));
-    throw invalid(*t.type, t.name, std::move(why));
+    throw invalid(*t.type, t.name, one_cause(std::move(reason), std::move(field), std::move(message)));
 }
 
 const json::array& array_or_none(const json::object& o, std::string_view key) {
