@@ -81,6 +81,12 @@ asio::awaitable<void> controller::impl::call(std::shared_ptr<impl> s, reconcile_
     }
 }
 
+void controller::impl::at_work(int change) {
+    const std::lock_guard lock(mutex);
+    figures.active += static_cast<std::size_t>(change);
+    gauge("controller_runtime_active_workers", static_cast<double>(figures.active));
+}
+
 void controller::impl::drop(item& it) {
     {
         const std::lock_guard lock(mutex);
@@ -97,13 +103,6 @@ void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration to
     std::string_view result = "success";
     {
         const std::lock_guard lock(mutex);
-        gauge("controller_runtime_active_workers", static_cast<double>(--figures.active));
-        if (!a.ours) { // its new owner goes on from here
-            ++figures.foreign;
-            it.forget();
-            it.done();
-            return;
-        }
         if (cut && failed) { // not its fault: at once when somebody works again
             it.requeue();
             it.done();
@@ -182,21 +181,20 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
     }
     const auto out = std::make_shared<attempt>();
     const clock::time_point begun = s->rt.clock().now();
-    {
-        const std::lock_guard lock(s->mutex);
-        s->gauge("controller_runtime_active_workers", static_cast<double>(++s->figures.active));
-    }
+    s->at_work(+1);
     const reconcile_request request(key, it.requeues(), it.priority());
     auto work = timed(s, request, out);
-    if (group) {
-        const owned_end end = co_await group->run_owned(text, std::move(work));
-        out->ours = end == owned_end::done;
-    } else {
+    owned_end end = owned_end::done;
+    if (group)
+        end = co_await group->run_owned(text, std::move(work));
+    else
         co_await std::move(work);
-    }
     const bool cut = co_await detail::cancelled();
-    if (cut) out->ours = true; // the worker was told to end, not the group
-    s->finish(it, *out, cut, s->rt.clock().now() - begun);
+    s->at_work(-1);
+    if (end != owned_end::done && !cut) // its new owner goes on from here
+        s->drop(it);
+    else
+        s->finish(it, *out, cut, s->rt.clock().now() - begun);
 }
 
 asio::awaitable<void> controller::impl::work(std::shared_ptr<impl> s) {

@@ -17,6 +17,7 @@ namespace informer {
 struct controller::impl : std::enable_shared_from_this<impl> {
     using queue = work_queue<object_key>;
     using item = queue::item;
+    static constexpr std::size_t batch = 128; ///< events handled before the executor is free again
 
     struct source {
         std::string name;
@@ -92,12 +93,12 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         reconcile_result result;
         bool panic = false;
         bool in_time = true;
-        bool ours = true; ///< the key was until the end
     };
     static asio::awaitable<void> timed(std::shared_ptr<impl> s, reconcile_request request,
                                        std::shared_ptr<attempt> out);
     static asio::awaitable<void> call(std::shared_ptr<impl> s, reconcile_request request, std::shared_ptr<attempt> out);
-    void drop(item& it);
+    void at_work(int change); ///< that many workers more, or fewer
+    void drop(item& it);      ///< another replica's, or nobody's
     void finish(item& it, attempt& a, bool cut, clock::duration took);
     void stop();
     void break_off(failure why);

@@ -8,12 +8,6 @@
 
 namespace informer {
 
-namespace {
-
-constexpr std::size_t batch = 128; ///< objects looked at before the executor is free again
-
-} // namespace
-
 std::string controller::impl::shard_text(const object_key& key) const {
     return options.shard_text_ ? options.shard_text_(key) : key.str();
 }

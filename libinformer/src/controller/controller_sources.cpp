@@ -8,12 +8,6 @@
 
 namespace informer {
 
-namespace {
-
-constexpr std::size_t batch = 128; ///< events handled before the executor is free again
-
-} // namespace
-
 void controller::impl::source_failed(source& from, std::string_view doing, std::string_view why) {
     {
         const std::lock_guard lock(mutex);
