@@ -230,28 +230,26 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
         if (f || n == 0) break;
         r->sink->received(n);
         pace.restart();
-        bool wanted = true;
-        for (const std::string_view part : parts) {
-            r->feed(part);
-            bool some = true;
-            while (some && wanted) {
-                failure garbage;
-                some = r->framer.next(garbage);
-                if (garbage)
-                    f = unframable(garbage, r->doing, content_type);
-                else if (some)
-                    r->take(f);
-                if (f) break;
-                if (r->large) {
-                    wanted = co_await take_steps(r, f);
-                    pace.restart();
-                } else if (some && pace.due()) {
-                    wanted = co_await r->sink->turn();
-                    pace.restart();
-                }
-                if (f) break;
+        bool wanted = true, some = false;
+        for (std::size_t fed = 0; wanted && !f;) {
+            if (!some) {
+                if (fed == parts.size()) break;
+                r->feed(parts[fed++]);
             }
-            if (f || !wanted) break;
+            failure garbage;
+            some = r->framer.next(garbage);
+            if (garbage)
+                f = unframable(garbage, r->doing, content_type);
+            else if (some)
+                r->take(f);
+            if (f || !some) continue;
+            if (r->large)
+                wanted = co_await take_steps(r, f);
+            else if (pace.due())
+                wanted = co_await r->sink->turn();
+            else
+                continue;
+            pace.restart();
         }
         if (f) break;
         if (wanted) wanted = co_await r->sink->ready();
