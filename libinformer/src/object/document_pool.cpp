@@ -104,20 +104,28 @@ public:
 private:
     class slices;
 
+    struct companion {
+        handle document; ///< or missing_handle
+        bool is_older;   ///< the older version
+    };
+    /// What is walked alongside a new document: its older version, or else one that probably looks alike.
+    companion alongside(const generation& g, const object& previous) const noexcept {
+        const auto here = [&g](const root* r) { return r && r->generation == &g; };
+        if (here(previous.root())) return {previous.root()->document, true};
+        return {here(core_->last) ? core_->last->document : missing_handle, false};
+    }
+
     /// Makes an object of what `read` hands to the reader.
     template <class Read>
     object build(const object& previous, failure& f, bool plain, const Read& read) {
         // As much as the last document made, and some: the dead never pile up.
         core_->collect(256 + 2 * last_made_);
         return retrying(f, [&](generation& g) -> object {
-            // The older version, or else a document that probably looks alike.
-            const root* old = previous.root();
-            const bool has_old = old && old->generation == &g;
-            const root* cursor = has_old ? old : core_->last && core_->last->generation == &g ? core_->last : nullptr;
+            const auto [cursor, has_old] = alongside(g, previous);
             const std::uint64_t made_before = g.nodes_made();
             try {
-                reader_.start(g, cursor ? cursor->document : missing_handle, policy_, has_old, plain);
-                const bool ok = read(g, has_old ? old->document : missing_handle);
+                reader_.start(g, cursor, policy_, has_old, plain);
+                const bool ok = read(g, has_old ? cursor : missing_handle);
                 last_made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
                 if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
                 if (!ok) {
@@ -130,7 +138,7 @@ private:
             }
             const handle h = reader_.finish();
             // Equal but for the order of members or the spelling of numbers is unchanged too.
-            if (has_old && (h == old->document || value(&g, h) == value(&g, old->document))) {
+            if (has_old && (h == cursor || value(&g, h) == value(&g, cursor))) {
                 g.release(h);
                 return previous;
             }
@@ -236,11 +244,10 @@ private:
 
     void start() {
         generation& g = core_.current();
-        const root* old = previous_.root();
-        has_old_ = old && old->generation == &g;
-        const root* cursor = has_old_ ? old : core_.last && core_.last->generation == &g ? core_.last : nullptr;
+        const companion beside = pool_->alongside(g, previous_);
+        has_old_ = beside.is_older;
+        cursor_ = beside.document;
         text_.emplace(reader_, json_, pool_->options_.max_depth_);
-        cursor_ = cursor ? cursor->document : missing_handle;
         reader_.start(g, cursor_, pool_->policy_, has_old_, false);
         core_.hold(g);
         g.retain(cursor_); // the document stored last may die meanwhile
