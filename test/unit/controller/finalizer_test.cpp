@@ -1,39 +1,15 @@
 // The finalizer's four states, against the embedded API server.
 #include "server_bench.hpp"
 
-#include <informer/controller/finalizer.hpp>
+#include "support/finalizing.hpp"
 
 using namespace server_test;
+using informer::testing::finalizers;
+using informer::testing::finalizing;
 
 namespace {
 
 constexpr const char* ours = "example.com/cleanup";
-
-/// A finalizer, and what it called.
-struct finalizing {
-    explicit finalizing(bench& b) : mine(b.client, config_maps, ours) {}
-    finalizer mine;
-    int applied = 0, cleaned = 0;
-    reconcile_result cleanup_says;
-
-    asio::awaitable<reconcile_result> step(object current) {
-        finalizer::work apply = [this](object) -> asio::awaitable<reconcile_result> {
-            ++applied;
-            co_return reconcile_result::done();
-        };
-        finalizer::work cleanup = [this](object) -> asio::awaitable<reconcile_result> {
-            ++cleaned;
-            co_return cleanup_says;
-        };
-        return mine.reconcile(std::move(current), std::move(apply), std::move(cleanup));
-    }
-};
-
-std::vector<std::string> finalizers(const object& o) {
-    std::vector<std::string> all;
-    for (const value one : o.meta().finalizers()) all.push_back(one.string_or_empty().str());
-    return all;
-}
 
 using outcome = reconcile_result::outcome;
 
@@ -41,7 +17,7 @@ asio::awaitable<void> life() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     b.config_map("a");
-    finalizing f(b);
+    finalizing f(b.client, config_maps, ours);
     // Absent and alive: it is stored, and the work waits for the event that follows.
     reconcile_result r = co_await f.step(b.read("a"));
     CHECK(r.what() == outcome::done);
@@ -76,7 +52,7 @@ asio::awaitable<void> neighbours() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     b.config_map("a", R"(,"finalizers":["other.io/x","other.io/y"])");
-    finalizing f(b);
+    finalizing f(b.client, config_maps, ours);
     const object old = b.read("a");
     reconcile_result r = co_await f.step(old);
     CHECK(r.what() == outcome::done);
@@ -108,7 +84,7 @@ asio::awaitable<void> first_of_two() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     b.config_map("a");
-    finalizing f(b);
+    finalizing f(b.client, config_maps, ours);
     const object bare = b.read("a");
     b.server.merge_patch("configmaps", "default", "a", json::parse(R"({"metadata":{"finalizers":["other.io/x"]}})"));
     reconcile_result r = co_await f.step(bare); // knows of no list, and must not replace the one that came
@@ -129,7 +105,7 @@ asio::awaitable<void> refused() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     b.config_map("a");
-    finalizing f(b);
+    finalizing f(b.client, config_maps, ours);
     b.server.inject(fault(fault::kind::status).with_code(403));
     const reconcile_result r = co_await f.step(b.read("a"));
     CHECK(r.what() == outcome::error);

@@ -11,7 +11,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -138,6 +142,16 @@ public:
         if (failed) std::rethrow_exception(failed);
     }
 
+    /// Runs until it is so; time stands.
+    void until(const std::function<bool()>& there) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (!there() && std::chrono::steady_clock::now() < end) {
+            io.restart();
+            io.run_one_for(std::chrono::milliseconds(20));
+        }
+        REQUIRE(there());
+    }
+
     asio::io_context io{1};
     std::shared_ptr<testing::manual_clock> clock;
     testing::log_capture log;
@@ -175,6 +189,10 @@ inline std::string pod_list(const std::vector<std::string>& items, const std::st
     std::string s = R"({"kind":"PodList","apiVersion":"v1","metadata":)" + metadata + R"(,"items":[)";
     for (std::size_t i = 0; i < items.size(); ++i) s += (i ? "," : "") + items[i];
     return s + "]}";
+}
+
+inline std::string watch_event(const std::string& type, const std::string& object) {
+    return R"({"type":")" + type + R"(","object":)" + object + "}\n";
 }
 
 inline std::string status(int code, const std::string& reason, const std::string& message, const std::string& more = "") {

@@ -24,10 +24,6 @@ std::string large(const std::string& version, const std::string& last = "0") {
     return s + last + "]}";
 }
 
-std::string change(const std::string& type, const std::string& object) {
-    return R"({"type":")" + type + R"(","object":)" + object + "}\n";
-}
-
 /// Counts what others could do between the last byte of an object and its arrival.
 class watcher final : public object_sink {
 public:
@@ -116,7 +112,7 @@ TEST_CASE("large objects: while one is decoded others have their turns, in a lis
     CHECK(w.last.meta().name() == "z");
 
     w.meanwhile.clear();
-    b.answers->next.push_back(reply().streamed({change("ADDED", large("6")), change("MODIFIED", large("7", "1")), change("DELETED", large("8", "1"))}));
+    b.answers->next.push_back(reply().streamed({watch_event("ADDED", large("6")), watch_event("MODIFIED", large("7", "1")), watch_event("DELETED", large("8", "1"))}));
     CHECK_FALSE(carry_out(b, w, watch));
     REQUIRE(w.meanwhile.size() == 3);
     for (const unsigned ticks : w.meanwhile) CHECK(ticks >= 2);
@@ -159,7 +155,7 @@ TEST_CASE("large objects: cancelled in the middle of one it ends there, and leav
         if (what == verb(list))
             b.answers->next.emplace_back(pod_list({large("5"), pod("z")}));
         else
-            b.answers->next.push_back(reply().streamed({change("ADDED", large("6"))}, reply::stall));
+            b.answers->next.push_back(reply().streamed({watch_event("ADDED", large("6"))}, reply::stall));
         failure f;
         bool done = false;
         task_group group(b.io.get_executor());
@@ -181,27 +177,19 @@ TEST_CASE("large objects: cancelled in the middle of one it ends there, and leav
 TEST_CASE("large objects: an informer lists and follows one, and stops in the middle of the next") {
     bench b;
     b.answers->next.emplace_back(pod_list({pod("a"), large("5")}));
-    b.answers->next.push_back(reply().streamed({change("MODIFIED", large("105", "1")), change("MODIFIED", large("106", "2"))}, reply::stall));
+    b.answers->next.push_back(reply().streamed({watch_event("MODIFIED", large("105", "1")), watch_event("MODIFIED", large("106", "2"))}, reply::stall));
     shared_informer pods_here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(false));
     bool ended = false;
     asio::co_spawn(b.io, pods_here.run(), [&](std::exception_ptr) { ended = true; });
-    const auto until = [&](auto&& there) {
-        const auto end = std::chrono::steady_clock::now() + 20s;
-        while (!there() && std::chrono::steady_clock::now() < end) {
-            b.io.restart();
-            b.io.run_one_for(20ms);
-        }
-        REQUIRE(there());
-    };
     const auto version = [&] {
         const object o = pods_here.get("default/large");
         return o ? o.resource_version().str() : "absent";
     };
-    until([&] { return version() == "5"; });
-    until([&] { return version() == "105"; });
+    b.until([&] { return version() == "5"; });
+    b.until([&] { return version() == "105"; });
     CHECK(pods_here.get("default/large") == parse_object(large("105", "1")));
     const std::uint64_t size = large("5").size();
-    until([&] { return pods_here.status().bytes_received > 3 * size; });
+    b.until([&] { return pods_here.status().bytes_received > 3 * size; });
     pods_here.stop();
-    until([&] { return ended; });
+    b.until([&] { return ended; });
 }

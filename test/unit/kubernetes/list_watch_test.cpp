@@ -23,12 +23,8 @@ void watch(bench& b, recorder& sink, failure& f, const watch_options& o = watch_
     b.run(from->watch(o, sink, f));
 }
 
-std::string event(const std::string& type, const std::string& object) {
-    return R"({"type":")" + type + R"(","object":)" + object + "}\n";
-}
-
 std::string bookmark(const std::string& version, const std::string& annotations = "{}") {
-    return event("BOOKMARK", R"({"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":")" + version +
+    return watch_event("BOOKMARK", R"({"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":")" + version +
                                  R"(","creationTimestamp":null,"annotations":)" + annotations + R"(},"spec":{"containers":null}})");
 }
 
@@ -252,7 +248,7 @@ TEST_CASE("list and watch: a full pool fails the request, it is no fault of one 
     INFO(f.what());
     CHECK(f == errc::pool_full);
     CHECK(sink.bad.empty());
-    b.answers->next.push_back(reply().streamed({event("ADDED", large)}, reply::stall));
+    b.answers->next.push_back(reply().streamed({watch_event("ADDED", large)}, reply::stall));
     watch(b, sink, f);
     CHECK(f == errc::pool_full);
     CHECK(f.message().starts_with("watch pods: decode"));
@@ -327,7 +323,7 @@ TEST_CASE("410: list, continue, opening a watch and ERROR event are gone") {
     watch(b, sink, f);
     CHECK(f == errc::gone);
     CHECK(sink.lines.empty());
-    b.answers->next.push_back(reply().streamed({event("ERROR", expired)}));
+    b.answers->next.push_back(reply().streamed({watch_event("ERROR", expired)}));
     watch(b, sink, f);
     CHECK(f == errc::gone);
     CHECK(f.what() == "watch pods: gone: too old resource version: 1 (2)");
@@ -338,8 +334,8 @@ TEST_CASE("410: list, continue, opening a watch and ERROR event are gone") {
 
 TEST_CASE("watch: events and bookmarks arrive in order, a clean end is no failure") {
     bench b;
-    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1")) + event("MODIFIED", pod("a", "2")), bookmark("5"),
-                                                event("DELETED", pod("a", "6")), bookmark("7", R"({"k8s.io/initial-events-end":"true"})"),
+    b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1")) + watch_event("MODIFIED", pod("a", "2")), bookmark("5"),
+                                                watch_event("DELETED", pod("a", "6")), bookmark("7", R"({"k8s.io/initial-events-end":"true"})"),
                                                 bookmark("8", R"({"k8s.io/initial-events-end":"false"})")}));
     recorder sink;
     failure f;
@@ -349,7 +345,7 @@ TEST_CASE("watch: events and bookmarks arrive in order, a clean end is no failur
 }
 
 TEST_CASE("watch: split at every byte it is the same") {
-    const std::string all = event("ADDED", pod("a", "1")) + bookmark("5") + event("DELETED", pod("a", "6"));
+    const std::string all = watch_event("ADDED", pod("a", "1")) + bookmark("5") + watch_event("DELETED", pod("a", "6"));
     for (std::size_t cut = 1; cut < all.size(); cut += 3) {
         bench b;
         b.answers->next.push_back(reply().streamed({all.substr(0, cut), all.substr(cut)}));
@@ -380,7 +376,7 @@ TEST_CASE("watch: members in the other order and no line ends are fine") {
 }
 
 TEST_CASE("watch: cut at every byte nothing is half, and the connection is lost") {
-    const std::string first = event("ADDED", pod("a", "1")), all = first + event("ADDED", pod("b", "2"));
+    const std::string first = watch_event("ADDED", pod("a", "1")), all = first + watch_event("ADDED", pod("b", "2"));
     for (std::size_t cut = 0; cut < all.size(); cut += 5) {
         bench b;
         b.answers->next.push_back(reply().streamed({all.substr(0, cut)}, reply::cut));
@@ -396,7 +392,7 @@ TEST_CASE("watch: cut at every byte nothing is half, and the connection is lost"
 
 TEST_CASE("watch: an end in the middle of an event is a lost connection, though the message is complete") {
     bench b;
-    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1")) + R"({"type":"ADDED","obj)"}));
+    b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1")) + R"({"type":"ADDED","obj)"}));
     recorder sink;
     failure f;
     watch(b, sink, f);
@@ -406,12 +402,12 @@ TEST_CASE("watch: an end in the middle of an event is a lost connection, though 
 
 TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     bench b;
-    b.answers->next.push_back(reply().streamed({event("MODIFIED", R"({"metadata":{"name":"x","namespace":"default"},"v":tru})"),
-                                                event("DELETED", R"({"metadata":{"name":"u","namespace":"default"},"v":")" "\xff" R"("})"),
-                                                event("ADDED", R"({"metadata":{}})"), event("ADDED", "7"), event("ADDED", nested(2000)),
-                                                event("MOVED", pod("m")), R"({"object":)" + pod("n") + "}\n", event("BOOKMARK", "{}"),
-                                                event("BOOKMARK", R"({"metadata":{"resourceVersion":5}})"), R"({"type":"ADDED"})",
-                                                event("ADDED", pod("z", "9"))}));
+    b.answers->next.push_back(reply().streamed({watch_event("MODIFIED", R"({"metadata":{"name":"x","namespace":"default"},"v":tru})"),
+                                                watch_event("DELETED", R"({"metadata":{"name":"u","namespace":"default"},"v":")" "\xff" R"("})"),
+                                                watch_event("ADDED", R"({"metadata":{}})"), watch_event("ADDED", "7"), watch_event("ADDED", nested(2000)),
+                                                watch_event("MOVED", pod("m")), R"({"object":)" + pod("n") + "}\n", watch_event("BOOKMARK", "{}"),
+                                                watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":5}})"), R"({"type":"ADDED"})",
+                                                watch_event("ADDED", pod("z", "9"))}));
     recorder sink;
     failure f;
     watch(b, sink, f);
@@ -436,7 +432,7 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
 TEST_CASE("watch: a stream that cannot be framed ends it") {
     for (const auto* garbage : {"<html>", "]]]]", "HTTP/1.1 200 OK\r\n\r\n"}) {
         bench b;
-        b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1")), garbage, event("ADDED", pod("b", "2"))}));
+        b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1")), garbage, watch_event("ADDED", pod("b", "2"))}));
         recorder sink;
         failure f;
         watch(b, sink, f);
@@ -466,7 +462,7 @@ TEST_CASE("watch: ERROR events are typed and end it") {
     };
     for (const auto& r : rows) {
         bench b;
-        b.answers->next.push_back(reply().streamed({event("ERROR", r.object) + event("ADDED", pod("a"))}, reply::stall));
+        b.answers->next.push_back(reply().streamed({watch_event("ERROR", r.object) + watch_event("ADDED", pod("a"))}, reply::stall));
         recorder sink;
         failure f;
         watch(b, sink, f);
@@ -494,14 +490,14 @@ TEST_CASE("watch: a refusal to open keeps the server's words") {
 
 TEST_CASE("watch: the sink ends it, and cancellation ends it at once") {
     bench b;
-    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1"))}, reply::stall));
+    b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1"))}, reply::stall));
     recorder sink;
     sink.enough = 2;
     failure f;
     watch(b, sink, f);
     CHECK_FALSE(f);
 
-    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1"))}, reply::stall));
+    b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1"))}, reply::stall));
     recorder other;
     bool done = false;
     struct work {
@@ -541,7 +537,7 @@ TEST_CASE("watch: a bearer token is sent, and never said") {
 
 TEST_CASE("watch: one that outlives its time by 15 s is given up", "[.slow]") {
     bench b;
-    b.answers->next.push_back(reply().streamed({event("ADDED", pod("a", "1"))}, reply::stall));
+    b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1"))}, reply::stall));
     recorder sink;
     failure f;
     const auto start = std::chrono::steady_clock::now();

@@ -19,10 +19,6 @@ std::string sized(const std::string& name, const std::string& version, std::size
            R"("},"v":")" + std::string(filler, 'x') + "\"}";
 }
 
-std::string watch_event(const std::string& type, const std::string& object) {
-    return R"({"type":")" + type + R"(","object":)" + object + "}\n";
-}
-
 } // namespace
 
 TEST_CASE("max_object: what is larger is quarantined in lists and watches, its old version stays, others go on") {
@@ -38,14 +34,6 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
     shared_informer pods_here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(false));
     bool ended = false;
     asio::co_spawn(b.io, pods_here.run(), [&](std::exception_ptr) { ended = true; });
-    const auto until = [&](auto&& there) {
-        const auto end = std::chrono::steady_clock::now() + 20s;
-        while (!there() && std::chrono::steady_clock::now() < end) {
-            b.io.restart();
-            b.io.run_one_for(20ms);
-        }
-        REQUIRE(there());
-    };
     const auto bad = [&](const std::string& name) {
         const auto s = pods_here.status();
         return std::any_of(s.quarantine.begin(), s.quarantine.end(), [&](const bad_object& o) {
@@ -57,7 +45,7 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
         return o ? o.resource_version().str() : "absent";
     };
 
-    until([&] { return pods_here.status().last_error == errc::gone && pods_here.status().quarantined == 2; });
+    b.until([&] { return pods_here.status().last_error == errc::gone && pods_here.status().quarantined == 2; });
     CHECK(bad("big"));
     CHECK(bad("late"));
     CHECK(version("a") == "106");
@@ -69,7 +57,7 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
                                R"({"resourceVersion":"120"})"));
     next.push_back(reply().streamed({watch_event("MODIFIED", sized("big", "130", 10))}, reply::stall));
     b.clock->advance(1min); // the back-off
-    until([&] { return version("big") == "130" && pods_here.status().quarantined == 1; });
+    b.until([&] { return version("big") == "130" && pods_here.status().quarantined == 1; });
     CHECK(bad("other"));
     CHECK_FALSE(bad("big")); // a good version clears it
     CHECK(version("z") == "111");
@@ -78,7 +66,7 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
     CHECK(pods_here.status().relists == 1);
 
     pods_here.stop();
-    until([&] { return ended; });
+    b.until([&] { return ended; });
 }
 
 TEST_CASE("max_object: an answer that is larger is an error") {

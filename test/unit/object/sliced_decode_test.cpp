@@ -1,5 +1,6 @@
 // A document decoded in slices is the document decoded at once: whatever happens between two slices, and wherever it ends.
 #include "support/pod_generator.hpp"
+#include "support/pool.hpp"
 
 #include <informer/object/document_pool.hpp>
 #include <informer/object/framer.hpp>
@@ -13,6 +14,7 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::drain;
 
 namespace {
 
@@ -22,9 +24,11 @@ std::string pod(unsigned index, unsigned revision = 0) {
     return testing::make_pod_json(o);
 }
 
-void drain(document_pool& pool) {
-    while (!pool.collect(1000)) {
-    }
+/// 20,000 strings.
+std::string long_list() {
+    std::string json = "{\"list\":[";
+    for (int i = 0; i < 20'000; ++i) json += "\"text number " + std::to_string(i) + "\",";
+    return json + "0]}";
 }
 
 void check_empty(document_pool& pool) {
@@ -166,9 +170,7 @@ TEST_CASE("slices: given up at any of them nothing is left", "[pool]") {
 
 TEST_CASE("slices: what is given up is freed a share at a time", "[pool]") {
     const auto pool = document_pool::make();
-    std::string json = "{\"list\":[";
-    for (int i = 0; i < 20'000; ++i) json += "\"text number " + std::to_string(i) + "\",";
-    json += "0]}";
+    const std::string json = long_list();
     {
         const auto d = pool->begin_decode(json, object());
         while (pool->statistics().nodes < 15'000) REQUIRE_FALSE(d->step(1000));
@@ -182,9 +184,7 @@ TEST_CASE("slices: what is given up is freed a share at a time", "[pool]") {
 
 TEST_CASE("slices: what a large document left is not freed in one step with the next small one", "[pool]") {
     const auto pool = document_pool::make();
-    std::string json = "{\"list\":[";
-    for (int i = 0; i < 20'000; ++i) json += "\"text number " + std::to_string(i) + "\",";
-    json += "0]}";
+    const std::string json = long_list();
     failure f;
     object o = in_slices(*pool, json, object(), f, 10'000);
     REQUIRE(pool->statistics().nodes > 20'000);

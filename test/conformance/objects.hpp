@@ -1,0 +1,54 @@
+// Objects that cases make, read and drop.
+#pragma once
+
+#include "cluster.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace informer::conformance {
+
+inline api_resource definitions() {
+    return api_resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
+}
+inline asio::awaitable<object> make_widget(std::shared_ptr<cluster> c, api_resource widgets, std::string name,
+                                    std::string value) {
+    json::object o;
+    o["apiVersion"] = widgets.api_version();
+    o["kind"] = widgets.kind;
+    o["metadata"] = json::object{{"name", std::move(name)}, {"namespace", c->name_space()}};
+    o["spec"] = json::object{{"value", std::move(value)}};
+    const kubernetes::write_options plain;
+    auto made = co_await c->client().create(widgets, std::move(o), plain);
+    co_return made;
+}
+
+inline asio::awaitable<object> merge(std::shared_ptr<cluster> c, api_resource r, std::string name, std::string patch) {
+    const object_key key(c->name_space(), std::move(name));
+    const kubernetes::write_options plain;
+    auto change = json::parse(patch);
+    auto now = co_await c->client().patch(r, key, kubernetes::patch_type::merge, std::move(change), plain);
+    co_return now;
+}
+
+inline asio::awaitable<object> read(std::shared_ptr<cluster> c, api_resource r, std::string name) {
+    const object_key key(c->name_space(), std::move(name));
+    auto now = co_await c->client().get(r, key);
+    co_return now;
+}
+
+inline asio::awaitable<bool> gone(std::shared_ptr<cluster> c, api_resource r, std::string name) {
+    const object_key key(c->name_space(), std::move(name));
+    failure f;
+    co_await c->client().get(r, key, f);
+    co_return f == errc::not_found;
+}
+
+inline asio::awaitable<void> drop(std::shared_ptr<cluster> c, api_resource r, std::string name) {
+    const object_key key(c->name_space(), std::move(name));
+    const kubernetes::delete_options plain;
+    co_await c->client().remove(r, key, plain);
+}
+
+} // namespace informer::conformance
