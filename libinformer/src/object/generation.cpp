@@ -149,8 +149,22 @@ std::uint32_t generation::allocate_large(std::uint32_t node_words) {
     return add_segment(bytes, spans) << segment_shift;
 }
 
-std::uint32_t generation::allocate(std::uint32_t node_words) {
-    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
+/// `size` is what `rounded` makes of the words of a node.
+inline std::uint32_t generation::allocate(std::uint32_t size) {
+    if (size < exact_sizes) [[likely]] {
+        if (free_heads_) {
+            if (const std::uint32_t head = free_heads_[size]; head != none) {
+                free_heads_[size] = words(head)[0];
+                free_list_words_ -= size;
+                return head;
+            }
+        }
+        if (small_.left() >= size) return std::exchange(small_.next, small_.next + size);
+    }
+    return allocate_rounded(size);
+}
+
+std::uint32_t generation::allocate_rounded(std::uint32_t size) {
     if (size > large_words) return allocate_large(size);
     if (free_heads_) {
         const std::uint32_t c = class_of(size, exact_sizes);
@@ -229,21 +243,15 @@ std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcep
     }
 }
 
-void generation::account(const std::uint32_t* header, std::uint32_t node_words, bool add) noexcept {
-    const std::uint64_t bytes = std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
-    std::uint64_t& kind =
-        header_is_object(*header) ? object_bytes_ : bytes_by_kind_[static_cast<std::uint32_t>(header_kind(*header))];
-    kind = add ? kind + bytes : kind - bytes;
-    nodes_ = add ? nodes_ + 1 : nodes_ - 1;
-}
-
-handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
-    const std::uint32_t index = allocate(node_words);
+inline handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
+    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
+    const std::uint32_t index = allocate(size);
     std::uint32_t* w = words(index);
     w[0] = count_word;
     w[1] = header;
     w[node_words - 1] = 0; // the padding of text
-    account(w + 1, node_words, true);
+    bytes_of_kind(header) += std::uint64_t{size} * 4;
+    ++nodes_;
     ++nodes_made_;
     ++references_;
     return node_bit | index;
@@ -256,14 +264,14 @@ handle generation::find(std::uint64_t hash, std::uint32_t header, const void* da
 handle generation::make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes) {
     table_->reserve(hash);
     const handle h = make_node(header, 2 + words_of(bytes), interned_bit | 1);
-    std::memcpy(words(h & (node_bit - 1)) + 2, data, bytes);
+    copy_bytes(words(h & (node_bit - 1)) + 2, data, bytes);
     table_->insert(hash, h);
     return h;
 }
 
 handle generation::make_plain(std::uint32_t header, const void* data, std::size_t bytes) {
     const handle h = make_node(header, 2 + words_of(bytes), 1);
-    std::memcpy(words(h & (node_bit - 1)) + 2, data, bytes);
+    copy_bytes(words(h & (node_bit - 1)) + 2, data, bytes);
     return h;
 }
 
@@ -399,7 +407,8 @@ bool generation::collect(std::size_t& budget) noexcept {
         const std::uint32_t size = size_of(n);
         if (is_object) release(header);
         make_free_heads();
-        account(n, size, false);
+        bytes_of_kind(header) -= std::uint64_t{rounded(size, exact_sizes, large_words)} * 4;
+        --nodes_;
         free_node(d.h & (node_bit - 1), size);
     }
     if (dying_.capacity() > 65'536) std::vector<dying>().swap(dying_);
@@ -441,11 +450,9 @@ std::uint64_t generation::dead_bytes() const noexcept {
 }
 
 void generation::add_to(pool_statistics& s) const noexcept {
-    std::uint64_t node_bytes = object_bytes_;
-    for (const std::uint64_t b : bytes_by_kind_) node_bytes += b;
-    const auto of = [&](node_kind k) { return bytes_by_kind_[static_cast<std::uint32_t>(k)]; };
-    s.node_bytes += node_bytes;
-    s.object_bytes += object_bytes_;
+    const auto of = [&](node_kind k) { return bytes_by_kind_[make_header(k, 0) >> 28]; };
+    for (const std::uint64_t b : bytes_by_kind_) s.node_bytes += b;
+    for (std::uint32_t first = node_bit >> 28; first < timestamp_bit >> 28; ++first) s.object_bytes += bytes_by_kind_[first];
     s.string_bytes += of(node_kind::string) + of(node_kind::uuid);
     s.array_bytes += of(node_kind::array);
     s.shape_bytes += of(node_kind::shape);

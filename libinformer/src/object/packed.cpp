@@ -1,5 +1,6 @@
 #include "detail/packed.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -47,6 +48,28 @@ int hex(char c) noexcept {
     return -1;
 }
 
+/// The value of eight digits, the first one in the lowest byte; they are pairs, then fours, then all.
+std::uint64_t eight_digits(std::uint64_t digits) noexcept {
+    digits = digits * 10 + (digits >> 8);
+    return ((digits & 0x0000'00ff'0000'00ff) * (100 + (std::uint64_t{1'000'000} << 32)) +
+            (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
+}
+
+/// Appends digits to the number, 19 in all at most. False: something else is among them. Eight characters before `end` may be read.
+bool append_digits(const char* p, const char* end, std::uint64_t& number) noexcept {
+    static constexpr std::uint64_t power[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
+    while (p != end) {
+        // Eight of them, or the rest, with zeros in place of what is before.
+        const std::ptrdiff_t n = std::min<std::ptrdiff_t>(end - p, 8);
+        const std::uint64_t ours = ~std::uint64_t{0} << 8 * (8 - n);
+        p += n;
+        std::uint64_t eight = (eight_at({p - 8, 8}, 0) & ours) | (0x3030'3030'3030'3030 & ~ours);
+        if (!take_pattern<"00000000">(eight)) return false;
+        number = number * power[n] + eight_digits(eight);
+    }
+    return true;
+}
+
 constexpr double powers_of_ten[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 
 /// Without an exponent, whole numbers of up to 18 digits and others of up to 15. So few digits are the only ones that read as their double, so
@@ -59,15 +82,14 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
     const std::ptrdiff_t size = end - first;
     if (size < 1 || size > 19) return false;
     std::uint64_t number = 0;
-    const char* point = end;
-    for (const char* p = first; p != end; ++p) {
-        const unsigned d = static_cast<unsigned char>(*p) - unsigned{'0'};
-        if (d <= 9)
-            number = number * 10 + d;
-        else if (*p == '.' && point == end)
-            point = p;
-        else
-            return false;
+    const auto take = [&number](const char* p, const char* to) {
+        for (unsigned d; p != to && (d = static_cast<unsigned char>(*p) - unsigned{'0'}) <= 9; ++p) number = number * 10 + d;
+        return p;
+    };
+    const char* const point = take(first, end);
+    if (point != end) {
+        if (*point != '.') return false;
+        if (size < 8 ? take(point + 1, end) != end : !append_digits(point + 1, end, number)) return false;
     }
     if (point == end) {
         if (size > 18 || (negative && number == 0)) return false;

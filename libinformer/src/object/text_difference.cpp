@@ -131,8 +131,6 @@ text_difference::entry* text_difference::choose(std::string_view json) {
         std::swap(changes_, other_changes_);
     }
     if (best == templates_.size()) return nullptr;
-    // A text that hardly keeps anything: the parser reads it in less time.
-    if (changes_.size() >= 32 && changes_.size() * 32 > json.size()) return nullptr;
     std::rotate(templates_.begin(), templates_.begin() + static_cast<std::ptrdiff_t>(best),
                 templates_.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     return templates_.front().get();

@@ -10,6 +10,8 @@ namespace {
 
 // A text that is rebuilt in many pieces, or for the most part, is better parsed as a whole.
 constexpr std::uint32_t max_rebuilt = 16;
+// So is one that hardly keeps anything: with many changes, one in so many bytes. What begins so is not read to its end.
+constexpr std::size_t many_changes = 32, bytes_a_change = 32;
 
 class matcher {
 public:
@@ -23,13 +25,17 @@ public:
                 common_prefix(old_, at_, static_cast<std::size_t>(std::min(old_end_ - old_, end_ - at_)));
             old_ += n;
             at_ += n;
-            if (old_ == old_end_) return at_ == end_;
+            if (old_ == old_end_) return at_ == end_ && !is_dense(many_changes);
             const auto offset = static_cast<std::uint32_t>(old_ - old_begin_);
             if (!in_place(offset) && !rebuild(offset)) return false;
+            if (is_dense(2 * many_changes)) return false;
         }
     }
 
 private:
+    bool is_dense(std::size_t from) const noexcept {
+        return changes_.size() >= from && changes_.size() * bytes_a_change > static_cast<std::size_t>(at_ - begin_);
+    }
     /// The difference lies in a scalar that has another scalar in its place.
     bool in_place(std::uint32_t offset) {
         const auto& places = template_.places;

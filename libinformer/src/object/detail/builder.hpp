@@ -5,33 +5,17 @@
 // node. At the first difference what was passed so far goes onto the stack.
 #pragma once
 
+#include "bytes.hpp"
 #include "generation.hpp"
 #include "handle_stack.hpp"
 #include "interning.hpp"
 
-#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace informer::detail {
-
-/// Equality of strings that are mostly short, without a call.
-inline bool same_bytes(const void* a, const void* b, std::size_t n) noexcept {
-    const auto* x = static_cast<const unsigned char*>(a);
-    const auto* y = static_cast<const unsigned char*>(b);
-    if (n >= 8) {
-        if (n > 48) return std::memcmp(x, y, n) == 0;
-        for (std::size_t i = 0; i + 8 < n; i += 8)
-            if (load_u64(x + i) != load_u64(y + i)) return false;
-        return load_u64(x + n - 8) == load_u64(y + n - 8);
-    }
-    if (n >= 4) return load_u32(x) == load_u32(y) && load_u32(x + n - 4) == load_u32(y + n - 4);
-    for (std::size_t i = 0; i < n; ++i)
-        if (x[i] != y[i]) return false;
-    return true;
-}
 
 /// What stands for a string: a small value, or a node of this content.
 struct string_form {

@@ -1,6 +1,7 @@
 // One generation of a pool: the memory of its nodes, their counts, and the table that finds them by content.
 #pragma once
 
+#include "bytes.hpp"
 #include "hash.hpp"
 #include "intern_table.hpp"
 #include "node.hpp"
@@ -60,7 +61,7 @@ public:
     bool is_interned(handle h) noexcept { return !is_node(h) || (count(h) & interned_bit) != 0; }
     bool has_content(handle h, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
         const std::uint32_t* n = node(h);
-        return *n == header && std::memcmp(n + 1, data, bytes) == 0;
+        return *n == header && same_bytes(n + 1, data, bytes);
     }
     /// Not on its way to be freed.
     bool is_alive(handle h) noexcept { return (count(h) & count_mask) != 0; }
@@ -163,6 +164,7 @@ private:
 
     handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);
     std::uint32_t allocate(std::uint32_t node_words);
+    std::uint32_t allocate_rounded(std::uint32_t size);
     std::uint32_t allocate_large(std::uint32_t node_words);
     std::uint32_t split_larger(std::uint32_t size);
     bool refill(range& r, std::uint32_t node_words);
@@ -175,7 +177,7 @@ private:
     std::uint32_t find_slots(std::uint32_t spans);
     void grow_directory(std::uint32_t slots);
     void bury(handle h) noexcept;
-    void account(const std::uint32_t* header, std::uint32_t node_words, bool add) noexcept;
+    std::uint64_t& bytes_of_kind(std::uint32_t header) noexcept { return bytes_by_kind_[header >> 28]; }
 
     // The first cache line is the readers'.
     std::uint32_t* inline_directory_[inline_segments] = {};
@@ -197,8 +199,7 @@ private:
     std::vector<handle> forwarded_; // nodes of ours
     std::uint64_t number_, forwarded_to_ = 0;
 
-    std::uint64_t bytes_by_kind_[8] = {}; // node_kind; objects are counted in object_bytes_
-    std::uint64_t object_bytes_ = 0;
+    std::uint64_t bytes_by_kind_[16] = {}; // the first four bits of the header: objects have 01xx, the others 1 and their kind
     std::uint64_t nodes_ = 0, nodes_made_ = 0, references_ = 0;
     std::uint64_t free_list_words_ = 0;
 };

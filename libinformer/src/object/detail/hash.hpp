@@ -2,9 +2,10 @@
 // The seed is random and never leaves the pool, so nobody outside can aim for collisions.
 #pragma once
 
+#include "bytes.hpp"
+
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace informer::detail {
 
@@ -13,18 +14,6 @@ __extension__ typedef unsigned __int128 uint128;
 inline std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) noexcept {
     const uint128 product = static_cast<uint128>(a) * b;
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
-
-inline std::uint64_t load_u64(const unsigned char* p) noexcept {
-    std::uint64_t v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-}
-
-inline std::uint64_t load_u32(const unsigned char* p) noexcept {
-    std::uint32_t v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
 }
 
 struct hash_seed {
