@@ -137,8 +137,9 @@ void builder::begin(bool object) {
     const std::uint32_t* n = generation_->node(c);
     if (object && header_is_object(*n)) {
         const std::uint32_t* shape = generation_->node(*n);
-        f.cursor_size = header_length(*shape);
+        f.cursor_size = shape_size(*shape);
         f.cursor_keys = shape + 1;
+        f.loose_cursor = generation_->is_loose(*n);
     } else if (!object && !header_is_object(*n) && header_kind(*n) == node_kind::array) {
         f.cursor_size = header_length(*n);
     } else {
@@ -166,15 +167,28 @@ void builder::leave_keys(frame& f) {
     f.same_keys = false;
     f.keys = keys_.size();
     f.cursor_at = f.at;
-    for (std::uint32_t i = 0; i < f.at; ++i) {
-        generation_->retain(f.cursor_keys[i]);
-        keys_.push(f.cursor_keys[i]);
+    for (std::uint32_t i = 0; i < f.at; ++i) keys_.push(key_of_cursor(f, f.cursor_keys[i]));
+}
+
+/// A key of the cursor, with a count. What others share is interned, if it is not yet; versions of one object share anyway.
+handle builder::key_of_cursor(frame& f, handle key) {
+    if (f.loose_cursor && !generation_->is_interned(key)) {
+        const interning_record* const record = key_record(f);
+        if (!older_ && !(record && record->stopped())) {
+            const std::uint32_t* const n = generation_->node(key);
+            const auto r = generation_->intern(*n, n + 1, header_length(*n));
+            (r.fresh ? f.new_key : f.known_key) = true;
+            return r.h;
+        }
+        f.loose = true;
     }
+    generation_->retain(key);
+    return key;
 }
 
 /// The member of the cursor with this key, or no_member. Two versions of an object may differ in the order of members:
-/// equal values must meet all the same. `made`: the key, with a count, if it took a look-up.
-std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k, handle& made) {
+/// equal values must meet all the same.
+std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) const {
     const std::uint32_t n = f.cursor_size;
     const auto by_handle = [&](handle key) {
         const handle* const end = f.cursor_keys + n;
@@ -182,9 +196,10 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k, handle
         return found == end ? no_member : size32(static_cast<std::size_t>(found - f.cursor_keys));
     };
     if (k.size() <= 3) return by_handle(make_small_string(k));
-    if (n >= wide_shape) {
-        const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
-        const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, generation_->hash(header, k.data(), k.size()), k);
+    const auto hash = [&](std::uint32_t header) { return generation_->hash(header, k.data(), k.size()); };
+    const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
+    if (shape_is_hashed(f.cursor_keys[-1])) {
+        const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, hash(header), k);
         return i == n ? no_member : i;
     }
     const auto* const prints = reinterpret_cast<const unsigned char*>(f.cursor_keys + n);
@@ -195,21 +210,35 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k, handle
         if (!hit) return no_member;
         i = size32(static_cast<std::size_t>(static_cast<const unsigned char*>(hit) - prints));
         if (key_is(f.cursor_keys[i], k)) return i;
-        if (--tries == 0) { // keys made to look alike
-            made = intern_key(frames_.back(), k);
-            return by_handle(made);
+        if (--tries == 0) { // keys made to look alike; these are all interned
+            const handle found = generation_->find(hash(header), header, k.data(), k.size());
+            return found ? by_handle(found) : no_member;
         }
     }
     return no_member;
 }
 
-handle builder::intern_key(frame& f, std::string_view k) {
+/// A key that the cursor lacks, with a count; missing if it waits. It is interned as a value would be: where such keys hardly
+/// repeat, they are nodes that no look-up finds.
+handle builder::new_key(frame& f, std::string_view k) {
+    const bool strange = f.strange >= 8;
+    if (!strange) ++f.strange;
     if (k.size() <= 3) {
         f.known_key = true;
         return make_small_string(k);
     }
     check_length(k.size());
-    const auto r = generation_->intern(make_header(node_kind::string, size32(k.size())), k.data(), k.size());
+    const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
+    const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
+    if (!policy_) begin_policy();
+    interning_record* const record = key_record(f);
+    if (record && !record->wanted(hash)) {
+        f.loose = true;
+        return generation_->make_plain(header, k.data(), k.size());
+    }
+    if (strange && let_wait(f, k, hash)) return missing_handle;
+    const auto r = generation_->intern(hash, header, k.data(), k.size());
+    if (record) record->looked_up(!r.fresh);
     (r.fresh ? f.new_key : f.known_key) = true;
     return r.h;
 }
@@ -220,41 +249,30 @@ void builder::other_key(std::string_view k) {
     keys_.need(1);
     value_cursor_ = missing_handle;
     std::uint32_t i = no_member;
-    handle key = missing_handle;
     // An object that went ways of its own so far goes on so.
-    const bool strange = f.strange >= 8;
-    if (f.cursor && (older_ || !strange)) {
+    if (f.cursor && (older_ || f.strange < 8)) {
         // Mostly the next one, or the one after a member that is gone.
         for (std::uint32_t ahead = f.cursor_at; i == no_member && ahead < std::min(f.cursor_size, f.cursor_at + 2); ++ahead)
             if (key_is(f.cursor_keys[ahead], k)) i = ahead;
-        if (i == no_member) i = find_in_cursor(f, k, key);
+        if (i == no_member) i = find_in_cursor(f, k);
     }
-    if (i != no_member) {
-        if (!key) {
-            key = f.cursor_keys[i];
-            generation_->retain(key);
-        }
-        f.known_key = true;
-        value_cursor_ = f.cursor_values[i];
-        f.cursor_at = i + 1;
-        f.strange = 0;
-    } else if (!key) {
-        if (strange && k.size() > 3 && k.size() <= waiting_keys::longest) return let_wait(k);
-        if (!strange) ++f.strange;
-        key = intern_key(f, k);
-    }
-    keys_.push(key);
+    if (i == no_member) return keys_.push(new_key(f, k));
+    keys_.push(key_of_cursor(f, f.cursor_keys[i]));
+    f.known_key = true;
+    value_cursor_ = f.cursor_values[i];
+    f.cursor_at = i + 1;
+    f.strange = 0;
 }
 
-void builder::let_wait(std::string_view k) {
+bool builder::let_wait(const frame& f, std::string_view k, std::uint64_t hash) {
+    if (k.size() > waiting_keys::longest) return false;
     if (!waiting_) waiting_ = std::make_unique<waiting_keys>();
     waiting_keys& w = *waiting_;
     if (w.n == waiting_keys::most) find_waiting();
-    const std::uint64_t hash = generation_->hash(make_header(node_kind::string, size32(k.size())), k.data(), k.size());
     generation_->prefetch_slot(hash);
     std::memcpy(w.text[w.n], k.data(), k.size());
-    w.keys[w.n++] = {hash, keys_.size(), size32(frames_.size() - 1), size32(k.size())};
-    keys_.push(missing_handle);
+    w.keys[w.n++] = {hash, keys_.size(), size32(static_cast<std::size_t>(&f - frames_.data())), size32(k.size())};
+    return true;
 }
 
 void builder::find_waiting() {
@@ -264,7 +282,9 @@ void builder::find_waiting() {
         const waiting_keys::one& k = w.keys[i];
         const auto r = generation_->intern(k.hash, make_header(node_kind::string, k.size), w.text[i], k.size);
         *keys_.at(k.at) = r.h;
-        (r.fresh ? frames_[k.frame].new_key : frames_[k.frame].known_key) = true;
+        frame& f = frames_[k.frame];
+        if (interning_record* const record = key_record(f)) record->looked_up(!r.fresh);
+        (r.fresh ? f.new_key : f.known_key) = true;
     }
     w.n = 0;
 }
@@ -276,14 +296,18 @@ void builder::drop_key() noexcept {
     if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].at == keys_.size()) --waiting_->n;
 }
 
+/// False: not yet.
+bool builder::begin_policy() {
+    if (generation_->nodes_made() < interning_starts) return false;
+    *policy_place_ = std::make_unique<interning_policy>();
+    policy_ = policy_place_->get();
+    policy_->next_document();
+    return true;
+}
+
 generation::interned builder::make(path_id path, std::uint32_t header, const void* data, std::size_t bytes) {
     generation& g = *generation_;
-    if (!policy_) {
-        if (g.nodes_made() < interning_starts) return g.intern(header, data, bytes);
-        *policy_place_ = std::make_unique<interning_policy>();
-        policy_ = policy_place_->get();
-        policy_->next_document();
-    }
+    if (!policy_ && !begin_policy()) return g.intern(header, data, bytes);
     const std::uint64_t hash = g.hash(header, data, bytes);
     generation::interned made{policy_->seen(hash), false};
     // It may have fallen out of the document since: a key came twice, or a part was read in vain.
@@ -384,7 +408,8 @@ generation::interned builder::make_container(path_id path, bool fresh_child, std
         if (!fresh_child) return g.intern(header, children, bytes);
         return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), true};
     }
-    const bool plain = !std::all_of(children, children + n, [&](handle h) { return g.is_interned(h); });
+    const bool plain = !std::all_of(children, children + n, [&](handle h) { return g.is_interned(h); }) ||
+                       (fresh_child && header_is_object(header) && g.is_loose(header));
     // What a document repeats of itself is small.
     const bool may_repeat = n <= 8;
     if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
@@ -457,7 +482,7 @@ void builder::end_array() {
     container(make_header(node_kind::array, f.at));
 }
 
-/// The first place keeps the last value. Keys are interned: equal keys are equal handles.
+/// The first place keeps the last value.
 void builder::remove_duplicates() {
     frame& f = frames_.back();
     const std::uint32_t n = f.at;
@@ -465,15 +490,19 @@ void builder::remove_duplicates() {
     handle* const values = values_.at(f.values);
     constexpr std::uint32_t few = 16;
     std::vector<std::uint32_t> places(n <= few ? 0 : std::bit_ceil(2 * n)); // a hash table: the place and one
+    const bool loose = f.loose; // else equal keys are equal handles
+    const auto same = [&](handle a, handle b) { return loose ? generation_->same_key(a, b) : a == b; };
     // Nothing below can fail.
     std::uint32_t kept = 0;
     for (std::uint32_t i = 0; i < n; ++i) {
         std::uint32_t first = kept;
         if (n <= few) {
-            first = size32(static_cast<std::size_t>(std::find(keys, keys + kept, keys[i]) - keys));
+            first = 0;
+            while (first < kept && !same(keys[first], keys[i])) ++first;
         } else {
-            std::size_t at = generation_->hash(keys[i]) & (places.size() - 1);
-            while (places[at] != 0 && keys[places[at] - 1] != keys[i]) at = (at + 1) & (places.size() - 1);
+            const std::uint64_t hash = loose ? generation_->hash_of_key(keys[i]) : generation_->hash(keys[i]);
+            std::size_t at = hash & (places.size() - 1);
+            while (places[at] != 0 && !same(keys[places[at] - 1], keys[i])) at = (at + 1) & (places.size() - 1);
             if (places[at] != 0)
                 first = places[at] - 1;
             else
@@ -506,8 +535,9 @@ handle builder::shape_of_top() {
         }
         leave_keys(f);
     }
-    check_length(f.at);
+    if (f.at > max_keys) throw pool_is_full();
     if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].frame == frames_.size() - 1) find_waiting();
+    if (f.loose) return loose_shape();
     // A key made in this object is in no shape but those made since. Shapes have no duplicates, so only a new one needs the
     // check, and not if no key was known.
     const bool is_new = f.new_key && f.shapes == shapes_;
@@ -525,6 +555,19 @@ handle builder::shape_of_top() {
     } else {
         for (std::uint32_t i = f.keys; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
     }
+    keys_.resize_down(f.keys);
+    return shape;
+}
+
+handle builder::loose_shape() {
+    frame& f = frames_.back();
+    handle shape = generation_->make_loose_shape(keys_.at(f.keys), f.at);
+    if (!shape) {
+        remove_duplicates();
+        shape = generation_->make_loose_shape(keys_.at(f.keys), f.at);
+    }
+    ++shapes_;
+    f.fresh = true;
     keys_.resize_down(f.keys);
     return shape;
 }

@@ -93,7 +93,8 @@ handle copier::shape(handle old) {
             return there;
         }
     const std::uint32_t* n = from_->node(old);
-    const std::uint32_t keys = header_length(*n);
+    const std::uint32_t keys = shape_size(*n);
+    const bool loose = movable_ && movable_->is_loose(old);
     const std::uint32_t first = done_.size();
     done_.need(keys);
     for (std::uint32_t i = 0; i < keys; ++i) {
@@ -102,16 +103,16 @@ handle copier::shape(handle old) {
             done_.push(key);
         } else if (!reuse(key)) {
             const std::uint32_t* k = from_->node(key);
-            const handle made = to_->intern(*k, k + 1, header_length(*k)).h;
+            const handle made = make(key, *k, k + 1, header_length(*k)).h;
             done_.push(made);
             remember(key, made);
         }
     }
-    handle made = to_->find_shape(done_.at(first), keys);
+    handle made = loose ? missing_handle : to_->find_shape(done_.at(first), keys);
     if (made) {
         for (std::uint32_t i = first; i < done_.size(); ++i) to_->release(*done_.at(i));
     } else {
-        made = to_->make_shape(done_.at(first), keys);
+        made = loose ? to_->make_loose_shape(done_.at(first), keys) : to_->make_shape(done_.at(first), keys);
     }
     done_.resize_down(first);
     try {

@@ -217,28 +217,28 @@ void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexce
 
 std::uint32_t generation::size_of(const std::uint32_t* header) const noexcept {
     const std::uint32_t h = *header;
-    if (header_is_object(h)) return 2 + header_length(*node(h));
+    if (header_is_object(h)) return 2 + shape_size(*node(h));
     const std::uint32_t n = header_length(h);
     switch (header_kind(h)) {
     case node_kind::string:
     case node_kind::number: return 2 + words_of(n);
     case node_kind::uuid: return 6;
     case node_kind::array: return 2 + n;
-    case node_kind::shape: return 2 + n + shape_finder_words(n);
+    case node_kind::shape: return 2 + shape_size(h) + shape_finder_words(h);
     default: return 4;
     }
 }
 
 std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcept {
     const std::uint32_t h = *header;
-    if (header_is_object(h)) return std::size_t{header_length(*node(h))} * 4;
+    if (header_is_object(h)) return std::size_t{shape_size(*node(h))} * 4;
     const std::size_t n = header_length(h);
     switch (header_kind(h)) {
     case node_kind::string:
     case node_kind::number: return n;
     case node_kind::uuid: return 16;
-    case node_kind::array:
-    case node_kind::shape: return n * 4; // the fingerprints of a shape follow from its keys
+    case node_kind::array: return n * 4;
+    case node_kind::shape: return std::size_t{shape_size(h)} * 4; // what finds its keys follows from them
     default: return 8;
     }
 }
@@ -288,7 +288,7 @@ generation::interned generation::intern(std::uint64_t hash, std::uint32_t header
 }
 
 handle generation::find_shape(const handle* keys, std::uint32_t n) {
-    const std::uint32_t header = make_header(node_kind::shape, n);
+    const std::uint32_t header = make_shape_header(n, n >= wide_shape);
     const std::size_t bytes = std::size_t{n} * 4;
     const handle found = find(hash(header, keys, bytes), header, keys, bytes);
     if (found) retain(found);
@@ -296,14 +296,14 @@ handle generation::find_shape(const handle* keys, std::uint32_t n) {
 }
 
 handle generation::make_shape(const handle* keys, std::uint32_t n) {
-    const std::uint32_t header = make_header(node_kind::shape, n);
+    const std::uint32_t header = make_shape_header(n, n >= wide_shape);
     const std::uint64_t hash = this->hash(header, keys, std::size_t{n} * 4);
     table_->reserve(hash);
-    const handle h = make_node(header, 2 + n + shape_finder_words(n), interned_bit | 1);
+    const handle h = make_node(header, 2 + n + shape_finder_words(header), interned_bit | 1);
     std::uint32_t* payload = words(h & (node_bit - 1)) + 2;
     std::memcpy(payload, keys, std::size_t{n} * 4);
     if (n >= wide_shape) {
-        index_keys(keys, n, payload + n);
+        index_keys(keys, n, payload + n, false);
         table_->insert(hash, h);
         return h;
     }
@@ -324,24 +324,41 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
     return h;
 }
 
-// A slot of a wide shape is free or holds the number of a key and one, and above it as many bits of the key's hash as fit. Short
-// keys are not there: they are told by their handle.
-void generation::index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots) const noexcept {
+handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
+    const std::uint32_t header = make_shape_header(n, true);
+    const std::uint32_t node_words = 2 + n + shape_finder_words(header);
+    const handle h = make_node(header, node_words, 1);
+    std::uint32_t* const payload = words(h & (node_bit - 1)) + 2;
+    std::memcpy(payload, keys, std::size_t{n} * 4);
+    if (index_keys(keys, n, payload + n, true)) return h;
+    make_free_heads();
+    --references_;
+    account(payload - 1, node_words, false);
+    free_node(h & (node_bit - 1), node_words);
+    return missing_handle;
+}
+
+// A slot of a hashed shape is free or holds the number of a key and one, and above it as many bits of the key's hash as fit. Short
+// keys are told by their handle; a loose shape has them in its table all the same. False: it has a key twice.
+bool generation::index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots, bool loose) const noexcept {
     const std::uint32_t size = shape_slots(n);
     const int number_bits = std::bit_width(n);
+    const std::uint32_t number_mask = (1u << number_bits) - 1;
     std::fill_n(slots, size, 0u);
     for (std::uint32_t i = 0; i < n; ++i) {
-        if (!is_node(keys[i])) continue;
-        const std::uint32_t* const k = node(keys[i]);
-        const std::uint64_t h = hash(*k, k + 1, header_length(*k));
+        if (!loose && !is_node(keys[i])) continue;
+        const std::uint64_t h = hash_of_key(keys[i]);
+        const std::uint32_t tag = static_cast<std::uint32_t>(h) << number_bits;
         auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32);
-        while (slots[at] != 0) at = at + 1 == size ? 0 : at + 1;
-        slots[at] = (i + 1) | static_cast<std::uint32_t>(h) << number_bits;
+        for (; slots[at] != 0; at = at + 1 == size ? 0 : at + 1)
+            if (loose && (slots[at] & ~number_mask) == tag && same_key(keys[(slots[at] & number_mask) - 1], keys[i])) return false;
+        slots[at] = (i + 1) | tag;
     }
+    return true;
 }
 
 std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, std::string_view key) const noexcept {
-    const std::uint32_t n = header_length(*shape), size = shape_slots(n);
+    const std::uint32_t n = shape_size(*shape), size = shape_slots(n);
     const int number_bits = std::bit_width(n);
     const std::uint32_t number_mask = (1u << number_bits) - 1, tag = static_cast<std::uint32_t>(h) << number_bits;
     const handle* const keys = shape + 1;
@@ -349,6 +366,7 @@ std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, 
     for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0; at = at + 1 == size ? 0 : at + 1) {
         if ((slots[at] & ~number_mask) != tag) continue;
         const std::uint32_t i = (slots[at] & number_mask) - 1;
+        if (!is_node(keys[i])) continue;
         const std::uint32_t* const k = node(keys[i]);
         if (header_length(*k) == key.size() && std::memcmp(k + 1, key.data(), key.size()) == 0) return i;
     }
@@ -396,9 +414,11 @@ bool generation::collect(std::size_t& budget) noexcept {
         const bool is_object = header_is_object(header);
         std::uint32_t children = 0;
         if (is_object)
-            children = header_length(*node(header));
-        else if (header_kind(header) == node_kind::array || header_kind(header) == node_kind::shape)
+            children = shape_size(*node(header));
+        else if (header_kind(header) == node_kind::array)
             children = header_length(header);
+        else if (header_kind(header) == node_kind::shape)
+            children = shape_size(header);
         // A long array dies in pieces; children that die on the way lie above the rest of it and go first.
         const std::uint32_t end = std::min(children, d.at + 4096);
         if (end < children) dying_.push_back({d.h, end});

@@ -150,7 +150,8 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     }
     if (open_.empty()) { // only what is not stored differs, if anything
         bool made_now = false;
-        return reconcile(template_->document, previous_, template_->containers[0].path, made_now);
+        const handle whole = reconcile(template_->document, previous_, template_->containers[0].path, made_now);
+        return hard_ ? missing_handle : whole;
     }
     handle h = missing_handle;
     while (!open_.empty()) h = close();
@@ -282,6 +283,7 @@ void text_difference::open(std::uint32_t i) {
         } else if (header_is_object(*n) ? header_is_object(c.header)
                                         : !header_is_object(c.header) && header_kind(*n) == node_kind::array) {
             in.previous = p;
+            hard_ = hard_ || may_be_alike(*n, c.header);
         }
     }
     open_.push_back(in);
@@ -290,11 +292,16 @@ void text_difference::open(std::uint32_t i) {
     for (std::uint32_t k = 0; k < c.n; ++k) values[k] = ours[k];
 }
 
+/// Two shapes may have the same keys by their text. Then the new version needs that of the previous one: left to the parser.
+bool text_difference::may_be_alike(handle a, handle b) noexcept {
+    return header_is_object(a) && a != b && (generation_->is_loose(a) || generation_->is_loose(b));
+}
+
 /// The value at this place in the previous version, where members were added or went.
 handle text_difference::moved_value(const open_container& in, std::uint32_t slot) {
     const children theirs = children_of(generation_, in.previous);
     if (!theirs.keys) return slot < theirs.n ? theirs.values[slot] : missing_handle;
-    // Keys of one generation are the same handles. Very many would take quadratic time.
+    // Keys of one generation are the same handles, or the parser reads the text. Very many would take quadratic time.
     if (theirs.n > 256) {
         hard_ = true;
         return missing_handle;
@@ -370,6 +377,7 @@ handle text_difference::reconcile(handle ours, handle theirs, path_id path, bool
         return same ? theirs : ours;
     }
     if (!b.values || (a.keys != nullptr) != (b.keys != nullptr)) return ours;
+    hard_ = hard_ || (a.keys && may_be_alike(header, other));
     std::vector<handle> values(a.values, a.values + a.n);
     member_finder members(generation_, b);
     bool any = false, fresh_child = false;

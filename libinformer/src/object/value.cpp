@@ -59,6 +59,10 @@ text string_of(const generation* g, handle h) noexcept {
 
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept {
     if (key.size() <= 3) return static_cast<std::uint32_t>(std::find(c.keys, c.keys + c.n, make_small_string(key)) - c.keys);
+    if (shape_is_hashed(c.keys[-1])) {
+        const std::uint64_t hash = g->hash(make_header(node_kind::string, static_cast<std::uint32_t>(key.size())), key.data(), key.size());
+        return g->find_key(c.keys - 1, hash, key);
+    }
     const auto* prints = reinterpret_cast<const unsigned char*>(c.keys + c.n);
     const unsigned char wanted = key_fingerprint(key);
     const auto is_it = [&](std::uint32_t i) {
@@ -78,10 +82,6 @@ std::uint32_t find_member(const generation* g, const children& c, std::string_vi
         }
         return c.n;
     }
-    if (c.n >= wide_shape) {
-        const std::uint64_t hash = g->hash(make_header(node_kind::string, static_cast<std::uint32_t>(key.size())), key.data(), key.size());
-        return g->find_key(c.keys - 1, hash, key);
-    }
     for (std::uint32_t i = 0; i < c.n; ++i) {
         const void* hit = std::memchr(prints + i, wanted, c.n - i);
         if (!hit) return c.n;
@@ -92,19 +92,20 @@ std::uint32_t find_member(const generation* g, const children& c, std::string_vi
 }
 
 std::uint32_t member_finder::find(const generation* g, handle key, std::uint32_t guess) {
-    // Keys of one generation are equal exactly when their handles are; short ones everywhere.
-    if (g == generation_ || !is_node(key)) {
-        if (guess < in_.n && in_.keys[guess] == key) return guess;
+    if (in_.n == 0) return 0;
+    // Short keys are told by their handle, and keys of one generation are equal if their handles are.
+    if (guess < in_.n && in_.keys[guess] == key && (g == generation_ || !is_node(key))) return guess;
+    if (!is_node(key)) {
         if (in_.n <= 64) return static_cast<std::uint32_t>(std::find(in_.keys, in_.keys + in_.n, key) - in_.keys);
         if (by_small_.empty())
             for (std::uint32_t i = 0; i < in_.n; ++i)
-                by_small_.emplace(in_.keys[i], i);
+                if (!is_node(in_.keys[i])) by_small_.emplace(in_.keys[i], i);
         const auto it = by_small_.find(key);
         return it == by_small_.end() ? in_.n : it->second;
     }
     const std::string_view name = node_text(g->node(key));
     if (guess < in_.n && is_node(in_.keys[guess]) && node_text(generation_->node(in_.keys[guess])) == name) return guess;
-    if (in_.n <= 64) return find_member(generation_, in_, name);
+    if (in_.n <= 64 || shape_is_hashed(in_.keys[-1])) return find_member(generation_, in_, name);
     if (by_name_.empty())
         for (std::uint32_t i = 0; i < in_.n; ++i)
             if (is_node(in_.keys[i])) by_name_.emplace(node_text(generation_->node(in_.keys[i])), i);

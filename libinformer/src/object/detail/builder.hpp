@@ -126,6 +126,8 @@ private:
         bool fresh = false;                 ///< holds a node made just now, so it is new itself
         bool new_key = false;               ///< one of its keys was made just now
         bool known_key = false;             ///< one was not, nor is it in its place in the cursor: it may be there twice
+        bool loose = false;                 ///< one of its keys may not be interned
+        bool loose_cursor = false;          ///< likewise the cursor's
         std::uint8_t strange = 0;           ///< keys in a row that the cursor lacks, as far as it matters
         std::uint32_t at = 0;               ///< members complete
         std::uint32_t shapes = 0;           ///< made in the document when it began
@@ -179,9 +181,14 @@ private:
     void other_string(std::string_view s);
     void other_number(std::string_view text);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
-    std::uint32_t find_in_cursor(const frame& f, std::string_view k, handle& made);
-    handle intern_key(frame& f, std::string_view k);
-    void let_wait(std::string_view k);
+    bool begin_policy();
+    std::uint32_t find_in_cursor(const frame& f, std::string_view k) const;
+    handle new_key(frame& f, std::string_view k);
+    handle key_of_cursor(frame& f, handle key);
+    interning_record* key_record(const frame& f) const noexcept {
+        return policy_ ? &policy_->record(child_path(f.path, keys_of_path)) : nullptr;
+    }
+    bool let_wait(const frame& f, std::string_view k, std::uint64_t hash);
     void find_waiting();
     void container(std::uint32_t header);
     bool key_is(handle h, std::string_view k) const noexcept {
@@ -191,6 +198,7 @@ private:
         return header_length(*n) == k.size() && same_bytes(n + 1, k.data(), k.size());
     }
     handle shape_of_top();
+    handle loose_shape();
     void remove_duplicates();
 
     generation* generation_ = nullptr;

@@ -52,13 +52,15 @@ public:
     }
     handle find(std::uint64_t hash, std::uint32_t header, const void* data,
                 std::size_t bytes) const noexcept; ///< adds no count
-    /// The place of a key of at least four bytes in a shape of at least `wide_shape`, or the number of its keys. Any thread.
+    /// The place of a key of at least four bytes in a hashed shape, or the number of its keys. Any thread.
     std::uint32_t find_key(const std::uint32_t* shape, std::uint64_t hash, std::string_view key) const noexcept;
     handle make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
     /// A node that no look-up finds.
     handle make_plain(std::uint32_t header, const void* data, std::size_t bytes);
-    /// Whatever has this content is this node. All keys and shapes are.
+    /// Whatever has this content is this node.
     bool is_interned(handle h) noexcept { return !is_node(h) || (count(h) & interned_bit) != 0; }
+    /// A shape that may have keys which are not interned: others may have the same. Its keys are told by their text.
+    bool is_loose(handle shape) noexcept { return shape_is_hashed(*node(shape)) && !is_interned(shape); }
     bool has_content(handle h, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
         const std::uint32_t* n = node(h);
         return *n == header && same_bytes(n + 1, data, bytes);
@@ -78,6 +80,16 @@ public:
     handle find_shape(const handle* keys, std::uint32_t count);
     /// A shape that `find_shape` did not find; takes over the counts of the keys.
     handle make_shape(const handle* keys, std::uint32_t count);
+    /// A shape of keys of which some are not interned; takes over their counts. 0: a key is there twice.
+    handle make_loose_shape(const handle* keys, std::uint32_t count);
+    /// Of keys that are not all interned.
+    bool same_key(handle a, handle b) const noexcept {
+        if (a == b || !is_node(a) || !is_node(b)) return a == b;
+        return has_content(b, *node(a), node(a) + 1, header_length(*node(a)));
+    }
+    std::uint64_t hash_of_key(handle h) const noexcept {
+        return is_node(h) ? hash(*node(h), node(h) + 1, header_length(*node(h))) : hash(h);
+    }
 
     void retain(handle h) noexcept {
         if (!is_node(h)) return;
@@ -159,7 +171,7 @@ private:
         return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
     }
     std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
-    void index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots) const noexcept;
+    bool index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots, bool loose) const noexcept;
     std::uint32_t size_of(const std::uint32_t* header) const noexcept; ///< words of the whole node
 
     handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);

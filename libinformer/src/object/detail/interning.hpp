@@ -18,6 +18,8 @@ inline path_id child_path(path_id parent, handle key) noexcept {
     return static_cast<path_id>(((std::uint64_t{parent} << 32 | key) * 0x9e3779b97f4a7c15ULL) >> 32 ^ parent >> 7);
 }
 inline constexpr handle element_key = ~handle{0};
+/// The path of the keys of what is at a path.
+inline constexpr handle keys_of_path = ~handle{0} - 1;
 
 /// The record of one path. Counts look-ups and hits over a window, then decides.
 class interning_record {

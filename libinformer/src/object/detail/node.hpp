@@ -11,7 +11,8 @@
 // follows is never written again while the node lives, so readers need no lock. The header is
 //   01xxxxxx…  an object: the handle of its shape (its ordered keys); payload: one handle a member
 //   1kkk nnnn… kind and 28 bits of length: bytes of a string or number text, elements of an array, keys of a shape
-// Behind the keys of a shape lies what finds them by their text: a byte of fingerprint each, or, of many keys, a hash table.
+// Behind the keys of a shape lies what finds them by their text: a byte of fingerprint each, or a hash table; a bit of the
+// length says which.
 #pragma once
 
 #include <cstdint>
@@ -70,13 +71,23 @@ constexpr std::uint32_t header_length(std::uint32_t header) noexcept { return he
 
 constexpr std::uint32_t words_of(std::size_t bytes) noexcept { return static_cast<std::uint32_t>((bytes + 3) / 4); }
 
-/// From here on keys of a shape are found by a hash table: who knows the fingerprint can make them all alike.
+/// From here on keys of a shape are found by a hash table: who knows the fingerprint can make them all alike. Shapes of keys
+/// that are not interned have one at any size: making it tells whether a key is there twice.
 inline constexpr std::uint32_t wide_shape = 257;
-/// The slots of that table, a word each.
-constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept { return keys + keys / 2; }
+inline constexpr std::uint32_t hashed_bit = 1u << 27;
+inline constexpr std::uint32_t max_keys = hashed_bit - 1;
+
+constexpr std::uint32_t make_shape_header(std::uint32_t keys, bool hashed) noexcept {
+    return make_header(node_kind::shape, hashed ? keys | hashed_bit : keys);
+}
+constexpr std::uint32_t shape_size(std::uint32_t header) noexcept { return header & max_keys; }
+constexpr bool shape_is_hashed(std::uint32_t header) noexcept { return (header & hashed_bit) != 0; }
+/// The slots of that table, a word each; one at least stays free.
+constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept { return keys + keys / 2 + 1; }
 /// Words behind the keys.
-constexpr std::uint32_t shape_finder_words(std::uint32_t keys) noexcept {
-    return keys < wide_shape ? words_of(keys) : shape_slots(keys);
+constexpr std::uint32_t shape_finder_words(std::uint32_t header) noexcept {
+    const std::uint32_t keys = shape_size(header);
+    return shape_is_hashed(header) ? shape_slots(keys) : words_of(keys);
 }
 
 /// One byte of a key, kept beside the keys of a shape: most members are told apart by it without touching their keys.

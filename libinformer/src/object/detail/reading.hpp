@@ -25,7 +25,7 @@ inline children children_of(const generation* g, handle h) noexcept {
     const std::uint32_t* n = g->node(h);
     if (header_is_object(*n)) {
         const std::uint32_t* shape = g->node(*n);
-        c.n = header_length(*shape);
+        c.n = shape_size(*shape);
         c.keys = shape + 1;
         c.values = n + 1;
     } else if (header_kind(*n) == node_kind::array) {

@@ -74,6 +74,7 @@ private:
     handle previous_value(const open_container& c, std::uint32_t slot) {
         return c.theirs ? c.theirs[slot] : c.previous ? moved_value(c, slot) : missing_handle;
     }
+    bool may_be_alike(handle a, handle b) noexcept;
     handle moved_value(const open_container& c, std::uint32_t slot);
     void reconcile_members(const open_container& c, bool& made_now);
     handle reconcile(handle ours, handle theirs, path_id path, bool& made_now);

@@ -1,0 +1,255 @@
+// Keys that hardly repeat are not interned. What documents say, what their versions share and what they cost must not show it
+// but for the memory saved.
+#include "support/pool.hpp"
+
+#include <informer/object/diff.hpp>
+#include <informer/object/document_pool.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace informer;
+using informer::testing::decode;
+using informer::testing::drain;
+
+namespace {
+
+std::string padded(std::size_t n, std::size_t width) {
+    std::string s = std::to_string(n);
+    return s.insert(0, width - std::min(width, s.size()), '0');
+}
+
+struct field {
+    std::string key, value;
+    bool operator==(const field&) const = default;
+};
+using fields = std::vector<field>;
+
+std::string text_of(const fields& m) {
+    std::string s = "{";
+    for (std::size_t i = 0; i < m.size(); ++i) s.append(i ? ",\"" : "\"").append(m[i].key).append("\":").append(m[i].value);
+    return s += "}";
+}
+
+/// What a document keeps of keys that come more than once: the first place and the last value.
+fields kept_of(const fields& m) {
+    fields kept;
+    for (const field& one : m) {
+        const auto at = std::find_if(kept.begin(), kept.end(), [&](const field& k) { return k.key == one.key; });
+        if (at == kept.end())
+            kept.push_back(one);
+        else
+            at->value = one.value;
+    }
+    return kept;
+}
+
+std::string document(unsigned i, const fields& data) {
+    return R"({"metadata":{"name":"number )" + std::to_string(i) + R"("},"data":)" + text_of(data) + "}";
+}
+
+/// A pool in which the keys of /data do not repeat.
+struct taught_pool {
+    explicit taught_pool(bool difference = false) : pool(document_pool::make(decode_options().text_difference(difference))) {
+        for (unsigned i = 0; i < 300; ++i) {
+            fields m;
+            for (unsigned k = 0; k < 40; ++k) m.push_back({"unique-" + std::to_string(i * 40 + k), "1"});
+            teachers.push_back(decode(*pool, document(i, m)));
+        }
+    }
+    std::shared_ptr<document_pool> pool;
+    std::vector<object> teachers;
+};
+
+/// Documents of a few to many keys, of which most are theirs alone, and their next versions.
+class history {
+public:
+    explicit history(unsigned seed) : random_(seed) {}
+    unsigned below(unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random_); }
+    std::string key() {
+        switch (below(8)) {
+        case 0: return "common-" + std::to_string(below(10));
+        case 1: return std::to_string(below(100));                                       // short
+        case 2: return "a" + padded(below(1'000'000), 9) + "mm" + padded(random_() % 1'000'000, 9) + "z"; // of one fingerprint
+        case 3: return padded(random_(), 90);                                            // too long to wait
+        default: return "key-" + std::to_string(random_());
+        }
+    }
+    std::string value() {
+        switch (below(5)) {
+        case 0: return std::to_string(below(1000));
+        case 1: return "\"a text of its own " + std::to_string(random_()) + "\"";
+        case 2: return "[\"v\"," + std::to_string(below(3)) + "]";
+        case 3: return "{\"" + key() + "\":\"text " + std::to_string(below(10)) + "\"}";
+        default: return "\"v\"";
+        }
+    }
+    fields fresh() {
+        fields m;
+        for (unsigned n = below(4) == 0 ? below(400) : 1 + below(30); n > 0; --n) m.push_back({key(), value()});
+        return kept_of(m);
+    }
+    /// Changed, sometimes only as a text: with a key twice.
+    fields next(const fields& before) {
+        fields m = before;
+        const auto place = [&] { return m.begin() + static_cast<std::ptrdiff_t>(below(static_cast<unsigned>(m.size()))); };
+        for (unsigned n = below(4); n > 0; --n) {
+            switch (m.empty() ? 0 : below(7)) {
+            case 0: m.insert(m.empty() ? m.begin() : place(), {key(), value()}); break;
+            case 1: m.erase(place()); break;
+            case 2: place()->value = value(); break;
+            case 3: place()->key = key(); break;
+            case 4: std::shuffle(m.begin(), m.end(), random_); break;
+            case 5: m.push_back({place()->key, value()}); break;
+            default: m.push_back({key(), value()});
+            }
+        }
+        return m;
+    }
+
+private:
+    std::mt19937 random_;
+};
+
+} // namespace
+
+TEST_CASE("a key that does not repeat costs its node, its place and six bytes", "[pool][keys]") {
+    const taught_pool p;
+    const pool_statistics before = p.pool->statistics();
+    std::vector<object> held;
+    for (unsigned i = 0; i < 200; ++i) {
+        fields m;
+        for (unsigned k = 0; k < 200; ++k) m.push_back({padded(i * 1000 + k, 24), "1"});
+        held.push_back(decode(*p.pool, document(1000 + i, m)));
+    }
+    const pool_statistics after = p.pool->statistics();
+    // A sixteenth is interned all the same; each document has some bytes of its own.
+    const std::uint64_t keys = 200 * 200, one = (8 + 24) + 4 + 4 + 6;
+    CHECK(after.bytes - after.free_bytes - (before.bytes - before.free_bytes) <= keys * one + keys / 16 * 13 + 200 * 200);
+    CHECK(after.table_bytes - before.table_bytes <= keys * 2);
+}
+
+TEST_CASE("keys that repeat after all are shared again", "[pool][keys]") {
+    const taught_pool p;
+    std::vector<object> held;
+    const auto add = [&](unsigned n) {
+        for (unsigned i = 0; i < n; ++i)
+            held.push_back(decode(*p.pool, document(i, {{"one of " + std::to_string(i * 7 % 41), "1"}, {"another", "2"}})));
+    };
+    add(12'000);
+    const pool_statistics before = p.pool->statistics();
+    add(2000);
+    CHECK(p.pool->statistics().shape_bytes == before.shape_bytes);
+}
+
+TEST_CASE("documents of loose keys read as the parser alone would have them", "[pool][keys]") {
+    const bool difference = GENERATE(false, true);
+    taught_pool p(difference);
+    document_pool& pool = *p.pool;
+    history h(difference ? 5 : 3);
+    struct version {
+        fields data;
+        object o;
+    };
+    std::vector<version> held(150);
+    unsigned wrong = 0, apart = 0, missing = 0, other_verdict = 0;
+    for (unsigned round = 0; round < 12; ++round) {
+        for (unsigned i = 0; i < held.size(); ++i) {
+            version& v = held[i];
+            const fields text = v.o ? h.next(v.data) : h.fresh();
+            const fields now = kept_of(text);
+            const object o = decode(pool, document(i, text), v.o);
+            if (v.o) {
+                const bool same = now.size() == v.data.size() && std::is_permutation(now.begin(), now.end(), v.data.begin());
+                other_verdict += same != o.same_as(v.o) || same != (o == v.o) || same != diff(v.o, o).empty();
+                wrong += !same && o.to_json() != document(i, now);
+                if (same) continue; // the order of the older version stays
+                for (const field& m : v.data) {
+                    const auto at = std::find_if(now.begin(), now.end(), [&](const field& n) { return n.key == m.key; });
+                    if (at != now.end()) apart += (at->value == m.value) != o["data"][m.key].same_as(v.o["data"][m.key]);
+                }
+            }
+            for (const field& m : now) missing += !o["data"][m.key].exists();
+            missing += o["data"][h.key() + "?"].exists();
+            v = {now, o};
+        }
+        if (round % 5 == 4) { // into a new generation
+            pool.begin_generation();
+            failure f;
+            for (unsigned i = 0; i < held.size(); ++i) {
+                held[i].o = pool.move(held[i].o, f);
+                wrong += held[i].o.to_json() != document(i, held[i].data);
+            }
+            for (object& o : p.teachers) o = pool.move(o, f);
+            drain(pool);
+            CHECK(pool.statistics().generations == 1);
+        }
+    }
+    CHECK(wrong == 0);
+    CHECK(other_verdict == 0);
+    CHECK(apart == 0);
+    CHECK(missing == 0);
+    held.clear();
+    p.teachers.clear();
+    while (pool.statistics().nodes > 0 && !pool.collect(1000)) {
+    }
+    drain(pool);
+    CHECK(pool.statistics().nodes == 0);
+    CHECK(pool.statistics().referenced_nodes == 0);
+}
+
+TEST_CASE("replicas share the shape of the first though its keys are loose", "[pool][keys]") {
+    const taught_pool p;
+    fields m;
+    for (unsigned k = 0; k < 300; ++k) m.push_back({"of these replicas " + std::to_string(k), "1"});
+    std::vector<object> held{decode(*p.pool, document(0, m))};
+    const pool_statistics before = p.pool->statistics();
+    for (unsigned i = 1; i < 20; ++i) {
+        m[i].value = "2";
+        held.push_back(decode(*p.pool, document(i, m)));
+    }
+    CHECK(p.pool->statistics().shape_bytes == before.shape_bytes);
+}
+
+TEST_CASE("a text that breaks off amid loose keys leaves nothing behind", "[pool][keys]") {
+    const taught_pool p;
+    const pool_statistics before = p.pool->statistics();
+    fields m;
+    for (unsigned k = 0; k < 60; ++k) m.push_back({"broken off " + std::to_string(k), "\"a value\""});
+    m.push_back(m[3]);
+    const std::string whole = document(1, m);
+    failure f;
+    for (std::size_t n = 1; n < whole.size(); n += 7) CHECK_FALSE(p.pool->decode(whole.substr(0, n), object(), f));
+    drain(*p.pool);
+    CHECK(p.pool->statistics().nodes == before.nodes);
+    CHECK(p.pool->statistics().referenced_nodes == before.referenced_nodes);
+}
+
+TEST_CASE("versions share though the text came by its differences from one with other keys of the same text", "[pool][keys][difference]") {
+    const taught_pool p(true);
+    document_pool& pool = *p.pool;
+    fields m, changed;
+    for (unsigned k = 0; k < 30; ++k) m.push_back({"the same text " + std::to_string(k), "\"a value " + std::to_string(k) + "\""});
+    changed = m;
+    changed[7].value = "\"another value\"";
+    const object own = decode(pool, document(1, m));
+    std::vector<object> held;
+    history h(1);
+    for (unsigned i = 0; i < 100; ++i) held.push_back(decode(pool, document(2000 + i, h.fresh()))); // own keys are forgotten
+    // A template is made of one of these in time.
+    for (unsigned i = 0; i < 2000 && pool.statistics().template_hits == 0; ++i) held.push_back(decode(pool, document(1000 + i, m)));
+    REQUIRE(pool.statistics().template_hits == 1);
+    REQUIRE_FALSE(held.back()["data"].same_as(own["data"]));
+    const object renamed = decode(pool, document(2, m), own);
+    CHECK(renamed["data"].same_as(own["data"]));
+    const object next = decode(pool, document(2, changed), renamed);
+    CHECK(next.to_json() == document(2, changed));
+    for (unsigned k = 0; k < m.size(); ++k) CHECK(next["data"][m[k].key].same_as(own["data"][m[k].key]) == (k != 7));
+    CHECK(decode(pool, document(2, changed), next).same_as(next));
+}
