@@ -333,7 +333,8 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
     if (index_keys(keys, n, payload + n, true)) return h;
     make_free_heads();
     --references_;
-    account(payload - 1, node_words, false);
+    bytes_of_kind(header) -= std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
+    --nodes_;
     free_node(h & (node_bit - 1), node_words);
     return missing_handle;
 }
