@@ -10,6 +10,10 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define INFORMER_AVX2 1
+#endif
 
 namespace informer::detail {
 
@@ -76,14 +80,6 @@ inline block_bits block_bits_sse2(const char* p) noexcept {
 }
 #endif
 
-inline block_bits bits_of_block(const char* p) noexcept {
-#if defined(__SSE2__) // part of x86-64: nothing to ask at run time
-    return block_bits_sse2(p);
-#else
-    return block_bits_portable(p);
-#endif
-}
-
 /// Bit i: how many bits up to and with i are set, odd or even. Of quotes: what is inside of strings (the opening quote too).
 constexpr std::uint64_t prefix_parity(std::uint64_t x) noexcept {
     x ^= x << 1;
@@ -114,5 +110,59 @@ constexpr unsigned count_bits(std::uint64_t x) noexcept {
     x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f;
     return static_cast<unsigned>(x * 0x0101010101010101 >> 56);
 }
+
+// ---- what processors do in their own ways: a scan is a template over one of these
+
+/// What every machine of the architecture has: nothing to ask at run time.
+struct plain_blocks {
+    static block_bits bits(const char* p) noexcept {
+#if defined(__SSE2__) // part of x86-64
+        return block_bits_sse2(p);
+#else
+        return block_bits_portable(p);
+#endif
+    }
+    static std::uint64_t parity(std::uint64_t x) noexcept { return prefix_parity(x); }
+    static unsigned ones(std::uint64_t x) noexcept { return count_bits(x); }
+};
+
+#if defined(INFORMER_AVX2)
+/// A third of the instructions. Only where `scan_with_avx2`, and inlined only into functions of the same target.
+struct avx2_blocks {
+#define INFORMER_TARGET_AVX2 gnu::target("avx2,bmi,popcnt,pclmul")
+    [[INFORMER_TARGET_AVX2]] static block_bits bits(const char* p) noexcept {
+        const auto* const at = reinterpret_cast<const __m256i*>(p);
+        const __m256i low = _mm256_loadu_si256(at), high = _mm256_loadu_si256(at + 1);
+        const __m256i fold = _mm256_set1_epi8(0x20);
+        const __m256i folded_low = _mm256_or_si256(low, fold), folded_high = _mm256_or_si256(high, fold);
+        block_bits b;
+        b.quotes = where('"', low, high);
+        b.backslashes = where('\\', low, high);
+        b.opening = where('{', folded_low, folded_high);
+        b.closing = where('}', folded_low, folded_high);
+        return b;
+    }
+    /// A product without carries by all ones adds up, at each bit, the bits below it and its own.
+    [[INFORMER_TARGET_AVX2]] static std::uint64_t parity(std::uint64_t x) noexcept {
+        const __m128i product =
+            _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(x)), _mm_set1_epi8(-1), 0);
+        return static_cast<std::uint64_t>(_mm_cvtsi128_si64(product));
+    }
+    [[INFORMER_TARGET_AVX2]] static unsigned ones(std::uint64_t x) noexcept {
+        return static_cast<unsigned>(__builtin_popcountll(x));
+    }
+
+private:
+    [[INFORMER_TARGET_AVX2]] static std::uint64_t where(char c, __m256i low, __m256i high) noexcept {
+        const __m256i all = _mm256_set1_epi8(c);
+        const auto first = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, all)));
+        const auto second = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, all)));
+        return std::uint64_t{first} | std::uint64_t{second} << 32;
+    }
+};
+
+inline bool scan_with_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                             __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("pclmul"); // tests write it too
+#endif
 
 } // namespace informer::detail

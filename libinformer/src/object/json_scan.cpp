@@ -88,8 +88,23 @@ const char* value_scanner::scan_container(const char* p, const char* end) noexce
     return complete_ ? p : scan_bytes(p, end);
 }
 
-/// As many whole blocks as there are.
 const char* value_scanner::scan_blocks(const char* p, const char* end) noexcept {
+#if defined(INFORMER_AVX2)
+    if (scan_with_avx2) return scan_blocks_avx2(p, end);
+#endif
+    return scan_blocks_by<plain_blocks>(p, end);
+}
+
+#if defined(INFORMER_AVX2)
+[[INFORMER_TARGET_AVX2, gnu::flatten]] const char* value_scanner::scan_blocks_avx2(const char* p,
+                                                                                   const char* end) noexcept {
+    return scan_blocks_by<avx2_blocks>(p, end);
+}
+#endif
+
+/// As many whole blocks as there are.
+template <class Processor>
+const char* value_scanner::scan_blocks_by(const char* p, const char* end) noexcept {
     std::size_t depth = depth_;
     bool escaped = escaped_;
     std::uint64_t in_string = in_string_ ? ~std::uint64_t(0) : 0; // of the byte before, in all bits
@@ -99,10 +114,10 @@ const char* value_scanner::scan_blocks(const char* p, const char* end) noexcept 
         in_string_ = in_string != 0;
     };
     for (; static_cast<std::size_t>(end - p) >= block_size; p += block_size) {
-        const block_bits b = bits_of_block(p);
+        const block_bits b = Processor::bits(p);
         bool escapes_next = escaped;
         const std::uint64_t quotes = b.quotes & ~escaped_bytes(b.backslashes, escapes_next);
-        const std::uint64_t inside = prefix_parity(quotes) ^ in_string;
+        const std::uint64_t inside = Processor::parity(quotes) ^ in_string;
         if ((b.backslashes & ~inside) != 0) { // a backslash outside of strings escapes nothing
             leave();
             const char* const stop = scan_bytes(p, p + block_size);
@@ -113,7 +128,7 @@ const char* value_scanner::scan_blocks(const char* p, const char* end) noexcept 
             continue;
         }
         const std::uint64_t opening = b.opening & ~inside, closing = b.closing & ~inside;
-        const unsigned closed = count_bits(closing);
+        const unsigned closed = Processor::ones(closing);
         if (closed >= depth) {
             // The end may be here.
             for (std::uint64_t both = opening | closing; both != 0; both &= both - 1) {
@@ -128,7 +143,7 @@ const char* value_scanner::scan_blocks(const char* p, const char* end) noexcept 
                 }
             }
         } else {
-            depth += count_bits(opening);
+            depth += Processor::ones(opening);
             depth -= closed;
         }
         escaped = escapes_next;

@@ -49,6 +49,9 @@ private:
     const char* scan_string(const char* p, const char* end) noexcept;
     const char* scan_container(const char* p, const char* end) noexcept;
     const char* scan_blocks(const char* p, const char* end) noexcept;
+    const char* scan_blocks_avx2(const char* p, const char* end) noexcept;
+    template <class Processor>
+    const char* scan_blocks_by(const char* p, const char* end) noexcept;
     const char* scan_bytes(const char* p, const char* end) noexcept;
     const char* scan_scalar(const char* p, const char* end) noexcept;
 

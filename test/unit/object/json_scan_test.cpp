@@ -3,6 +3,7 @@
 #include "object/json_scan.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -110,6 +111,40 @@ block_bits reference_bits(const char* p) {
     return b;
 }
 
+bool wide() {
+#if defined(INFORMER_AVX2)
+    return scan_with_avx2;
+#else
+    return false;
+#endif
+}
+
+block_bits bits_avx2(const char* p) {
+#if defined(INFORMER_AVX2)
+    return avx2_blocks::bits(p);
+#else
+    return plain_blocks::bits(p);
+#endif
+}
+
+/// While it lives, scans use what each machine of the architecture has.
+class plainly {
+public:
+    explicit plainly([[maybe_unused]] bool really) {
+#if defined(INFORMER_AVX2)
+        if (really) scan_with_avx2 = false;
+#endif
+    }
+    ~plainly() {
+#if defined(INFORMER_AVX2)
+        scan_with_avx2 = before_;
+#endif
+    }
+
+private:
+    bool before_ = wide();
+};
+
 } // namespace
 
 TEST_CASE("every byte has its place in a block, on every machine", "[scan]") {
@@ -123,12 +158,14 @@ TEST_CASE("every byte has its place in a block, on every machine", "[scan]") {
         bytes[static_cast<std::size_t>(round) % block_size] = static_cast<char>(round / 7 % 256);
         const char* const p = bytes.data() + round % static_cast<int>(block_size);
         REQUIRE(block_bits_portable(p) == reference_bits(p));
-        REQUIRE(bits_of_block(p) == reference_bits(p));
+        REQUIRE(plain_blocks::bits(p) == reference_bits(p));
+        if (wide()) REQUIRE(bits_avx2(p) == reference_bits(p));
     }
     for (unsigned value = 0; value < 256; ++value) {
         std::fill(bytes.begin(), bytes.end(), static_cast<char>(value));
         REQUIRE(block_bits_portable(bytes.data()) == reference_bits(bytes.data()));
-        REQUIRE(bits_of_block(bytes.data()) == reference_bits(bytes.data()));
+        REQUIRE(plain_blocks::bits(bytes.data()) == reference_bits(bytes.data()));
+        if (wide()) REQUIRE(bits_avx2(bytes.data()) == reference_bits(bytes.data()));
     }
 }
 
@@ -156,10 +193,15 @@ TEST_CASE("escapes, string insides and counts of a block are those of a walk ove
         REQUIRE(carry == escapes);
         REQUIRE(prefix_parity(bits) == inside);
         REQUIRE(count_bits(bits) == count);
+#if defined(INFORMER_AVX2)
+        if (wide()) REQUIRE(avx2_blocks::parity(bits) == inside);
+        if (wide()) REQUIRE(avx2_blocks::ones(bits) == count);
+#endif
     }
 }
 
 TEST_CASE("the block scan ends where the byte-wise one does, at every split", "[scan]") {
+    const plainly processor(GENERATE(false, true));
     std::mt19937 random(3);
     for (int round = 0; round < 400; ++round) {
         std::string text = round % 2 ? hostile_text(random, random() % 260 + 1) : document(random, 4);
@@ -178,6 +220,7 @@ TEST_CASE("the block scan ends where the byte-wise one does, at every split", "[
 }
 
 TEST_CASE("the block scan ends where the byte-wise one does, at every alignment", "[scan]") {
+    const plainly processor(GENERATE(false, true));
     std::mt19937 random(4);
     std::vector<char> room(1024 + block_size);
     for (int round = 0; round < 300; ++round) {
