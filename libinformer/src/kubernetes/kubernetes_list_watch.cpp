@@ -141,7 +141,7 @@ struct list_reader : object_reader {
     list_framer framer;
     list_result result;
 
-    void feed(std::string_view bytes) { framer.feed(bytes); }
+    void feed(std::string_view bytes) { framer.lend(bytes); }
     void take(failure& f) {
         bad_object context;
         context.position = framer.position();

@@ -5,6 +5,7 @@
 #include <boost/json/parse.hpp>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -32,17 +33,31 @@ void drain(list_framer& framer, listing& to) {
     }
 }
 
-listing cut(const std::vector<std::string_view>& pieces, std::size_t limit = default_max_object) {
+/// Hands over a copy of exact size that is gone afterwards, so that ASan sees reads beyond the piece and after its time.
+template <class Framer, class Drain>
+void hand_over(Framer& framer, std::string_view piece, bool lending, const Drain& drain) {
+    const std::vector<char> exact(piece.begin(), piece.end());
+    const std::string_view bytes(exact.data(), exact.size());
+    if (lending)
+        framer.lend(bytes);
+    else
+        framer.feed(bytes);
+    drain();
+}
+
+listing cut(const std::vector<std::string_view>& pieces, std::size_t limit, bool lending) {
     list_framer framer(limit);
     listing l;
-    for (const auto& p : pieces) {
-        // A copy of exact size, so that ASan sees reads beyond the piece.
-        const std::vector<char> exact(p.begin(), p.end());
-        framer.feed(std::string_view(exact.data(), exact.size()));
-        drain(framer, l);
-    }
+    for (const auto& p : pieces) hand_over(framer, p, lending, [&] { drain(framer, l); });
     l.done = framer.done();
     l.envelope = framer.envelope();
+    return l;
+}
+
+listing cut(const std::vector<std::string_view>& pieces, std::size_t limit = default_max_object) {
+    const listing l = cut(pieces, limit, false);
+    const bool lent_is_same = cut(pieces, limit, true) == l;
+    CHECK(lent_is_same);
     return l;
 }
 
@@ -279,13 +294,7 @@ struct stream {
 stream cut_stream(const std::vector<std::string_view>& pieces, std::size_t limit, bool lending) {
     watch_framer framer(limit);
     stream s;
-    for (const auto& p : pieces) {
-        const std::vector<char> exact(p.begin(), p.end());
-        if (lending) {
-            framer.lend(std::string_view(exact.data(), exact.size()));
-        } else {
-            framer.feed(std::string_view(exact.data(), exact.size()));
-        }
+    const auto drain = [&] {
         while (framer.next(s.failed)) {
             if (framer.unproven()) {
                 boost::system::error_code no_json;
@@ -298,7 +307,8 @@ stream cut_stream(const std::vector<std::string_view>& pieces, std::size_t limit
             CHECK(framer.position() == s.events.size());
             s.events.push_back({std::string(framer.type()), std::string(framer.object()), framer.oversized()});
         }
-    }
+    };
+    for (const auto& p : pieces) hand_over(framer, p, lending, drain);
     s.idle = framer.idle();
     return s;
 }
@@ -494,4 +504,88 @@ TEST_CASE("a line over the limit is oversized", "[framer]") {
     REQUIRE(s.events.size() == 1);
     CHECK(s.events[0].oversized);
     CHECK_FALSE(cut_stream({line}, line.size() - 1).events.at(0).oversized);
+}
+
+TEST_CASE("a line that is not all there waits for its end, but never when it may be whole", "[framer]") {
+    const std::string line = "{\"type\":\"ADDED\",\"object\":{\"a\":{\"b\":1}}}\n";
+    const std::string_view unfinished = std::string_view(line).substr(0, 35), rest = std::string_view(line).substr(35);
+    const std::string_view without_end = std::string_view(line).substr(0, line.size() - 1);
+    watch_framer framer;
+    failure f;
+    const auto hand = [&](std::string_view bytes) {
+        framer.lend(bytes);
+        return framer.next(f);
+    };
+    REQUIRE(hand(line));
+    CHECK_FALSE(framer.next(f));
+    CHECK_FALSE(hand(unfinished));
+    CHECK_FALSE(framer.idle());
+    REQUIRE(hand(rest));
+    CHECK(framer.unproven()); // cut as a line all the same
+    CHECK(framer.object() == R"({"a":{"b":1}})");
+    CHECK_FALSE(framer.next(f));
+    CHECK(framer.idle());
+    REQUIRE(hand(without_end)); // its line feed may take a minute
+    CHECK(framer.object() == R"({"a":{"b":1}})");
+    CHECK_FALSE(framer.next(f));
+    CHECK(framer.idle());
+    REQUIRE(hand("\n" + line));
+    CHECK_FALSE(framer.next(f));
+    CHECK(framer.position() == 3);
+    CHECK_FALSE(f);
+}
+
+// ---- what is lent ----
+
+TEST_CASE("a lent item that is all there is cut where it lies", "[framer]") {
+    const std::string text = R"({"items":[{"a":1},{"b":2},{"c)";
+    list_framer framer;
+    failure f;
+    framer.lend(text);
+    REQUIRE(framer.next(f));
+    CHECK(framer.item().data() == text.data() + 10);
+    REQUIRE(framer.next(f));
+    CHECK(framer.item().data() == text.data() + 18);
+    CHECK_FALSE(framer.next(f));
+    const std::string rest = R"(":3},{"d":4}]})";
+    framer.lend(rest);
+    REQUIRE(framer.next(f));
+    CHECK(framer.item() == R"({"c":3})");
+    REQUIRE(framer.next(f));
+    CHECK(framer.item().data() == rest.data() + 5); // and so is what follows one that came in two pieces
+    CHECK_FALSE(framer.next(f));
+    CHECK(framer.done());
+}
+
+TEST_CASE("lent in pieces of any size, lists and watches come out as when they are fed whole", "[framer]") {
+    std::mt19937 random(11);
+    for (int round = 0; round < 60; ++round) {
+        std::string list = R"({"kind":"List","items":[)", watch;
+        const std::size_t largest = round % 3 == 0 ? 300 : round % 3 == 1 ? 30'000 : 400'000;
+        for (int i = 0; i < 25; ++i) {
+            std::string o = R"({"metadata":{"name":"o)" + std::to_string(i) + R"("},"x":")";
+            for (std::size_t n = random() % largest; n > 0; --n) o += static_cast<char>('#' + random() % 56);
+            o += R"(","y":[{},"}\"{"]})";
+            list += (i ? "," : "") + o;
+            watch += R"({"type":"MODIFIED","object":)" + o + (random() % 8 ? "}\n" : random() % 2 ? "}" : "} \r\n");
+        }
+        list += "],\"metadata\":{}}\n";
+        const auto pieces = [&](std::string_view s) {
+            std::vector<std::string_view> all;
+            const std::size_t most = random() % 4 == 0 ? 700'000 : random() % 2 ? 40'000 : 3'000;
+            while (!s.empty()) {
+                all.push_back(s.substr(0, 1 + random() % most));
+                s.remove_prefix(all.back().size());
+            }
+            return all;
+        };
+        const listing l = cut({list}, default_max_object, false);
+        REQUIRE(l.items.size() == 25);
+        const bool list_is_same = cut(pieces(list), default_max_object, true) == l;
+        CHECK(list_is_same);
+        const stream w = cut_stream({watch}, default_max_object, false);
+        REQUIRE(w.events.size() == 25);
+        const bool watch_is_same = cut_stream(pieces(watch), default_max_object, true) == w;
+        CHECK(watch_is_same);
+    }
 }

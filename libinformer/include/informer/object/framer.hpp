@@ -29,6 +29,8 @@ public:
     list_framer& operator=(list_framer&&) noexcept;
     /// Adds bytes; then call `next()` until false.
     void feed(std::string_view bytes);
+    /// Adds bytes that are not copied where it can be helped: they must stay until `next()` has returned false.
+    void lend(std::string_view bytes);
     /// Advances to the next whole item; false when more bytes are needed, at the end, or on error.
     bool next(failure& f);
     std::string_view item() const noexcept;
@@ -56,7 +58,6 @@ public:
     watch_framer(watch_framer&&) noexcept;
     watch_framer& operator=(watch_framer&&) noexcept;
     void feed(std::string_view bytes);
-    /// Adds bytes that are not copied where it can be helped: they must stay until `next()` has returned false.
     void lend(std::string_view bytes);
     bool next(failure& f);
     bool unproven() const noexcept;

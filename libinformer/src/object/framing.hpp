@@ -1,0 +1,184 @@
+// What the framers of lists and watches stand on: the bytes that are not done with, and a loop over them.
+#pragma once
+
+#include "detail/growing_block.hpp"
+#include "json_scan.hpp"
+
+#include <informer/error.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace informer::detail {
+
+/// How much of an oversized item is kept to name it.
+inline constexpr std::size_t oversize_prefix = std::size_t(64) << 10;
+
+/// The bytes that are not done with: [mark, …) is being cut, [at, …) is not scanned yet.
+///
+/// Bytes are fed, that is copied, or lent. Lent ones are scanned where they lie; only what is cut and not whole yet is copied, and
+/// of what follows it as much as it takes.
+class framing_window {
+public:
+    void feed(std::string_view bytes) {
+        keep();
+        append(bytes);
+    }
+    /// They must stay until `keep()`.
+    void lend(std::string_view bytes) {
+        keep();
+        lent_ = bytes;
+        turn_to_lent();
+    }
+    /// Makes more of what is lent visible behind what is; false: there is no more.
+    bool more() {
+        if (turn_to_lent()) return true;
+        if (lending_ || copied_ == lent_.size()) return false;
+        const std::string_view some = lent_.substr(copied_, piece);
+        append(some);
+        copied_ += some.size();
+        return true;
+    }
+    /// Where nothing before what is lent is needed any more: goes on in it. True when that shows more.
+    bool turn_to_lent() noexcept {
+        const std::size_t before = end_ - copied_;
+        if (lending_ || lent_.empty() || std::min(mark_, at_) < before) return false;
+        lending_ = true;
+        const bool shows_more = copied_ < lent_.size();
+        bytes_ = lent_.data();
+        move_origin(before);
+        end_ = lent_.size();
+        return shows_more;
+    }
+    /// What is lent goes away: copies what is not done with.
+    void keep() {
+        std::string_view lent = std::exchange(lent_, {});
+        const std::size_t copied = std::exchange(copied_, 0);
+        if (std::exchange(lending_, false)) {
+            const std::size_t done = std::min(mark_, at_);
+            lent.remove_prefix(done);
+            move_origin(done);
+            end_ = 0;
+            if (capacity_ > small_buffer) resize(0); // after a giant, give its room back
+        } else {
+            lent.remove_prefix(copied);
+        }
+        append(lent);
+    }
+
+    bool skip_space() noexcept {
+        while (at_ < end_ && is_space(bytes_[at_])) ++at_;
+        return at_ < end_;
+    }
+    bool empty() const noexcept { return at_ == end_; }
+    char front() const noexcept { return bytes_[at_]; }
+    void take(std::size_t n = 1) noexcept { at_ += n; }
+    void go_back(std::size_t offset) noexcept { at_ = offset - before_; } ///< only over what `next()` passed last
+    void mark() noexcept { mark_ = at_; }
+    void mark_offset(std::size_t offset) noexcept { mark_ = offset - before_; }
+    void unmark() noexcept { mark_ = none; }
+    std::string_view since_mark() const noexcept { return between(mark_, at_); }
+    std::string_view rest() const noexcept { return between(at_, end_); }
+    std::size_t offset() const noexcept { return before_ + at_; }
+    std::string_view since(std::size_t offset) const noexcept { return between(offset - before_, at_); }
+    std::string_view at_offset(std::size_t offset, std::size_t size) const noexcept {
+        return {bytes_ + (offset - before_), size};
+    }
+    /// Scans on; what was scanned.
+    std::string_view scan(value_scanner& s) noexcept {
+        const std::size_t from = at_;
+        at_ = static_cast<std::size_t>(s.scan(bytes_ + from, bytes_ + end_) - bytes_);
+        return between(from, at_);
+    }
+
+private:
+    static constexpr std::size_t none = ~std::size_t(0);
+    static constexpr std::size_t small_buffer = std::size_t(1) << 20;
+    /// Moved without a second thought.
+    static constexpr std::size_t little = std::size_t(64) << 10;
+    /// While a giant comes: double, but not from 64 MB to 128.
+    static constexpr std::size_t most_growth = std::size_t(8) << 20;
+    /// What is copied at once of what is lent: an item that was cut in two ends soon.
+    static constexpr std::size_t piece = std::size_t(16) << 10;
+
+    std::string_view between(std::size_t from, std::size_t to) const noexcept {
+        return {bytes_ + from, to - from};
+    }
+    void move_origin(std::size_t by) noexcept {
+        before_ += by;
+        at_ -= by;
+        if (mark_ != none) mark_ -= by;
+    }
+
+    void append(std::string_view bytes) {
+        if (capacity_ - end_ < bytes.size()) drop_done();
+        const std::size_t needed = end_ + bytes.size();
+        if (capacity_ < needed) resize(std::max(needed, std::min(capacity_ * 2, capacity_ + most_growth)));
+        if (!bytes.empty()) std::memcpy(block() + end_, bytes.data(), bytes.size());
+        bytes_ = block();
+        end_ = needed;
+    }
+    /// Moves what is kept to the front where that keeps the total linear: it is little, or the smaller half.
+    void drop_done() {
+        const std::size_t keep = std::min(mark_, at_), kept = end_ - keep;
+        if (kept > std::max(keep, little)) return;
+        if (kept != 0 && keep != 0) std::memmove(block(), block() + keep, kept);
+        move_origin(keep);
+        end_ = kept;
+        // After a giant, give its room back.
+        if (capacity_ > small_buffer && kept < capacity_ / 8) resize(kept);
+    }
+    void resize(std::size_t capacity) {
+        block_.resize(capacity);
+        capacity_ = capacity;
+    }
+    char* block() const noexcept { return static_cast<char*>(block_.data()); }
+
+    growing_block block_; ///< no long pause while a giant comes
+    std::size_t capacity_ = 0;
+    std::string_view lent_;
+    std::size_t copied_ = 0; ///< of lent_, at the end of the block
+    bool lending_ = false;
+    const char* bytes_ = nullptr; ///< the block's, or the lent ones
+    std::size_t end_ = 0;
+    std::size_t at_ = 0;
+    std::size_t mark_ = none;
+    std::size_t before_ = 0; ///< bytes that were dropped
+};
+
+inline void append_up_to(std::string& to, std::string_view bytes, std::size_t limit) {
+    if (to.size() < limit) to.append(bytes.substr(0, limit - to.size()));
+}
+
+inline failure framing_error(const char* what, std::size_t offset, std::string_view expected) {
+    std::string s(what);
+    s.append(", byte ").append(std::to_string(offset)).append(": expected ").append(expected);
+    return failure(errc::syntax_error, std::move(s));
+}
+
+inline failure over_limit(const char* what, std::size_t limit) {
+    return failure(errc::too_large, std::string(what) + " over " + std::to_string(limit) + " bytes");
+}
+
+/// Steps until something whole is there; false when more bytes are needed, at the end, or on error.
+template <typename Framer>
+bool advance(Framer& s, failure& f) {
+    s.text.turn_to_lent();
+    bool whole = false;
+    while (!s.failed && !whole) {
+        if (s.inside() ? s.text.empty() : !s.text.skip_space()) {
+            if (s.text.more()) continue;
+            break;
+        }
+        s.step(whole);
+    }
+    if (s.failed) f = s.failed;
+    if (!whole) s.text.keep();
+    return whole;
+}
+
+} // namespace informer::detail

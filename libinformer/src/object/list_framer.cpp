@@ -1,0 +1,221 @@
+#include <informer/object/framer.hpp>
+
+#include "framing.hpp"
+
+#include <utility>
+
+namespace informer {
+
+struct list_framer::impl {
+    enum class state {
+        start,        // before the first brace
+        first_member, // a key or the last brace
+        member,       // a key
+        key,          // inside a key
+        colon,
+        value,       // before a value
+        in_value,    // inside a value of the envelope
+        after_value, // a comma or the last brace
+        first_item,  // an item or the closing bracket
+        item,        // an item
+        in_item,
+        after_item, // a comma or the closing bracket
+        done,
+    };
+
+    explicit impl(std::size_t limit) : max_object(limit) {}
+    /// Within a token, where white space counts.
+    bool inside() const noexcept { return at == state::key || at == state::in_value || at == state::in_item; }
+
+    std::size_t max_object;
+    detail::framing_window text;
+    detail::value_scanner scanner;
+    state at = state::start;
+    std::string envelope;
+    bool items_member = false;
+    std::size_t value_start = 0; ///< offset in the stream; the member itself starts at the mark
+    failure failed;
+
+    std::string_view item;
+    std::string beginning; ///< of an item over the limit
+    bool skipping = false;
+    bool oversized = false;
+    std::size_t items = 0;
+
+    bool fail(failure f) {
+        failed = std::move(f);
+        return false;
+    }
+    bool expected(std::string_view what) { return fail(detail::framing_error("list", text.offset(), what)); }
+
+    bool step(bool& have_item);
+    bool begin_value(state inside);
+    bool scan_key();
+    bool scan_member_value();
+    bool scan_item(bool& have_item);
+    bool member_fits() const noexcept { return envelope.size() + text.since_mark().size() <= max_object; }
+    void keep_member();
+};
+
+// One transition; the text has at least one byte. False on error.
+bool list_framer::impl::step(bool& have_item) {
+    const char c = text.front();
+    switch (at) {
+    case state::start:
+        if (c != '{') return expected("'{'");
+        text.take();
+        envelope = "{";
+        at = state::first_member;
+        return true;
+    case state::first_member:
+    case state::member:
+        if (c == '}' && at == state::first_member) {
+            text.take();
+            envelope += '}';
+            at = state::done;
+            return true;
+        }
+        if (c != '"') return expected(at == state::member ? "a key" : "a key or '}'");
+        text.mark();
+        scanner.begin(c);
+        at = state::key;
+        return scan_key();
+    case state::key: return scan_key();
+    case state::colon:
+        if (c != ':') return expected("':'");
+        text.take();
+        at = state::value;
+        return true;
+    case state::value:
+        if (items_member && c == '[') {
+            text.take();
+            text.unmark();
+            at = state::first_item;
+            return true;
+        }
+        if (!begin_value(state::in_value)) return false;
+        return scan_member_value();
+    case state::in_value: return scan_member_value();
+    case state::after_value:
+        if (c != ',' && c != '}') return expected("',' or '}'");
+        text.take();
+        if (c == '}') envelope += '}';
+        at = c == ',' ? state::member : state::done;
+        return true;
+    case state::first_item:
+        if (c == ']') {
+            text.take();
+            at = state::after_value;
+            return true;
+        }
+        [[fallthrough]];
+    case state::item:
+        if (!begin_value(state::in_item)) return false;
+        text.mark();
+        skipping = false;
+        return scan_item(have_item);
+    case state::in_item: return scan_item(have_item);
+    case state::after_item:
+        if (c != ',' && c != ']') return expected("',' or ']'");
+        text.take();
+        at = c == ',' ? state::item : state::after_value;
+        return true;
+    case state::done: break;
+    }
+    return expected("nothing more");
+}
+
+bool list_framer::impl::begin_value(state inside) {
+    if (!scanner.begin(text.front())) return expected("a value");
+    value_start = text.offset();
+    at = inside;
+    return true;
+}
+
+bool list_framer::impl::scan_key() {
+    text.scan(scanner);
+    if (!member_fits()) return fail(detail::over_limit("list: the envelope is", max_object));
+    if (!scanner.complete()) return true;
+    items_member = detail::says(text.since_mark(), "items");
+    at = state::colon;
+    return true;
+}
+
+bool list_framer::impl::scan_member_value() {
+    text.scan(scanner);
+    if (scanner.bad()) return expected("the end of a value");
+    if (!member_fits()) return fail(detail::over_limit("list: the envelope is", max_object));
+    if (!scanner.complete()) return true;
+    keep_member();
+    text.unmark();
+    at = state::after_value;
+    return true;
+}
+
+void list_framer::impl::keep_member() {
+    const std::string_view member = text.since_mark();
+    // An empty Go slice without omitempty.
+    if (items_member && text.since(value_start) == "null") return;
+    if (envelope.size() > 1) envelope += ',';
+    envelope += member;
+}
+
+bool list_framer::impl::scan_item(bool& have_item) {
+    const std::string_view scanned = text.scan(scanner);
+    if (scanner.bad()) return expected("the end of an item");
+    if (skipping) {
+        detail::append_up_to(beginning, scanned, detail::oversize_prefix);
+    } else if (text.since_mark().size() > max_object) {
+        skipping = true;
+        beginning = text.since_mark().substr(0, detail::oversize_prefix);
+        text.unmark();
+    }
+    if (!scanner.complete()) return true;
+    oversized = skipping;
+    item = skipping ? std::string_view(beginning) : text.since_mark();
+    text.unmark();
+    skipping = false;
+    ++items;
+    have_item = true;
+    at = state::after_item;
+    return true;
+}
+
+list_framer::list_framer(std::size_t max_object) : impl_(std::make_unique<impl>(max_object)) {}
+list_framer::~list_framer() = default;
+list_framer::list_framer(list_framer&&) noexcept = default;
+list_framer& list_framer::operator=(list_framer&&) noexcept = default;
+
+void list_framer::feed(std::string_view bytes) {
+    impl_->item = {};
+    if (!impl_->failed) impl_->text.feed(bytes);
+}
+
+void list_framer::lend(std::string_view bytes) {
+    impl_->item = {};
+    if (!impl_->failed) impl_->text.lend(bytes);
+}
+
+bool list_framer::next(failure& f) {
+    impl_->item = {};
+    impl_->oversized = false;
+    return detail::advance(*impl_, f);
+}
+
+std::string_view list_framer::item() const noexcept {
+    return impl_->item;
+}
+bool list_framer::oversized() const noexcept {
+    return impl_->oversized;
+}
+std::size_t list_framer::position() const noexcept {
+    return impl_->items == 0 ? 0 : impl_->items - 1;
+}
+bool list_framer::done() const noexcept {
+    return impl_->at == impl::state::done && !impl_->failed;
+}
+const std::string& list_framer::envelope() const noexcept {
+    return impl_->envelope;
+}
+
+} // namespace informer

@@ -1,0 +1,274 @@
+#include <informer/object/framer.hpp>
+
+#include "framing.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+/// A longer line may be an object that takes several steps to read, and needs a proof first.
+constexpr std::size_t longest_line = std::size_t(256) << 10;
+
+bool ends_with_brace(std::string_view s) noexcept {
+    while (!s.empty() && detail::is_space(s.back())) s.remove_suffix(1);
+    return s.ends_with('}');
+}
+
+} // namespace
+
+struct watch_framer::impl {
+    enum class state { idle, first_member, member, key, colon, value, in_value, after_value };
+    enum class role { other, type, object };
+
+    explicit impl(std::size_t limit) : max_object(limit) {}
+    /// Within a token, where white space counts.
+    bool inside() const noexcept { return at == state::key || at == state::in_value; }
+
+    std::size_t max_object;
+    detail::framing_window text; ///< marked at the event's first byte unless it is skipped, then at the token that is kept
+    detail::value_scanner scanner;
+    state at = state::idle;
+    role member = role::other;
+    failure failed;
+
+    std::size_t event_start = 0; ///< offsets in the stream
+    std::size_t token_start = 0;
+    std::size_t object_start = 0;
+    std::size_t object_size = 0;
+    bool skipping = false;
+    bool oversized = false;
+    std::string beginning; ///< of the object, in an event over the limit
+    std::string type;
+    std::string_view object;
+    std::size_t events = 0;
+
+    bool writes_lines = false;     ///< the server, as far as is known
+    std::size_t line_searched = 0; ///< offset up to which the line has no end
+    std::size_t line_start = 0;    ///< offset of the last one that was cut whole
+    bool unproven = false;
+    bool by_braces = false; ///< the event at hand
+
+    bool fail(failure f) {
+        failed = std::move(f);
+        return false;
+    }
+    bool expected(std::string_view what) { return fail(detail::framing_error("watch", text.offset(), what)); }
+
+    bool next(failure& f);
+    enum class line { none, unfinished, cut };
+    line cut_line();
+    bool step(bool& have_event);
+    bool check_size();
+    bool scan_key();
+    bool scan_value();
+    bool end_event(bool& have_event);
+};
+
+bool watch_framer::impl::next(failure& f) {
+    text.turn_to_lent();
+    while (at == state::idle && !by_braces && !failed && text.skip_space()) {
+        const line found = cut_line();
+        if (found == line::cut) return true;
+        if (found == line::none) break;
+        if (text.more()) continue;
+        if (!writes_lines || ends_with_brace(text.rest())) break; // it may be whole, and nothing follow for long
+        text.keep();
+        return false;
+    }
+    return detail::advance(*this, f);
+}
+
+/// An event as API servers write it, if it is all there.
+watch_framer::impl::line watch_framer::impl::cut_line() {
+    using namespace std::string_view_literals;
+    static constexpr std::string_view head = R"({"type":")", middle = R"(","object":{)";
+    const std::string_view all = text.rest();
+    std::string_view rest = all;
+    if (!rest.starts_with(head)) return line::none;
+    rest.remove_prefix(head.size());
+    std::string_view what;
+    for (const std::string_view one : {"MODIFIED"sv, "ADDED"sv, "DELETED"sv})
+        if (rest.starts_with(one)) what = one;
+    rest.remove_prefix(what.size());
+    if (what.empty() || !rest.starts_with(middle)) return line::none;
+    rest.remove_prefix(middle.size() - 1);
+    const std::size_t begin = text.offset(), end = all.find('\n', std::max(line_searched, begin) - begin);
+    if (std::min(end, all.size()) > std::min(max_object, longest_line)) return line::none;
+    line_searched = begin + std::min(end, all.size());
+    if (end == std::string_view::npos) return line::unfinished;
+    if (!all.substr(0, end).ends_with("}}")) return line::none;
+    type = what;
+    object = all.substr(0, end - 1).substr(all.size() - rest.size());
+    line_start = begin;
+    text.take(end + 1);
+    unproven = writes_lines = true;
+    ++events;
+    return line::cut;
+}
+
+bool watch_framer::impl::step(bool& have_event) {
+    const char c = text.front();
+    switch (at) {
+    case state::idle:
+        if (c != '{') return expected("'{'");
+        event_start = text.offset();
+        text.mark();
+        text.take();
+        skipping = false;
+        object_size = 0;
+        beginning.clear();
+        type.clear();
+        at = state::first_member;
+        return true;
+    case state::first_member:
+    case state::member:
+        if (c == '}' && at == state::first_member) {
+            text.take();
+            return end_event(have_event);
+        }
+        if (c != '"') return expected(at == state::member ? "a key" : "a key or '}'");
+        token_start = text.offset();
+        if (skipping) text.mark();
+        scanner.begin(c);
+        at = state::key;
+        return scan_key();
+    case state::key: return scan_key();
+    case state::colon:
+        if (c != ':') return expected("':'");
+        text.take();
+        at = state::value;
+        return true;
+    case state::value:
+        if (!scanner.begin(c)) return expected("a value");
+        token_start = text.offset();
+        if (member == role::object) {
+            object_start = token_start;
+            object_size = 0;
+            beginning.clear();
+        }
+        if (skipping && member == role::type) text.mark();
+        at = state::in_value;
+        return scan_value();
+    case state::in_value: return scan_value();
+    case state::after_value: break;
+    }
+    if (c != ',' && c != '}') return expected("',' or '}'");
+    text.take();
+    if (c == '}') return end_event(have_event);
+    at = state::member;
+    return true;
+}
+
+// Past the limit only the token being read is kept, and the beginning of the object.
+bool watch_framer::impl::check_size() {
+    const bool keeps_token = at == state::key || (at == state::in_value && member == role::type);
+    if (!skipping && text.offset() - event_start > max_object) {
+        skipping = true;
+        if (at == state::in_value && member == role::object) object_size = text.offset() - object_start;
+        if (object_size != 0) beginning = text.at_offset(object_start, std::min(object_size, detail::oversize_prefix));
+        if (keeps_token)
+            text.mark_offset(token_start);
+        else
+            text.unmark();
+    }
+    if (skipping && keeps_token && text.offset() - token_start > detail::oversize_prefix)
+        return fail(detail::over_limit("watch: a key or type is", detail::oversize_prefix));
+    return true;
+}
+
+bool watch_framer::impl::scan_key() {
+    text.scan(scanner);
+    if (!check_size()) return false;
+    if (!scanner.complete()) return true;
+    const std::string_view key = text.since(token_start);
+    if (detail::says(key, "type"))
+        member = role::type;
+    else
+        member = detail::says(key, "object") ? role::object : role::other;
+    if (skipping) text.unmark();
+    at = state::colon;
+    return true;
+}
+
+bool watch_framer::impl::scan_value() {
+    const std::string_view scanned = text.scan(scanner);
+    if (scanner.bad()) return expected("the end of a value");
+    if (skipping && member == role::object) detail::append_up_to(beginning, scanned, detail::oversize_prefix);
+    if (!check_size()) return false;
+    if (!scanner.complete()) return true;
+    if (member == role::type) type = detail::unescape(text.since(token_start)).value_or("");
+    if (member == role::object) object_size = text.offset() - object_start;
+    if (skipping) text.unmark();
+    at = state::after_value;
+    return true;
+}
+
+bool watch_framer::impl::end_event(bool& have_event) {
+    if (!check_size()) return false;
+    oversized = skipping;
+    if (skipping)
+        object = beginning;
+    else
+        object = object_size == 0 ? std::string_view() : text.at_offset(object_start, object_size);
+    text.unmark();
+    ++events;
+    have_event = true;
+    by_braces = false;
+    at = state::idle;
+    return true;
+}
+
+watch_framer::watch_framer(std::size_t max_object) : impl_(std::make_unique<impl>(max_object)) {}
+watch_framer::~watch_framer() = default;
+watch_framer::watch_framer(watch_framer&&) noexcept = default;
+watch_framer& watch_framer::operator=(watch_framer&&) noexcept = default;
+
+void watch_framer::feed(std::string_view bytes) {
+    impl_->object = {};
+    if (!impl_->failed) impl_->text.feed(bytes);
+}
+
+void watch_framer::lend(std::string_view bytes) {
+    impl_->object = {};
+    if (!impl_->failed) impl_->text.lend(bytes);
+}
+
+bool watch_framer::next(failure& f) {
+    impl_->object = {};
+    impl_->oversized = impl_->unproven = false;
+    return impl_->next(f);
+}
+
+bool watch_framer::unproven() const noexcept {
+    return impl_->unproven;
+}
+
+void watch_framer::look_again() {
+    impl& s = *impl_;
+    s.object = {};
+    s.unproven = s.writes_lines = false;
+    --s.events;
+    s.text.go_back(s.line_start);
+    s.by_braces = true;
+}
+
+std::string_view watch_framer::type() const noexcept {
+    return impl_->type;
+}
+std::string_view watch_framer::object() const noexcept {
+    return impl_->object;
+}
+bool watch_framer::oversized() const noexcept {
+    return impl_->oversized;
+}
+bool watch_framer::idle() const noexcept {
+    return impl_->at == impl::state::idle && impl_->text.empty() && !impl_->failed;
+}
+std::size_t watch_framer::position() const noexcept {
+    return impl_->events == 0 ? 0 : impl_->events - 1;
+}
+
+} // namespace informer
