@@ -24,6 +24,13 @@ class Figures:
     def ratio(self, over, under):
         return Sample([r[over] / r[under] for r in self.runs if over in r and r.get(under)])
 
+    def of_most_updates(self):
+        """Only runs with all rounds of updates say how memory fares under them."""
+        most = max((r.get("updates", 0) for r in self.runs), default=0)
+        some = Figures.__new__(Figures)
+        some.runs = [r for r in self.runs if r.get("updates", 0) == most]
+        return some
+
     def sync(self):  # CPU seconds per 100,000
         return Sample([v * 1e5 for v in self.per_object("sync_cpu").values])
 
@@ -74,10 +81,7 @@ def _peer_table(results, found, scale, sizes):
         if not f:
             continue
         kb = 1e-3
-        # Only runs with all rounds of updates say how memory fares under them.
-        most = max(r.get("updates", 0) for r in f.runs)
-        churn = Figures.__new__(Figures)
-        churn.runs = [r for r in f.runs if r.get("updates", 0) == most]
+        churn = f.of_most_updates()
         rows.append([p.name, f.sync().show(), f.per_object("sync_rss").show(kb), f.per_object("sync_forced").show(kb),
                      f.ratio("sync_peak", "sync_rss").show(), f.of("event_cpu").show(1e6), f.of("event_rate").show(),
                      churn.ratio("churn_forced", "sync_forced").show(), churn.ratio("churn_peak", "churn_forced").show(),
@@ -189,10 +193,9 @@ def _checklist(results, found, main, more):
     goal("first sync ÷ client-go JSON by watch-list", "≤ 1/20", over(sync, "client-go typed JSON"), 1 / 20)
     goal("CPU per event ÷ best peer with whole objects", "≤ 1/5", over(lambda x: x.of("event_cpu"), *whole), 1 / 5)
     goal("RSS per pod ÷ best peer with whole objects, forced", "≤ 1/10", over(lambda x: x.per_object("sync_forced"), *whole), 1 / 10)
-    most = max(r.get("updates", 0) for r in ours.runs)
-    churn = [r["churn_forced"] / r["sync_forced"] for r in ours.runs if r.get("updates", 0) == most and "churn_forced" in r]
-    enough = most >= 10 * main
-    goal("RSS after 10 rounds of updates ÷ before", "≤ 1.06", Sample(churn).median if enough else None, 1.06)
+    churn = ours.of_most_updates()
+    enough = churn.runs[0].get("updates", 0) >= 10 * main
+    goal("RSS after 10 rounds of updates ÷ before", "≤ 1.06", churn.ratio("churn_forced", "sync_forced").median if enough else None, 1.06)
     goal("start-up peak ÷ steady", "≤ 1.15", ours.ratio("sync_peak", "sync_rss").median, 1.15)
     way = {key[1]: Figures(results, key) for key in more.ways if Figures(results, key)}
     three = [sync(way[w]).median for w in ("watchlist", "paged", "list") if w in way]
@@ -215,6 +218,33 @@ def _checklist(results, found, main, more):
     costs = [sync(x).median for x in flat if x]
     goal("CPU per pod of the first sync, dearest ÷ cheapest scale", "≤ 1.25", max(costs) / min(costs) if len(costs) > 2 else None, 1.25)
     return "## Goals, at %s pods\n\n" % format(main, ",") + text.table(["goal", "target", "measured", "met"], rows)
+
+
+def headline(results, found, main):
+    """A few figures for the README: ours, client-go as it is by default, and the best that kube-rs has in each row."""
+    f = {p.name: Figures(results, (main, p.name)) for p in found if p.bar}
+    ours, go = f.get("libinformer"), f.get("client-go typed protobuf")
+    rust = [f[p.name] for p in found if p.bar and p.family == "kube-rs" and f[p.name]]
+    if not (ours and go and rust):
+        return ""
+
+    def row(what, figure, scale=1):
+        def of(peer):
+            sample = figure(peer)
+            return sample.median * scale if sample else None
+
+        best = [v for v in map(of, rust) if v is not None]
+        return [what] + [number(v) if v is not None else "–" for v in (of(ours), of(go), min(best) if best else None)]
+
+    rows = [row("first sync, CPU seconds per 100,000", Figures.sync),
+            row("memory per pod, KB", lambda x: x.per_object("sync_forced"), 1e-3),
+            row("CPU per update, µs", lambda x: x.of("event_cpu"), 1e6),
+            row("relist, CPU seconds per 100,000", lambda x: Sample([v * 1e5 for v in x.per_object("relist_cpu").values])),
+            row("peak ÷ steady memory during a relist", lambda x: x.ratio("relist_peak", "relist_steady")),
+            row("memory after ten updates of all ÷ before", lambda x: x.of_most_updates().ratio("churn_forced", "sync_forced"))]
+    return "%s pods of 10.6 KB on %s, %s; the rest and how it was measured are in [docs/benchmarks.md](docs/benchmarks.md).\n\n" % (
+        format(main, ","), text.machine(), text.today().split()[0]) + text.table(
+            ["", "libinformer", "client-go (its default, protobuf)", "kube-rs (the best of its ways)"], rows)
 
 
 def _notes(results, scales):

@@ -10,7 +10,7 @@ def _marked(name, text):
 
 
 def _pattern(name=r"[a-z-]+"):
-    return re.compile(r"<!-- begin (%s) -->\n.*?\n<!-- end \1 -->" % name, re.DOTALL)
+    return re.compile(r"<!-- begin (%s) -->\n.*?<!-- end \1 -->" % name, re.DOTALL)
 
 
 def put(path, name, text):

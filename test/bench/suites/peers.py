@@ -135,6 +135,9 @@ def run(options):
     text = report.write(results, found, missing, versions, scales, main, more)
     path = options.report or (programs.repository / "docs/benchmarks.md" if whole else programs.folder / "report.md")
     sections.rewrite(path, text)
+    short = report.headline(results, found, main)
+    if short and whole and not options.report:
+        sections.put(programs.repository / "README.md", "headline", short)
     print(text)
     programs.log("written to %s after %.0f minutes" % (path, (time.monotonic() - results.started) / 60))
     for problem in results.problems:
