@@ -26,6 +26,8 @@ constexpr std::uint32_t size32(std::size_t n) noexcept {
 constexpr std::uint32_t no_member = ~0u;
 /// Nodes: small pools intern everything and need no records.
 constexpr std::uint64_t interning_starts = 8192;
+/// Look-ups in vain at first. Deep objects have many paths of containers, each of which would be learnt of at length.
+constexpr std::uint16_t hopeless_containers = 64;
 
 } // namespace
 
@@ -408,8 +410,9 @@ generation::interned builder::make_container(path_id path, bool fresh_child, std
         if (!fresh_child) return g.intern(header, children, bytes);
         return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), true};
     }
-    const bool plain = !std::all_of(children, children + n, [&](handle h) { return g.is_interned(h); }) ||
-                       (fresh_child && header_is_object(header) && g.is_loose(header));
+    std::uint32_t interned = 0;
+    while (interned < n && g.is_interned(children[interned])) ++interned;
+    const bool plain = interned < n || (fresh_child && header_is_object(header) && g.is_loose(header));
     // What a document repeats of itself is small.
     const bool may_repeat = n <= 8;
     if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
@@ -423,7 +426,7 @@ generation::interned builder::make_container(path_id path, bool fresh_child, std
         if (interning_record& record = policy_->record(path); !plain && record.wanted(hash)) {
             made.h = fresh_child ? missing_handle : g.find(hash, header, children, bytes);
             made.fresh = !made.h;
-            record.looked_up(!made.fresh);
+            record.looked_up(!made.fresh, hopeless_containers);
             if (made.fresh) made.h = g.make_interned(hash, header, children, bytes);
         } else {
             made.h = g.make_plain(header, children, bytes);

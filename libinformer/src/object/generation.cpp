@@ -149,22 +149,20 @@ std::uint32_t generation::allocate_large(std::uint32_t node_words) {
     return add_segment(bytes, spans) << segment_shift;
 }
 
-/// `size` is what `rounded` makes of the words of a node.
-inline std::uint32_t generation::allocate(std::uint32_t size) {
-    if (size < exact_sizes) [[likely]] {
-        if (free_heads_) {
-            if (const std::uint32_t head = free_heads_[size]; head != none) {
-                free_heads_[size] = words(head)[0];
-                free_list_words_ -= size;
-                return head;
-            }
+/// Up to 1 KiB, where there is room already; `none` otherwise.
+inline std::uint32_t generation::take_small(std::uint32_t size) noexcept {
+    if (free_heads_) {
+        if (const std::uint32_t head = free_heads_[size]; head != none) {
+            free_heads_[size] = words(head)[0];
+            free_list_words_ -= size;
+            return head;
         }
-        if (small_.left() >= size) return std::exchange(small_.next, small_.next + size);
     }
-    return allocate_rounded(size);
+    return small_.left() >= size ? std::exchange(small_.next, small_.next + size) : none;
 }
 
-std::uint32_t generation::allocate_rounded(std::uint32_t size) {
+/// `size` is what `rounded` makes of the words of a node.
+std::uint32_t generation::allocate(std::uint32_t size) {
     if (size > large_words) return allocate_large(size);
     if (free_heads_) {
         const std::uint32_t c = class_of(size, exact_sizes);
@@ -243,9 +241,8 @@ std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcep
     }
 }
 
-inline handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
-    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
-    const std::uint32_t index = allocate(size);
+inline std::uint32_t* generation::begin_node(std::uint32_t index, std::uint32_t header, std::uint32_t node_words,
+                                             std::uint32_t size, std::uint32_t count_word) noexcept {
     std::uint32_t* w = words(index);
     w[0] = count_word;
     w[1] = header;
@@ -254,7 +251,32 @@ inline handle generation::make_node(std::uint32_t header, std::uint32_t node_wor
     ++nodes_;
     ++nodes_made_;
     ++references_;
+    return w + 2;
+}
+
+handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
+    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
+    const std::uint32_t index = allocate(size);
+    begin_node(index, header, node_words, size, count_word);
     return node_bit | index;
+}
+
+/// Most nodes are small and need no call.
+inline handle generation::make_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word) {
+    if (bytes <= copied_inline) [[likely]] {
+        const std::uint32_t size = 2 + words_of(bytes);
+        if (const std::uint32_t index = take_small(size); index != none) [[likely]] {
+            copy_bytes(begin_node(index, header, size, size, count_word), data, bytes);
+            return node_bit | index;
+        }
+    }
+    return make_other_node(header, data, bytes, count_word);
+}
+
+handle generation::make_other_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word) {
+    const handle h = make_node(header, 2 + words_of(bytes), count_word);
+    std::memcpy(words(h & (node_bit - 1)) + 2, data, bytes);
+    return h;
 }
 
 handle generation::find(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
@@ -263,16 +285,13 @@ handle generation::find(std::uint64_t hash, std::uint32_t header, const void* da
 
 handle generation::make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes) {
     table_->reserve(hash);
-    const handle h = make_node(header, 2 + words_of(bytes), interned_bit | 1);
-    copy_bytes(words(h & (node_bit - 1)) + 2, data, bytes);
+    const handle h = make_node(header, data, bytes, interned_bit | 1);
     table_->insert(hash, h);
     return h;
 }
 
 handle generation::make_plain(std::uint32_t header, const void* data, std::size_t bytes) {
-    const handle h = make_node(header, 2 + words_of(bytes), 1);
-    copy_bytes(words(h & (node_bit - 1)) + 2, data, bytes);
-    return h;
+    return make_node(header, data, bytes, 1);
 }
 
 generation::interned generation::intern(std::uint32_t header, const void* data, std::size_t bytes) {

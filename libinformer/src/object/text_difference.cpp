@@ -66,6 +66,7 @@ struct text_difference::guard {
         d.owned_.clear();
         d.kept_.clear();
         d.open_.clear();
+        d.way_.clear();
     }
 };
 
@@ -143,7 +144,7 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     values_.resize(template_->values);
     for (const text_change& c : changes_) {
         if (c.slot != none) {
-            while (!open_.empty() && template_->containers[open_.back().index].end <= c.old_begin) close();
+            while (!open_.empty() && open_.back().of->end <= c.old_begin) close();
             open(c.parent);
         }
         if (!read_change(c, json, max_depth, scratch)) return missing_handle;
@@ -230,13 +231,13 @@ void text_difference::put_string(const text_change& c, std::string_view s) {
         const std::uint32_t* const n = generation_->node(there);
         if (*n == f.header && same_bytes(n + 1, f.data, f.bytes)) return put(c.slot, there);
     }
-    const text_template::container& t = template_->containers[in.index];
+    const text_template::container& t = *in.of;
     const auto made = reader_->nodes().make(child_path(t.path, key_of(t, c.slot)), f.header, f.data, f.bytes);
     put_owned(c.slot, made.h, made.fresh);
 }
 
 void text_difference::put(std::uint32_t slot, handle h) noexcept {
-    values_[template_->containers[open_.back().index].values + slot] = h;
+    open_.back().values[slot] = h;
 }
 
 /// Takes over a count.
@@ -255,7 +256,7 @@ void text_difference::put_owned(std::uint32_t slot, handle h, bool fresh) {
 /// The builder's next value belongs here; `take_part` takes it.
 void text_difference::place(std::uint32_t slot) {
     const open_container& in = open_.back();
-    const text_template::container& t = template_->containers[in.index];
+    const text_template::container& t = *in.of;
     reader_->nodes().place(t.path, key_of(t, slot), previous_value(in, slot));
 }
 
@@ -265,15 +266,21 @@ void text_difference::take_part(std::uint32_t slot) {
     put_owned(slot, h, fresh);
 }
 
+/// Opens the container and those around it that are not open yet.
 void text_difference::open(std::uint32_t i) {
-    if (!open_.empty() && open_.back().index == i) return;
+    const text_template::container* const containers = template_->containers.data();
+    const std::uint32_t innermost = open_.empty() ? none : static_cast<std::uint32_t>(open_.back().of - containers);
+    if (i == innermost) return;
+    // Upwards first. There may be a thousand of them: recursion would take much more memory.
+    for (; containers[i].parent != innermost; i = containers[i].parent) way_.push_back(i);
+    enter(i);
+    for (; !way_.empty(); way_.pop_back()) enter(way_.back());
+}
+
+void text_difference::enter(std::uint32_t i) {
     const text_template::container& c = template_->containers[i];
-    handle p = previous_;
-    if (c.parent != none) {
-        open(c.parent);
-        p = previous_value(open_.back(), c.slot);
-    }
-    open_container in{i, static_cast<std::uint32_t>(owned_.size()), missing_handle, nullptr, false};
+    const handle p = open_.empty() ? previous_ : previous_value(open_.back(), c.slot);
+    open_container in{&c, values_.data() + c.values, nullptr, missing_handle, static_cast<std::uint32_t>(owned_.size()), false};
     if (is_node(p)) {
         const std::uint32_t* const n = generation_->node(p);
         if (*n == c.header) {
@@ -287,9 +294,7 @@ void text_difference::open(std::uint32_t i) {
         }
     }
     open_.push_back(in);
-    const handle* const ours = generation_->node(c.h) + 1;
-    handle* const values = values_.data() + c.values;
-    for (std::uint32_t k = 0; k < c.n; ++k) values[k] = ours[k];
+    copy_bytes(in.values, generation_->node(c.h) + 1, std::size_t{c.n} * 4);
 }
 
 /// Two shapes may have the same keys by their text. Then the new version needs that of the previous one: left to the parser.
@@ -306,7 +311,7 @@ handle text_difference::moved_value(const open_container& in, std::uint32_t slot
         hard_ = true;
         return missing_handle;
     }
-    const handle key = key_of(template_->containers[in.index], slot);
+    const handle key = key_of(*in.of, slot);
     const auto at = std::find(theirs.keys, theirs.keys + theirs.n, key);
     return at == theirs.keys + theirs.n ? missing_handle : theirs.values[at - theirs.keys];
 }
@@ -314,9 +319,9 @@ handle text_difference::moved_value(const open_container& in, std::uint32_t slot
 /// The container open innermost is complete and becomes a member of the one around it. The count is ours, or another's
 /// that lasts as long.
 handle text_difference::close() {
-    const open_container in = open_.back();
-    const text_template::container& c = template_->containers[in.index];
-    handle* const values = values_.data() + c.values;
+    const open_container& in = open_.back(); // a copy would wait for what the member before has just written
+    const text_template::container& c = *in.of;
+    handle* const values = in.values;
     generation::interned made{in.previous, in.fresh};
     bool counted = false;
     if (!in.theirs || std::memcmp(values, in.theirs, std::size_t{c.n} * 4) != 0) {
@@ -334,19 +339,20 @@ handle text_difference::close() {
     }
     // A new node takes over the counts of new members and needs its own of the others.
     const bool takes_over = counted && made.fresh;
-    for (std::size_t i = in.owned; i < owned_.size(); ++i) {
+    const owned_member* const end = owned_.data() + owned_.size();
+    for (const owned_member* m = owned_.data() + in.owned; m != end; ++m) {
         if (takes_over)
-            values[owned_[i].slot] = missing_handle;
+            values[m->slot] = missing_handle;
         else
-            generation_->release(owned_[i].h);
+            generation_->release(m->h);
     }
-    owned_.resize(in.owned);
     if (takes_over) {
         generation_->retain(values, c.n);
         if (header_is_object(c.header)) generation_->retain(c.header);
     }
-    open_.pop_back();
+    owned_.resize(in.owned);
     if (counted) owned_.push_back({made.h, c.slot});
+    open_.pop_back();
     if (open_.empty()) return made.h;
     put(c.slot, made.h);
     open_.back().fresh = open_.back().fresh || made.fresh;
@@ -355,9 +361,9 @@ handle text_difference::close() {
 
 /// What the template lends unchanged: the previous version's, where it reads alike.
 void text_difference::reconcile_members(const open_container& in, bool& made_now) {
-    const text_template::container& c = template_->containers[in.index];
+    const text_template::container& c = *in.of;
     const handle* const ours = generation_->node(c.h) + 1;
-    handle* const values = values_.data() + c.values;
+    handle* const values = in.values;
     for (std::uint32_t k = 0; k < c.n; ++k) {
         if (!is_node(values[k]) || values[k] != ours[k] || (in.theirs && values[k] == in.theirs[k])) continue;
         values[k] = reconcile(values[k], previous_value(in, k), child_path(c.path, key_of(c, k)), made_now);
@@ -468,7 +474,7 @@ void text_difference::add_to(pool_statistics& s) const noexcept {
     const std::uint64_t side =
         template_bytes() + (changes_.capacity() + other_changes_.capacity()) * sizeof(text_change) +
         open_.capacity() * sizeof(open_container) + owned_.capacity() * sizeof(owned_member) +
-        (values_.capacity() + kept_.capacity()) * 4;
+        (values_.capacity() + kept_.capacity() + way_.capacity()) * 4;
     s.table_bytes += side;
     s.bytes += side;
     s.referenced_nodes -= templates_.size(); // which are neither nodes nor roots

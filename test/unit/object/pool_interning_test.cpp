@@ -67,6 +67,18 @@ TEST_CASE("a path stops interning when its values do not repeat, samples on, and
     CHECK(passed <= 16 * 1024);
 }
 
+TEST_CASE("where look-ups in vain are dear, the first few settle it, and only without a single hit", "[pool]") {
+    const auto stops_at = [](int hit_at) {
+        detail::interning_record r;
+        int n = 0;
+        while (!r.stopped()) r.looked_up(++n == hit_at, 64);
+        return n;
+    };
+    CHECK(stops_at(0) == 64);
+    CHECK(stops_at(64) == 256);
+    CHECK(stops_at(1) == 256);
+}
+
 TEST_CASE("values that repeat after all are shared again", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> held;

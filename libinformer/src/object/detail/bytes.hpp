@@ -34,11 +34,13 @@ inline bool same_bytes(const void* a, const void* b, std::size_t n) noexcept {
     return true;
 }
 
+inline constexpr std::size_t copied_inline = 32;
+
 inline void copy_bytes(void* to, const void* from, std::size_t n) noexcept {
     auto* x = static_cast<unsigned char*>(to);
     const auto* y = static_cast<const unsigned char*>(from);
     if (n >= 8) {
-        if (n > 32) {
+        if (n > copied_inline) {
             std::memcpy(x, y, n);
             return;
         }

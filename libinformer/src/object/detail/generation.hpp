@@ -175,8 +175,12 @@ private:
     std::uint32_t size_of(const std::uint32_t* header) const noexcept; ///< words of the whole node
 
     handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);
-    std::uint32_t allocate(std::uint32_t node_words);
-    std::uint32_t allocate_rounded(std::uint32_t size);
+    std::uint32_t allocate(std::uint32_t size);
+    std::uint32_t take_small(std::uint32_t size) noexcept;
+    std::uint32_t* begin_node(std::uint32_t index, std::uint32_t header, std::uint32_t node_words, std::uint32_t size,
+                              std::uint32_t count_word) noexcept;
+    handle make_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
+    handle make_other_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
     std::uint32_t allocate_large(std::uint32_t node_words);
     std::uint32_t split_larger(std::uint32_t size);
     bool refill(range& r, std::uint32_t node_words);

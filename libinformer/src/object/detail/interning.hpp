@@ -31,10 +31,11 @@ public:
         if (++passed_ == 1024) start_over();
         return false;
     }
-    void looked_up(bool hit) noexcept {
+    /// `hopeless`: so many without a hit settle the first decision.
+    void looked_up(bool hit, std::uint16_t hopeless = first_window) noexcept {
         ++seen_;
         if (hit) ++hits_;
-        if (seen_ < window_) return;
+        if (seen_ < window_ && !(seen_ == hopeless && hits_ == 0 && window_ == first_window)) return;
         // A slot of the table costs 12 bytes and a node about 40: a quarter must repeat.
         const bool pays = hits_ >= seen_ / 4;
         // A path taken up again finds hardly any of its values in the table at first, hence the patience.
@@ -49,7 +50,8 @@ private:
         seen_ = hits_ = passed_ = 0;
         sample_ = static_cast<std::uint8_t>((sample_ + 1) % 16);
     }
-    std::uint16_t seen_ = 0, hits_ = 0, passed_ = 0, window_ = 256;
+    static constexpr std::uint16_t first_window = 256;
+    std::uint16_t seen_ = 0, hits_ = 0, passed_ = 0, window_ = first_window;
     std::uint8_t sample_ = 0;
     bool stopped_ = false;
 };

@@ -44,11 +44,12 @@ private:
     struct guard; // gives back what is owned
     /// A container around the change at hand; those that are open lie inside each other.
     struct open_container {
-        std::uint32_t index;
-        std::uint32_t owned;   ///< where the counts of its new members begin
-        handle previous;       ///< the container of its kind in the previous version, or missing
-        const handle* theirs;  ///< its members there, if they have the same keys in the same order
-        bool fresh;            ///< a new member was made just now
+        const text_template::container* of;
+        handle* values;       ///< its members as they will be
+        const handle* theirs; ///< as they are in the previous version, if they have the same keys in the same order
+        handle previous;      ///< the container of its kind there, or missing
+        std::uint32_t owned;  ///< where the counts of its new members begin
+        bool fresh;           ///< a new member was made just now
     };
     /// A new member of an open container, with one count.
     struct owned_member {
@@ -70,6 +71,7 @@ private:
     }
     void place(std::uint32_t slot);
     void open(std::uint32_t container);
+    void enter(std::uint32_t container);
     handle close();
     handle previous_value(const open_container& c, std::uint32_t slot) {
         return c.theirs ? c.theirs[slot] : c.previous ? moved_value(c, slot) : missing_handle;
@@ -100,6 +102,7 @@ private:
     bool scalars_ = false; ///< nothing else is among the changes
     std::vector<text_change> changes_, other_changes_;
     std::vector<open_container> open_;
+    std::vector<std::uint32_t> way_;  ///< containers about to be opened, the outermost one last
     std::vector<handle> values_;      ///< the members of the containers opened so far, in the template's order
     std::vector<owned_member> owned_; ///< of the open containers
     std::vector<handle> kept_;        ///< one count each, until the document is complete
