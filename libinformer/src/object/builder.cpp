@@ -24,6 +24,12 @@ constexpr std::uint32_t size32(std::size_t n) noexcept {
 }
 
 constexpr std::uint32_t no_member = ~0u;
+/// Which keys are looked up where interning stopped, by their ends: few are, so to hash all would cost more than it tells. At
+/// least four bytes.
+std::uint64_t sample_of(std::string_view key) noexcept {
+    const auto* const p = reinterpret_cast<const unsigned char*>(key.data());
+    return (load_u32(p) << 32 ^ load_u32(p + key.size() - 4)) * 0x9e3779b97f4a7c15ULL >> 32;
+}
 /// Nodes: small pools intern everything and need no records.
 constexpr std::uint64_t interning_starts = 8192;
 /// Look-ups in vain at first. Deep objects have many paths of containers, each of which would be learnt of at length.
@@ -197,6 +203,9 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) const 
         const handle* const found = std::find(f.cursor_keys, end, key);
         return found == end ? no_member : size32(static_cast<std::size_t>(found - f.cursor_keys));
     };
+    // Mostly the next one, or the one after a member that is gone.
+    for (std::uint32_t ahead = f.cursor_at; ahead < std::min(n, f.cursor_at + 2); ++ahead)
+        if (key_is(f.cursor_keys[ahead], k)) return ahead;
     if (k.size() <= 3) return by_handle(make_small_string(k));
     const auto hash = [&](std::uint32_t header) { return generation_->hash(header, k.data(), k.size()); };
     const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
@@ -220,50 +229,46 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) const 
     return no_member;
 }
 
-/// A key that the cursor lacks, with a count; missing if it waits. It is interned as a value would be: where such keys hardly
-/// repeat, they are nodes that no look-up finds.
-handle builder::new_key(frame& f, std::string_view k) {
-    const bool strange = f.strange >= 8;
-    if (!strange) ++f.strange;
-    if (k.size() <= 3) {
-        f.known_key = true;
-        return make_small_string(k);
-    }
-    check_length(k.size());
-    const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
-    const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
-    if (!policy_) begin_policy();
-    interning_record* const record = key_record(f);
-    if (record && !record->wanted(hash)) {
-        f.loose = true;
-        return generation_->make_plain(header, k.data(), k.size());
-    }
-    if (strange && let_wait(f, k, hash)) return missing_handle;
-    const auto r = generation_->intern(hash, header, k.data(), k.size());
-    if (record) record->looked_up(!r.fresh);
-    (r.fresh ? f.new_key : f.known_key) = true;
-    return r.h;
-}
-
 void builder::other_key(std::string_view k) {
     frame& f = frames_.back();
     if (f.same_keys) leave_keys(f);
     keys_.need(1);
     value_cursor_ = missing_handle;
-    std::uint32_t i = no_member;
     // An object that went ways of its own so far goes on so.
-    if (f.cursor && (older_ || f.strange < 8)) {
-        // Mostly the next one, or the one after a member that is gone.
-        for (std::uint32_t ahead = f.cursor_at; i == no_member && ahead < std::min(f.cursor_size, f.cursor_at + 2); ++ahead)
-            if (key_is(f.cursor_keys[ahead], k)) i = ahead;
-        if (i == no_member) i = find_in_cursor(f, k);
+    if (f.cursor && (older_ || f.strange < 8))
+        if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) {
+            keys_.push(key_of_cursor(f, f.cursor_keys[i]));
+            f.known_key = true;
+            value_cursor_ = f.cursor_values[i];
+            f.cursor_at = i + 1;
+            f.strange = 0;
+            return;
+        }
+    if (f.strange < 8) ++f.strange;
+    // Interned as a value would be: where such keys hardly repeat, they are nodes that no look-up finds.
+    if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(sample_of(k))) {
+        check_length(k.size());
+        f.loose = true;
+        return keys_.push(generation_->make_plain(make_header(node_kind::string, size32(k.size())), k.data(), k.size()));
     }
-    if (i == no_member) return keys_.push(new_key(f, k));
-    keys_.push(key_of_cursor(f, f.cursor_keys[i]));
-    f.known_key = true;
-    value_cursor_ = f.cursor_values[i];
-    f.cursor_at = i + 1;
-    f.strange = 0;
+    keys_.push(new_key(f, k));
+}
+
+/// A key that the cursor lacks, with a count; missing if it waits.
+handle builder::new_key(frame& f, std::string_view k) {
+    if (k.size() <= 3) {
+        f.known_key = true;
+        return make_small_string(k);
+    }
+    check_length(k.size());
+    if (!policy_) begin_policy();
+    const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
+    const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
+    if (f.strange >= 8 && let_wait(f, k, hash)) return missing_handle;
+    const auto r = generation_->intern(hash, header, k.data(), k.size());
+    if (interning_record* const record = key_record(f)) record->looked_up(!r.fresh);
+    (r.fresh ? f.new_key : f.known_key) = true;
+    return r.h;
 }
 
 bool builder::let_wait(const frame& f, std::string_view k, std::uint64_t hash) {

@@ -322,7 +322,7 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
     std::uint32_t* payload = words(h & (node_bit - 1)) + 2;
     std::memcpy(payload, keys, std::size_t{n} * 4);
     if (n >= wide_shape) {
-        index_keys(keys, n, payload + n, false);
+        index_keys<false>(keys, n, payload + n);
         table_->insert(hash, h);
         return h;
     }
@@ -349,7 +349,9 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
     const handle h = make_node(header, node_words, 1);
     std::uint32_t* const payload = words(h & (node_bit - 1)) + 2;
     std::memcpy(payload, keys, std::size_t{n} * 4);
-    if (index_keys(keys, n, payload + n, true)) return h;
+    if (has_narrow_slots(n) ? index_keys<true>(keys, n, reinterpret_cast<std::uint16_t*>(payload + n))
+                            : index_keys<true>(keys, n, payload + n))
+        return h;
     make_free_heads();
     --references_;
     bytes_of_kind(header) -= std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
@@ -360,37 +362,46 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
 
 // A slot of a hashed shape is free or holds the number of a key and one, and above it as many bits of the key's hash as fit. Short
 // keys are told by their handle; a loose shape has them in its table all the same. False: it has a key twice.
-bool generation::index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots, bool loose) const noexcept {
+template <bool loose, class Slot>
+[[gnu::flatten]] bool generation::index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept {
     const std::uint32_t size = shape_slots(n);
     const int number_bits = std::bit_width(n);
     const std::uint32_t number_mask = (1u << number_bits) - 1;
-    std::fill_n(slots, size, 0u);
+    std::fill_n(slots, size, Slot());
     for (std::uint32_t i = 0; i < n; ++i) {
         if (!loose && !is_node(keys[i])) continue;
         const std::uint64_t h = hash_of_key(keys[i]);
-        const std::uint32_t tag = static_cast<std::uint32_t>(h) << number_bits;
+        const auto tag = static_cast<Slot>(h << number_bits);
         auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32);
         for (; slots[at] != 0; at = at + 1 == size ? 0 : at + 1)
-            if (loose && (slots[at] & ~number_mask) == tag && same_key(keys[(slots[at] & number_mask) - 1], keys[i])) return false;
-        slots[at] = (i + 1) | tag;
+            if (loose && ((slots[at] ^ tag) & ~number_mask) == 0 && same_key(keys[(slots[at] & number_mask) - 1], keys[i])) return false;
+        slots[at] = static_cast<Slot>(tag | (i + 1));
     }
     return true;
 }
 
-std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, std::string_view key) const noexcept {
-    const std::uint32_t n = shape_size(*shape), size = shape_slots(n);
+template <class Slot>
+std::uint32_t generation::find_key(const handle* keys, std::uint32_t n, const Slot* slots, std::uint64_t h,
+                                   std::string_view key) const noexcept {
+    const std::uint32_t size = shape_slots(n);
     const int number_bits = std::bit_width(n);
-    const std::uint32_t number_mask = (1u << number_bits) - 1, tag = static_cast<std::uint32_t>(h) << number_bits;
-    const handle* const keys = shape + 1;
-    const std::uint32_t* const slots = keys + n;
+    const std::uint32_t number_mask = (1u << number_bits) - 1;
+    const auto tag = static_cast<Slot>(h << number_bits);
     for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0; at = at + 1 == size ? 0 : at + 1) {
-        if ((slots[at] & ~number_mask) != tag) continue;
+        if (((slots[at] ^ tag) & ~number_mask) != 0) continue;
         const std::uint32_t i = (slots[at] & number_mask) - 1;
         if (!is_node(keys[i])) continue;
         const std::uint32_t* const k = node(keys[i]);
-        if (header_length(*k) == key.size() && std::memcmp(k + 1, key.data(), key.size()) == 0) return i;
+        if (header_length(*k) == key.size() && same_bytes(k + 1, key.data(), key.size())) return i;
     }
     return n;
+}
+
+std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, std::string_view key) const noexcept {
+    const std::uint32_t n = shape_size(*shape);
+    const handle* const keys = shape + 1;
+    if (!has_narrow_slots(n)) return find_key(keys, n, keys + n, h, key);
+    return find_key(keys, n, reinterpret_cast<const std::uint16_t*>(keys + n), h, key);
 }
 
 void generation::bury(handle h) noexcept {

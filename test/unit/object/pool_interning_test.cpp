@@ -65,6 +65,17 @@ TEST_CASE("a path stops interning when its values do not repeat, samples on, and
     unsigned passed = 0;
     while (!r.wanted(7) && passed < 100'000) ++passed;
     CHECK(passed <= 16 * 1024);
+    // After long it takes a smaller sample, which changes as well, and decides as before.
+    look_up(64 * 7, 8);
+    CHECK(sampled(0, 3200) == 50);
+    for (passed = 0; !r.wanted(7) && passed < 1'000'000;) ++passed;
+    CHECK(passed > 16 * 1024);
+    CHECK(passed <= 64 * 4096);
+    look_up(64, 2);
+    CHECK_FALSE(r.stopped());
+    look_up(4096, 8);
+    CHECK(r.stopped());
+    CHECK(sampled(0, 800) == 50);
 }
 
 TEST_CASE("where look-ups in vain are dear, the first few settle it, and only without a single hit", "[pool]") {

@@ -85,10 +85,13 @@ public:
     /// Of keys that are not all interned.
     bool same_key(handle a, handle b) const noexcept {
         if (a == b || !is_node(a) || !is_node(b)) return a == b;
-        return has_content(b, *node(a), node(a) + 1, header_length(*node(a)));
+        const std::uint32_t* const n = node(a);
+        return has_content(b, *n, n + 1, header_length(*n));
     }
     std::uint64_t hash_of_key(handle h) const noexcept {
-        return is_node(h) ? hash(*node(h), node(h) + 1, header_length(*node(h))) : hash(h);
+        if (!is_node(h)) return hash(h);
+        const std::uint32_t* const n = node(h);
+        return hash(*n, n + 1, header_length(*n));
     }
 
     void retain(handle h) noexcept {
@@ -171,7 +174,10 @@ private:
         return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
     }
     std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
-    bool index_keys(const handle* keys, std::uint32_t n, std::uint32_t* slots, bool loose) const noexcept;
+    template <bool loose, class Slot>
+    bool index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept;
+    template <class Slot>
+    std::uint32_t find_key(const handle* keys, std::uint32_t n, const Slot* slots, std::uint64_t hash, std::string_view key) const noexcept;
     std::uint32_t size_of(const std::uint32_t* header) const noexcept; ///< words of the whole node
 
     handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);

@@ -25,10 +25,11 @@ inline constexpr handle keys_of_path = ~handle{0} - 1;
 class interning_record {
 public:
     /// Whether to look for a value with this hash. Where interning stopped, a sixteenth of all values goes on, always the same
-    /// ones for a while, so that their repeats are seen; then another sixteenth, since few values may all miss one.
+    /// ones for a while, so that their repeats are seen; then another sixteenth, since few values may all miss one. Where that
+    /// was in vain for long it is a sixty-fourth: look-ups in vain wait for memory.
     bool wanted(std::uint64_t hash) noexcept {
-        if (!stopped_ || (hash & 15) == sample_) return true;
-        if (++passed_ == 1024) start_over();
+        if (in_vain_ == 0 || (hash & mask()) == sample_) return true;
+        if (++passed_ == sample_window * (mask() + 1)) start_over();
         return false;
     }
     /// `hopeless`: so many without a hit settle the first decision.
@@ -39,21 +40,27 @@ public:
         // A slot of the table costs 12 bytes and a node about 40: a quarter must repeat.
         const bool pays = hits_ >= seen_ / 4;
         // A path taken up again finds hardly any of its values in the table at first, hence the patience.
-        window_ = !pays ? 64 : stopped_ ? 4096 : window_;
-        stopped_ = !pays;
+        window_ = !pays ? sample_window : stopped() ? 4096 : window_;
+        if (pays)
+            in_vain_ = 0;
+        else if (in_vain_ < long_in_vain)
+            ++in_vain_;
         start_over();
     }
-    bool stopped() const noexcept { return stopped_; }
+    bool stopped() const noexcept { return in_vain_ > 0; }
 
 private:
     void start_over() noexcept {
         seen_ = hits_ = passed_ = 0;
-        sample_ = static_cast<std::uint8_t>((sample_ + 1) % 16);
+        sample_ = static_cast<std::uint8_t>((sample_ + 1) & mask());
     }
-    static constexpr std::uint16_t first_window = 256;
+    std::uint32_t mask() const noexcept { return in_vain_ < long_in_vain ? 15 : 63; }
+
+    static constexpr std::uint16_t first_window = 256, sample_window = 64;
+    static constexpr std::uint8_t long_in_vain = 8;
     std::uint16_t seen_ = 0, hits_ = 0, passed_ = 0, window_ = first_window;
     std::uint8_t sample_ = 0;
-    bool stopped_ = false;
+    std::uint8_t in_vain_ = 0; ///< decisions in a row that interning does not pay
 };
 
 /// The records of all paths and, for values that are not interned, what the document at hand holds already. Of fixed size.

@@ -82,12 +82,14 @@ constexpr std::uint32_t make_shape_header(std::uint32_t keys, bool hashed) noexc
 }
 constexpr std::uint32_t shape_size(std::uint32_t header) noexcept { return header & max_keys; }
 constexpr bool shape_is_hashed(std::uint32_t header) noexcept { return (header & hashed_bit) != 0; }
-/// The slots of that table, a word each; one at least stays free.
+/// The slots of that table, of half a word in a narrow one, else a word each; one at least stays free.
 constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept { return keys + keys / 2 + 1; }
+constexpr bool has_narrow_slots(std::uint32_t keys) noexcept { return keys < 256; }
 /// Words behind the keys.
 constexpr std::uint32_t shape_finder_words(std::uint32_t header) noexcept {
     const std::uint32_t keys = shape_size(header);
-    return shape_is_hashed(header) ? shape_slots(keys) : words_of(keys);
+    if (!shape_is_hashed(header)) return words_of(keys);
+    return words_of(std::size_t{shape_slots(keys)} * (has_narrow_slots(keys) ? 2 : 4));
 }
 
 /// One byte of a key, kept beside the keys of a shape: most members are told apart by it without touching their keys.
