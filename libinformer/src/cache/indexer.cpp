@@ -126,9 +126,10 @@ struct indexer::impl {
         changed = true;
     }
 
-    void count(const object& o, bool added) {
+    /// `hash`: of its key.
+    void count(const object& o, std::uint64_t hash, bool added) {
         const text name_space = o.name_space();
-        const std::size_t bucket = detail::namespace_census::bucket(traits.hash_namespace(name_space.view()));
+        const std::size_t bucket = detail::namespace_census::bucket(hash);
         if (added)
             namespaces.add(name_space.view(), bucket);
         else
@@ -289,10 +290,10 @@ indexer::place indexer::find_current(const object& like) const {
 }
 
 void indexer::put(object o, const place& at) {
-    if (!at.before) impl_->count(o, true); // first: one too many does no harm, one too few would
+    if (!at.before) impl_->count(o, at.hash, true); // first: one too many does no harm, one too few would
     object leaf = o;
     // Where the predecessor is known, it is found by its identity, and no key is read.
-    impl_->objects.put(leaf, at.before ? at.before : o, at.hash);
+    impl_->objects.put(leaf, at.before ? at.before : o, at.hash, !at.before);
     impl_->reindex_all(at.before, o, at.hash);
 }
 
@@ -306,8 +307,9 @@ object indexer::put(object o) {
 object indexer::erase(const object_key& key) {
     std::optional<object> before = impl_->objects.erase(key_view::of(key));
     if (!before) return {};
-    impl_->count(*before, false);
-    impl_->reindex_all(*before, object(), impl_->traits.hash(*before));
+    const std::uint64_t hash = impl_->traits.hash(*before);
+    impl_->count(*before, hash, false);
+    impl_->reindex_all(*before, object(), hash);
     return std::move(*before);
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace informer::detail {
 
@@ -22,21 +23,28 @@ using mixed_namespaces = std::bitset<std::size_t{1} << object_traits::namespace_
 /// The writer's count of objects by namespace. Not thread-safe.
 class namespace_census {
 public:
-    static std::size_t bucket(std::uint64_t hash_of_namespace) noexcept {
-        return hash_of_namespace & ((std::uint64_t{1} << object_traits::namespace_bits) - 1);
+    /// `hash`: of the namespace, or of a whole key, which begins with its bits.
+    static std::size_t bucket(std::uint64_t hash) noexcept {
+        return hash & ((std::uint64_t{1} << object_traits::namespace_bits) - 1);
     }
     void add(std::string_view name_space, std::size_t bucket) {
+        if (last_ && last_->first == name_space) { // objects come by namespace
+            ++last_->second;
+            return;
+        }
         const auto there = objects_.find(name_space);
         if (there != objects_.end()) {
             ++there->second;
+            last_ = &*there;
             return;
         }
-        objects_.emplace(std::string(name_space), 1);
+        last_ = &*objects_.emplace(std::string(name_space), 1).first;
         if (++namespaces_[bucket] == 2) set(bucket, true);
     }
     void remove(std::string_view name_space, std::size_t bucket) {
         const auto there = objects_.find(name_space);
         if (there == objects_.end() || --there->second > 0) return;
+        if (last_ == &*there) last_ = nullptr;
         objects_.erase(there);
         if (--namespaces_[bucket] == 1) set(bucket, false);
     }
@@ -55,6 +63,7 @@ private:
     }
 
     std::unordered_map<std::string, std::size_t, hash, std::equal_to<>> objects_;
+    std::pair<const std::string, std::size_t>* last_ = nullptr; ///< the one added to last
     std::array<std::uint32_t, std::size_t{1} << object_traits::namespace_bits> namespaces_{};
     std::shared_ptr<const mixed_namespaces> mixed_ = std::make_shared<const mixed_namespaces>();
 };

@@ -52,6 +52,8 @@ struct object_traits {
         return f(key.view());
     }
 
+    static void prefetch(const object& o) noexcept { __builtin_prefetch(o.root(), 1); }
+
     static std::uint64_t hash_text(std::uint64_t seed, std::string_view s) noexcept {
         return hash_bytes({seed, ~seed | 1}, 0, s.data(), s.size());
     }

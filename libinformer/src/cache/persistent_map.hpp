@@ -2,14 +2,17 @@
 //
 // Source: P. Bagwell, "Ideal Hash Trees" (2001); the split of a node into leaves and children follows M. Steindorfer and
 // J. Vinju, "Optimizing Hash-Array Mapped Tries" (2015). Nodes are counted; one that only this map can reach is edited in
-// place, so a run of writes between two snapshots copies each node at most once.
+// place, so a run of writes between two snapshots copies each node at most once. Below the second level leaves are gathered in
+// buckets, which are searched by pieces of their hashes: of a large map a look-up waits for two or three lines of memory, none
+// of them of another leaf. A node has room to grow, so most insertions allocate nothing.
 #pragma once
 
-#include <informer/detail/shared_count.hpp>
+#include "trie_node.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -18,15 +21,16 @@
 #include <type_traits>
 #include <utility>
 
-namespace informer::detail {
-
-#if defined(__x86_64__) && !defined(__POPCNT__)
-inline const bool processor_counts_bits = __builtin_cpu_supports("popcnt") != 0;
+#if defined(__SSE2__)
+#include <emmintrin.h>
 #endif
+
+namespace informer::detail {
 
 /// A map of leaves that hold their own key.
 ///
-/// `Traits`: `std::uint64_t hash(x) const` and `bool equal(const Leaf&, x) const`, where x is a Leaf or a key.
+/// `Traits`: `std::uint64_t hash(x) const` and `bool equal(const Leaf&, x) const`, where x is a Leaf or a key. The lowest 42
+/// bits of a hash are used.
 ///
 /// *Thread safety*: a map is a value: one thread at a time for each map; copies that share nodes may be read, written and
 /// dropped on different threads at once. *Complexity*: copying O(1); find, put and erase O(log32 n). *Errors*: when memory
@@ -38,50 +42,14 @@ class persistent_map {
     static_assert(alignof(Leaf) <= alignof(std::max_align_t));
 
     static constexpr unsigned level_bits = 5;
-    static constexpr unsigned hash_bits = 64;
-    static constexpr unsigned max_depth = (hash_bits + level_bits - 1) / level_bits + 1; // one for colliding hashes
-
-    /// As std::popcount, which is a call where the target has no instruction for it (x86-64 without options), though
-    /// nearly every processor has: a third of a look-up's time.
-    static unsigned ones(std::uint32_t x) noexcept {
-#if defined(__x86_64__) && !defined(__POPCNT__)
-        if (processor_counts_bits) [[likely]] {
-            asm("popcnt %0, %0" : "+r"(x) : : "cc");
-            return x;
-        }
-#endif
-        x -= (x >> 1) & 0x5555'5555u;
-        x = (x & 0x3333'3333u) + ((x >> 2) & 0x3333'3333u);
-        return (((x + (x >> 4)) & 0x0f0f'0f0fu) * 0x0101'0101u) >> 24;
-    }
-
-    // Behind a node: its leaves, then its children, both in the order of their bits.
-    struct alignas(std::max(alignof(Leaf), alignof(void*))) node {
-        shared_count count{1};
-        std::uint32_t leaf_map = 0; // none where all bits of the hash are used up: leaves are searched there
-        std::uint32_t child_map = 0;
-        std::uint32_t leaf_count = 0;
-
-        unsigned leaves() const noexcept { return leaf_count; }
-        unsigned children() const noexcept { return ones(child_map); }
-        static constexpr std::size_t child_offset(unsigned leaves) noexcept {
-            const std::size_t end = sizeof(node) + leaves * sizeof(Leaf);
-            return (end + alignof(void*) - 1) / alignof(void*) * alignof(void*);
-        }
-        static constexpr std::size_t bytes(unsigned leaves, unsigned children) noexcept {
-            return child_offset(leaves) + children * sizeof(void*);
-        }
-        std::size_t bytes() const noexcept { return bytes(leaves(), children()); }
-        Leaf* leaf(unsigned i) noexcept {
-            return std::launder(reinterpret_cast<Leaf*>(reinterpret_cast<std::byte*>(this) + sizeof(node))) + i;
-        }
-        const Leaf* leaf(unsigned i) const noexcept { return const_cast<node*>(this)->leaf(i); }
-        node** child(unsigned i) noexcept {
-            return std::launder(reinterpret_cast<node**>(reinterpret_cast<std::byte*>(this) + child_offset(leaves()))) + i;
-        }
-        node* const* child(unsigned i) const noexcept { return const_cast<node*>(this)->child(i); }
-        bool shared() const noexcept { return count.load(std::memory_order_acquire) != 1; }
-    };
+    static constexpr unsigned hash_bits = 40;                         // that levels use
+    static constexpr unsigned max_depth = hash_bits / level_bits + 1; // one for a bucket
+    // What is kept of a leaf's hash: enough for all levels but the first two, which have no buckets.
+    using node = trie_node<Leaf>;
+    using tag = typename node::tag;
+    static constexpr unsigned tag_shift = 2 * level_bits;
+    static constexpr unsigned bucket_most = 64; // leaves; more where no level is left, or all went the same way
+    static tag tag_of(std::uint64_t hash) noexcept { return static_cast<tag>(hash >> tag_shift); }
 
 public:
     persistent_map() = default;
@@ -120,16 +88,22 @@ public:
     template <class Key>
     const Leaf* find(const Key& key, std::uint64_t h) const {
         const node* n = root_;
-        for (unsigned shift = 0; n; shift += level_bits) {
-            if (shift >= hash_bits) return find_colliding(n, key);
-            const std::uint32_t bit = bit_of(h, shift);
-            if (n->leaf_map & bit) {
-                const Leaf* l = n->leaf(rank(n->leaf_map, bit));
-                return traits_.equal(*l, key) ? l : nullptr;
+        if (!n) return nullptr;
+        for (std::uint64_t rest = h;; rest >>= level_bits) {
+            const std::uint32_t bit = bit_of(rest, 0);
+            if (n->child_map & bit) {
+                n = *n->child(rank(n->child_map, bit));
+                // Of a large bucket more than a line is needed, and soon.
+                __builtin_prefetch(reinterpret_cast<const std::byte*>(n) + 64);
+                __builtin_prefetch(reinterpret_cast<const std::byte*>(n) + 128);
+                continue;
             }
-            n = n->child_map & bit ? *n->child(rank(n->child_map, bit)) : nullptr;
+            if (n->is_bucket()) return find_in_bucket(n, key, tag_of(h));
+            if ((n->leaf_map & bit) == 0) return nullptr;
+            const unsigned i = rank(n->leaf_map, bit);
+            const Leaf* const l = n->leaf(i);
+            return n->tags()[i] == tag_of(h) && traits_.equal(*l, key) ? l : nullptr;
         }
-        return nullptr;
     }
 
     /// A leaf that may be changed in place (never its key), or null; the path to it is made this map's own.
@@ -141,7 +115,7 @@ public:
         for (unsigned shift = 0;; shift += level_bits) {
             own(*slot);
             node* n = *slot;
-            if (shift >= hash_bits) return const_cast<Leaf*>(find_colliding(n, key));
+            if (n->is_bucket()) return const_cast<Leaf*>(find_in_bucket(n, key, tag_of(h)));
             const std::uint32_t bit = bit_of(h, shift);
             if (n->leaf_map & bit) return n->leaf(rank(n->leaf_map, bit));
             slot = n->child(rank(n->child_map, bit));
@@ -153,17 +127,59 @@ public:
         const std::uint64_t h = traits_.hash(leaf);
         return put(leaf, leaf, h);
     }
-    /// The same where the key of the leaf was read before, and its hash; `leaf` is moved from.
+    /// The same where the key of the leaf was read before, and its hash; `leaf` is moved from. `absent`: it is known that
+    /// there is none of this key.
     template <class Key>
-    std::optional<Leaf> put(Leaf& leaf, const Key& key, std::uint64_t h) {
+    std::optional<Leaf> put(Leaf& leaf, const Key& key, std::uint64_t h, bool absent = false) {
         std::optional<Leaf> old;
-        if (!root_) {
-            root_ = allocate(1, 0);
-            root_->leaf_map = bit_of(h, 0);
-            ::new (root_->leaf(0)) Leaf(std::move(leaf));
-            bytes_ = root_->bytes();
-        } else {
-            put_into(root_, 0, h, key, leaf, old);
+        if (!root_) root_ = make_node(1, false);
+        node** slot = &root_;
+        for (unsigned shift = 0;; shift += level_bits) {
+            if ((*slot)->is_bucket()) {
+                if (const Leaf* l = absent ? nullptr : find_in_bucket(*slot, key, tag_of(h))) {
+                    const unsigned at = index_of(*slot, l);
+                    own(*slot);
+                    replace(*(*slot)->leaf(at), leaf, old);
+                    break;
+                }
+                if ((*slot)->leaf_map < bucket_most || shift >= hash_bits) {
+                    make_room(*slot);
+                    (*slot)->add_leaf(std::move(leaf), tag_of(h));
+                    break;
+                }
+                split(*slot, shift);
+            }
+            const std::uint32_t bit = bit_of(h, shift);
+            const unsigned leaf_at = rank((*slot)->leaf_map, bit), child_at = rank((*slot)->child_map, bit);
+            if ((*slot)->child_map & bit) {
+                own(*slot);
+                slot = (*slot)->child(child_at);
+                continue;
+            }
+            if (((*slot)->leaf_map & bit) == 0) {
+                make_room(*slot);
+                (*slot)->put_leaf(leaf_at, std::move(leaf), tag_of(h));
+                (*slot)->leaf_map ^= bit;
+                break;
+            }
+            own(*slot);
+            node* const n = *slot;
+            const tag t = n->tags()[leaf_at];
+            if (t == tag_of(h) && traits_.equal(*n->leaf(leaf_at), key)) {
+                replace(*n->leaf(leaf_at), leaf, old);
+                break;
+            }
+            // Both go down, mostly into a bucket on the next level.
+            const bool below = shift + level_bits >= tag_shift;
+            const pair p = make_pair(shift + level_bits, below ? 0 : traits_.hash(*n->leaf(leaf_at)), h);
+            ::new (p.bottom->leaf(1 - p.first)) Leaf(std::move(leaf));
+            p.bottom->tags()[1 - p.first] = tag_of(h);
+            ::new (p.bottom->leaf(p.first)) Leaf(n->take_leaf(leaf_at));
+            p.bottom->tags()[p.first] = t;
+            n->leaf_map ^= bit;
+            n->put_child(child_at, p.top);
+            n->child_map ^= bit;
+            break;
         }
         if (!old) ++size_;
         return old;
@@ -208,8 +224,11 @@ public:
             if (single_) return std::exchange(single_, nullptr);
             while (depth_ > 0) {
                 frame& f = stack_[depth_ - 1];
-                if (f.leaf < f.at->leaves()) return f.at->leaf(f.leaf++);
-                if (f.child < f.at->children()) {
+                if (f.leaves > 0) {
+                    --f.leaves;
+                    return std::exchange(f.leaf, node::next(f.leaf));
+                }
+                if (f.child < f.children) {
                     push(*f.at->child(f.child++));
                 } else {
                     --depth_;
@@ -221,11 +240,12 @@ public:
     private:
         struct frame {
             const node* at;
-            std::uint32_t leaf, child;
+            const Leaf* leaf;
+            std::uint32_t leaves, children, child; // leaves: that are left
         };
         void push(const node* n) noexcept {
             assert(depth_ < max_depth);
-            stack_[depth_++] = frame{n, 0, 0};
+            stack_[depth_++] = frame{n, n->leaf(0), n->leaves(), n->children(), 0};
         }
 
         persistent_map map_;
@@ -242,202 +262,206 @@ private:
         return ones(map & (bit - 1));
     }
 
-    static node* allocate(unsigned leaves, unsigned children) {
-        node* n = ::new (::operator new(node::bytes(leaves, children))) node;
-        n->leaf_count = leaves;
+    node* make_node(std::uint32_t slots, bool bucket) {
+        slots = node::rounded(slots);
+        node* const n = ::new (::operator new(node::size(slots))) node(slots, bucket);
+        bytes_ += n->bytes();
         return n;
     }
     static void deallocate(node* n) noexcept {
-        const std::size_t size = n->bytes();
+        const std::size_t size = node::size(n->slots / 2);
         n->~node();
         ::operator delete(n, size);
     }
     static void retain(node* n) noexcept { count_up(n->count); }
-    // Recursion is as deep as the trie: 14 at most.
+    // Recursion is as deep as the trie: 9 at most.
     static void release(node* n) noexcept {
         if (!count_down(n->count)) return;
-        for (unsigned i = 0; i < n->children(); ++i) release(*n->child(i));
-        for (unsigned i = 0; i < n->leaves(); ++i) n->leaf(i)->~Leaf();
+        for (unsigned i = 0, c = n->children(); i < c; ++i) release(*n->child(i));
+        for (unsigned i = 0, l = n->leaves(); i < l; ++i) n->leaf(i)->~Leaf();
         deallocate(n);
     }
 
     /// Makes the node in `slot`, whose parents are ours alone, ours alone too.
-    static void own(node*& slot) {
-        if (!slot->shared()) return;
-        rebuild(slot, change());
+    void own(node*& slot) {
+        if (slot->shared()) rebuild(slot, slot->leaves() + slot->children());
     }
-
-    // What rebuild() changes: positions, -1 for none. Dropped ones count in the old node, put ones in the new one.
-    struct change {
-        int drop_leaf = -1, drop_child = -1, put_leaf = -1, put_child = -1;
-        Leaf* leaf = nullptr; // moved from
-        node* child = nullptr;
-        std::uint32_t leaf_flip = 0, child_flip = 0;
-    };
-    /// Replaces the node in `slot` by a changed one: its contents are moved when it is ours alone, else copied. Throws
-    /// before anything is changed. A dropped child is not released when its node was ours alone.
-    static void rebuild(node*& slot, change c) {
-        node* const from = slot;
-        const unsigned leaves = from->leaves(), children = from->children();
-        node* const to = allocate(leaves - (c.drop_leaf >= 0) + (c.put_leaf >= 0),
-                                  children - (c.drop_child >= 0) + (c.put_child >= 0));
-        to->leaf_map = from->leaf_map ^ c.leaf_flip;
-        to->child_map = from->child_map ^ c.child_flip;
-        const bool moves = !from->shared();
-        unsigned at = 0;
-        for (unsigned i = 0; i <= leaves; ++i) {
-            if (c.put_leaf == static_cast<int>(at)) ::new (to->leaf(at++)) Leaf(std::move(*c.leaf));
-            if (i == leaves) break;
-            const bool dropped = c.drop_leaf == static_cast<int>(i);
-            if (!dropped && moves) ::new (to->leaf(at++)) Leaf(std::move(*from->leaf(i)));
-            if (!dropped && !moves) ::new (to->leaf(at++)) Leaf(std::as_const(*from->leaf(i)));
-            if (moves) from->leaf(i)->~Leaf();
+    /// The same, with a free slot.
+    void make_room(node*& slot) {
+        if (slot->shared() || slot->full()) {
+            const std::uint32_t n = slot->leaves() + slot->children() + 1;
+            rebuild(slot, n + n / 2);
         }
-        at = 0;
-        for (unsigned i = 0; i <= children; ++i) {
-            if (c.put_child == static_cast<int>(at)) ::new (to->child(at++)) node*(c.child);
-            if (i == children) break;
-            if (c.drop_child == static_cast<int>(i)) continue;
-            node* const kept = *from->child(i);
-            if (!moves) retain(kept);
-            ::new (to->child(at++)) node*(kept);
+    }
+    /// As room was made for: a node that became much too large gives back, if there is memory for that.
+    void shrink(node*& slot) noexcept {
+        const std::uint32_t n = slot->leaves() + slot->children();
+        if (slot->slots / 2 <= 4 || slot->slots / 2 < n + n / 2) return;
+        try {
+            rebuild(slot, n);
+        } catch (const std::bad_alloc&) {
+        }
+    }
+    /// Replaces the node in `slot` by one with so many slots: its contents are moved when it is ours alone, else copied.
+    /// Throws before anything is changed.
+    void rebuild(node*& slot, std::uint32_t slots) {
+        node* const from = slot;
+        node* const to = make_node(slots, from->is_bucket());
+        bytes_ -= from->bytes();
+        to->leaf_map = from->leaf_map;
+        to->child_map = from->child_map;
+        const unsigned leaves = from->leaves(), children = from->children();
+        const bool moves = !from->shared();
+        std::copy_n(from->tags(), leaves, to->tags());
+        if constexpr (requires(const Leaf& l) { Traits::prefetch(l); }) {
+            for (unsigned i = 0; !moves && i < leaves; ++i) Traits::prefetch(*from->leaf(i)); // each will be counted
+        }
+        for (unsigned i = 0; i < leaves; ++i) {
+            if (moves)
+                node::move_leaf(to->leaf(i), from->leaf(i));
+            else
+                ::new (to->leaf(i)) Leaf(std::as_const(*from->leaf(i)));
+        }
+        for (unsigned i = 0; i < children; ++i) {
+            if (!moves) retain(*from->child(i));
+            ::new (to->child(i)) node*(*from->child(i));
         }
         slot = to;
-        if (moves) {
+        if (moves)
             deallocate(from);
-        } else {
+        else
             release(from);
-        }
-    }
-    void rebuild_counted(node*& slot, const change& c) {
-        const std::size_t before = slot->bytes();
-        rebuild(slot, c);
-        bytes_ = bytes_ - before + slot->bytes();
     }
 
     template <class Key>
-    const Leaf* find_colliding(const node* n, const Key& key) const {
-        for (unsigned i = 0; i < n->leaves(); ++i) {
-            if (traits_.equal(*n->leaf(i), key)) return n->leaf(i);
+    const Leaf* find_in_bucket(const node* n, const Key& key, tag t) const {
+        const tag* const tags = n->tags();
+        const unsigned leaves = n->leaf_map;
+        unsigned i = 0;
+#if defined(__SSE2__)
+        const __m128i wanted = _mm_set1_epi32(static_cast<int>(t));
+        for (; i + 4 <= leaves; i += 4) {
+            const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags + i));
+            auto hits = static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, wanted))));
+            for (; hits != 0; hits &= hits - 1) {
+                const Leaf* const l = n->leaf(i + static_cast<unsigned>(std::countr_zero(hits)));
+                if (traits_.equal(*l, key)) return l;
+            }
         }
+#endif
+        for (; i < leaves; ++i)
+            if (tags[i] == t && traits_.equal(*n->leaf(i), key)) return n->leaf(i);
         return nullptr;
     }
 
-    void replace(node*& slot, unsigned position, Leaf& leaf, std::optional<Leaf>& old) {
-        own(slot);
+    static void replace(Leaf& there, Leaf& leaf, std::optional<Leaf>& old) {
         using std::swap;
-        swap(*slot->leaf(position), leaf);
+        swap(there, leaf);
         old.emplace(std::move(leaf));
     }
 
-    template <class Key>
-    void put_into(node*& slot, unsigned shift, std::uint64_t h, const Key& key, Leaf& leaf, std::optional<Leaf>& old) {
-        node* const n = slot;
-        change c;
-        if (shift >= hash_bits) {
-            if (const Leaf* l = find_colliding(n, key)) {
-                replace(slot, static_cast<unsigned>(l - n->leaf(0)), leaf, old);
-                return;
-            }
-            c.put_leaf = static_cast<int>(n->leaves());
-            c.leaf = &leaf;
-            rebuild_counted(slot, c);
-            return;
-        }
-        const std::uint32_t bit = bit_of(h, shift);
-        const unsigned leaf_at = rank(n->leaf_map, bit), child_at = rank(n->child_map, bit);
-        if (n->leaf_map & bit) {
-            if (traits_.equal(*n->leaf(leaf_at), key)) {
-                replace(slot, leaf_at, leaf, old);
-                return;
-            }
-            // Both go one level down. They are taken there as copies, so that a failure changes nothing.
-            std::size_t made = 0;
-            node* const pair = make_pair(*n->leaf(leaf_at), leaf, shift + level_bits, h, made);
-            c.drop_leaf = static_cast<int>(leaf_at);
-            c.put_child = static_cast<int>(child_at);
-            c.child = pair;
-            c.leaf_flip = c.child_flip = bit;
-            try {
-                rebuild_counted(slot, c);
-            } catch (...) {
-                release(pair);
-                throw;
-            }
-            bytes_ += made;
-            return;
-        }
-        if (n->child_map & bit) {
-            own(slot);
-            put_into(*slot->child(child_at), shift + level_bits, h, key, leaf, old);
-            return;
-        }
-        c.put_leaf = static_cast<int>(leaf_at);
-        c.leaf = &leaf;
-        c.leaf_flip = bit;
-        rebuild_counted(slot, c);
+    static unsigned index_of(const node* n, const Leaf* l) noexcept {
+        const auto distance = reinterpret_cast<const std::byte*>(n->leaf(0)) - reinterpret_cast<const std::byte*>(l);
+        return static_cast<unsigned>(static_cast<std::size_t>(distance) / node::slot_bytes);
     }
 
-    /// The smallest trie of two leaves from `shift` on.
-    node* make_pair(const Leaf& a, const Leaf& b, unsigned shift, std::uint64_t hash_of_b, std::size_t& made) const {
-        const std::uint64_t hash_of_a = traits_.hash(a);
+    /// The smallest trie for two leaves from `shift` on, still without them. `first`: the place of the first one.
+    struct pair {
+        node *top, *bottom;
+        unsigned first;
+    };
+    pair make_pair(unsigned shift, std::uint64_t hash, std::uint64_t second_hash) {
         unsigned bottom = shift;
-        while (bottom < hash_bits && bit_of(hash_of_a, bottom) == bit_of(hash_of_b, bottom)) bottom += level_bits;
-        node* n = allocate(2, 0);
-        made += n->bytes();
-        const bool a_first = bottom >= hash_bits || bit_of(hash_of_a, bottom) < bit_of(hash_of_b, bottom);
-        ::new (n->leaf(0)) Leaf(a_first ? a : b);
-        ::new (n->leaf(1)) Leaf(a_first ? b : a);
-        if (bottom < hash_bits) n->leaf_map = bit_of(hash_of_a, bottom) | bit_of(hash_of_b, bottom);
-        while (bottom > shift) {
-            bottom -= level_bits;
-            node* parent = nullptr;
+        while (bottom < tag_shift && bit_of(hash, bottom) == bit_of(second_hash, bottom)) bottom += level_bits;
+        pair p{};
+        p.top = p.bottom = make_node(2, bottom >= tag_shift);
+        if (bottom < tag_shift) {
+            p.bottom->leaf_map = bit_of(hash, bottom) | bit_of(second_hash, bottom);
+            p.first = bit_of(hash, bottom) > bit_of(second_hash, bottom);
+        } else {
+            p.bottom->leaf_map = 2;
+        }
+        if (bottom > shift) { // by one level: there are but two without buckets
             try {
-                parent = allocate(0, 1);
+                p.top = make_node(1, false);
             } catch (...) {
-                release(n);
+                drop_unused(p.bottom);
                 throw;
             }
-            parent->child_map = bit_of(hash_of_a, bottom);
-            ::new (parent->child(0)) node*(n);
-            made += parent->bytes();
-            n = parent;
+            p.top->child_map = bit_of(hash, shift);
+            ::new (p.top->child(0)) node*(p.bottom);
         }
-        return n;
+        return p;
+    }
+    /// A node that holds nothing, or not any more.
+    void drop_unused(node* n) noexcept {
+        bytes_ -= n->bytes();
+        deallocate(n);
+    }
+
+    /// Makes the bucket in `slot` a node with a bucket, or a leaf, wherever the next level has something.
+    void split(node*& slot, unsigned shift) {
+        own(slot);
+        node* const from = slot;
+        const auto digit = [&](unsigned i) { return from->tags()[i] >> (shift - tag_shift) & 31; };
+        std::array<std::uint32_t, 32> sizes{};
+        for (unsigned i = 0; i < from->leaf_map; ++i) ++sizes[digit(i)];
+        std::array<node*, 32> below{};
+        node* to = nullptr;
+        try {
+            to = make_node(static_cast<std::uint32_t>(32 - std::count(sizes.begin(), sizes.end(), 0u)), false);
+            for (unsigned d = 0; d < 32; ++d)
+                if (sizes[d] > 1) below[d] = make_node(sizes[d] + 1, true);
+        } catch (...) {
+            for (node* n : below)
+                if (n) drop_unused(n);
+            if (to) drop_unused(to);
+            throw;
+        }
+        for (unsigned d = 0; d < 32; ++d) {
+            if (!below[d]) continue;
+            to->put_child(to->children(), below[d]);
+            to->child_map |= std::uint32_t{1} << d;
+        }
+        for (unsigned i = 0; i < from->leaf_map; ++i) {
+            const unsigned d = digit(i);
+            if (below[d]) {
+                below[d]->add_leaf(std::move(*from->leaf(i)), from->tags()[i]);
+            } else {
+                to->put_leaf(rank(to->leaf_map, std::uint32_t{1} << d), std::move(*from->leaf(i)), from->tags()[i]);
+                to->leaf_map |= std::uint32_t{1} << d;
+            }
+            from->leaf(i)->~Leaf();
+        }
+        slot = to;
+        drop_unused(from);
     }
 
     template <class Key>
     void erase_from(node*& slot, unsigned shift, std::uint64_t h, const Key& key, std::optional<Leaf>& old) {
-        node* const n = slot;
-        const std::uint32_t bit = shift < hash_bits ? bit_of(h, shift) : 0;
-        change c;
-        if (shift >= hash_bits || n->leaf_map & bit) {
-            const unsigned at = shift >= hash_bits ? static_cast<unsigned>(find_colliding(n, key) - n->leaf(0))
-                                                   : rank(n->leaf_map, bit);
-            old.emplace(std::as_const(*n->leaf(at)));
-            c.drop_leaf = static_cast<int>(at);
-            c.leaf_flip = bit;
-            rebuild_counted(slot, c);
+        own(slot);
+        if (slot->is_bucket()) {
+            old.emplace(slot->remove_leaf(index_of(slot, find_in_bucket(slot, key, tag_of(h)))));
+            shrink(slot);
             return;
         }
-        own(slot);
+        const std::uint32_t bit = bit_of(h, shift);
+        if (slot->leaf_map & bit) {
+            old.emplace(slot->take_leaf(rank(slot->leaf_map, bit)));
+            slot->leaf_map ^= bit;
+            shrink(slot);
+            return;
+        }
         const unsigned child_at = rank(slot->child_map, bit);
         erase_from(*slot->child(child_at), shift + level_bits, h, key, old);
-        // A child of one leaf moves up, so that equal contents have equal tries and paths stay short.
+        // A child of one leaf moves up, so that paths stay short.
         node* const child = *slot->child(child_at);
         if (child->leaves() != 1 || child->child_map != 0) return;
-        Leaf last(std::as_const(*child->leaf(0)));
-        c.drop_child = static_cast<int>(child_at);
-        c.child_flip = c.leaf_flip = bit;
-        c.put_leaf = static_cast<int>(rank(slot->leaf_map, bit));
-        c.leaf = &last;
-        const std::size_t freed = child->bytes();
-        try {
-            rebuild_counted(slot, c); // own() before: the contents are moved, the child is left to us
-        } catch (const std::bad_alloc&) {
-            return; // the trie is right as it is, only deeper than it need be
-        }
-        bytes_ -= freed;
+        slot->take_child(child_at);
+        slot->child_map ^= bit;
+        slot->put_leaf(rank(slot->leaf_map, bit), std::move(*child->leaf(0)), child->tags()[0]);
+        slot->leaf_map ^= bit;
+        bytes_ -= child->bytes();
         release(child);
     }
 

@@ -458,6 +458,7 @@ bool generation::collect(std::size_t& budget) noexcept {
         const std::uint32_t size = size_of(n);
         if (is_object) release(header);
         make_free_heads();
+        if (!is_object && header_kind(header) == node_kind::shape) ++shapes_died_;
         bytes_of_kind(header) -= std::uint64_t{rounded(size, exact_sizes, large_words)} * 4;
         --nodes_;
         free_node(d.h & (node_bit - 1), size);

@@ -280,7 +280,9 @@ std::optional<std::string> unescape(std::string_view s) {
 bool says(std::string_view literal, std::string_view word) {
     if (literal.size() < 2) return false;
     const std::string_view inside = literal.substr(1, literal.size() - 2);
-    if (inside.find('\\') == std::string_view::npos) return inside == word;
+    if (inside == word) return true;
+    // An escape is longer than what it stands for.
+    if (inside.size() <= word.size() || inside.find('\\') == std::string_view::npos) return false;
     const auto text = unescape(literal);
     return text && *text == word;
 }

@@ -1,6 +1,6 @@
 #include "detail/pool_core.hpp"
 
-#include <informer/object/value.hpp>
+#include "detail/reading.hpp"
 
 #include <algorithm>
 #include <random>
@@ -51,6 +51,7 @@ void pool_core::begin_generation() {
     }
     abandoned.clear(); // an old generation is freed as a whole
     generations.push_back(std::move(fresh));
+    shapes_known_until = ~std::uint64_t{0}; // it may lie where another one was
 }
 
 void pool_core::retire(root* r) noexcept {
@@ -81,8 +82,14 @@ root* pool_core::make_root(generation& g, handle document) {
     r->count.store(1, std::memory_order_relaxed);
     r->document = document;
     r->generation = &g;
-    const value metadata = value(&g, document)["metadata"];
-    r->key = {metadata["namespace"].handle(), metadata["name"].handle()};
+    if (shapes_known_until != g.shapes_died()) { // their handles may mean others now
+        metadata = member_reader("metadata");
+        name_space = member_reader("namespace");
+        name = member_reader("name");
+        shapes_known_until = g.shapes_died();
+    }
+    const value m = metadata(value(&g, document));
+    r->key = {name_space(m).handle(), name(m).handle()};
     ++g.roots;
     ++live_roots;
     return r;

@@ -52,6 +52,17 @@ bool is_number(std::string_view s) noexcept {
     return i == s.size();
 }
 
+/// A whole number of at most eight digits, which nearly all are.
+handle short_number(std::string_view s) noexcept {
+    if (s.empty() || s.size() > 8 || (s.size() > 1 && s[0] == '0')) return missing_handle;
+    std::int32_t v = 0;
+    for (const char c : s) {
+        if (c < '0' || c > '9') return missing_handle;
+        v = v * 10 + (c - '0');
+    }
+    return make_small_int(v);
+}
+
 handle literal_of(std::string_view s) noexcept {
     return s == "true" ? true_handle : s == "false" ? false_handle : s == "null" ? null_handle : missing_handle;
 }
@@ -190,7 +201,9 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     }
     case text_change::kind::bare: break;
     }
-    if (const handle h = literal_of(s)) {
+    handle h = short_number(s);
+    if (!h) h = literal_of(s);
+    if (h) {
         if (stored) put(c.slot, h);
         return true;
     }

@@ -194,3 +194,18 @@ TEST_CASE("whatever came before, a document is stored as it would be alone", "[p
         CHECK(pool->statistics().generations == 1);
     }
 }
+
+TEST_CASE("an object knows its key also where its shape took the place of one that died", "[pool]") {
+    const auto pool = document_pool::make(decode_options().text_difference(false));
+    failure f;
+    for (int i = 0; i < 4; ++i) {
+        for (const char* text : {R"({"metadata":{"name":"the name","namespace":"the namespace"}})",
+                                 R"({"metadata":{"namespace":"the namespace","name":"the name"}})"}) {
+            object o = pool->decode(text, object(), f);
+            CHECK(o.has_key("the namespace", "the name"));
+            o = object();
+            while (!pool->collect()) {
+            }
+        }
+    }
+}

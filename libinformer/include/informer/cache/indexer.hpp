@@ -131,7 +131,7 @@ public:
     void publish();
     /// Keys present now (of the writer's state), for relist by diff.
     void for_each_current(const std::function<void(const object&)>& f) const;
-    /// Indexes and map nodes of the newest state, bytes (what the allocator adds is not counted).
+    /// Indexes and map nodes of the newest state, bytes.
     std::size_t memory() const noexcept;
 
 private:

@@ -141,6 +141,8 @@ public:
     std::uint64_t dead_bytes() const noexcept; ///< of those, what was used once
     std::uint64_t segment_bytes() const noexcept { return segment_bytes_; }
     std::uint64_t nodes_made() const noexcept { return nodes_made_; }
+    /// While it is the same, the handle of a shape means the same shape.
+    std::uint64_t shapes_died() const noexcept { return shapes_died_; }
 
     pool_core& owner() const noexcept { return owner_; }
     std::uint64_t roots = 0; ///< live ones; the writer's
@@ -222,7 +224,7 @@ private:
     std::uint64_t number_, forwarded_to_ = 0;
 
     std::uint64_t bytes_by_kind_[16] = {}; // the first four bits of the header: objects have 01xx, the others 1 and their kind
-    std::uint64_t nodes_ = 0, nodes_made_ = 0, references_ = 0;
+    std::uint64_t nodes_ = 0, nodes_made_ = 0, shapes_died_ = 0, references_ = 0;
     std::uint64_t free_list_words_ = 0;
 };
 

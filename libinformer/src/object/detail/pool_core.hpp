@@ -3,6 +3,7 @@
 
 #include "generation.hpp"
 #include "handle_stack.hpp"
+#include "reading.hpp"
 
 #include <informer/detail/shared_count.hpp>
 
@@ -62,6 +63,8 @@ struct pool_core {
     std::uint64_t slab_roots = 0;
     root* free_roots = nullptr;
     root* last = nullptr; ///< the document stored last, while it lives: the cursor of the next
+    member_reader metadata{"metadata"}, name_space{"namespace"}, name{"name"}; ///< of `shapes_known_until`
+    std::uint64_t shapes_known_until = 0;
     std::uint64_t generations_made = 0;
     root* pending = nullptr;      ///< taken from `retired`, not yet dealt with
     std::uint64_t live_roots = 0; ///< made and not yet dealt with

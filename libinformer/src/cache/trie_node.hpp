@@ -1,0 +1,136 @@
+// A node of the persistent map: leaves, each beside a piece of its hash, and children.
+#pragma once
+
+#include <informer/detail/shared_count.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace informer::detail {
+
+#if defined(__x86_64__) && !defined(__POPCNT__)
+inline const bool processor_counts_bits = __builtin_cpu_supports("popcnt") != 0;
+#endif
+
+/// As std::popcount, which is a call where the target has no instruction for it (x86-64 without options), though
+/// nearly every processor has: a third of a look-up's time.
+inline unsigned ones(std::uint32_t x) noexcept {
+#if defined(__x86_64__) && !defined(__POPCNT__)
+    if (processor_counts_bits) [[likely]] {
+        asm("popcnt %0, %0" : "+r"(x) : : "cc");
+        return x;
+    }
+#endif
+    x -= (x >> 1) & 0x5555'5555u;
+    x = (x & 0x3333'3333u) + ((x >> 2) & 0x3333'3333u);
+    return (((x + (x >> 4)) & 0x0f0f'0f0fu) * 0x0101'0101u) >> 24;
+}
+
+/// Has room to grow: behind it lie slots, of which children take the first and leaves the last ones, what is free lies between
+/// them; then a tag for each leaf. All in the order of their bits, leaves from the end backwards. A bucket has no children, its
+/// leaves are in no order, and its tags come first, since a search begins with them.
+///
+/// It knows where things are; counts, and who destroys what, are the map's.
+template <class Leaf>
+struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
+    using tag = std::uint32_t;
+    static constexpr std::size_t slot_align = std::max(alignof(Leaf), alignof(void*));
+    static constexpr std::size_t slot_bytes = (std::max(sizeof(Leaf), sizeof(void*)) + slot_align - 1) & ~(slot_align - 1);
+
+    shared_count count{1};
+    std::uint32_t leaf_map = 0; // of a bucket: the number of its leaves, which are in no order
+    std::uint32_t child_map = 0;
+    std::uint32_t slots;        // twice, and one more of a bucket
+
+    trie_node(std::uint32_t n, bool bucket) noexcept : slots(n * 2 + bucket) {}
+    bool is_bucket() const noexcept { return slots & 1; }
+    unsigned leaves() const noexcept { return is_bucket() ? leaf_map : ones(leaf_map); }
+    unsigned children() const noexcept { return ones(child_map); }
+    bool full() const noexcept { return leaves() + children() == slots / 2; }
+    std::size_t bytes() const noexcept { return bytes_for(slots / 2); }
+    Leaf* leaf(unsigned i) noexcept {
+        return std::launder(reinterpret_cast<Leaf*>(end_of_slots() - (std::size_t{i} + 1) * slot_bytes));
+    }
+    const Leaf* leaf(unsigned i) const noexcept { return const_cast<trie_node*>(this)->leaf(i); }
+    tag* tags() noexcept {
+        return std::launder(reinterpret_cast<tag*>(is_bucket() ? behind() : behind() + slots / 2 * slot_bytes));
+    }
+    const tag* tags() const noexcept { return const_cast<trie_node*>(this)->tags(); }
+    trie_node** child(unsigned i) noexcept { return std::launder(reinterpret_cast<trie_node**>(behind() + i * slot_bytes)); }
+    trie_node* const* child(unsigned i) const noexcept { return const_cast<trie_node*>(this)->child(i); }
+    bool shared() const noexcept { return count.load(std::memory_order_acquire) != 1; }
+
+    /// The leaf behind another.
+    static const Leaf* next(const Leaf* l) noexcept {
+        return reinterpret_cast<const Leaf*>(reinterpret_cast<const std::byte*>(l) - slot_bytes);
+    }
+    static void move_leaf(Leaf* to, Leaf* from) noexcept {
+        ::new (to) Leaf(std::move(*from));
+        from->~Leaf();
+    }
+
+    // Of a node that is the map's own, where there is room. The maps are the caller's to change, afterwards; those of a bucket
+    // are changed here.
+    void add_leaf(Leaf&& l, tag t) noexcept {
+        ::new (leaf(leaf_map)) Leaf(std::move(l));
+        tags()[leaf_map++] = t;
+    }
+    Leaf remove_leaf(unsigned i) noexcept {
+        Leaf l(std::move(*leaf(i)));
+        leaf(i)->~Leaf();
+        if (i == --leaf_map) return l;
+        move_leaf(leaf(i), leaf(leaf_map));
+        tags()[i] = tags()[leaf_map];
+        return l;
+    }
+    void put_leaf(unsigned i, Leaf&& l, tag t) noexcept {
+        const unsigned n = leaves();
+        for (unsigned k = n; k > i; --k) {
+            move_leaf(leaf(k), leaf(k - 1));
+            tags()[k] = tags()[k - 1];
+        }
+        ::new (leaf(i)) Leaf(std::move(l));
+        tags()[i] = t;
+    }
+    Leaf take_leaf(unsigned i) noexcept {
+        Leaf l(std::move(*leaf(i)));
+        leaf(i)->~Leaf();
+        for (unsigned k = i + 1, n = leaves(); k < n; ++k) {
+            move_leaf(leaf(k - 1), leaf(k));
+            tags()[k - 1] = tags()[k];
+        }
+        return l;
+    }
+    void put_child(unsigned i, trie_node* c) noexcept {
+        for (unsigned k = children(); k > i; --k) ::new (child(k)) trie_node*(*child(k - 1));
+        ::new (child(i)) trie_node*(c);
+    }
+    void take_child(unsigned i) noexcept {
+        for (unsigned k = i + 1, n = children(); k < n; ++k) *child(k - 1) = *child(k);
+    }
+
+    static std::size_t size_of_tags(std::size_t n) noexcept {
+        return (n * sizeof(tag) + slot_align - 1) & ~(slot_align - 1);
+    }
+    static std::size_t size(std::size_t n) noexcept { return sizeof(trie_node) + n * slot_bytes + size_of_tags(n); }
+    /// With what malloc rounds up and keeps for itself.
+    static std::size_t bytes_for(std::size_t n) noexcept { return ((size(n) + 7) | 15) + 1; }
+    /// As many slots as fit where malloc has to give so many anyway.
+    static std::uint32_t rounded(std::uint32_t n) noexcept {
+        while (bytes_for(n + 1) == bytes_for(n)) ++n;
+        return n;
+    }
+
+private:
+    std::byte* behind() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof(trie_node); }
+    std::byte* end_of_slots() noexcept {
+        const std::size_t n = slots / 2;
+        return behind() + n * slot_bytes + (is_bucket() ? size_of_tags(n) : 0);
+    }
+};
+
+} // namespace informer::detail
