@@ -74,7 +74,10 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans) 
     s.spans = spans;
     s.mapped = bytes >= segment_size / 2;
     if (s.mapped) { // given back to the system when the generation dies, whatever the heap looks like
-        void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        // A generation that has some will soon fill another: its pages come at once, which costs less than a fault for each. A node with
+        // memory of its own may be too large for that.
+        const int at_once = spans == 1 && segment_bytes_ >= 4 * segment_size ? MAP_POPULATE : 0;
+        void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0);
         if (p == MAP_FAILED) throw pool_is_full();
         s.base = static_cast<std::uint32_t*>(p);
     } else {
