@@ -371,11 +371,21 @@ template <bool loose, class Slot>
     const int number_bits = std::bit_width(n);
     const std::uint32_t number_mask = (1u << number_bits) - 1;
     std::fill_n(slots, size, Slot());
-    for (std::uint32_t i = 0; i < n; ++i) {
+    const auto home = [&](std::uint64_t hash) { return static_cast<std::uint32_t>((hash >> 32) * size >> 32); };
+    // A large table lies in no near cache: a key's slot comes while those before it are stored.
+    constexpr std::uint32_t ahead = sizeof(Slot) == 2 ? 1 : 16;
+    std::uint64_t hashes[ahead];
+    for (std::uint32_t next = 0; next < n + ahead - 1; ++next) {
+        if (next < n) {
+            hashes[next % ahead] = hash_of_key(keys[next]);
+            if (ahead > 1) __builtin_prefetch(&slots[home(hashes[next % ahead])], 1);
+        }
+        if (next + 1 < ahead) continue;
+        const std::uint32_t i = next + 1 - ahead;
         if (!loose && !is_node(keys[i])) continue;
-        const std::uint64_t h = hash_of_key(keys[i]);
+        const std::uint64_t h = hashes[i % ahead];
         const auto tag = static_cast<Slot>(h << number_bits);
-        auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32);
+        std::uint32_t at = home(h);
         for (; slots[at] != 0; at = at + 1 == size ? 0 : at + 1)
             if (loose && ((slots[at] ^ tag) & ~number_mask) == 0 && same_key(keys[(slots[at] & number_mask) - 1], keys[i])) return false;
         slots[at] = static_cast<Slot>(tag | (i + 1));
