@@ -241,7 +241,7 @@ def headline(results, found, main):
             row("CPU per update, µs", lambda x: x.of("event_cpu"), 1e6),
             row("relist, CPU seconds per 100,000", lambda x: Sample([v * 1e5 for v in x.per_object("relist_cpu").values])),
             row("peak ÷ steady memory during a relist", lambda x: x.ratio("relist_peak", "relist_steady")),
-            row("memory after ten updates of all ÷ before", lambda x: x.of_most_updates().ratio("churn_forced", "sync_forced"))]
+            row("memory after up to ten updates of each ÷ before", lambda x: x.of_most_updates().ratio("churn_forced", "sync_forced"))]
     return "%s pods of 10.6 KB on %s, %s; the rest and how it was measured are in [docs/benchmarks.md](docs/benchmarks.md).\n\n" % (
         format(main, ","), text.machine(), text.today().split()[0]) + text.table(
             ["", "libinformer", "client-go (its default, protobuf)", "kube-rs (the best of its ways)"], rows)
