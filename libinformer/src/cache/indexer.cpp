@@ -76,6 +76,7 @@ struct indexer::impl {
     detail::namespace_census namespaces;
     std::vector<index_version> indexes;
     std::vector<building> begun;
+    object_map::cursor filling;
     informer::resource_version version;
     bool changed = false;        // since the last publish()
     bool ever_published = false; // publish() was called
@@ -311,6 +312,30 @@ object indexer::erase(const object_key& key) {
     impl_->count(*before, hash, false);
     impl_->reindex_all(*before, object(), hash);
     return std::move(*before);
+}
+
+void indexer::begin_fill(const cache_snapshot& all) {
+    if (!impl_->objects.empty()) throw error(errc::bad_configuration, "fill an indexer that has objects");
+    if (all.contents()) impl_->objects = all.contents()->objects;
+    impl_->traits = impl_->objects.traits(); // of what comes into the indexes
+    impl_->filling = object_map::cursor(impl_->objects);
+}
+
+bool indexer::fill_step(std::size_t objects) {
+    const bool indexed = !impl_->indexes.empty() || !impl_->begun.empty();
+    for (; objects > 0; --objects) {
+        const object* const o = impl_->filling.next();
+        if (!o) {
+            impl_->filling = object_map::cursor(); // what it holds is ours alone then
+            return true;
+        }
+        const text name_space = o->name_space();
+        const std::uint64_t hash =
+            indexed ? impl_->traits.hash(*o) : impl_->traits.hash_namespace(name_space.view()); // enough for the census
+        impl_->count(*o, hash, true);
+        impl_->reindex_all(object(), *o, hash);
+    }
+    return false;
 }
 
 void indexer::set_resource_version(informer::resource_version v) {

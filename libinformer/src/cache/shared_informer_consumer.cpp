@@ -205,16 +205,24 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     s->bad.clear();
     s->bad_unnamed.clear();
     s->bad_unnamed_count = all->unnamed;
-    {
+    if (first && !s->home && index.current_size() == 0) {
+        // Nobody has been told anything yet: no events to make, and no second map.
+        const auto collected = std::make_shared<cache_snapshot::data>();
+        collected->objects = all->objects;
+        index.begin_fill(cache_snapshot(collected));
+        while (!index.fill_step(32)) {
+            co_await breathe(s);
+            if (s->stopping) co_return;
+        }
+    } else {
         detail::object_map::cursor fresh(all->objects);
         while (const object* o = fresh.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            if (first) {
-                index.put(s->at_home(*o)); // nobody has been told anything yet: no events to make
-            } else {
+            if (first)
+                index.put(s->at_home(*o));
+            else
                 s->upsert(*o, o->resource_version(), event_reason::relist, false, events);
-            }
         }
     }
     for (const bad_object& b : all->bad) s->quarantine(b);

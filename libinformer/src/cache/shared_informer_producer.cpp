@@ -184,16 +184,15 @@ private:
     /// An object that the cache can hold: of our kind, with a name. Others go into quarantine.
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
         const api_resource& expected = owner_.resource;
+        const bool is_ours = (expected.kind.empty() || o.kind() == expected.kind) && o.api_version() == owner_.api_version;
+        if (is_ours && !o.name().empty()) [[likely]] return true;
         bad_object b;
-        if (o.meta().name().empty()) {
+        if (o.name().empty()) {
             b.why = failure(errc::no_metadata, "an object without metadata.name");
-        } else if ((!expected.kind.empty() && o.kind() != expected.kind) ||
-                   o.api_version() != owner_.api_version) {
+        } else {
             b.key = o.key();
             b.why = failure(errc::not_an_object, "a " + o.api_version().str() + " " + o.kind().str() + " where " +
                                                      owner_.api_version + " " + expected.kind + " belongs");
-        } else {
-            return true;
         }
         b.position = objects_ - 1;
         b.type = type;

@@ -70,7 +70,7 @@ struct object_reader {
 
     /// Empty where the object is quarantined, where `fatal` says that no other would fare better, where the text is not `proven`
     /// to be that of an object and turns out to be none, and where it is `large`: then its steps are to be taken.
-    object decode(std::string_view text, bool proven, bad_object about, failure& fatal) {
+    object decode(std::string_view text, bool proven, bad_object& about, failure& fatal) {
         if (metadata_only) text = without_partial_type(text, scratch);
         if (text.size() > large_text && proven) { // a line is not longer than what came in one go
             large.emplace(text, std::move(about));
@@ -80,7 +80,7 @@ struct object_reader {
         const object previous = sink->previous(about.key, about.position);
         failure why;
         object o = sink->pool().decode(text, previous, why);
-        return judge(std::move(o), std::move(why), proven, std::move(about), fatal);
+        return judge(std::move(o), why, proven, about, fatal);
     }
     /// True when all are taken: `end_of_large` is next.
     bool step_of_large() {
@@ -96,7 +96,7 @@ struct object_reader {
         object o = large->steps->finish(why);
         bad_object about = std::move(large->about);
         large.reset();
-        return judge(std::move(o), std::move(why), true, std::move(about), fatal);
+        return judge(std::move(o), why, true, about, fatal);
     }
 
     object_sink* sink;
@@ -114,12 +114,12 @@ struct object_reader {
     std::optional<large_object> large;
 
 private:
-    object judge(object o, failure why, bool proven, bad_object about, failure& fatal) const {
+    object judge(object o, failure& why, bool proven, bad_object& about, failure& fatal) const {
         if (why == errc::pool_full) {
             fatal = why.within(doing + ": decode");
             return {};
         }
-        if (!why && o.meta().name().empty()) {
+        if (!why && o.name().empty()) {
             about.resource_version = o.resource_version();
             why = failure(errc::no_metadata, "");
         }
@@ -152,7 +152,7 @@ struct list_reader : object_reader {
             sink->quarantine(std::move(context));
             return;
         }
-        hand_on(decode(framer.item(), true, std::move(context), f));
+        hand_on(decode(framer.item(), true, context, f));
     }
     void take_large(failure& f) { hand_on(end_of_large(f)); }
     void hand_on(object o) {
@@ -286,10 +286,9 @@ struct watch_reader : object_reader {
             context.why = failure(errc::too_large, which(context));
             sink->quarantine(std::move(context));
         } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
-            const auto what = context.type;
-            object o = decode(framer.object(), !framer.unproven(), std::move(context), f);
+            object o = decode(framer.object(), !framer.unproven(), context, f);
             if (o)
-                sink->event(what, std::move(o));
+                sink->event(context.type, std::move(o));
             else if (framer.unproven() && !f)
                 framer.look_again();
         } else if (type == "BOOKMARK") {

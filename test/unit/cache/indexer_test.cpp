@@ -482,3 +482,52 @@ TEST_CASE("list by labels gives what the selector says of each object alone") {
         REQUIRE(std::all_of(found.begin(), found.end(), [&](const object& o) { return selector.matches(o); }));
     }
 }
+
+TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, also where an index is begun meanwhile") {
+    indexer source, filled, put;
+    for (int i = 0; i < 500; ++i) {
+        const std::string n = std::to_string(i);
+        const object o = make_pod("ns" + std::to_string(i % 40), "p" + n, "1", "u", "n" + std::to_string(i % 7));
+        source.put(o);
+        put.put(o);
+    }
+    filled.add_index("node", index_by_pointer("/spec/nodeName"));
+    put.add_index("node", index_by_pointer("/spec/nodeName"));
+    filled.begin_fill(source.current_snapshot());
+    int steps = 0;
+    for (; !filled.fill_step(50); ++steps) {
+        CHECK(filled.snapshot().size() == 0);
+        if (steps == 5) filled.begin_index("late", index_by_pointer("/spec/nodeName"));
+    }
+    CHECK(steps == 10);
+    while (!filled.add_index_step(64)) {
+    }
+    const auto compare = [&] {
+        filled.publish();
+        put.publish();
+        const cache_snapshot a = filled.snapshot(), b = put.snapshot();
+        REQUIRE(names(a.list()) == names(b.list()));
+        for (int i = 0; i < 41; ++i) {
+            const std::string space = "ns" + std::to_string(i);
+            REQUIRE(names(a.list_namespace(space)) == names(b.list_namespace(space)));
+        }
+        REQUIRE(a.index_values("node") == b.index_values("node"));
+        for (const std::string& node : b.index_values("node")) {
+            REQUIRE(names(a.by_index("node", node)) == names(b.by_index("node", node)));
+            REQUIRE(names(a.by_index("late", node)) == names(b.by_index("node", node)));
+        }
+    };
+    compare();
+    for (int i = 0; i < 600; i += 3) { // replaces, adds and erases as if nothing had been
+        const object o = make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), "2", "u", "n9");
+        for (indexer* one : {&filled, &put}) {
+            if (i % 2)
+                one->put(o);
+            else
+                one->erase(o.key());
+        }
+    }
+    compare();
+    CHECK(source.current_size() == 500); // shares what was taken over, and is as it was
+    CHECK(thrown_by([&] { filled.begin_fill(source.current_snapshot()); }) == errc::bad_configuration);
+}

@@ -125,6 +125,11 @@ public:
     /// items of an unfinished list prove nothing.
     object put(object o);
     object erase(const object_key& key); ///< returns what was there
+    /// Fills an empty indexer: takes over what `all` holds, without putting it in one by one, and then enters about
+    /// `objects` of them into the indexes at each step, until `fill_step` returns true. No other writes until then, but
+    /// for `begin_index`.
+    void begin_fill(const cache_snapshot& all);
+    bool fill_step(std::size_t objects);
     void set_resource_version(informer::resource_version v); ///< highest wins; empty and incomparable ones do not count
     void force_resource_version(informer::resource_version v); ///< new epoch
     /// Makes everything since the last call visible at once; cheap when there is nothing.
