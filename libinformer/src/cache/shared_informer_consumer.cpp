@@ -381,8 +381,13 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
         detail::object_cursor all(index.snapshot());
         std::size_t steps = 0;
         while (const object* o = all.next()) {
+            const auto one = s->pool->begin_move(*o);
+            while (!one->step()) {
+                co_await breathe(s);
+                if (s->stopping) co_return;
+            }
             failure f;
-            object moved = s->pool->move(*o, f);
+            object moved = one->finish(f);
             if (f) break; // what was not moved keeps its old generation alive, no more
             s->home = moved.value().generation();
             index.put(std::move(moved));

@@ -2,51 +2,71 @@
 
 #include "detail/reading.hpp"
 
+#include <new>
+#include <utility>
+
 namespace informer::detail {
 
-handle copier::move(generation& to, generation& from, handle document) {
-    to_ = &to;
-    from_ = movable_ = &from;
+void copier::start_move(generation& to, generation& from, handle document) noexcept {
+    start_copy(to, from, document);
+    movable_ = &from;
     from.begin_forwarding(to);
-    const handle made = run(document);
-    try {
-        remember(document, made, true); // two roots of one document keep sharing it
-    } catch (const std::bad_alloc&) {   // they do not, then
-    }
-    return made;
 }
 
-handle copier::copy(generation& to, const generation& from, handle document) {
+void copier::start_copy(generation& to, const generation& from, handle document) noexcept {
     to_ = &to;
     from_ = &from;
     movable_ = nullptr;
-    return run(document);
+    document_ = document;
 }
 
-handle copier::run(handle document) {
-    try {
-        visit(document);
-        while (!open_.empty()) {
-            place& p = open_.back();
-            if (p.at < p.size) {
-                const handle child = p.node[1 + p.at++];
-                visit(child);
-            } else {
-                const place done = p;
-                open_.pop_back();
-                close(done);
-            }
+bool copier::step(std::size_t bytes) {
+    budget_ = bytes;
+    if (done_.size() == 0 && open_.empty()) visit(document_);
+    while (!open_.empty()) {
+        place& p = open_.back();
+        if (p.at < p.size) {
+            if (budget_ == 0) return false;
+            const handle child = p.node[1 + p.at++];
+            visit(child);
+        } else {
+            const place done = p;
+            open_.pop_back();
+            close(done);
         }
-    } catch (...) {
-        for (std::uint32_t i = 0; i < done_.size(); ++i) to_->release(*done_.at(i));
-        done_.resize_down(0);
-        open_.clear();
-        throw;
     }
-    const handle h = done_.back();
-    done_.resize_down(0);
+    return true;
+}
+
+handle copier::take() noexcept {
+    const handle made = done_.back();
+    try {
+        remember(document_, made, true); // two roots of one document keep sharing it
+    } catch (const std::bad_alloc&) {    // they do not, then
+    }
+    forget();
     done_.forget_if_large();
-    return h;
+    return made;
+}
+
+void copier::abort() noexcept {
+    for (std::uint32_t i = 0; i < done_.size(); ++i) to_->release(*done_.at(i));
+    forget();
+}
+
+void copier::abandon(std::vector<handle_stack>& to) noexcept {
+    try {
+        to.reserve(to.size() + 1);
+    } catch (const std::bad_alloc&) {
+        return abort();
+    }
+    to.push_back(std::exchange(done_, handle_stack()));
+    forget();
+}
+
+void copier::forget() noexcept {
+    done_.resize_down(0);
+    open_.clear();
 }
 
 /// Pushes what `old` became before.
@@ -67,7 +87,9 @@ void copier::remember(handle old, handle made, bool always) {
 
 void copier::visit(handle h) {
     done_.need(1);
+    spend(4);
     if (!is_node(h)) return done_.push(h);
+    spend(60); // what making a small node takes
     if (reuse(h)) return;
     const std::uint32_t* n = from_->node(h);
     const children c = children_of(from_, h);
@@ -81,7 +103,9 @@ generation::interned copier::make(handle old, std::uint32_t header, const void* 
 }
 
 void copier::leaf(handle h, const std::uint32_t* n) {
-    const handle made = make(h, *n, n + 1, from_->payload_bytes(n)).h;
+    const std::size_t bytes = from_->payload_bytes(n);
+    spend(bytes);
+    const handle made = make(h, *n, n + 1, bytes).h;
     done_.push(made);
     remember(h, made);
 }
@@ -126,9 +150,15 @@ handle copier::shape(handle old) {
 
 /// The children of `p` lie on top of the stack.
 void copier::close(const place& p) {
+    const std::uint32_t first = done_.size() - p.size;
+    if (movable_ && movable_->forwarded(p.old)) { // moved meanwhile, between two steps
+        for (std::uint32_t i = first; i < done_.size(); ++i) to_->release(*done_.at(i));
+        done_.resize_down(first);
+        reuse(p.old);
+        return;
+    }
     const bool object = header_is_object(*p.node);
     const std::uint32_t header = object ? shape(*p.node) : *p.node;
-    const std::uint32_t first = done_.size() - p.size;
     generation::interned made{missing_handle, false};
     try {
         made = make(p.old, header, done_.at(first), std::size_t{p.size} * 4);

@@ -59,12 +59,19 @@ public:
         if (r->generation == &core_->current()) return o;
         core_->collect(256);
         return retrying(f, [&](generation& g) {
-            const bool ours = &r->generation->owner() == core_;
-            const handle h =
-                ours ? copier_.move(g, *r->generation, r->document) : copier_.copy(g, *r->generation, r->document);
-            return adopt(g, h);
+            start_move(copier_, g, o);
+            try {
+                while (!copier_.step(std::numeric_limits<std::size_t>::max())) {
+                }
+            } catch (...) {
+                copier_.abort();
+                throw;
+            }
+            return adopt(g, copier_.take());
         });
     }
+
+    std::unique_ptr<decoding> begin_move(object o) override;
 
     bool collect(std::size_t budget) override {
         if (!core_->collect(budget)) return false;
@@ -102,7 +109,9 @@ public:
     const decode_options& options() const noexcept override { return options_; }
 
 private:
-    class slices;
+    class sliced;
+    class text_slices;
+    class move_slices;
 
     struct companion {
         handle document; ///< or missing_handle
@@ -113,6 +122,14 @@ private:
         const auto here = [&g](const root* r) { return r && r->generation == &g; };
         if (here(previous.root())) return {previous.root()->document, true};
         return {here(core_->last) ? core_->last->document : missing_handle, false};
+    }
+
+    void start_move(copier& by, generation& to, const object& o) const noexcept {
+        const root* r = o.root();
+        if (&r->generation->owner() == core_)
+            by.start_move(to, *r->generation, r->document);
+        else
+            by.start_copy(to, *r->generation, r->document);
     }
 
     /// Makes an object of what `read` hands to the reader.
@@ -186,25 +203,18 @@ private:
     pool_core* core_; // frees itself
 };
 
-/// A document on its way, with a reader of its own. It holds the document alongside, and the generation that it builds in; when
-/// another one begins, it starts over there.
-class pool::slices final : public decoding {
+/// A document on its way. It holds the generation that it builds in; when another one begins, it starts over there.
+class pool::sliced : public decoding {
 public:
-    slices(std::shared_ptr<pool> of, std::string_view json, object previous)
-        : pool_(std::move(of)), core_(*pool_->core_), json_(json), previous_(std::move(previous)),
-          reader_(pool_->options_, pool_->projection_) {}
-    ~slices() override { give_up(); }
-    slices(const slices&) = delete;
-    slices& operator=(const slices&) = delete;
+    sliced(const sliced&) = delete;
+    sliced& operator=(const sliced&) = delete;
 
-    bool step(std::size_t bytes) override {
-        if (at_ == stage::begin && (json_.size() <= bytes || pool_->options_.transform_)) {
-            result_ = pool_->decode(json_, previous_, failure_);
-            at_ = stage::done;
-        }
+    bool step(std::size_t bytes) final {
+        bytes = std::max<std::size_t>(bytes, 1);
+        if (at_ == stage::begin && at_once(bytes)) at_ = stage::done;
         if (at_ == stage::done) return true;
         try {
-            advance(std::max<std::size_t>(bytes, 1));
+            advance(bytes);
         } catch (const pool_is_full&) {
             full("store a document");
         } catch (const std::bad_alloc&) {
@@ -216,74 +226,72 @@ public:
         return at_ == stage::done;
     }
 
-    object finish(failure& f) override {
+    object finish(failure& f) final {
         f = std::exchange(failure_, failure());
         return std::exchange(result_, object());
     }
 
+protected:
+    explicit sliced(std::shared_ptr<pool> of) : pool_(std::move(of)), core_(*pool_->core_) {}
+
+    /// True: it took no more than one step, and `result_` and `failure_` are there.
+    virtual bool at_once(std::size_t bytes) = 0;
+    virtual void start(generation& g) = 0;
+    /// Calls `done` in the end, or sets `failure_`.
+    virtual void go_on(generation& g, std::size_t bytes) = 0;
+    /// What was built goes: to those who free it in shares, or with its generation if that is not current any more.
+    virtual void abandon() noexcept = 0;
+    virtual void forget() noexcept = 0;
+    /// After any of these: nothing is left but what `start` needs.
+    virtual void leave(bool current) noexcept = 0;
+
+    void done(object o) {
+        result_ = std::move(o);
+        let_go();
+        at_ = stage::done;
+    }
+    /// By the destructors of those above us.
+    void give_up() noexcept {
+        if (!generation_) return;
+        if (generation_ == &core_.current())
+            abandon();
+        else
+            forget();
+        let_go();
+    }
+
+    const std::shared_ptr<pool> pool_;
+    pool_core& core_;
+    failure failure_;
+    object result_;
+
 private:
-    enum class stage : unsigned char { begin, read, compare, make_room, done };
+    enum class stage : unsigned char { begin, work, make_room, done };
 
     void advance(std::size_t bytes) {
         if (generation_ && generation_ != &core_.current()) {
             give_up();
             at_ = stage::begin;
         }
-        switch (at_) {
-        case stage::begin: start(); [[fallthrough]];
-        case stage::read: return read(bytes);
-        case stage::compare:
-            if (comparison_.step(bytes)) done(comparison_.equal());
-            return;
-        case stage::make_room:
+        if (at_ == stage::make_room) {
             if (core_.collect(bytes)) at_ = stage::begin;
             return;
-        case stage::done: return;
         }
-    }
-
-    void start() {
         generation& g = core_.current();
-        const companion beside = pool_->alongside(g, previous_);
-        has_old_ = beside.is_older;
-        cursor_ = beside.document;
-        text_.emplace(reader_, json_, pool_->options_.max_depth_);
-        reader_.start(g, cursor_, pool_->policy_, has_old_, false);
-        core_.hold(g);
-        g.retain(cursor_); // the document stored last may die meanwhile
-        generation_ = &g;
-        at_ = stage::read;
-    }
-
-    void read(std::size_t bytes) {
-        generation& g = *generation_;
+        if (at_ == stage::begin) {
+            start(g);
+            core_.hold(g);
+            generation_ = &g;
+            at_ = stage::work;
+        }
         core_.collect(256 + 2 * made_); // its share: as much as the last slice made, and some
         const std::uint64_t made_before = g.nodes_made();
-        reader_.nodes().resume();
-        const bool whole = text_->read(bytes, failure_);
+        go_on(g, bytes);
         made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
-        if (!whole) return;
         if (failure_) {
             give_up();
             at_ = stage::done;
-            return;
         }
-        const handle h = reader_.nodes().built();
-        if (!has_old_ || h == cursor_) return done(h == cursor_ && has_old_);
-        comparison_.start(g, h, cursor_);
-        at_ = stage::compare;
-    }
-
-    void done(bool unchanged) {
-        const handle h = reader_.finish();
-        if (unchanged) {
-            generation_->release(h);
-            result_ = previous_;
-        } else {
-            result_ = pool_->adopt(*generation_, h);
-        }
-        leave();
-        at_ = stage::done;
     }
 
     /// A full generation is emptied of what died and tried once more.
@@ -298,40 +306,113 @@ private:
         at_ = stage::make_room;
     }
 
-    /// What was built is freed by `collect`, a share at a time; in an older generation it goes with that.
-    void give_up() noexcept {
-        if (!generation_) return;
-        if (generation_ != &core_.current())
-            reader_.nodes().forget();
-        else
-            reader_.nodes().abandon(core_.abandoned);
-        leave();
+    void let_go() noexcept {
+        leave(generation_ == &core_.current());
+        core_.let_go(*std::exchange(generation_, nullptr));
     }
 
-    void leave() noexcept {
-        if (generation_ == &core_.current()) generation_->release(cursor_);
-        core_.let_go(*std::exchange(generation_, nullptr));
+    stage at_ = stage::begin;
+    bool tried_ = false;
+    generation* generation_ = nullptr; ///< held, while there is something of ours
+    std::size_t made_ = 0;
+};
+
+/// With a reader of its own, and the document alongside.
+class pool::text_slices final : public sliced {
+public:
+    text_slices(std::shared_ptr<pool> of, std::string_view json, object previous)
+        : sliced(std::move(of)), json_(json), previous_(std::move(previous)), reader_(pool_->options_, pool_->projection_) {}
+    ~text_slices() override { give_up(); }
+
+private:
+    bool at_once(std::size_t bytes) override {
+        if (json_.size() > bytes && !pool_->options_.transform_) return false;
+        result_ = pool_->decode(json_, previous_, failure_);
+        return true;
+    }
+
+    void start(generation& g) override {
+        const companion beside = pool_->alongside(g, previous_);
+        has_old_ = beside.is_older;
+        cursor_ = beside.document;
+        comparing_ = false;
+        text_.emplace(reader_, json_, pool_->options_.max_depth_);
+        reader_.start(g, cursor_, pool_->policy_, has_old_, false);
+        g.retain(cursor_); // the document stored last may die meanwhile
+    }
+
+    void go_on(generation& g, std::size_t bytes) override {
+        if (comparing_) {
+            if (comparison_.step(bytes)) built(g, comparison_.equal());
+            return;
+        }
+        reader_.nodes().resume();
+        if (!text_->read(bytes, failure_) || failure_) return;
+        const handle h = reader_.nodes().built();
+        if (!has_old_ || h == cursor_) return built(g, has_old_);
+        comparison_.start(g, h, cursor_);
+        comparing_ = true;
+    }
+
+    void built(generation& g, bool unchanged) {
+        const handle h = reader_.finish();
+        if (unchanged) {
+            g.release(h);
+            done(previous_);
+        } else {
+            done(pool_->adopt(g, h));
+        }
+    }
+
+    void abandon() noexcept override { reader_.nodes().abandon(core_.abandoned); }
+    void forget() noexcept override { reader_.nodes().forget(); }
+    void leave(bool current) noexcept override {
+        if (current) core_.current().release(cursor_);
         text_.reset();
     }
 
-    const std::shared_ptr<pool> pool_;
-    pool_core& core_;
     const std::string_view json_;
     const object previous_;
     document_reader reader_;
     std::optional<json_slices> text_;
     comparison comparison_;
-    stage at_ = stage::begin;
-    bool has_old_ = false, tried_ = false;
-    generation* generation_ = nullptr; ///< held, while there is something of ours
-    handle cursor_ = missing_handle;   ///< a count of it is ours
-    std::size_t made_ = 0;
-    failure failure_;
-    object result_;
+    bool has_old_ = false, comparing_ = false;
+    handle cursor_ = missing_handle; ///< a count of it is ours
+};
+
+/// Moves. Small ones come one after the other, so the pool lends its copier with the memory it has.
+class pool::move_slices final : public sliced {
+public:
+    move_slices(std::shared_ptr<pool> of, object o) : sliced(std::move(of)), from_(std::move(o)) {}
+    ~move_slices() override { give_up(); }
+
+private:
+    bool at_once(std::size_t) override {
+        if (from_ && from_.root()->generation != &core_.current()) return false;
+        result_ = from_;
+        return true;
+    }
+    void start(generation& g) override {
+        std::swap(copier_, pool_->copier_);
+        pool_->start_move(copier_, g, from_);
+    }
+    void go_on(generation& g, std::size_t bytes) override {
+        if (copier_.step(bytes)) done(pool_->adopt(g, copier_.take()));
+    }
+    void abandon() noexcept override { copier_.abandon(core_.abandoned); }
+    void forget() noexcept override { copier_.forget(); }
+    void leave(bool) noexcept override { std::swap(copier_, pool_->copier_); }
+
+    const object from_;
+    copier copier_;
 };
 
 std::unique_ptr<decoding> pool::begin_decode(std::string_view json, object previous) {
-    return std::make_unique<slices>(shared_from_this(), json, std::move(previous));
+    return std::make_unique<text_slices>(shared_from_this(), json, std::move(previous));
+}
+
+std::unique_ptr<decoding> pool::begin_move(object o) {
+    return std::make_unique<move_slices>(shared_from_this(), std::move(o));
 }
 
 } // namespace

@@ -428,7 +428,8 @@ void generation::bury(handle h) noexcept {
 
 void generation::begin_forwarding(generation& to) noexcept {
     if (forwarded_to_ == to.number_) return;
-    drop_forwards(to);
+    std::size_t all = forwarded_.size();
+    drop_forwards(to, all);
     forwarded_to_ = to.number_;
 }
 
@@ -438,13 +439,28 @@ void generation::forward(handle h, handle made) {
     c = (c & interned_bit) | forwarded_bit | (made & count_mask);
 }
 
-void generation::drop_forwards(generation& current) noexcept {
-    for (const handle h : forwarded_) {
-        std::uint32_t& c = count(h);
+bool generation::drop_forwards(generation& current, std::size_t& budget) noexcept {
+    for (; !forwarded_.empty() && budget > 0; --budget) {
+        std::uint32_t& c = count(forwarded_.back());
+        forwarded_.pop_back();
         if (forwarded_to_ == current.number_) current.release(node_bit | (c & count_mask));
         c = (c & interned_bit) | 2; // shared is all that is known now
     }
-    forwarded_.clear();
+    return forwarded_.empty();
+}
+
+bool generation::dismantle(generation& current, std::size_t& budget) noexcept {
+    constexpr std::size_t nodes_a_segment = 512; // giving a MiB back takes as long as freeing so many
+    if (!drop_forwards(current, budget)) return false;
+    std::size_t i = segments_.size();
+    while (i > 0 && budget > 0) {
+        const segment& s = segments_[--i];
+        if (!s.base) continue; // inside of a large one
+        budget -= std::min<std::size_t>(budget, nodes_a_segment * s.spans);
+        drop_segment(static_cast<std::uint32_t>(i));
+        segments_.resize(i);
+    }
+    return i == 0;
 }
 
 bool generation::collect(std::size_t& budget) noexcept {

@@ -98,6 +98,15 @@ root* pool_core::make_root(generation& g, handle document) {
 bool pool_core::collect(std::size_t budget) noexcept {
     for (;;) {
         if (!current().collect(budget)) return false;
+        if (generations.size() > 1) {
+            // An old generation is freed as a whole, without a look at its nodes.
+            const auto unused = std::find_if(generations.begin(), generations.end() - 1, [](const auto& g) { return g->roots == 0; });
+            if (unused != generations.end() - 1) {
+                if (!(*unused)->dismantle(current(), budget)) return false;
+                generations.erase(unused);
+                continue;
+            }
+        }
         if (!abandoned.empty()) {
             handle_stack& from = abandoned.back();
             for (; from.size() > 0 && budget > 0; --budget) {
@@ -121,25 +130,10 @@ bool pool_core::collect(std::size_t budget) noexcept {
         generation* g = r->generation;
         --live_roots;
         --g->roots;
-        if (g == &current())
-            g->release(r->document);
-        else
-            drop_if_unused(*g);
+        if (g == &current()) g->release(r->document);
         r->next = free_roots;
         free_roots = r;
     }
-}
-
-void pool_core::let_go(generation& g) noexcept {
-    --g.roots;
-    if (&g != &current()) drop_if_unused(g);
-}
-
-/// An old generation is freed as a whole.
-void pool_core::drop_if_unused(generation& g) noexcept {
-    if (g.roots != 0) return;
-    g.drop_forwards(current());
-    std::erase_if(generations, [&](const auto& p) { return p.get() == &g; });
 }
 
 void pool_core::close() noexcept {

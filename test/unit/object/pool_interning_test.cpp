@@ -206,6 +206,7 @@ TEST_CASE("a compaction shares what was shared, and returns the memory of what i
     pool->begin_generation();
     for (std::size_t i = pods.size(); i-- > 0;) pods[i] = pool->move(pods[i], f);
     CHECK(pool->move(twice, f).same_as(pods[1]));
+    drain(*pool);
     CHECK(pool->statistics().generations == 2); // `twice`
     twice = object();
     for (unsigned i = 0; i < pods.size(); i += 100) CHECK(pods[i].to_json() == parse_object(pod(i)).to_json());

@@ -83,21 +83,21 @@ struct pool_statistics {
     double sharing() const noexcept { return nodes ? static_cast<double>(referenced_nodes) / static_cast<double>(nodes) : 1.0; }
 };
 
-/// One document being decoded in slices, so that a large one does not hold its thread for long. Dropped before its end, it
-/// leaves nothing behind but work for `collect`.
+/// One document being decoded, or moved, in slices, so that a large one does not hold its thread for long. Dropped before its
+/// end, it leaves nothing behind but work for `collect`.
 ///
 /// *Thread safety*: as the pool's writer. Between two steps all functions of the pool may be called, those of other decodings
-/// included; when a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and `previous`; the
-/// text must stay where it is. *Errors*: those of `decode`, with the same texts. *Complexity*: that of `decode`; one step
-/// takes time for its bytes, and for the members of the containers that end in it.
+/// included; when a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and `previous` or what is
+/// moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same texts. *Complexity*: theirs; one
+/// step takes time for its bytes, and for the members of the containers that end in it.
 class decoding {
 public:
     static constexpr std::size_t slice = 64 * 1024;
     virtual ~decoding() = default;
-    /// Goes on, over about `bytes` of the text. True: it is done, ask `finish`. A text that fits into the first step, or whose
-    /// options have a `transform`, is decoded in this one.
+    /// Goes on, over about `bytes` of the text, or of what is moved. True: it is done, ask `finish`. A text that fits into the
+    /// first step, or whose options have a `transform`, is decoded in this one.
     virtual bool step(std::size_t bytes = slice) = 0;
-    /// What `decode` returns; once, after `step` said so.
+    /// What `decode` or `move` returns; once, after `step` said so.
     virtual object finish(failure& f) = 0;
 };
 
@@ -137,6 +137,8 @@ public:
     /// shared they share again; the old generation is freed when its last handle drops.
     virtual void begin_generation() = 0;
     virtual object move(const object& o, failure& f) = 0;
+    /// The same in slices.
+    virtual std::unique_ptr<decoding> begin_move(object o) = 0;
 
     virtual const decode_options& options() const noexcept = 0;
 };

@@ -127,7 +127,8 @@ public:
     }
     bool is_shared(handle h) noexcept { return (count(h) & count_mask) > 1; }
     void forward(handle h, handle made);
-    void drop_forwards(generation& current) noexcept;
+    /// Nothing lives here any more: gives the memory back. Takes off the budget what that takes, in nodes; true when it is done.
+    bool dismantle(generation& current, std::size_t& budget) noexcept;
     std::size_t
     payload_bytes(const std::uint32_t* header) const noexcept; ///< of what the hash covers: all but fingerprints
 
@@ -201,6 +202,7 @@ private:
     std::uint32_t find_slots(std::uint32_t spans);
     void grow_directory(std::uint32_t slots);
     void bury(handle h) noexcept;
+    bool drop_forwards(generation& current, std::size_t& budget) noexcept;
     std::uint64_t& bytes_of_kind(std::uint32_t header) noexcept { return bytes_by_kind_[header >> 28]; }
 
     // The first cache line is the readers'.

@@ -45,12 +45,11 @@ struct pool_core {
     void begin_generation();
     /// A decode in slices keeps its generation, as a root does.
     void hold(generation& g) noexcept { ++g.roots; }
-    void let_go(generation& g) noexcept;
+    void let_go(generation& g) noexcept { --g.roots; }
     /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
     bool collect(std::size_t budget) noexcept;
     /// The owner goes: frees everything now, or leaves it to the last handle. The core may be gone afterwards.
     void close() noexcept;
-    void drop_if_unused(generation& g) noexcept;
 
     alignas(64) std::atomic<root*> retired{nullptr};
     std::atomic<std::uint64_t> left{
