@@ -46,7 +46,13 @@ start() {
     shift
     # 8 and 9 are our locks: inherited, they would never be released.
     setsid nohup "$programs/$program" "$@" </dev/null >>"$state/$program.log" 2>&1 8>&- 9>&- &
-    echo $! >"$state/$program.pid"
+    local pid=$! i
+    echo "$pid" >"$state/$program.pid"
+    # Until it has become the program it bears our own name, and would be taken for one that ended.
+    for i in {1..100}; do
+        if alive "$program" || ! kill -0 "$pid" 2>/dev/null; then break; fi
+        sleep 0.05
+    done
 }
 
 # ports <n>: free ones on loopback, below the range that the kernel hands out to clients.
