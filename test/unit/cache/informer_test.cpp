@@ -515,40 +515,6 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     CHECK(b.pods.status().pool.generations == 1);
 }
 
-TEST_CASE("a compaction moves a large object in slices: the executor has its turns meanwhile", "[informer]") {
-    bench b(informer_options().watch_list(false).page_size(0));
-    const auto with_list = [](const std::string& name, int n, const std::string& before, const std::string& after) {
-        std::string json = pod(name, 5);
-        json.back() = ','; // of the outermost object
-        json += "\"list\":[0";
-        for (int i = 0; i < n; ++i) json += before + std::to_string(i) + after;
-        return json + "]}";
-    };
-    const std::string stays = with_list("stays", 300'000, ",{\"n\":\"text ", "\"}");
-    const std::string goes = with_list("goes", 8000, ",\"", std::string(1000, 'x') + "\""); // is freed in no time
-    b.source->on_list(list_of({stays, goes}, "10"));
-    const auto w = b.source->on_watch();
-    b.start();
-    b.source->on_list(list_of({stays}, "20"));
-    const auto next = b.source->on_watch();
-    w->fail(status_failure(410, "Expired"));
-    b.settle();
-    b.pass(5s);
-    const auto turns = [&] {
-        int n = 0;
-        b.context.restart();
-        while (b.context.poll_one() != 0) ++n;
-        return n;
-    };
-    const auto before = b.pods.status().pool.bytes;
-    next->bookmark("21"); // the next batch finds what died
-    const int compacting = turns();
-    CHECK(b.pods.status().pool.bytes < before * 8 / 10);
-    next->bookmark("22");
-    const int idle = turns();
-    CHECK(compacting > idle + 4);
-}
-
 TEST_CASE("an informer of metadata only asks for it each time and keeps nothing else", "[informer]") {
     bench b(informer_options().metadata_only());
     b.source->on_watch()->fail(failure(errc::invalid, "no watch-list"));
