@@ -196,4 +196,12 @@ inline std::string make_pod_json(const pod_options& o) {
     return s;
 }
 
+/// One in a later version, the rest as it is by default.
+inline std::string pod(unsigned index, unsigned revision = 0, bool type = false) {
+    pod_options o(index);
+    o.revision = revision;
+    o.type = type;
+    return make_pod_json(o);
+}
+
 } // namespace informer::testing

@@ -332,7 +332,7 @@ bool indexer::fill_step(std::size_t objects) {
         const text name_space = o->name_space();
         const std::uint64_t hash =
             indexed ? impl_->traits.hash(*o) : impl_->traits.hash_namespace(name_space.view()); // enough for the census
-        impl_->count(*o, hash, true);
+        impl_->namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
         impl_->reindex_all(object(), *o, hash);
     }
     return false;

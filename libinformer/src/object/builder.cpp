@@ -207,10 +207,8 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) const 
     for (std::uint32_t ahead = f.cursor_at; ahead < std::min(n, f.cursor_at + 2); ++ahead)
         if (key_is(f.cursor_keys[ahead], k)) return ahead;
     if (k.size() <= 3) return by_handle(make_small_string(k));
-    const auto hash = [&](std::uint32_t header) { return generation_->hash(header, k.data(), k.size()); };
-    const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
     if (shape_is_hashed(f.cursor_keys[-1])) {
-        const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, hash(header), k);
+        const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, k);
         return i == n ? no_member : i;
     }
     const auto* const prints = reinterpret_cast<const unsigned char*>(f.cursor_keys + n);
@@ -222,7 +220,9 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) const 
         i = size32(static_cast<std::size_t>(static_cast<const unsigned char*>(hit) - prints));
         if (key_is(f.cursor_keys[i], k)) return i;
         if (--tries == 0) { // keys made to look alike; these are all interned
-            const handle found = generation_->find(hash(header), header, k.data(), k.size());
+            const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
+            const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
+            const handle found = generation_->find(hash, header, k.data(), k.size());
             return found ? by_handle(found) : no_member;
         }
     }

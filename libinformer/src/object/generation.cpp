@@ -257,6 +257,14 @@ inline std::uint32_t* generation::begin_node(std::uint32_t index, std::uint32_t 
     return w + 2;
 }
 
+/// Takes back what `begin_node` counted, but for the reference, and frees the memory.
+inline void generation::end_node(handle h, std::uint32_t header, std::uint32_t node_words) {
+    make_free_heads();
+    bytes_of_kind(header) -= std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
+    --nodes_;
+    free_node(h & (node_bit - 1), node_words);
+}
+
 handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
     const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
     const std::uint32_t index = allocate(size);
@@ -355,11 +363,8 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
     if (has_narrow_slots(n) ? index_keys<true>(keys, n, reinterpret_cast<std::uint16_t*>(payload + n))
                             : index_keys<true>(keys, n, payload + n))
         return h;
-    make_free_heads();
+    end_node(h, header, node_words);
     --references_;
-    bytes_of_kind(header) -= std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
-    --nodes_;
-    free_node(h & (node_bit - 1), node_words);
     return missing_handle;
 }
 
@@ -410,7 +415,8 @@ std::uint32_t generation::find_key(const handle* keys, std::uint32_t n, const Sl
     return n;
 }
 
-std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, std::string_view key) const noexcept {
+std::uint32_t generation::find_key(const std::uint32_t* shape, std::string_view key) const noexcept {
+    const std::uint64_t h = hash(make_header(node_kind::string, static_cast<std::uint32_t>(key.size())), key.data(), key.size());
     const std::uint32_t n = shape_size(*shape);
     const handle* const keys = shape + 1;
     if (!has_narrow_slots(n)) return find_key(keys, n, keys + n, h, key);
@@ -486,11 +492,8 @@ bool generation::collect(std::size_t& budget) noexcept {
         if (end < children) continue;
         const std::uint32_t size = size_of(n);
         if (is_object) release(header);
-        make_free_heads();
         if (!is_object && header_kind(header) == node_kind::shape) ++shapes_died_;
-        bytes_of_kind(header) -= std::uint64_t{rounded(size, exact_sizes, large_words)} * 4;
-        --nodes_;
-        free_node(d.h & (node_bit - 1), size);
+        end_node(d.h, header, size);
     }
     if (dying_.capacity() > 65'536) std::vector<dying>().swap(dying_);
     if (nodes_ == 0 && free_list_words_ > 0) start_over();

@@ -59,10 +59,7 @@ text string_of(const generation* g, handle h) noexcept {
 
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept {
     if (key.size() <= 3) return static_cast<std::uint32_t>(std::find(c.keys, c.keys + c.n, make_small_string(key)) - c.keys);
-    if (shape_is_hashed(c.keys[-1])) {
-        const std::uint64_t hash = g->hash(make_header(node_kind::string, static_cast<std::uint32_t>(key.size())), key.data(), key.size());
-        return g->find_key(c.keys - 1, hash, key);
-    }
+    if (shape_is_hashed(c.keys[-1])) return g->find_key(c.keys - 1, key);
     const auto* prints = reinterpret_cast<const unsigned char*>(c.keys + c.n);
     const unsigned char wanted = key_fingerprint(key);
     const auto is_it = [&](std::uint32_t i) {

@@ -17,14 +17,9 @@
 using namespace informer;
 using informer::testing::decode;
 using informer::testing::drain;
+using informer::testing::pod;
 
 namespace {
-
-std::string pod(unsigned index, unsigned revision = 0) {
-    informer::testing::pod_options o(index);
-    o.revision = revision;
-    return make_pod_json(o);
-}
 
 /// Teaches a pool that the values at /data/value hardly repeat.
 void teach_unique(document_pool& pool, unsigned count, std::vector<object>& held) {

@@ -15,14 +15,9 @@
 
 using namespace informer;
 using informer::testing::drain;
+using informer::testing::pod;
 
 namespace {
-
-std::string pod(unsigned index, unsigned revision = 0) {
-    testing::pod_options o(index);
-    o.revision = revision;
-    return testing::make_pod_json(o);
-}
 
 /// 20,000 strings.
 std::string long_list() {

@@ -18,14 +18,9 @@
 using namespace informer;
 using informer::testing::decode;
 using informer::testing::drain;
+using informer::testing::pod;
 
 namespace {
-
-std::string pod(unsigned index, unsigned revision = 0) {
-    testing::pod_options o(index);
-    o.revision = revision;
-    return testing::make_pod_json(o);
-}
 
 /// Values of all kinds, 4,000 containers, much of it twice.
 std::string long_list(unsigned index) {

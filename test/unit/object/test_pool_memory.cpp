@@ -18,19 +18,7 @@
 using namespace informer;
 using informer::testing::decode;
 using informer::testing::drain;
-using informer::testing::make_pod_json;
-using informer::testing::pod_options;
-
-namespace {
-
-std::string pod(unsigned index, unsigned revision = 0, bool type = false) {
-    pod_options o(index);
-    o.revision = revision;
-    o.type = type;
-    return make_pod_json(o);
-}
-
-} // namespace
+using informer::testing::pod;
 
 TEST_CASE("an unchanged document is its predecessor and costs nothing", "[pool]") {
     const auto pool = document_pool::make(decode_options().type("v1", "Pod"));

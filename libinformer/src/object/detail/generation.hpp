@@ -53,7 +53,7 @@ public:
     handle find(std::uint64_t hash, std::uint32_t header, const void* data,
                 std::size_t bytes) const noexcept; ///< adds no count
     /// The place of a key of at least four bytes in a hashed shape, or the number of its keys. Any thread.
-    std::uint32_t find_key(const std::uint32_t* shape, std::uint64_t hash, std::string_view key) const noexcept;
+    std::uint32_t find_key(const std::uint32_t* shape, std::string_view key) const noexcept;
     handle make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
     /// A node that no look-up finds.
     handle make_plain(std::uint32_t header, const void* data, std::size_t bytes);
@@ -188,6 +188,7 @@ private:
     std::uint32_t take_small(std::uint32_t size) noexcept;
     std::uint32_t* begin_node(std::uint32_t index, std::uint32_t header, std::uint32_t node_words, std::uint32_t size,
                               std::uint32_t count_word) noexcept;
+    void end_node(handle h, std::uint32_t header, std::uint32_t node_words);
     handle make_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
     handle make_other_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
     std::uint32_t allocate_large(std::uint32_t node_words);
