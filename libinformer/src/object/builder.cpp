@@ -4,7 +4,6 @@
 #include "detail/reading.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -15,21 +14,6 @@ namespace informer::detail {
 
 namespace {
 
-void check_length(std::size_t n) {
-    if (n > max_length) throw pool_is_full();
-}
-
-constexpr std::uint32_t size32(std::size_t n) noexcept {
-    return static_cast<std::uint32_t>(n);
-}
-
-constexpr std::uint32_t no_member = ~0u;
-/// Which keys are looked up where interning stopped, by their ends: few are, so to hash all would cost more than it tells. At
-/// least four bytes.
-std::uint64_t sample_of(std::string_view key) noexcept {
-    const auto* const p = reinterpret_cast<const unsigned char*>(key.data());
-    return (load_u32(p) << 32 ^ load_u32(p + key.size() - 4)) * 0x9e3779b97f4a7c15ULL >> 32;
-}
 /// Nodes: small pools intern everything and need no records.
 constexpr std::uint64_t interning_starts = 8192;
 /// Look-ups in vain at first. Deep objects have many paths of containers, each of which would be learnt of at length.
@@ -167,140 +151,6 @@ void builder::leave_values(frame& f, std::uint32_t more) {
         generation_->retain(f.cursor_values[i]);
         values_.push(f.cursor_values[i]);
     }
-}
-
-void builder::leave_keys(frame& f) {
-    if (f.same_values) leave_values(f, 1);
-    keys_.need(f.at + 1);
-    f.same_keys = false;
-    f.keys = keys_.size();
-    f.cursor_at = f.at;
-    for (std::uint32_t i = 0; i < f.at; ++i) keys_.push(key_of_cursor(f, f.cursor_keys[i]));
-}
-
-/// A key of the cursor, with a count. What others share is interned, if it is not yet; versions of one object share anyway.
-handle builder::key_of_cursor(frame& f, handle key) {
-    if (f.loose_cursor && !generation_->is_interned(key)) {
-        const interning_record* const record = key_record(f);
-        if (!older_ && !(record && record->stopped())) {
-            const std::uint32_t* const n = generation_->node(key);
-            const auto r = generation_->intern(*n, n + 1, header_length(*n));
-            (r.fresh ? f.new_key : f.known_key) = true;
-            return r.h;
-        }
-        f.loose = true;
-    }
-    generation_->retain(key);
-    return key;
-}
-
-/// The member of the cursor with this key, or no_member. Two versions of an object may differ in the order of members:
-/// equal values must meet all the same.
-std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) const {
-    const std::uint32_t n = f.cursor_size;
-    const auto by_handle = [&](handle key) {
-        const handle* const end = f.cursor_keys + n;
-        const handle* const found = std::find(f.cursor_keys, end, key);
-        return found == end ? no_member : size32(static_cast<std::size_t>(found - f.cursor_keys));
-    };
-    // Mostly the next one, or the one after a member that is gone.
-    for (std::uint32_t ahead = f.cursor_at; ahead < std::min(n, f.cursor_at + 2); ++ahead)
-        if (key_is(f.cursor_keys[ahead], k)) return ahead;
-    if (k.size() <= 3) return by_handle(make_small_string(k));
-    if (shape_is_hashed(f.cursor_keys[-1])) {
-        const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, k);
-        return i == n ? no_member : i;
-    }
-    const auto* const prints = reinterpret_cast<const unsigned char*>(f.cursor_keys + n);
-    const unsigned char wanted = key_fingerprint(k);
-    int tries = 8;
-    for (std::uint32_t i = 0; i < n; ++i) {
-        const void* const hit = std::memchr(prints + i, wanted, n - i);
-        if (!hit) return no_member;
-        i = size32(static_cast<std::size_t>(static_cast<const unsigned char*>(hit) - prints));
-        if (key_is(f.cursor_keys[i], k)) return i;
-        if (--tries == 0) { // keys made to look alike; these are all interned
-            const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
-            const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
-            const handle found = generation_->find(hash, header, k.data(), k.size());
-            return found ? by_handle(found) : no_member;
-        }
-    }
-    return no_member;
-}
-
-void builder::other_key(std::string_view k) {
-    frame& f = frames_.back();
-    if (f.same_keys) leave_keys(f);
-    keys_.need(1);
-    value_cursor_ = missing_handle;
-    // An object that went ways of its own so far goes on so.
-    if (f.cursor && (older_ || f.strange < 8))
-        if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) {
-            keys_.push(key_of_cursor(f, f.cursor_keys[i]));
-            f.known_key = true;
-            value_cursor_ = f.cursor_values[i];
-            f.cursor_at = i + 1;
-            f.strange = 0;
-            return;
-        }
-    if (f.strange < 8) ++f.strange;
-    // Interned as a value would be: where such keys hardly repeat, they are nodes that no look-up finds.
-    if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(sample_of(k))) {
-        check_length(k.size());
-        f.loose = true;
-        return keys_.push(generation_->make_plain(make_header(node_kind::string, size32(k.size())), k.data(), k.size()));
-    }
-    keys_.push(new_key(f, k));
-}
-
-/// A key that the cursor lacks, with a count; missing if it waits.
-handle builder::new_key(frame& f, std::string_view k) {
-    if (k.size() <= 3) {
-        f.known_key = true;
-        return make_small_string(k);
-    }
-    check_length(k.size());
-    if (!policy_) begin_policy();
-    const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
-    const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
-    if (f.strange >= 8 && let_wait(f, k, hash)) return missing_handle;
-    const auto r = generation_->intern(hash, header, k.data(), k.size());
-    if (interning_record* const record = key_record(f)) record->looked_up(!r.fresh);
-    (r.fresh ? f.new_key : f.known_key) = true;
-    return r.h;
-}
-
-bool builder::let_wait(const frame& f, std::string_view k, std::uint64_t hash) {
-    if (k.size() > waiting_keys::longest) return false;
-    if (!waiting_) waiting_ = std::make_unique<waiting_keys>();
-    waiting_keys& w = *waiting_;
-    if (w.n == waiting_keys::most) find_waiting();
-    generation_->prefetch_slot(hash);
-    std::memcpy(w.text[w.n], k.data(), k.size());
-    w.keys[w.n++] = {hash, keys_.size(), size32(static_cast<std::size_t>(&f - frames_.data())), size32(k.size())};
-    return true;
-}
-
-void builder::find_waiting() {
-    waiting_keys& w = *waiting_;
-    for (std::uint32_t i = 0; i < w.n; ++i) generation_->prefetch_found(w.keys[i].hash);
-    for (std::uint32_t i = 0; i < w.n; ++i) {
-        const waiting_keys::one& k = w.keys[i];
-        const auto r = generation_->intern(k.hash, make_header(node_kind::string, k.size), w.text[i], k.size);
-        *keys_.at(k.at) = r.h;
-        frame& f = frames_[k.frame];
-        if (interning_record* const record = key_record(f)) record->looked_up(!r.fresh);
-        (r.fresh ? f.new_key : f.known_key) = true;
-    }
-    w.n = 0;
-}
-
-void builder::drop_key() noexcept {
-    if (frames_.back().same_keys) return; // it was not counted yet
-    generation_->release(keys_.back());
-    keys_.resize_down(keys_.size() - 1);
-    if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].at == keys_.size()) --waiting_->n;
 }
 
 /// False: not yet.
@@ -488,96 +338,6 @@ void builder::end_array() {
     }
     check_length(f.at);
     container(make_header(node_kind::array, f.at));
-}
-
-/// The first place keeps the last value.
-void builder::remove_duplicates() {
-    frame& f = frames_.back();
-    const std::uint32_t n = f.at;
-    handle* const keys = keys_.at(f.keys);
-    handle* const values = values_.at(f.values);
-    constexpr std::uint32_t few = 16;
-    std::vector<std::uint32_t> places(n <= few ? 0 : std::bit_ceil(2 * n)); // a hash table: the place and one
-    const bool loose = f.loose; // else equal keys are equal handles
-    const auto same = [&](handle a, handle b) { return loose ? generation_->same_key(a, b) : a == b; };
-    // Nothing below can fail.
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-        std::uint32_t first = kept;
-        if (n <= few) {
-            first = 0;
-            while (first < kept && !same(keys[first], keys[i])) ++first;
-        } else {
-            const std::uint64_t hash = loose ? generation_->hash_of_key(keys[i]) : generation_->hash(keys[i]);
-            std::size_t at = hash & (places.size() - 1);
-            while (places[at] != 0 && !same(keys[places[at] - 1], keys[i])) at = (at + 1) & (places.size() - 1);
-            if (places[at] != 0)
-                first = places[at] - 1;
-            else
-                places[at] = kept + 1;
-        }
-        if (first == kept) {
-            keys[kept] = keys[i];
-            values[kept++] = values[i];
-        } else {
-            generation_->release(keys[i]);
-            generation_->release(values[first]);
-            values[first] = values[i];
-        }
-    }
-    if (kept == n) return;
-    f.fresh = false; // the fresh child may be among the removed
-    f.at = kept;
-    keys_.resize_down(f.keys + kept);
-    values_.resize_down(f.values + kept);
-}
-
-/// The shape of the object that ends, with a count; its keys leave the stack.
-handle builder::shape_of_top() {
-    frame& f = frames_.back();
-    if (f.same_keys) {
-        if (f.at == f.cursor_size) {
-            const handle shape = *generation_->node(f.cursor);
-            generation_->retain(shape);
-            return shape;
-        }
-        leave_keys(f);
-    }
-    if (f.at > max_keys) throw pool_is_full();
-    if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].frame == frames_.size() - 1) find_waiting();
-    if (f.loose) return loose_shape();
-    // A key made in this object is in no shape but those made since. Shapes have no duplicates, so only a new one needs the
-    // check, and not if no key was known.
-    const bool is_new = f.new_key && f.shapes == shapes_;
-    const auto find = [&] { return is_new ? missing_handle : generation_->find_shape(keys_.at(f.keys), f.at); };
-    handle shape = find();
-    if (!shape && f.known_key) {
-        const std::uint32_t before = f.at;
-        remove_duplicates();
-        if (f.at != before) shape = find();
-    }
-    if (!shape) {
-        shape = generation_->make_shape(keys_.at(f.keys), f.at);
-        ++shapes_;
-        f.fresh = true;
-    } else {
-        for (std::uint32_t i = f.keys; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
-    }
-    keys_.resize_down(f.keys);
-    return shape;
-}
-
-handle builder::loose_shape() {
-    frame& f = frames_.back();
-    handle shape = generation_->make_loose_shape(keys_.at(f.keys), f.at);
-    if (!shape) {
-        remove_duplicates();
-        shape = generation_->make_loose_shape(keys_.at(f.keys), f.at);
-    }
-    ++shapes_;
-    f.fresh = true;
-    keys_.resize_down(f.keys);
-    return shape;
 }
 
 void builder::end_object() {

@@ -17,6 +17,14 @@
 
 namespace informer::detail {
 
+constexpr std::uint32_t size32(std::size_t n) noexcept {
+    return static_cast<std::uint32_t>(n);
+}
+
+inline void check_length(std::size_t n) {
+    if (n > max_length) throw pool_is_full();
+}
+
 /// What stands for a string: a small value, or a node of this content.
 struct string_form {
     handle immediate = missing_handle;
