@@ -9,6 +9,10 @@
 //   accounted        what pool and cache say they hold
 //   peak             the highest resident set meanwhile, the framer's buffer included
 //   longest_ms       CPU time of the longest step: 64 KB and the items that end in them, or 64 KB of a large item
+//
+// The items go the way of an informer's first list: collected in a map, which the empty cache then takes over.
+#include "cache/cache_data.hpp"
+#include "cache/replacement.hpp"
 #include "support/empty_sax.hpp"
 #include "support/pod_generator.hpp"
 
@@ -26,6 +30,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -152,6 +157,7 @@ const std::vector<edge>& edges() {
 int run(const edge& e) {
     const auto pool = document_pool::make(decode_options().type("v1", "Thing").text_difference(e.text_difference));
     indexer index;
+    auto collected = std::make_unique<detail::replacement>(std::random_device()());
     list_framer framer;
     failure f;
     std::size_t bytes = 0, bad = 0;
@@ -166,12 +172,16 @@ int run(const edge& e) {
     // As the client does: a slice, and all items that are whole with it; what is large in steps of its own.
     const auto keep = [&](object o) {
         bad += o ? 0 : 1;
-        if (o) index.put(std::move(o));
+        if (o) detail::put_object(collected->objects, std::move(o));
+    };
+    const auto previous = [&](const object_key& key) {
+        collected->objects.prefetch(detail::key_view::of(key));
+        return index.current(key);
     };
     const auto feed = [&](std::string_view text) {
         bool more = true;
         bytes += text.size();
-        timed([&] { framer.feed(text); });
+        timed([&] { framer.lend(text); });
         while (more) {
             std::optional<key_peek> key;
             failure why;
@@ -180,12 +190,12 @@ int run(const edge& e) {
                     if (framer.item().size() > large_text)
                         key.emplace(framer.item());
                     else
-                        keep(pool->decode(framer.item(), index.current(peek_key(framer.item())), why));
+                        keep(pool->decode(framer.item(), previous(peek_key(framer.item())), why));
                 }
             });
             if (!key) break;
             for (bool whole = false; !whole;) timed([&] { whole = key->step(large_text); });
-            const auto steps = pool->begin_decode(framer.item(), index.current(key->key()));
+            const auto steps = pool->begin_decode(framer.item(), previous(key->key()));
             for (bool whole = false; !whole;) timed([&] { whole = steps->step(); });
             timed([&] { keep(steps->finish(why)); });
         }
@@ -230,6 +240,13 @@ int run(const edge& e) {
     std::string().swap(waiting); // an assignment keeps its memory
     std::string().swap(small);
     std::vector<std::size_t>().swap(small_ends);
+    timed([&] {
+        const auto all = std::make_shared<cache_snapshot::data>();
+        all->objects = std::move(collected->objects);
+        index.begin_fill(cache_snapshot(all));
+        collected.reset();
+    });
+    for (bool whole = false; !whole;) timed([&] { whole = index.fill_step(1024); });
     timed([&] { index.publish(); });
     const bool whole = framer.done() && !f;
     framer = list_framer();

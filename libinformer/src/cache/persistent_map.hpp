@@ -49,6 +49,7 @@ class persistent_map {
     using tag = typename node::tag;
     static constexpr unsigned tag_shift = 2 * level_bits;
     static constexpr unsigned bucket_most = 64; // leaves; more where no level is left, or all went the same way
+    static constexpr std::size_t prefetch_from = 10'000; // leaves: fewer are in the processor's caches anyway
     static tag tag_of(std::uint64_t hash) noexcept { return static_cast<tag>(hash >> tag_shift); }
 
 public:
@@ -82,7 +83,25 @@ public:
     /// The leaf of a key, or null; valid until this map is written to or dropped.
     template <class Key>
     const Leaf* find(const Key& key) const {
-        return find(key, traits_.hash(key));
+        return root_ ? find(key, traits_.hash(key)) : nullptr;
+    }
+    /// `put` or `find` will soon be called for this key: the bucket that they search begins to come. The nodes above it are few
+    /// and mostly near. Where it probably is tells the size of the map, for to ask a node for its kind is to wait for it.
+    template <class Key>
+    [[gnu::always_inline]] void prefetch(const Key& key) const { // g++ takes the call of what only prefetches for idle
+        if (size_ < prefetch_from) return;
+        const node* n = root_;
+        std::size_t below = size_; // leaves, if they lie evenly
+        for (std::uint64_t rest = traits_.hash(key); !n->is_bucket(); rest >>= level_bits) {
+            const std::uint32_t bit = bit_of(rest, 0);
+            if ((n->child_map & bit) == 0) return;
+            below /= n->children();
+            n = *n->child(rank(n->child_map, bit));
+            if (below > bucket_most) continue;
+            const auto* const at = reinterpret_cast<const std::byte*>(n);
+            for (std::size_t line = 0; line < 256; line += 64) __builtin_prefetch(at + line, 1);
+            return;
+        }
     }
     /// The same where the hash of the key is known.
     template <class Key>

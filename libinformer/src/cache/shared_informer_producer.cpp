@@ -51,7 +51,9 @@ public:
     document_pool& pool() override { return *owner_.pool; }
 
     object previous(const object_key& key, std::size_t) override {
-        return key.empty() ? object() : owner_.store->index.current(key);
+        if (key.empty()) return {};
+        if (collected_) collected_->objects.prefetch(detail::key_view::of(key)); // it is put there once it is decoded
+        return owner_.store->index.current(key);
     }
 
     void opened() override {

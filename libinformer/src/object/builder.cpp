@@ -162,7 +162,9 @@ bool builder::begin_policy() {
     return true;
 }
 
-generation::interned builder::make(path_id path, std::uint32_t header, const void* data, std::size_t bytes) {
+/// Inlined: where `bytes` is known most of it is.
+[[gnu::always_inline]] inline generation::interned builder::make_inline(path_id path, std::uint32_t header, const void* data,
+                                                                        std::size_t bytes) {
     generation& g = *generation_;
     if (!policy_ && !begin_policy()) return g.intern(header, data, bytes);
     const std::uint64_t hash = g.hash(header, data, bytes);
@@ -188,15 +190,28 @@ generation::interned builder::make(path_id path, std::uint32_t header, const voi
     return made;
 }
 
-void builder::leaf(std::uint32_t header, const void* data, std::size_t bytes) {
+generation::interned builder::make(path_id path, std::uint32_t header, const void* data, std::size_t bytes) {
+    return make_inline(path, header, data, bytes);
+}
+
+[[gnu::always_inline]] inline void builder::leaf_inline(std::uint32_t header, const void* data, std::size_t bytes) {
     if (const handle c = take_cursor(); is_node(c) && generation_->has_content(c, header, data, bytes)) return same(c);
     frame& f = frames_.back();
     if (f.same_values) leave_values(f, 1);
     values_.need(1);
-    const auto r = make(child_path(f.path, key_of_next(f)), header, data, bytes);
+    const auto r = make_inline(child_path(f.path, key_of_next(f)), header, data, bytes);
     f.fresh = f.fresh || r.fresh;
     values_.push(r.h);
     ++f.at;
+}
+
+void builder::leaf(std::uint32_t header, const void* data, std::size_t bytes) {
+    leaf_inline(header, data, bytes);
+}
+
+/// A number.
+void builder::leaf_of_eight(std::uint32_t header, const void* data) {
+    leaf_inline(header, data, 8);
 }
 
 string_form::string_form(std::string_view s) {
@@ -231,12 +246,12 @@ void builder::other_string(std::string_view s) {
 
 void builder::integer(std::int64_t v) {
     if (fits_small_int(v)) return immediate(make_small_int(v));
-    leaf(make_header(node_kind::int64, 0), &v, 8);
+    leaf_of_eight(make_header(node_kind::int64, 0), &v);
 }
 
 void builder::integer(std::uint64_t v) {
     if (v <= static_cast<std::uint64_t>(INT64_MAX)) return integer(static_cast<std::int64_t>(v));
-    leaf(make_header(node_kind::uint64, 0), &v, 8);
+    leaf_of_eight(make_header(node_kind::uint64, 0), &v);
 }
 
 void builder::floating(double d) {
@@ -249,7 +264,7 @@ void builder::other_number(std::string_view text) {
     switch (form.type) {
     case number_form::type::int64: return integer(form.i);
     case number_form::type::uint64: return integer(form.u);
-    case number_form::type::floating: return leaf(make_header(node_kind::floating, 0), &form.d, 8);
+    case number_form::type::floating: return leaf_of_eight(make_header(node_kind::floating, 0), &form.d);
     case number_form::type::text: break;
     }
     check_length(text.size());

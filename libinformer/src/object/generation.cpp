@@ -152,18 +152,6 @@ std::uint32_t generation::allocate_large(std::uint32_t node_words) {
     return add_segment(bytes, spans) << segment_shift;
 }
 
-/// Up to 1 KiB, where there is room already; `none` otherwise.
-inline std::uint32_t generation::take_small(std::uint32_t size) noexcept {
-    if (free_heads_) {
-        if (const std::uint32_t head = free_heads_[size]; head != none) {
-            free_heads_[size] = words(head)[0];
-            free_list_words_ -= size;
-            return head;
-        }
-    }
-    return small_.left() >= size ? std::exchange(small_.next, small_.next + size) : none;
-}
-
 /// `size` is what `rounded` makes of the words of a node.
 std::uint32_t generation::allocate(std::uint32_t size) {
     if (size > large_words) return allocate_large(size);
@@ -244,19 +232,6 @@ std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcep
     }
 }
 
-inline std::uint32_t* generation::begin_node(std::uint32_t index, std::uint32_t header, std::uint32_t node_words,
-                                             std::uint32_t size, std::uint32_t count_word) noexcept {
-    std::uint32_t* w = words(index);
-    w[0] = count_word;
-    w[1] = header;
-    w[node_words - 1] = 0; // the padding of text
-    bytes_of_kind(header) += std::uint64_t{size} * 4;
-    ++nodes_;
-    ++nodes_made_;
-    ++references_;
-    return w + 2;
-}
-
 /// Takes back what `begin_node` counted, but for the reference, and frees the memory.
 inline void generation::end_node(handle h, std::uint32_t header, std::uint32_t node_words) {
     make_free_heads();
@@ -270,18 +245,6 @@ handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std
     const std::uint32_t index = allocate(size);
     begin_node(index, header, node_words, size, count_word);
     return node_bit | index;
-}
-
-/// Most nodes are small and need no call.
-inline handle generation::make_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word) {
-    if (bytes <= copied_inline) [[likely]] {
-        const std::uint32_t size = 2 + words_of(bytes);
-        if (const std::uint32_t index = take_small(size); index != none) [[likely]] {
-            copy_bytes(begin_node(index, header, size, size, count_word), data, bytes);
-            return node_bit | index;
-        }
-    }
-    return make_other_node(header, data, bytes, count_word);
 }
 
 handle generation::make_other_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word) {
@@ -299,10 +262,6 @@ handle generation::make_interned(std::uint64_t hash, std::uint32_t header, const
     const handle h = make_node(header, data, bytes, interned_bit | 1);
     table_->insert(hash, h);
     return h;
-}
-
-handle generation::make_plain(std::uint32_t header, const void* data, std::size_t bytes) {
-    return make_node(header, data, bytes, 1);
 }
 
 generation::interned generation::intern(std::uint32_t header, const void* data, std::size_t bytes) {

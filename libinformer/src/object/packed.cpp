@@ -58,15 +58,19 @@ std::uint64_t eight_digits(std::uint64_t digits) noexcept {
 /// Appends digits to the number, 19 in all at most. False: something else is among them. Eight characters before `end` may be read.
 bool append_digits(const char* p, const char* end, std::uint64_t& number) noexcept {
     static constexpr std::uint64_t power[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
-    while (p != end) {
-        // Eight of them, or the rest, with zeros in place of what is before.
-        const std::ptrdiff_t n = std::min<std::ptrdiff_t>(end - p, 8);
-        const std::uint64_t ours = ~std::uint64_t{0} << 8 * (8 - n);
-        p += n;
-        std::uint64_t eight = (eight_at({p - 8, 8}, 0) & ours) | (0x3030'3030'3030'3030 & ~ours);
+    for (; end - p > 8; p += 8) {
+        std::uint64_t eight = eight_at({p, 8}, 0);
         if (!take_pattern<"00000000">(eight)) return false;
-        number = number * power[n] + eight_digits(eight);
+        number = number * power[8] + eight_digits(eight);
     }
+    // The rest, with zeros in place of what is before.
+    const std::ptrdiff_t n = end - p;
+    if (n == 0) return true;
+    const auto before = static_cast<unsigned>(64 - 8 * n);
+    constexpr std::uint64_t zeros = 0x3030'3030'3030'3030;
+    std::uint64_t rest = (eight_at({end - 8, 8}, 0) ^ zeros) >> before << before ^ zeros;
+    if (!take_pattern<"00000000">(rest)) return false;
+    number = number * power[n] + eight_digits(rest);
     return true;
 }
 
@@ -102,9 +106,10 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
     if (end[-1] == '0') return true; // nothing prints so
     if (*first == '0') {
         if (point != first + 1) return false;
-        const char* digit = point + 1;
-        while (*digit == '0') ++digit;
-        if (digit - point - 1 > 2 + (end - digit > 1)) return false;
+        if (const char* digit = point + 1; *digit == '0') {
+            while (*digit == '0') ++digit;
+            if (digit - point - 1 > 2 + (end - digit > 1)) return false;
+        }
     }
     const double d = static_cast<double>(number) / powers_of_ten[end - point - 1];
     form.type = number_form::type::floating;

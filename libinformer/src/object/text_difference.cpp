@@ -459,7 +459,8 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
         }
         g.retain(document);
         templates_.insert(templates_.begin(), std::move(e));
-        pause_ = missed_ = 0;
+        pause_ = 0;
+        missed_ /= 2; // it is likely to do no better, unless it is met soon
     } catch (const std::bad_alloc&) { // then without
     }
 }

@@ -48,7 +48,7 @@ def run(options):
     report = "\n".join([
         "## Edges", "",
         sections.written_by("edges"), "",
-        "Lists of what an informer does not see every day, through framer, pool and cache; CPU time of the thread, the median of %d runs, each" % max(options.runs, 1),
+        "Lists of what an informer does not see every day, through framer, pool and cache, the way of a first list; CPU time of the thread, the median of %d runs, each" % max(options.runs, 1),
         "case in a process of its own. The normal case is pods read as an informer reads them: a third, `managedFields`, is skipped, and nearly all the",
         "rest is told from the text before (`× pods`; where every pod goes through the parser it costs as much as `× parsed` is measured by; an empty",
         "handler under the parser is `× SAX`). Goals: cost per byte at most %d times that of pods, the pool's own figures within %d %% of the resident set, at most %d bytes for a tiny object," % (most_times, 100 * most_off, tiny_most),

@@ -150,6 +150,21 @@ TEST_CASE("persistent map of 200,000 entries: bytes are counted exactly down to 
     REQUIRE(contents(full).size() == 200'000);
 }
 
+TEST_CASE("persistent map: keys may be prefetched whatever the map looks like") {
+    const auto fill = [](auto map, int n) {
+        for (int i = 0; i < n; ++i) map.put({i, i});
+        for (int i = 0; i < 2 * n + 2; ++i) { // half of them are not there
+            map.prefetch(i);
+            const number* const found = map.find(i);
+            if (i < n ? !found || found->value != i : found != nullptr) return false;
+        }
+        return true;
+    };
+    for (const int n : {0, 1, 9'999, 10'000, 70'000}) CHECK(fill(persistent_map<number, good_traits>(), n));
+    CHECK(fill(persistent_map<number, deep_traits>(), 20'000));
+    CHECK(fill(persistent_map<number, crowded_traits>(), 70'000));
+}
+
 TEST_CASE("persistent map edits in place what no snapshot holds and copies what one holds") {
     persistent_map<number, good_traits> m;
     for (int i = 0; i < 1000; ++i) m.put(number{i, i});

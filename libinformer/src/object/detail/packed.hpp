@@ -26,9 +26,11 @@ void unpack_uuid(const unsigned char* in16, char* out) noexcept;
 /// How the text of a JSON number is stored: binary where that prints back exactly the same characters.
 struct number_form {
     enum class type { int64, uint64, floating, text } type = type::text;
-    std::int64_t i = 0;
-    std::uint64_t u = 0;
-    double d = 0;
+    union { // by the type; so few bytes are returned in registers
+        std::int64_t i = 0;
+        std::uint64_t u;
+        double d;
+    };
 };
 number_form classify_number(std::string_view text) noexcept;
 /// The shortest text that reads back as `d`, and reads as a floating-point number ("1.0"); "null" when not finite.
