@@ -1,9 +1,11 @@
-// The only unit with OpenSSL streams.
 #include "http/transport.hpp"
+
+#include "http/tls_stream.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/socket_base.hpp>
-#include <boost/asio/ssl.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -50,6 +52,7 @@ public:
         co_return n;
     }
     const std::string& problem() const noexcept override { return problem_; }
+    bool pending() const noexcept override { return false; }
     peer_identity peer() const override { return {}; }
     tcp::socket& socket() noexcept override { return socket_; }
 
@@ -109,13 +112,13 @@ bool is_address(const std::string& name) {
 
 class tls final : public transport {
 public:
-    tls(tcp::socket s, std::shared_ptr<tls_context> c, ssl::stream_base::handshake_type role)
-        : context_(std::move(c)), stream_(std::move(s), context_->ssl_), role_(role) {}
+    tls(tcp::socket s, std::shared_ptr<tls_context> c, tls_stream::role role)
+        : context_(std::move(c)), stream_(std::move(s), context_->ssl_.native_handle()), role_(role) {}
 
     /// What the server's certificate must be valid for.
     void expect(std::string name) {
         name_ = std::move(name);
-        SSL* s = stream_.native_handle();
+        SSL* s = stream_.handle();
         if (is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
             if (context_->verify_)
                 X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), name_.substr(0, name_.find('%')).c_str());
@@ -127,17 +130,12 @@ public:
             }
         }
         if (!context_->verify_) return;
-        auto note = [this](bool ok, ssl::verify_context& v) {
-            if (!ok && problem_.empty()) problem_ = explain(v.native_handle());
-            return ok;
-        };
-        error_code ec;
-        stream_.set_verify_callback(note, ec);
+        SSL_set_app_data(s, this);
+        SSL_set_verify(s, SSL_get_verify_mode(s), note);
     }
 
     asio::awaitable<void> handshake(error_code& ec) override {
-        const auto [e] = co_await stream_.async_handshake(role_, as_result);
-        ec = e;
+        co_await stream_.handshake(role_, ec);
         if (problem_.empty() && is_tls_error(ec)) {
             const int reason = ERR_GET_REASON(static_cast<unsigned long>(ec.value()));
             if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
@@ -148,21 +146,18 @@ public:
         }
     }
     asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec) override {
-        const auto [e, n] = co_await stream_.async_read_some(to, as_result);
-        ec = e;
-        co_return n;
+        return stream_.read_some(to, ec);
     }
     asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) override {
-        const auto [e, n] = co_await stream_.async_write_some(from, as_result);
-        ec = e;
-        co_return n;
+        return stream_.write_some(from, ec);
     }
+    bool pending() const noexcept override { return stream_.pending(); }
     const std::string& problem() const noexcept override { return problem_; }
-    tcp::socket& socket() noexcept override { return stream_.next_layer(); }
+    tcp::socket& socket() noexcept override { return stream_.socket(); }
 
     peer_identity peer() const override {
         peer_identity who;
-        SSL* s = const_cast<ssl::stream<tcp::socket>&>(stream_).native_handle();
+        SSL* s = stream_.handle();
         X509* certificate = SSL_get0_peer_certificate(s);
         if (!certificate || SSL_get_verify_result(s) != X509_V_OK) return who;
         X509_NAME* subject = X509_get_subject_name(certificate);
@@ -174,6 +169,13 @@ public:
     }
 
 private:
+    /// OpenSSL's verdict on a certificate; the first refusal is kept.
+    static int note(int ok, X509_STORE_CTX* v) {
+        const auto* s = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(v, SSL_get_ex_data_X509_STORE_CTX_idx()));
+        auto& self = *static_cast<tls*>(SSL_get_app_data(s));
+        if (ok == 0 && self.problem_.empty()) self.problem_ = self.explain(v);
+        return ok;
+    }
     std::string explain(X509_STORE_CTX* v) const {
         const int code = X509_STORE_CTX_get_error(v);
         X509* certificate = X509_STORE_CTX_get_current_cert(v);
@@ -186,8 +188,8 @@ private:
     }
 
     std::shared_ptr<tls_context> context_;
-    ssl::stream<tcp::socket> stream_;
-    ssl::stream_base::handshake_type role_;
+    tls_stream stream_;
+    tls_stream::role role_;
     std::string name_, problem_;
 };
 
@@ -270,13 +272,13 @@ std::shared_ptr<transport> plain_transport(tcp::socket s) {
 }
 
 std::shared_ptr<transport> tls_client_transport(tcp::socket s, std::shared_ptr<tls_context> c, std::string name) {
-    auto t = std::make_shared<tls>(std::move(s), std::move(c), ssl::stream_base::client);
+    auto t = std::make_shared<tls>(std::move(s), std::move(c), tls_stream::role::client);
     t->expect(std::move(name));
     return t;
 }
 
 std::shared_ptr<transport> tls_server_transport(tcp::socket s, std::shared_ptr<tls_context> c) {
-    return std::make_shared<tls>(std::move(s), std::move(c), ssl::stream_base::server);
+    return std::make_shared<tls>(std::move(s), std::move(c), tls_stream::role::server);
 }
 
 bool is_tls_error(const error_code& ec) noexcept {
@@ -301,7 +303,7 @@ void transport::reset() noexcept {
 }
 
 bool transport::quiet() noexcept {
-    if (!socket().is_open()) return false;
+    if (!socket().is_open() || pending()) return false;
     char byte;
     const auto n = ::recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

@@ -39,6 +39,8 @@ public:
     virtual asio::awaitable<void> handshake(error_code& ec) = 0;
     virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec) = 0;
     virtual asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) = 0;
+    /// Whether something was received that no read has taken.
+    virtual bool pending() const noexcept = 0;
     virtual const std::string& problem() const noexcept = 0;
     virtual peer_identity peer() const = 0;
     virtual tcp::socket& socket() noexcept = 0;

@@ -1,0 +1,182 @@
+#include "http/tls_stream.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+
+#include <cerrno>
+#include <new>
+#include <sys/socket.h>
+
+namespace informer::http::detail {
+
+/// The socket as OpenSSL sees it. Its own would write without MSG_NOSIGNAL, and a peer that left would end the process.
+struct tls_stream::input {
+    static tls_stream& stream(BIO* b) noexcept { return *static_cast<tls_stream*>(BIO_get_data(b)); }
+
+    static int read(BIO* b, char* to, int size) {
+        tls_stream& s = stream(b);
+        BIO_clear_retry_flags(b);
+        if (size <= 0) return 0;
+        if (s.drained_) { // asking again would most often be for nothing; the wait notices what came meanwhile
+            BIO_set_retry_read(b);
+            return -1;
+        }
+        ssize_t n = 0;
+        do
+            n = ::recv(s.socket_.native_handle(), to, static_cast<std::size_t>(size), MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        if (n > 0) {
+            s.drained_ = n < size;
+            return static_cast<int>(n);
+        }
+        if (n == 0) {
+            s.trouble_ = asio::ssl::error::stream_truncated;
+            return 0;
+        }
+        if (would_block()) {
+            s.drained_ = true;
+            BIO_set_retry_read(b);
+        } else {
+            s.trouble_ = error_code(errno, boost::system::system_category());
+        }
+        return -1;
+    }
+
+    static int write(BIO* b, const char* from, int size) {
+        tls_stream& s = stream(b);
+        BIO_clear_retry_flags(b);
+        if (size <= 0) return 0;
+        ssize_t n = 0;
+        do
+            n = ::send(s.socket_.native_handle(), from, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+        if (n >= 0) return static_cast<int>(n);
+        if (would_block())
+            BIO_set_retry_write(b);
+        else
+            s.trouble_ = error_code(errno, boost::system::system_category());
+        return -1;
+    }
+
+    static long control(BIO*, int what, long, void*) { return what == BIO_CTRL_FLUSH ? 1 : 0; }
+
+    static bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+    static const BIO_METHOD* method() {
+        static BIO_METHOD* const m = [] {
+            BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+            if (!made) throw std::bad_alloc();
+            BIO_meth_set_read(made, read);
+            BIO_meth_set_write(made, write);
+            BIO_meth_set_ctrl(made, control);
+            return made;
+        }();
+        return m;
+    }
+};
+
+tls_stream::tls_stream(tcp::socket s, SSL_CTX* context) : socket_(std::move(s)), ssl_(SSL_new(context)) {
+    BIO* const b = ssl_ ? BIO_new(input::method()) : nullptr;
+    if (!b) throw std::bad_alloc();
+    BIO_set_data(b, this);
+    BIO_set_init(b, 1);
+    SSL_set_bio(ssl_.get(), b, b); // which owns it
+    SSL_set_mode(ssl_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_set_read_ahead(ssl_.get(), 1); // a record at a time, not its five first bytes and then the rest
+}
+
+/// What OpenSSL's last call means.
+tls_stream::need tls_stream::after(int result, error_code& ec) noexcept {
+    ec = {};
+    if (result > 0) return need::nothing;
+    switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ: return need::to_read;
+    case SSL_ERROR_WANT_WRITE: return need::to_write;
+    case SSL_ERROR_ZERO_RETURN: ec = asio::error::eof; break;
+    case SSL_ERROR_SSL: ec = error_code(static_cast<int>(ERR_get_error()), asio::error::get_ssl_category()); break;
+    case SSL_ERROR_SYSCALL:
+        ec = trouble_;
+        if (!ec) ec = asio::ssl::error::unspecified_system_error;
+        break;
+    default: ec = asio::ssl::error::unexpected_result;
+    }
+    return need::nothing;
+}
+
+asio::awaitable<void> tls_stream::wait(need n, error_code& ec) {
+    const auto what = n == need::to_read ? tcp::socket::wait_read : tcp::socket::wait_write;
+    const auto [e] = co_await socket_.async_wait(what, as_result);
+    ec = e;
+    if (n == need::to_read) drained_ = false;
+    const auto cancellation = co_await asio::this_coro::cancellation_state;
+    if (!ec && cancellation.cancelled() != asio::cancellation_type::none) ec = asio::error::operation_aborted;
+}
+
+asio::awaitable<void> tls_stream::handshake(role r, error_code& ec) {
+    SSL* const s = ssl_.get();
+    if (r == role::client)
+        SSL_set_connect_state(s);
+    else
+        SSL_set_accept_state(s);
+    for (;;) {
+        ERR_clear_error();
+        const need n = after(SSL_do_handshake(s), ec);
+        if (n == need::nothing) co_return;
+        co_await wait(n, ec);
+        if (ec) co_return;
+    }
+}
+
+/// What is there, as much as fits. An error that follows bytes waits for the next read.
+tls_stream::need tls_stream::read_now(asio::mutable_buffer to, std::size_t& n, error_code& ec) noexcept {
+    ec = read_late_;
+    need then = need::nothing;
+    while (!ec && then == need::nothing && n < to.size()) {
+        ERR_clear_error();
+        std::size_t some = 0;
+        const int result = SSL_read_ex(ssl_.get(), static_cast<char*>(to.data()) + n, to.size() - n, &some);
+        then = after(result, ec);
+        n += some;
+    }
+    if (n == 0) return then;
+    read_late_ = std::exchange(ec, {});
+    return need::nothing;
+}
+
+asio::awaitable<std::size_t> tls_stream::read_some(asio::mutable_buffer to, error_code& ec) {
+    std::size_t n = 0;
+    bool waited = false;
+    for (need then = need::nothing; (then = read_now(to, n, ec)) != need::nothing; waited = true) {
+        co_await wait(then, ec);
+        if (ec) co_return 0;
+    }
+    // A peer that is always ahead of us must not keep the executor from others.
+    if (!waited) co_await asio::post(asio::use_awaitable);
+    co_return n;
+}
+
+asio::awaitable<std::size_t> tls_stream::write_some(asio::const_buffer from, error_code& ec) {
+    std::size_t n = 0;
+    bool waited = false;
+    for (;;) {
+        ERR_clear_error();
+        const need then = after(SSL_write_ex(ssl_.get(), from.data(), from.size(), &n), ec);
+        if (then == need::nothing) break;
+        co_await wait(then, ec);
+        waited = true;
+        if (ec) co_return 0;
+    }
+    if (!waited) co_await asio::post(asio::use_awaitable);
+    co_return n;
+}
+
+bool tls_stream::pending() const noexcept {
+    return SSL_has_pending(ssl_.get()) == 1;
+}
+
+} // namespace informer::http::detail

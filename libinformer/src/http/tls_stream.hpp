@@ -1,0 +1,53 @@
+// TLS on a socket, without a copy between the two.
+#pragma once
+
+#include "http/transport.hpp"
+
+#include <openssl/ssl.h>
+
+#include <memory>
+
+namespace informer::http::detail {
+
+/// OpenSSL that reads and writes the socket by itself; we wait where it cannot.
+///
+/// Asio's stream keeps a buffer and a pair of OpenSSL's between the socket and the records: two copies of every byte, and
+/// a turn of the executor for each record of 16 KiB. Here a read takes all records that are there, as far as they fit.
+///
+/// One read and one write at a time, which may overlap. *Cancellation*: terminal, as that of `transport`.
+class tls_stream {
+public:
+    tls_stream(tcp::socket s, SSL_CTX* context);
+    tls_stream(const tls_stream&) = delete;
+    tls_stream& operator=(const tls_stream&) = delete;
+
+    enum class role { client, server };
+    asio::awaitable<void> handshake(role r, error_code& ec);
+    /// eof where the peer said that it ends, stream_truncated where it only closed the connection.
+    asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec);
+    asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec);
+
+    /// Whether something was received and not read: an alert as well as bytes.
+    bool pending() const noexcept;
+    tcp::socket& socket() noexcept { return socket_; }
+    SSL* handle() const noexcept { return ssl_.get(); }
+
+private:
+    struct input; ///< what OpenSSL calls
+    struct free_ssl {
+        void operator()(SSL* s) const noexcept { SSL_free(s); }
+    };
+    enum class need { nothing, to_read, to_write };
+
+    need after(int result, error_code& ec) noexcept;
+    need read_now(asio::mutable_buffer to, std::size_t& n, error_code& ec) noexcept;
+    asio::awaitable<void> wait(need n, error_code& ec);
+
+    tcp::socket socket_;
+    std::unique_ptr<SSL, free_ssl> ssl_;
+    error_code trouble_;   ///< of the socket, in OpenSSL's last call
+    error_code read_late_; ///< what ended the bytes that were handed out
+    bool drained_ = false; ///< the socket gave all that it had
+};
+
+} // namespace informer::http::detail
