@@ -136,7 +136,9 @@ private:
 
 struct list_reader : object_reader {
     list_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
-        : object_reader(s, std::move(d), partial), framer(max_object) {}
+        : object_reader(s, std::move(d), partial), framer(max_object) {
+        framer.guess();
+    }
 
     list_framer framer;
     list_result result;
@@ -152,7 +154,11 @@ struct list_reader : object_reader {
             sink->quarantine(std::move(context));
             return;
         }
-        hand_on(decode(framer.item(), true, context, f));
+        object o = decode(framer.item(), !framer.unproven(), context, f);
+        if (!o && framer.unproven() && !f)
+            framer.look_again();
+        else
+            hand_on(std::move(o));
     }
     void take_large(failure& f) { hand_on(end_of_large(f)); }
     void hand_on(object o) {

@@ -191,6 +191,70 @@ const char* value_scanner::scan_scalar(const char* p, const char* end) noexcept 
 
 namespace {
 
+constexpr std::size_t between = 3; // bytes
+
+const char* find_between_bytewise(const char* p, const char* end) noexcept {
+    for (; static_cast<std::size_t>(end - p) >= between; ++p)
+        if (p[0] == '}' && p[1] == ',' && p[2] == '{') return p;
+    return end;
+}
+
+#if defined(__SSE2__)
+const char* find_between_sse2(const char* p, const char* end) noexcept {
+    const __m128i closing = _mm_set1_epi8('}'), opening = _mm_set1_epi8('{');
+    const auto at = [&](const char* q) {
+        const __m128i first = _mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q)), closing);
+        const __m128i third = _mm_cmpeq_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q + 2)), opening);
+        return _mm_and_si128(first, third);
+    };
+    for (; static_cast<std::size_t>(end - p) >= 32 + between - 1; p += 32) {
+        const __m128i low = at(p), high = at(p + 16);
+        if (_mm_movemask_epi8(_mm_or_si128(low, high)) == 0) continue;
+        unsigned where = static_cast<unsigned>(_mm_movemask_epi8(low)) | static_cast<unsigned>(_mm_movemask_epi8(high))
+                                                                             << 16;
+        for (; where != 0; where &= where - 1)
+            if (const char* const q = p + std::countr_zero(where); q[1] == ',') return q;
+    }
+    return find_between_bytewise(p, end);
+}
+#endif
+
+#if defined(INFORMER_AVX2)
+[[INFORMER_TARGET_AVX2]] const char* find_between_avx2(const char* p, const char* end) noexcept {
+    const __m256i closing = _mm256_set1_epi8('}'), opening = _mm256_set1_epi8('{');
+    for (; static_cast<std::size_t>(end - p) >= 64 + between - 1; p += 64) {
+        const auto* const from = reinterpret_cast<const __m256i*>(p);
+        const auto* const later = reinterpret_cast<const __m256i*>(p + 2);
+        const __m256i low = _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_loadu_si256(from), closing),
+                                             _mm256_cmpeq_epi8(_mm256_loadu_si256(later), opening));
+        const __m256i high = _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_loadu_si256(from + 1), closing),
+                                              _mm256_cmpeq_epi8(_mm256_loadu_si256(later + 1), opening));
+        const __m256i any = _mm256_or_si256(low, high);
+        if (_mm256_testz_si256(any, any)) continue;
+        std::uint64_t where = static_cast<std::uint32_t>(_mm256_movemask_epi8(low)) |
+                              std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(high))} << 32;
+        for (; where != 0; where &= where - 1)
+            if (const char* const q = p + std::countr_zero(where); q[1] == ',') return q;
+    }
+    return find_between_bytewise(p, end);
+}
+#endif
+
+} // namespace
+
+const char* find_between_objects(const char* p, const char* end) noexcept {
+#if defined(INFORMER_AVX2)
+    if (scan_with_avx2) return find_between_avx2(p, end);
+#endif
+#if defined(__SSE2__)
+    return find_between_sse2(p, end);
+#else
+    return find_between_bytewise(p, end);
+#endif
+}
+
+namespace {
+
 int hex_digit(char c) noexcept {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;

@@ -63,6 +63,9 @@ private:
     bool bad_ = false;
 };
 
+/// The first "},{" from `p` on, or `end`. Strings are not told apart.
+const char* find_between_objects(const char* p, const char* end) noexcept;
+
 /// What a string literal, quotes included, says; nullopt if it is none.
 std::optional<std::string> unescape(std::string_view literal);
 /// Whether it says `word`, without a copy where it holds no escapes.

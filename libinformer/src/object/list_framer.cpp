@@ -2,9 +2,20 @@
 
 #include "framing.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace informer {
+
+namespace {
+
+/// An item may end here, or the whole list: what follows may be long in coming.
+bool may_end(std::string_view s) noexcept {
+    while (!s.empty() && (detail::is_space(s.back()) || s.back() == ',' || s.back() == ']')) s.remove_suffix(1);
+    return s.ends_with('}');
+}
+
+} // namespace
 
 struct list_framer::impl {
     enum class state {
@@ -42,12 +53,24 @@ struct list_framer::impl {
     bool oversized = false;
     std::size_t items = 0;
 
+    bool guesses = false;
+    bool unproven = false;
+    bool by_braces = false;       ///< the item at hand
+    std::string separator;        ///< an end, a comma, and how the last item began
+    std::size_t searched = 0;     ///< offset up to which there is none
+    std::size_t guessed_from = 0; ///< offset of the last item that was cut so
+    std::size_t wasted = 0;       ///< bytes in which guessing found nothing, or the wrong thing
+
     bool fail(failure f) {
         failed = std::move(f);
         return false;
     }
     bool expected(std::string_view what) { return fail(detail::framing_error("list", text.offset(), what)); }
 
+    bool next(failure& f);
+    enum class guessed { nothing, unfinished, cut };
+    guessed cut_item();
+    void learn_separator();
     bool step(bool& have_item);
     bool begin_value(state inside);
     bool scan_key();
@@ -56,6 +79,63 @@ struct list_framer::impl {
     bool member_fits() const noexcept { return envelope.size() + text.since_mark().size() <= max_object; }
     void keep_member();
 };
+
+bool list_framer::impl::next(failure& f) {
+    text.turn_to_lent();
+    while (guesses && !by_braces && !failed && !separator.empty()) {
+        if (at == state::after_item && text.skip_space() && text.front() == ',') {
+            text.take();
+            at = state::item;
+        }
+        // A text made to mislead costs a quarter more, not the square.
+        if (at != state::item || !text.skip_space() || wasted > text.offset() / 4) break;
+        const guessed found = cut_item();
+        if (found == guessed::cut) return true;
+        if (found == guessed::unfinished) {
+            if (text.more()) continue;
+            if (!may_end(text.rest())) {
+                text.keep();
+                return false;
+            }
+        }
+        wasted += std::max(searched, text.offset()) - text.offset();
+        break;
+    }
+    return detail::advance(*this, f);
+}
+
+/// An item, if the beginning of one that is alike is seen behind it.
+list_framer::impl::guessed list_framer::impl::cut_item() {
+    const std::string_view all = text.rest();
+    if (!all.starts_with(std::string_view(separator).substr(2))) return guessed::nothing;
+    const std::size_t begin = text.offset(), limit = std::min(max_object, detail::longest_guess);
+    const char* const end = all.data() + std::min(all.size(), limit);
+    const char* p = all.data() + (std::max(searched, begin) - begin);
+    while ((p = detail::find_between_objects(p, end)) != end && !std::string_view(p, end).starts_with(separator)) ++p;
+    if (p == end) {
+        const auto seen = static_cast<std::size_t>(end - all.data());
+        searched = begin + seen - std::min(seen, separator.size());
+        return all.size() < limit ? guessed::unfinished : guessed::nothing;
+    }
+    item = all.substr(0, static_cast<std::size_t>(p - all.data()) + 1);
+    guessed_from = begin;
+    text.take(item.size() + 1); // and the comma
+    unproven = true;
+    ++items;
+    return guessed::cut;
+}
+
+/// After an item that was cut by its braces. What the items of a list have in common is all before the first value that is
+/// no string: {"metadata": or {"apiVersion":"example.com/v1","kind":"Thing","metadata":
+void list_framer::impl::learn_separator() {
+    static constexpr std::size_t longest = 160;
+    const std::string_view head = item.substr(0, longest);
+    std::size_t end = head.find("\":");
+    while (end != head.npos && item.substr(end + 2).starts_with('"')) end = head.find("\":", end + 2);
+    searched = 0;
+    separator.clear();
+    if (item.starts_with("{\"") && end != head.npos) separator.append("},").append(head, 0, end + 2);
+}
 
 // One transition; the text has at least one byte. False on error.
 bool list_framer::impl::step(bool& have_item) {
@@ -174,10 +254,11 @@ bool list_framer::impl::scan_item(bool& have_item) {
     oversized = skipping;
     item = skipping ? std::string_view(beginning) : text.since_mark();
     text.unmark();
-    skipping = false;
+    skipping = by_braces = false;
     ++items;
     have_item = true;
     at = state::after_item;
+    if (guesses) learn_separator();
     return true;
 }
 
@@ -198,8 +279,25 @@ void list_framer::lend(std::string_view bytes) {
 
 bool list_framer::next(failure& f) {
     impl_->item = {};
-    impl_->oversized = false;
-    return detail::advance(*impl_, f);
+    impl_->oversized = impl_->unproven = false;
+    return impl_->next(f);
+}
+
+void list_framer::guess() noexcept {
+    impl_->guesses = true;
+}
+bool list_framer::unproven() const noexcept {
+    return impl_->unproven;
+}
+
+void list_framer::look_again() {
+    impl& s = *impl_;
+    s.wasted += s.item.size();
+    s.item = {};
+    s.unproven = false;
+    --s.items;
+    s.text.go_back(s.guessed_from);
+    s.by_braces = true;
 }
 
 std::string_view list_framer::item() const noexcept {

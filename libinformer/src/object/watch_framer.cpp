@@ -9,9 +9,6 @@ namespace informer {
 
 namespace {
 
-/// A longer line may be an object that takes several steps to read, and needs a proof first.
-constexpr std::size_t longest_line = std::size_t(256) << 10;
-
 bool ends_with_brace(std::string_view s) noexcept {
     while (!s.empty() && detail::is_space(s.back())) s.remove_suffix(1);
     return s.ends_with('}');
@@ -96,7 +93,7 @@ watch_framer::impl::line watch_framer::impl::cut_line() {
     if (what.empty() || !rest.starts_with(middle)) return line::none;
     rest.remove_prefix(middle.size() - 1);
     const std::size_t begin = text.offset(), end = all.find('\n', std::max(line_searched, begin) - begin);
-    if (std::min(end, all.size()) > std::min(max_object, longest_line)) return line::none;
+    if (std::min(end, all.size()) > std::min(max_object, detail::longest_guess)) return line::none;
     line_searched = begin + std::min(end, all.size());
     if (end == std::string_view::npos) return line::unfinished;
     if (!all.substr(0, end).ends_with("}}")) return line::none;

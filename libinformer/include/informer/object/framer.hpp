@@ -18,6 +18,10 @@ inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
 /// wherever it stands in the text. A `Status` or any object without items comes out as envelope alone.
 ///
 /// Bytes are scanned once, string- and brace-aware; memory is bounded by the largest item plus the envelope.
+///
+/// A list repeats itself. After `guess()` an item is cut without a look into it where the next one seems to begin, and is
+/// `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end; where it does not,
+/// `look_again()` lets `next()` hand out the same item anew, cut by its braces.
 /// *Errors*: `feed`/`finish` report `syntax_error` (cannot be framed, with offset) or `too_large` for the envelope; an item over
 /// `max_object` is skipped and handed out as `oversized()` with its beginning as text (to name its key).
 /// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
@@ -33,6 +37,9 @@ public:
     void lend(std::string_view bytes);
     /// Advances to the next whole item; false when more bytes are needed, at the end, or on error.
     bool next(failure& f);
+    void guess() noexcept;
+    bool unproven() const noexcept;
+    void look_again(); ///< only where the current item is unproven
     std::string_view item() const noexcept;
     bool oversized() const noexcept;
     std::size_t position() const noexcept; ///< of the current item, from 0
