@@ -19,11 +19,11 @@ failure cancelled_failure(const subscription_options& o) {
 template <class Events>
 asio::awaitable<Events> subscription::state::events_of(std::shared_ptr<state> s, std::size_t max) {
     Events events;
-    for (;;) {
+    for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         // Before anything is taken: a cancelled consumer loses no event.
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
-        if (s->poll(events, max) != outcome::nothing) co_return events;
+        if (look && s->poll(events, max) != outcome::nothing) co_return events;
         const parker park(s, wait::event);
         const bool woken = co_await detail::wait_parked(park);
         if (!woken) throw error(cancelled_failure(s->options_));

@@ -8,18 +8,41 @@
 namespace informer {
 
 // Declare one before taking the mutex: it settles when it goes out of scope, after the mutex was released.
+// Made for every event, so what is seldom needed is made when it is.
 struct subscription::state::aftermath {
+    struct seldom {
+        entries gone;
+        std::vector<shared_events> taken;
+        std::optional<detail::object_cursor> walked;
+        std::vector<detail::waiter_ptr> sync_waiters;
+    };
     aftermath() = default;
     aftermath(const aftermath&) = delete;
     aftermath& operator=(const aftermath&) = delete;
     ~aftermath() {
-        for (const detail::waiter_ptr& w : to_wake) detail::wake(w);
+        if (consumer) detail::wake(consumer);
+        if (producer) detail::wake(producer);
+        if (!more) return;
+        for (const detail::waiter_ptr& w : more->sync_waiters) detail::wake(w);
+    }
+    seldom& rest() {
+        if (!more) more = std::make_unique<seldom>();
+        return *more;
+    }
+    void drop(shared_events&& e) {
+        if (!taken)
+            taken = std::move(e);
+        else
+            rest().taken.push_back(std::move(e));
+    }
+    void drop(entries& from, entries::iterator which) {
+        entries& gone = rest().gone;
+        gone.splice(gone.end(), from, which);
     }
 
-    entries gone;
-    std::vector<segment> taken;
-    std::optional<detail::object_cursor> walked;
-    std::vector<detail::waiter_ptr> to_wake;
+    shared_events taken;
+    detail::waiter_ptr consumer, producer;
+    std::unique_ptr<seldom> more;
 };
 
 namespace {
@@ -97,7 +120,7 @@ void subscription::state::mark(informer::resource_version version, bool complete
         return;
     } else if (options_.policy_ == overflow_policy::coalesce && queued_ >= options_.capacity_ && marks_ >= 2) {
         // The first one stays where it is, so that a slow consumer still comes to it; the last one moves back.
-        a.gone.splice(a.gone.end(), pending_, last_mark_);
+        a.drop(pending_, last_mark_);
         --marks_;
         --queued_;
         ++coalesced_;
@@ -113,7 +136,7 @@ void subscription::state::end() {
     const std::lock_guard lock(mutex_);
     ended_ = true;
     wake_consumer(a);
-    a.to_wake.push_back(std::move(producer_));
+    a.producer = std::move(producer_);
     if (sync_is_hopeless()) wake_sync_waiters(a);
 }
 
@@ -184,7 +207,7 @@ subscription::state::entry* subscription::state::last_of_key(entry& like) {
 void subscription::state::drop(entry& e, aftermath& a) {
     by_key_->erase(&e);
     if (e.before && e.before_sequence >= pending_.front().sequence) by_key_->insert(e.before);
-    a.gone.splice(a.gone.end(), pending_, e.self);
+    a.drop(pending_, e.self);
     --queued_;
     if (pending_.empty()) by_key_.reset();
 }
@@ -231,7 +254,7 @@ bool subscription::state::merge(entry& incoming, aftermath& a) {
 void subscription::state::pass_hidden_marks(aftermath& a) {
     while (!initial_ && !in_hand_ && !pending_.empty() && hidden(pending_.front())) {
         if (pending_.front().completes_initial) set_synced(a);
-        a.gone.splice(a.gone.end(), pending_, pending_.begin());
+        a.drop(pending_, pending_.begin());
         --marks_;
     }
     if (pending_.empty()) by_key_.reset();
@@ -246,7 +269,7 @@ bool subscription::state::take(event& into, aftermath& a) {
             ++delivered_;
             return true;
         }
-        a.walked = std::move(initial_);
+        a.rest().walked = std::move(initial_);
         initial_.reset();
     }
     pass_hidden_marks(a);
@@ -255,7 +278,7 @@ bool subscription::state::take(event& into, aftermath& a) {
         segment& s = segments_.front();
         into = (*s.events)[s.at++];
         if (s.at == s.events->size()) {
-            a.taken.push_back(std::move(s));
+            a.drop(std::move(s.events));
             segments_.erase(segments_.begin());
         }
         counted_out(1, a);
@@ -272,7 +295,7 @@ bool subscription::state::take(event& into, aftermath& a) {
         if (found != by_key_->end() && *found == &e) by_key_->erase(found);
     }
     into = std::move(e.what);
-    a.gone.splice(a.gone.end(), pending_, pending_.begin());
+    a.drop(pending_, pending_.begin());
     if (pending_.empty()) by_key_.reset();
     counted_out(1, a);
     return true;
@@ -282,7 +305,7 @@ void subscription::state::counted_out(std::size_t n, aftermath& a) {
     queued_ -= n;
     delivered_ += n;
     in_hand_ = true;
-    if (queued_ <= options_.capacity_ / 2 && producer_) a.to_wake.push_back(std::move(producer_));
+    if (queued_ <= options_.capacity_ / 2 && producer_) a.producer = std::move(producer_);
 }
 
 subscription::state::outcome subscription::state::nothing_taken() const {
@@ -314,6 +337,7 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
             into.push_back(std::move(e));
         }
         if (into.size() == first) result = nothing_taken();
+        note_drained();
     }
     for (std::size_t i = first; i < into.size(); ++i) complete(into[i]);
     return result;
@@ -343,9 +367,11 @@ subscription::state::outcome subscription::state::poll(std::optional<event>& int
         aftermath a;
         const std::lock_guard lock(mutex_);
         in_hand_ = false;
-        event e;
-        if (!take(e, a)) return nothing_taken();
-        into = std::move(e);
+        if (!take(into.emplace(), a)) {
+            into.reset();
+            return nothing_taken();
+        }
+        note_drained();
     }
     complete(*into);
     return outcome::taken;
@@ -358,11 +384,12 @@ std::optional<event> subscription::state::try_next() {
 }
 
 void subscription::state::wake_consumer(aftermath& a) {
-    if (consumer_ && (initial_ || !nothing_pending() || closed_ || ended_)) a.to_wake.push_back(std::move(consumer_));
+    drained_.store(false, std::memory_order_relaxed);
+    if (consumer_ && (initial_ || !nothing_pending() || closed_ || ended_)) a.consumer = std::move(consumer_);
 }
 
 void subscription::state::wake_sync_waiters(aftermath& a) {
-    for (detail::waiter_ptr& w : sync_waiters_) a.to_wake.push_back(std::move(w));
+    for (detail::waiter_ptr& w : sync_waiters_) a.rest().sync_waiters.push_back(std::move(w));
     sync_waiters_.clear();
 }
 
@@ -391,14 +418,15 @@ void subscription::state::close(pending_events p) {
     closed_.store(true, std::memory_order_release);
     if (p == pending_events::discard) {
         by_key_.reset();
-        a.gone.splice(a.gone.end(), pending_);
-        a.taken.swap(segments_);
-        a.walked = std::move(initial_);
+        a.rest().gone.splice(a.rest().gone.end(), pending_);
+        for (segment& one : segments_) a.drop(std::move(one.events));
+        segments_.clear();
+        a.rest().walked = std::move(initial_);
         initial_.reset();
         queued_ = marks_ = 0;
     }
     wake_consumer(a);
-    a.to_wake.push_back(std::move(producer_));
+    a.producer = std::move(producer_);
     if (sync_is_hopeless()) wake_sync_waiters(a);
 }
 
@@ -414,10 +442,13 @@ subscription_figures subscription::state::figures() const {
 
 void subscription::state::park(wait w, const detail::waiter_ptr& p) {
     {
+        aftermath a;
         const std::lock_guard lock(mutex_);
         switch (w) {
         case wait::event:
-            if (initial_ || !nothing_pending() || closed_ || ended_) break;
+            in_hand_ = false; // it may have come without having looked
+            pass_hidden_marks(a);
+            if (initial_ || !nothing_pending() || closed_ || ended_ || detail::is_waiting(consumer_)) break;
             consumer_ = p;
             return;
         case wait::room:

@@ -72,6 +72,8 @@ public:
     };
     static constexpr std::size_t portion_size = 256; ///< of its own
     portion poll_portion();
+    /// The consumer took the last there was: it may as well wait without having looked. A hint.
+    bool drained() const noexcept { return drained_.load(std::memory_order_relaxed); }
     bool has_synced() const noexcept { return synced_.load(std::memory_order_acquire); }
     asio::awaitable<void> synced();
     void close(pending_events p);
@@ -110,6 +112,7 @@ private:
     // All of these under the mutex.
     bool hidden(const entry& e) const noexcept { return e.mark() && !options_.sync_marks_; }
     bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty(); }
+    void note_drained() noexcept { drained_.store(!initial_ && nothing_pending(), std::memory_order_relaxed); }
     void append(entries& one);
     void unfold();
     void counted_out(std::size_t n, aftermath& a);
@@ -164,6 +167,7 @@ private:
     bool ended_ = false;
     std::atomic<bool> closed_{false};
     std::atomic<bool> synced_{false};
+    std::atomic<bool> drained_{false};
     detail::waiter_ptr consumer_, producer_;
     std::vector<detail::waiter_ptr> sync_waiters_;
     std::uint64_t delivered_ = 0, coalesced_ = 0;

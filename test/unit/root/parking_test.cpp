@@ -1,0 +1,222 @@
+#include "root/parking.hpp"
+#include "scenario.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace asio = boost::asio;
+using informer::detail::is_waiting;
+using informer::detail::wait_parked;
+using informer::detail::waiter_ptr;
+using informer::detail::wake;
+
+namespace {
+
+class place {
+public:
+    explicit place(waiter_ptr* where) : where_(where) {}
+    void operator()(const waiter_ptr& w) const { *where_ = w; }
+
+private:
+    waiter_ptr* where_;
+};
+
+// Outlives its contexts.
+struct lot {
+    explicit lot(std::size_t n) : waiters(n) {}
+    std::vector<waiter_ptr> waiters;
+    std::vector<std::size_t> resumed;
+    std::vector<bool> woken;
+    int frames = 0;
+};
+
+asio::awaitable<void> waits(lot* l, std::size_t i) {
+    const scenario::alive frame(l->frames);
+    const place here(&l->waiters[i]);
+    const bool woken = co_await wait_parked(here);
+    l->resumed.push_back(i);
+    l->woken.push_back(woken);
+}
+
+asio::awaitable<void> waits_and_throws(lot* l, std::size_t i) {
+    const place here(&l->waiters[i]);
+    co_await wait_parked(here);
+    throw std::runtime_error("of the coroutine");
+}
+
+void rethrow(const std::exception_ptr& e) {
+    if (e) std::rethrow_exception(e);
+}
+
+std::vector<std::size_t> numbers(std::size_t n) {
+    std::vector<std::size_t> all(n);
+    for (std::size_t i = 0; i < n; ++i) all[i] = i;
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("who is woken is resumed through its executor, never inline, each once and in the order of the wake-ups") {
+    for (const std::size_t n : {std::size_t{1}, std::size_t{16}, std::size_t{17}, std::size_t{100}}) {
+        lot l(n);
+        asio::io_context io;
+        for (std::size_t i = 0; i < n; ++i) asio::co_spawn(io, waits(&l, i), asio::detached);
+        io.poll();
+        for (const waiter_ptr& w : l.waiters) REQUIRE(is_waiting(w));
+        for (const waiter_ptr& w : l.waiters) {
+            wake(w);
+            wake(w, false);
+            CHECK_FALSE(is_waiting(w));
+        }
+        CHECK(l.resumed.empty());
+        io.run();
+        CHECK(l.resumed == numbers(n));
+        CHECK(l.woken == std::vector<bool>(n, true));
+        CHECK(l.frames == 0);
+    }
+}
+
+TEST_CASE("a waiter comes where a post at its wake-up would have come") {
+    constexpr std::size_t n = 40;
+    lot l(n);
+    asio::io_context io(1);
+    for (std::size_t i = 0; i < n; ++i) asio::co_spawn(io, waits(&l, i), asio::detached);
+    io.poll();
+    for (const waiter_ptr& w : l.waiters) wake(w);
+    std::size_t before = 0;
+    asio::post(io, [&] { before = l.resumed.size(); });
+    io.run();
+    CHECK(before == n);
+}
+
+TEST_CASE("a coroutine that is parked keeps its io_context running") {
+    lot l(1);
+    asio::io_context io;
+    asio::co_spawn(io, waits(&l, 0), asio::detached);
+    io.poll();
+    CHECK_FALSE(io.stopped());
+    wake(l.waiters[0]);
+    io.run();
+    CHECK(io.stopped());
+}
+
+TEST_CASE("a coroutine that throws takes no wake-up from those that were woken with it") {
+    constexpr std::size_t n = 20;
+    lot l(n + 1);
+    asio::io_context io;
+    asio::co_spawn(io, waits_and_throws(&l, n), rethrow);
+    for (std::size_t i = 0; i < n; ++i) asio::co_spawn(io, waits(&l, i), asio::detached);
+    io.poll();
+    wake(l.waiters[n]);
+    for (std::size_t i = 0; i < n; ++i) wake(l.waiters[i]);
+    CHECK_THROWS_AS(io.run(), std::runtime_error);
+    io.run();
+    CHECK(l.resumed == numbers(n));
+}
+
+TEST_CASE("cancellation resumes who is parked with false, and does nothing to who was woken") {
+    lot l(2);
+    asio::io_context io;
+    asio::cancellation_signal stop;
+    asio::co_spawn(io, waits(&l, 0), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    io.poll();
+    stop.emit(asio::cancellation_type::terminal);
+    CHECK(l.resumed.empty());
+    io.run();
+    CHECK(l.woken == std::vector<bool>{false});
+
+    io.restart();
+    asio::co_spawn(io, waits(&l, 1), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    io.poll();
+    wake(l.waiters[1]);
+    stop.emit(asio::cancellation_type::terminal);
+    io.run();
+    CHECK(l.woken == std::vector<bool>{false, true});
+}
+
+TEST_CASE("who is parked, and who was woken but not resumed, is destroyed with its io_context") {
+    lot l(40);
+    auto io = std::make_unique<asio::io_context>();
+    for (std::size_t i = 0; i < l.waiters.size(); ++i) asio::co_spawn(*io, waits(&l, i), asio::detached);
+    io->poll();
+    CHECK(l.frames == 40);
+    for (std::size_t i = 0; i < 20; ++i) wake(l.waiters[i]);
+    io.reset();
+    CHECK(l.frames == 0);
+    CHECK(l.resumed.empty());
+    for (std::size_t i = 20; i < 40; ++i) CHECK_FALSE(is_waiting(l.waiters[i]));
+}
+
+TEST_CASE("a waiter of a strand is resumed in the strand") {
+    lot l(20);
+    asio::io_context io;
+    const auto strand = asio::make_strand(io);
+    bool outside = false;
+    const auto works = [](lot* all, std::size_t i, asio::strand<asio::io_context::executor_type> s,
+                          bool* out) -> asio::awaitable<void> {
+        const place here(&all->waiters[i]);
+        co_await wait_parked(here);
+        *out = *out || !s.running_in_this_thread();
+        all->resumed.push_back(i);
+    };
+    for (std::size_t i = 0; i < 20; ++i) asio::co_spawn(strand, works(&l, i, strand, &outside), asio::detached);
+    io.poll();
+    for (const waiter_ptr& w : l.waiters) wake(w);
+    io.run();
+    CHECK(l.resumed == numbers(20));
+    CHECK_FALSE(outside);
+}
+
+namespace {
+
+asio::awaitable<void> waits_many_times(waiter_ptr* where, std::atomic<bool>* parked, int times) {
+    for (int n = 0; n < times; ++n) {
+        const auto here = [where, parked](const waiter_ptr& w) {
+            *where = w;
+            parked->store(true, std::memory_order_release);
+        };
+        co_await wait_parked(here);
+    }
+}
+
+} // namespace
+
+TEST_CASE("wake-ups from other threads on a context of two threads lose nobody") {
+    constexpr int times = 2'000;
+    asio::io_context io;
+    std::vector<waiter_ptr> waiters(32);
+    std::vector<std::atomic<bool>> parked(waiters.size());
+    for (std::size_t i = 0; i < waiters.size(); ++i)
+        asio::co_spawn(io, waits_many_times(&waiters[i], &parked[i], times), asio::detached);
+    std::atomic<bool> over{false};
+    std::thread waker([&] {
+        while (!over) {
+            for (std::size_t i = 0; i < waiters.size(); ++i) {
+                if (!parked[i].exchange(false, std::memory_order_acquire)) continue;
+                const waiter_ptr w = std::move(waiters[i]);
+                wake(w);
+            }
+        }
+    });
+    std::thread second([&] { io.run(); });
+    io.run(); // ends when all have been resumed as often as they waited
+    second.join();
+    over = true;
+    waker.join();
+    for (const std::atomic<bool>& p : parked) CHECK_FALSE(p);
+}
