@@ -2,7 +2,10 @@
 #include "cache_data.hpp"
 #include "published.hpp"
 
+#include <informer/object/prefetch.hpp>
+
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -323,17 +326,24 @@ void indexer::begin_fill(const cache_snapshot& all) {
 
 bool indexer::fill_step(std::size_t objects) {
     const bool indexed = !impl_->indexes.empty() || !impl_->begun.empty();
-    for (; objects > 0; --objects) {
-        const object* const o = impl_->filling.next();
-        if (!o) {
+    std::array<const object*, 16> some; // they lie anywhere in memory: what is read of them comes while others do
+    while (objects > 0) {
+        std::size_t n = 0;
+        while (n < std::min(objects, some.size()) && (some[n] = impl_->filling.next())) prefetch(*some[n++]);
+        for (std::size_t i = 0; i < n; ++i) prefetch(some[i]->value());
+        for (std::size_t i = 0; i < n; ++i) {
+            const object& o = *some[i];
+            const text name_space = o.name_space();
+            const std::uint64_t hash =
+                indexed ? impl_->traits.hash(o) : impl_->traits.hash_namespace(name_space.view()); // enough for the census
+            impl_->namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
+            impl_->reindex_all(object(), o, hash);
+        }
+        objects -= n;
+        if (objects > 0 && n < some.size()) {
             impl_->filling = object_map::cursor(); // what it holds is ours alone then
             return true;
         }
-        const text name_space = o->name_space();
-        const std::uint64_t hash =
-            indexed ? impl_->traits.hash(*o) : impl_->traits.hash_namespace(name_space.view()); // enough for the census
-        impl_->namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
-        impl_->reindex_all(object(), *o, hash);
     }
     return false;
 }

@@ -286,30 +286,42 @@ generation::interned builder::make_container(path_id path, bool fresh_child, std
     // What a document repeats of itself is small.
     const bool may_repeat = n <= 8;
     if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
-    const std::uint64_t hash = g.hash(header, children, bytes);
+    const std::uint64_t repeat_hash = may_repeat ? g.quick_hash(header, children, n) : 0;
     generation::interned made{missing_handle, true};
     if (may_repeat && !fresh_child) {
-        made.h = policy_->seen(hash);
-        made.fresh = !made.h || !g.is_alive(made.h) || !g.has_content(made.h, header, children, bytes);
-    }
-    if (made.fresh) {
-        if (interning_record& record = policy_->record(path); !plain && record.wanted(hash)) {
-            made.h = fresh_child ? missing_handle : g.find(hash, header, children, bytes);
-            made.fresh = !made.h;
-            record.looked_up(!made.fresh, hopeless_containers);
-            if (made.fresh) made.h = g.make_interned(hash, header, children, bytes);
-        } else {
-            made.h = g.make_plain(header, children, bytes);
+        made.h = policy_->seen(repeat_hash);
+        if (made.h && g.is_alive(made.h) && g.has_content(made.h, header, children, bytes)) {
+            g.retain(made.h);
+            return {made.h, false};
         }
-        if (may_repeat) policy_->remember(hash, made.h);
     }
-    if (!made.fresh) g.retain(made.h);
+    if (plain) {
+        made.h = g.make_plain(header, children, bytes);
+    } else {
+        made = make_findable(path, fresh_child, header, children, n);
+        if (!made.fresh) g.retain(made.h);
+    }
+    if (may_repeat) policy_->remember(repeat_hash, made.h);
     return made;
+}
+
+/// A container that may be interned; if it is found no count is added.
+generation::interned builder::make_findable(path_id path, bool fresh_child, std::uint32_t header, const handle* children,
+                                            std::uint32_t n) {
+    generation& g = *generation_;
+    const std::size_t bytes = std::size_t{n} * 4;
+    const std::uint64_t hash = g.hash(header, children, bytes);
+    interning_record& record = policy_->record(path);
+    if (!record.wanted(hash)) return {g.make_plain(header, children, bytes), true};
+    const handle found = fresh_child ? missing_handle : g.find(hash, header, children, bytes);
+    record.looked_up(found != missing_handle, hopeless_containers);
+    if (found) return {found, false};
+    return {g.make_interned(hash, header, children, bytes), true};
 }
 
 /// Replaces the children on top of the stack, whose counts are ours, by their container.
 void builder::container(std::uint32_t header) {
-    const frame f = frames_.back();
+    const frame& f = frames_.back();
     frame& parent = frames_[frames_.size() - 2];
     values_.need(parent.at + 1); // nothing may fail once the node is made
     const std::uint32_t n = f.at;

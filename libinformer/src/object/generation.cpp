@@ -243,7 +243,7 @@ inline void generation::end_node(handle h, std::uint32_t header, std::uint32_t n
 handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
     const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
     const std::uint32_t index = allocate(size);
-    begin_node(index, header, node_words, size, count_word);
+    begin_node(words(index), header, node_words, size, count_word);
     return node_bit | index;
 }
 

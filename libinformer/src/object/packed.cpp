@@ -8,6 +8,10 @@
 #include <cstring>
 #include <limits>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace informer::detail {
 
 namespace {
@@ -55,13 +59,16 @@ std::uint64_t eight_digits(std::uint64_t digits) noexcept {
             (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
 }
 
+constexpr std::uint64_t whole_powers[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000, 1'000'000'000,
+                                          10'000'000'000, 100'000'000'000, 1'000'000'000'000, 10'000'000'000'000,
+                                          100'000'000'000'000, 1'000'000'000'000'000, 10'000'000'000'000'000};
+
 /// Appends digits to the number, 19 in all at most. False: something else is among them. Eight characters before `end` may be read.
 bool append_digits(const char* p, const char* end, std::uint64_t& number) noexcept {
-    static constexpr std::uint64_t power[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
     for (; end - p > 8; p += 8) {
         std::uint64_t eight = eight_at({p, 8}, 0);
         if (!take_pattern<"00000000">(eight)) return false;
-        number = number * power[8] + eight_digits(eight);
+        number = number * whole_powers[8] + eight_digits(eight);
     }
     // The rest, with zeros in place of what is before.
     const std::ptrdiff_t n = end - p;
@@ -70,9 +77,32 @@ bool append_digits(const char* p, const char* end, std::uint64_t& number) noexce
     constexpr std::uint64_t zeros = 0x3030'3030'3030'3030;
     std::uint64_t rest = (eight_at({end - 8, 8}, 0) ^ zeros) >> before << before ^ zeros;
     if (!take_pattern<"00000000">(rest)) return false;
-    number = number * power[n] + eight_digits(rest);
+    number = number * whole_powers[n] + eight_digits(rest);
     return true;
 }
+
+#if defined(__SSE2__)
+/// The same for at most 16 digits, where so many characters before `end` may be read; it takes half as long.
+bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexcept {
+    alignas(16) static constexpr unsigned char kept[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
+                                                           255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    const std::ptrdiff_t n = end - p;
+    const auto load = [](const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); };
+    const __m128i digits = _mm_and_si128(_mm_sub_epi8(load(end - 16), _mm_set1_epi8('0')), load(kept + n));
+    const __m128i nine = _mm_set1_epi8(9);
+    if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, nine), nine)) != 0xffff) return false;
+    // Pairs, fours, eights: each the sum of two neighbours, the first one by its power of ten.
+    const __m128i pairs = _mm_add_epi16(_mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(0xff)), _mm_set1_epi16(10)),
+                                        _mm_srli_epi16(digits, 8));
+    const __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(100 | 1 << 16));
+    const __m128i eights = _mm_madd_epi16(_mm_packs_epi32(fours, fours), _mm_set1_epi32(10'000 | 1 << 16));
+    const auto both = static_cast<std::uint64_t>(_mm_cvtsi128_si64(eights));
+    number = number * whole_powers[n] + (both & 0xffff'ffff) * whole_powers[8] + (both >> 32);
+    return true;
+}
+#else
+bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexcept { return append_digits(p, end, number); }
+#endif
 
 constexpr double powers_of_ten[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 
@@ -93,7 +123,10 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
     const char* const point = take(first, end);
     if (point != end) {
         if (*point != '.') return false;
-        if (size < 8 ? take(point + 1, end) != end : !append_digits(point + 1, end, number)) return false;
+        const bool digits = size < 8                                        ? take(point + 1, end) == end
+                            : text.size() >= 16 && end - point - 1 <= 16 ? append_sixteen(point + 1, end, number)
+                                                                         : append_digits(point + 1, end, number);
+        if (!digits) return false;
     }
     if (point == end) {
         if (size > 18 || (negative && number == 0)) return false;

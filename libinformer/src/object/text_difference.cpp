@@ -460,7 +460,7 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
         g.retain(document);
         templates_.insert(templates_.begin(), std::move(e));
         pause_ = 0;
-        missed_ /= 2; // it is likely to do no better, unless it is met soon
+        missed_ /= 2; // where all are different it does no better than those before
     } catch (const std::bad_alloc&) { // then without
     }
 }

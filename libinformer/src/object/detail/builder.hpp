@@ -192,6 +192,8 @@ private:
     void leaf_inline(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf_of_eight(std::uint32_t header, const void* data);
+    generation::interned make_findable(path_id path, bool fresh_child, std::uint32_t header, const handle* children,
+                                       std::uint32_t n);
     bool begin_policy();
     std::uint32_t find_in_cursor(const frame& f, std::string_view k) const;
     handle new_key(frame& f, std::string_view k);

@@ -76,6 +76,13 @@ public:
     /// Where to put a handle in a table that hostile text must not fill unevenly.
     std::uint64_t hash(handle h) const noexcept { return hash_mix(seed_.a ^ h, seed_.b); }
 
+    /// Of few handles, for a place where only the last one of equal hashes is kept: to collide costs no more than that.
+    std::uint64_t quick_hash(std::uint32_t header, const handle* children, std::uint32_t n) const noexcept {
+        std::uint64_t h = (seed_.a ^ header) * 0x9e37'79b9'7f4a'7c15U;
+        for (std::uint32_t i = 0; i < n; ++i) h = (h ^ children[i]) * 0x9e37'79b9'7f4a'7c15U;
+        return h ^ h >> 32;
+    }
+
     /// The shape with these keys, or 0; adds a count if found.
     handle find_shape(const handle* keys, std::uint32_t count);
     /// A shape that `find_shape` did not find; takes over the counts of the keys.
@@ -185,8 +192,7 @@ private:
 
     handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);
     std::uint32_t allocate(std::uint32_t size);
-    std::uint32_t take_small(std::uint32_t size) noexcept;
-    std::uint32_t* begin_node(std::uint32_t index, std::uint32_t header, std::uint32_t node_words, std::uint32_t size,
+    std::uint32_t* begin_node(std::uint32_t* w, std::uint32_t header, std::uint32_t node_words, std::uint32_t size,
                               std::uint32_t count_word) noexcept;
     void end_node(handle h, std::uint32_t header, std::uint32_t node_words);
     handle make_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
@@ -233,21 +239,8 @@ private:
 
 // ---- most nodes are small and need no call
 
-/// Up to 1 KiB, where there is room already; `none` otherwise.
-inline std::uint32_t generation::take_small(std::uint32_t size) noexcept {
-    if (free_heads_) {
-        if (const std::uint32_t head = free_heads_[size]; head != none) {
-            free_heads_[size] = words(head)[0];
-            free_list_words_ -= size;
-            return head;
-        }
-    }
-    return small_.left() >= size ? std::exchange(small_.next, small_.next + size) : none;
-}
-
-inline std::uint32_t* generation::begin_node(std::uint32_t index, std::uint32_t header, std::uint32_t node_words,
+inline std::uint32_t* generation::begin_node(std::uint32_t* w, std::uint32_t header, std::uint32_t node_words,
                                              std::uint32_t size, std::uint32_t count_word) noexcept {
-    std::uint32_t* w = words(index);
     w[0] = count_word;
     w[1] = header;
     w[node_words - 1] = 0; // the padding of text
@@ -261,16 +254,28 @@ inline std::uint32_t* generation::begin_node(std::uint32_t index, std::uint32_t 
 [[gnu::always_inline]] inline handle generation::make_node(std::uint32_t header, const void* data, std::size_t bytes,
                                                            std::uint32_t count_word) {
     if (bytes <= copied_inline) [[likely]] {
-        const std::uint32_t size = 2 + words_of(bytes);
-        if (const std::uint32_t index = take_small(size); index != none) [[likely]] {
-            copy_bytes(begin_node(index, header, size, size, count_word), data, bytes);
+        const std::uint32_t size = 2 + words_of(bytes); // also that of its place
+        std::uint32_t* const head = free_heads_ ? &free_heads_[size] : nullptr;
+        std::uint32_t index = head ? *head : none;
+        std::uint32_t* w = nullptr;
+        if (index != none) {
+            w = words(index);
+            *head = w[0];
+            free_list_words_ -= size;
+        } else if (small_.left() >= size) [[likely]] {
+            index = small_.next;
+            small_.next += size;
+            w = words(index);
+        }
+        if (w) [[likely]] {
+            copy_bytes(begin_node(w, header, size, size, count_word), data, bytes);
             return node_bit | index;
         }
     }
     return make_other_node(header, data, bytes, count_word);
 }
 
-inline handle generation::make_plain(std::uint32_t header, const void* data, std::size_t bytes) {
+[[gnu::always_inline]] inline handle generation::make_plain(std::uint32_t header, const void* data, std::size_t bytes) {
     return make_node(header, data, bytes, 1);
 }
 

@@ -28,8 +28,8 @@ public:
     /// ones for a while, so that their repeats are seen; then another sixteenth, since few values may all miss one. Where that
     /// was in vain for long it is a sixty-fourth: look-ups in vain wait for memory.
     bool wanted(std::uint64_t hash) noexcept {
-        if (in_vain_ == 0 || (hash & mask()) == sample_) return true;
-        if (++passed_ == sample_window * (mask() + 1)) start_over();
+        if ((hash & mask_) == sample_) return true;
+        if (--pass_ == 0) start_over();
         return false;
     }
     /// `hopeless`: so many without a hit settle the first decision.
@@ -45,20 +45,23 @@ public:
             in_vain_ = 0;
         else if (in_vain_ < long_in_vain)
             ++in_vain_;
+        mask_ = pays ? 0 : in_vain_ < long_in_vain ? 15 : 63;
         start_over();
     }
     bool stopped() const noexcept { return in_vain_ > 0; }
 
 private:
     void start_over() noexcept {
-        seen_ = hits_ = passed_ = 0;
-        sample_ = static_cast<std::uint8_t>((sample_ + 1) & mask());
+        seen_ = hits_ = 0;
+        pass_ = static_cast<std::uint16_t>(sample_window * (mask_ + 1));
+        sample_ = static_cast<std::uint8_t>((sample_ + 1) & mask_);
     }
-    std::uint32_t mask() const noexcept { return in_vain_ < long_in_vain ? 15 : 63; }
 
     static constexpr std::uint16_t first_window = 256, sample_window = 64;
     static constexpr std::uint8_t long_in_vain = 8;
-    std::uint16_t seen_ = 0, hits_ = 0, passed_ = 0, window_ = first_window;
+    std::uint16_t seen_ = 0, hits_ = 0, window_ = first_window;
+    std::uint16_t pass_ = 0;   ///< so many more outside of the sample, then comes the next one
+    std::uint8_t mask_ = 0;    ///< the sample: where these bits of the hash are `sample_`; 0: all
     std::uint8_t sample_ = 0;
     std::uint8_t in_vain_ = 0; ///< decisions in a row that interning does not pay
 };
@@ -79,7 +82,8 @@ public:
     /// A node of this document with this hash, or 0.
     handle seen(std::uint64_t hash) const noexcept {
         const entry& e = values_[hash % values];
-        return e.document == document_ && e.tag == tag_of(hash) ? e.node : missing_handle;
+        // The tag first: nobody can foretell whose place this is.
+        return e.tag == tag_of(hash) && e.document == document_ ? e.node : missing_handle;
     }
     void remember(std::uint64_t hash, handle h) noexcept { values_[hash % values] = entry{document_, tag_of(hash), h}; }
 

@@ -51,10 +51,11 @@ constexpr handle make_small_int(std::int64_t v) noexcept {
 constexpr std::int32_t small_int(handle h) noexcept { return static_cast<std::int32_t>(h << 3) >> 3; }
 
 constexpr handle make_small_string(std::string_view s) noexcept {
-    handle h = string_bit | (static_cast<std::uint32_t>(s.size()) << 24);
-    for (std::size_t i = 0; i < s.size(); ++i)
-        h |= static_cast<std::uint32_t>(static_cast<unsigned char>(s[i])) << (8 * i);
-    return h;
+    const auto n = static_cast<std::uint32_t>(s.size());
+    if (n == 0) return string_bit;
+    const auto at = [&](std::uint32_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(s[i])); };
+    // The middle and the last one are the others, or the first again: those go.
+    return string_bit | n << 24 | ((at(0) | at(n / 2) << 8 | at(n - 1) << 16) & ((1u << 8 * n) - 1));
 }
 constexpr std::uint32_t small_string_size(handle h) noexcept { return (h >> 24) & 3; }
 
