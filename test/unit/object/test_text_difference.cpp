@@ -478,10 +478,10 @@ TEST_CASE("what differs in structure is read by itself, the rest by its differen
 TEST_CASE("texts of a few documents are not kept", "[pool][difference]") {
     const auto pool = document_pool::make();
     std::vector<object> pods;
-    for (unsigned i = 0; i < 200; ++i) pods.push_back(decode(*pool, pod(i)));
+    for (unsigned i = 0; i < 60; ++i) pods.push_back(decode(*pool, pod(i)));
     CHECK(pool->statistics().templates == 0);
     CHECK(pool->statistics().template_hits == 0);
-    for (unsigned i = 200; i < 400; ++i) pods.push_back(decode(*pool, pod(i)));
+    for (unsigned i = 60; i < 260; ++i) pods.push_back(decode(*pool, pod(i)));
     CHECK(pool->statistics().templates == 1);
     CHECK(pool->statistics().template_hits > 120);
     // They go with the documents.
