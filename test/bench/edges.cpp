@@ -159,6 +159,7 @@ int run(const edge& e) {
     indexer index;
     auto collected = std::make_unique<detail::replacement>(std::random_device()());
     list_framer framer;
+    framer.guess();
     failure f;
     std::size_t bytes = 0, bad = 0;
     double cpu = 0, longest = 0, sax = 0;
@@ -189,8 +190,10 @@ int run(const edge& e) {
                 while (!key && (more = framer.next(f))) {
                     if (framer.item().size() > large_text)
                         key.emplace(framer.item());
+                    else if (object o = pool->decode(framer.item(), previous(peek_key(framer.item())), why); o || !framer.unproven())
+                        keep(std::move(o));
                     else
-                        keep(pool->decode(framer.item(), previous(peek_key(framer.item())), why));
+                        framer.look_again();
                 }
             });
             if (!key) break;
