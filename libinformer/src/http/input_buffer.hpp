@@ -29,7 +29,7 @@ public:
     /// fills half a read.
     boost::asio::mutable_buffer prepare() {
         if (begin_ == end_) begin_ = end_ = 0;
-        if (short_reads_ == patience && wanted_ > piece) release();
+        if (short_reads_ == patience && wanted_ > piece) shrink();
         if (begin_ > 0 && bytes_.size() - end_ < wanted_ / 2) {
             std::memmove(bytes_.data(), bytes_.data() + begin_, size());
             end_ = size();
@@ -54,6 +54,18 @@ public:
 
 private:
     static constexpr unsigned patience = 32; // short reads
+
+    /// Behind a chunk, its line end is pending most of the time.
+    void shrink() {
+        if (size() > piece / 2) return;
+        std::vector<char> other(piece);
+        std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(begin_), bytes_.begin() + static_cast<std::ptrdiff_t>(end_),
+                  other.begin());
+        bytes_.swap(other);
+        end_ = size();
+        begin_ = 0;
+        wanted_ = piece;
+    }
 
     std::vector<char> bytes_;
     std::size_t begin_ = 0, end_ = 0;

@@ -38,6 +38,18 @@ TEST_CASE("a long read now and then keeps its room", "[input_buffer]") {
     CHECK(read(in, 100) == input_buffer::most);
 }
 
+TEST_CASE("the memory goes back after a row of short reads also while a line end is pending", "[input_buffer]") {
+    input_buffer in;
+    for (int i = 0; i < 10; ++i) read(in, input_buffer::most);
+    for (int i = 0; i < 100; ++i) {
+        in.prepare();
+        in.commit(100);
+        in.consume(in.size() - 2);
+    }
+    CHECK(in.prepare().size() <= input_buffer::piece);
+    CHECK(in.size() == 2);
+}
+
 TEST_CASE("what is pending survives a read, and a row of short ones", "[input_buffer]") {
     input_buffer in;
     std::string sent, seen;
