@@ -219,6 +219,24 @@ TEST_CASE("list: bad items are quarantined by key or position, the others arrive
     CHECK(sink.bad[2].why.message() == "list pods: decode object 3");
 }
 
+TEST_CASE("list: items that hold objects like themselves arrive whole") {
+    bench b;
+    std::vector<std::string> items;
+    for (int i = 0; i < 40; ++i) {
+        items.push_back(pod("plain" + std::to_string(i)));
+        items.push_back(R"({"metadata":{"name":"set)" + std::to_string(i) + R"(","namespace":"default","resourceVersion":"1"},)" +
+                        R"("templates":[{"metadata":{"name":"x"}},{"metadata":{"name":"y"}},{"metadata":{"name":"z"}}]})");
+    }
+    b.answers->next.emplace_back(pod_list(items));
+    recorder sink;
+    failure f;
+    const auto r = list(b, sink, f);
+    CHECK_FALSE(f);
+    CHECK(r.items == 80);
+    CHECK(sink.bad.empty());
+    CHECK(sink.lines.back() == "item default/set39 1");
+}
+
 TEST_CASE("list: an item over 64 MiB is quarantined, the others arrive") {
     bench b;
     std::vector<std::string> pieces{R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + pod("a") +
