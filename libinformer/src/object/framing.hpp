@@ -66,10 +66,10 @@ public:
             lent.remove_prefix(done);
             move_origin(done);
             end_ = 0;
-            if (capacity_ > small_buffer) resize(0); // after a giant, give its room back
         } else {
             lent.remove_prefix(copied);
         }
+        if (end_ == 0 && capacity_ > small_buffer) resize(capacity_ - std::min(capacity_, most_given_back));
         append(lent);
     }
 
@@ -105,6 +105,8 @@ private:
     static constexpr std::size_t little = std::size_t(64) << 10;
     /// While a giant comes: double, but not from 64 MB to 128.
     static constexpr std::size_t most_growth = std::size_t(8) << 20;
+    /// After a giant its room is given back at this pace: the system takes milliseconds for 48 MB.
+    static constexpr std::size_t most_given_back = std::size_t(8) << 20;
     /// What is copied at once of what is lent: an item that was cut in two ends soon.
     static constexpr std::size_t piece = std::size_t(16) << 10;
 
