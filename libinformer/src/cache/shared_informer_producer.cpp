@@ -80,9 +80,10 @@ public:
         owner_.reading.begin();
         ++objects_;
         if (ended_ || !acceptable(o, type, false)) return;
+        // What only some events need is not looked up for each of an initial state.
         const bool collecting = owner_.machine.collecting();
-        const bool known = collecting && collected_ && collected_->objects.find(o) != nullptr;
-        auto version = o.resource_version();
+        const bool known = collecting && type != watch_event_type::added && collected_ && collected_->objects.find(o) != nullptr;
+        auto version = collecting ? informer::resource_version() : o.resource_version();
         switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
         case reflector::verdict::collect:
             if (!collected_) break;

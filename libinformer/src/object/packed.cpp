@@ -1,6 +1,7 @@
 #include "detail/packed.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -44,12 +45,6 @@ bool take_pattern(std::uint64_t& characters) noexcept {
 void put(char* p, unsigned count, unsigned v) noexcept {
     for (unsigned i = count; i-- > 0; v /= 10)
         p[i] = static_cast<char>('0' + v % 10);
-}
-
-int hex(char c) noexcept {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
 }
 
 /// The value of eight digits, the first one in the lowest byte; they are pairs, then fours, then all.
@@ -150,7 +145,18 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
     return true;
 }
 
-constexpr bool dash_at(std::size_t i) noexcept { return i == 8 || i == 13 || i == 18 || i == 23; }
+constexpr unsigned char no_digit = 0x80;
+/// What a lower-case hexadecimal digit says, or no_digit.
+constexpr auto hex_values = [] {
+    std::array<unsigned char, 256> values{};
+    values.fill(no_digit);
+    for (unsigned char i = 0; i < 10; ++i) values[static_cast<unsigned char>('0' + i)] = i;
+    for (unsigned char i = 0; i < 6; ++i) values[static_cast<unsigned char>('a' + i)] = static_cast<unsigned char>(10 + i);
+    return values;
+}();
+/// Where the digits of each byte of a UUID stand in its text; between them the dashes.
+constexpr std::array<unsigned char, 16> uuid_digits{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
+constexpr std::array<unsigned char, 4> uuid_dashes{8, 13, 18, 23};
 
 } // namespace
 
@@ -215,30 +221,24 @@ void unpack_timestamp(std::uint32_t seconds, char* out) noexcept {
 }
 
 bool pack_uuid(std::string_view s, unsigned char* out16) noexcept {
-    if (s.size() != uuid_text_size || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-') return false;
-    std::size_t n = 0;
-    for (std::size_t i = 0; i < uuid_text_size;) {
-        if (dash_at(i)) {
-            ++i;
-            continue;
-        }
-        const int high = hex(s[i]), low = hex(s[i + 1]);
-        if (high < 0 || low < 0) return false;
-        out16[n++] = static_cast<unsigned char>(high << 4 | low);
-        i += 2;
+    const auto is_dash = [s](unsigned char at) { return s[at] == '-'; };
+    if (s.size() != uuid_text_size || !std::all_of(uuid_dashes.begin(), uuid_dashes.end(), is_dash)) return false;
+    const auto value = [s](std::size_t i) { return hex_values[static_cast<unsigned char>(s[i])]; };
+    unsigned all = 0;
+    for (std::size_t n = 0; n < uuid_digits.size(); ++n) {
+        const unsigned char high = value(uuid_digits[n]), low = value(uuid_digits[n] + 1u);
+        all |= high | low;
+        out16[n] = static_cast<unsigned char>(high << 4 | low);
     }
-    return true;
+    return (all & no_digit) == 0;
 }
 
 void unpack_uuid(const unsigned char* in16, char* out) noexcept {
     static constexpr char hex_digits[] = "0123456789abcdef";
-    for (std::size_t i = 0; i < uuid_text_size;) {
-        if (dash_at(i)) {
-            out[i++] = '-';
-            continue;
-        }
-        out[i++] = hex_digits[*in16 >> 4];
-        out[i++] = hex_digits[*in16++ & 15];
+    for (const unsigned char at : uuid_dashes) out[at] = '-';
+    for (std::size_t n = 0; n < uuid_digits.size(); ++n) {
+        out[uuid_digits[n]] = hex_digits[in16[n] >> 4];
+        out[uuid_digits[n] + 1] = hex_digits[in16[n] & 15];
     }
 }
 

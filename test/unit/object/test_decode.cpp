@@ -409,6 +409,15 @@ TEST_CASE("timestamps, UUIDs and short strings come back character for character
         CHECK(o[s].as_int64() == 1);
         CHECK(o.value().member_key(1) == s);
     }
+    const std::string uuid = "01234567-89ab-cdef-fedc-ba9876543210";
+    for (std::size_t i = 0; i <= uuid.size(); ++i) { // once as it is
+        for (const char c : {'A', 'g', '-', '/', ':', '`', ' '}) {
+            std::string s = uuid;
+            if (i < s.size()) s[i] = c;
+            const object o = pool->decode("{\"v\":\"" + s + "\"}", object(), f);
+            CHECK(o["v"].as_string() == s);
+        }
+    }
     // Every day and some seconds of the packed range.
     std::string all;
     for (int year = 2000; year <= 2067; ++year) {

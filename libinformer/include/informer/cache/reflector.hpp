@@ -69,7 +69,8 @@ public:
     // ---- while a request is under way ------------------------------------------------------------------------------
     void opened(time_point now);
     void progress(time_point now); ///< bytes came
-    /// `known`: the key was collected before (only asked for while the initial state is collected).
+    /// `known`: the key was collected before. Only looked at while the initial state is collected, for what is no added event;
+    /// `version` only when it is not.
     verdict event_seen(time_point now, watch_event_type type, const resource_version& version, bool known);
     verdict bookmark_seen(time_point now, const resource_version& version, bool initial_events_end);
     /// When `tick()` wants to be called; `time_point::max()` when never.
