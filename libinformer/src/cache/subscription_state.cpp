@@ -20,8 +20,8 @@ struct subscription::state::aftermath {
     aftermath(const aftermath&) = delete;
     aftermath& operator=(const aftermath&) = delete;
     ~aftermath() {
-        if (consumer) detail::wake(consumer);
-        if (producer) detail::wake(producer);
+        detail::wake(consumer);
+        detail::wake(producer);
         if (!more) return;
         for (const detail::waiter_ptr& w : more->sync_waiters) detail::wake(w);
     }

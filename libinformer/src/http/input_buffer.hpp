@@ -59,8 +59,7 @@ private:
     void shrink() {
         if (size() > piece / 2) return;
         std::vector<char> other(piece);
-        std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(begin_), bytes_.begin() + static_cast<std::ptrdiff_t>(end_),
-                  other.begin());
+        std::memcpy(other.data(), view().data(), size());
         bytes_.swap(other);
         end_ = size();
         begin_ = 0;

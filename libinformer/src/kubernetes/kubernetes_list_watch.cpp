@@ -82,6 +82,14 @@ struct object_reader {
         object o = sink->pool().decode(text, previous, why);
         return judge(std::move(o), why, proven, about, fatal);
     }
+    /// The same for what a framer has cut. A cut that was wrong goes back to it.
+    template <typename Framer>
+    object decode_from(Framer& framer, std::string_view text, bad_object& about, failure& fatal) {
+        const bool proven = !framer.unproven();
+        object o = decode(text, proven, about, fatal);
+        if (!o && !proven && !fatal) framer.look_again();
+        return o;
+    }
     /// True when all are taken: `end_of_large` is next.
     bool step_of_large() {
         if (large->steps) return large->steps->step();
@@ -154,11 +162,7 @@ struct list_reader : object_reader {
             sink->quarantine(std::move(context));
             return;
         }
-        object o = decode(framer.item(), !framer.unproven(), context, f);
-        if (!o && framer.unproven() && !f)
-            framer.look_again();
-        else
-            hand_on(std::move(o));
+        hand_on(decode_from(framer, framer.item(), context, f));
     }
     void take_large(failure& f) { hand_on(end_of_large(f)); }
     void hand_on(object o) {
@@ -292,11 +296,8 @@ struct watch_reader : object_reader {
             context.why = failure(errc::too_large, which(context));
             sink->quarantine(std::move(context));
         } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
-            object o = decode(framer.object(), !framer.unproven(), context, f);
-            if (o)
-                sink->event(context.type, std::move(o));
-            else if (framer.unproven() && !f)
-                framer.look_again();
+            object o = decode_from(framer, framer.object(), context, f);
+            if (o) sink->event(context.type, std::move(o));
         } else if (type == "BOOKMARK") {
             bookmark(std::move(context));
         } else if (type == "ERROR") {

@@ -159,6 +159,12 @@ inline void append_up_to(std::string& to, std::string_view bytes, std::size_t li
     if (to.size() < limit) to.append(bytes.substr(0, limit - to.size()));
 }
 
+/// An object may end where the text does, and nothing follow for long. `besides`: what may stand behind it with white space.
+inline bool ends_with_brace(std::string_view s, std::string_view besides = {}) noexcept {
+    while (!s.empty() && (is_space(s.back()) || besides.find(s.back()) != besides.npos)) s.remove_suffix(1);
+    return s.ends_with('}');
+}
+
 inline failure framing_error(const char* what, std::size_t offset, std::string_view expected) {
     std::string s(what);
     s.append(", byte ").append(std::to_string(offset)).append(": expected ").append(expected);

@@ -7,16 +7,6 @@
 
 namespace informer {
 
-namespace {
-
-/// An item may end here, or the whole list: what follows may be long in coming.
-bool may_end(std::string_view s) noexcept {
-    while (!s.empty() && (detail::is_space(s.back()) || s.back() == ',' || s.back() == ']')) s.remove_suffix(1);
-    return s.ends_with('}');
-}
-
-} // namespace
-
 struct list_framer::impl {
     enum class state {
         start,        // before the first brace
@@ -93,7 +83,7 @@ bool list_framer::impl::next(failure& f) {
         if (found == guessed::cut) return true;
         if (found == guessed::unfinished) {
             if (text.more()) continue;
-            if (!may_end(text.rest())) {
+            if (!detail::ends_with_brace(text.rest(), ",]")) { // else an item may end here, or the whole list
                 text.keep();
                 return false;
             }

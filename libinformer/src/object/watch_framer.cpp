@@ -7,15 +7,6 @@
 
 namespace informer {
 
-namespace {
-
-bool ends_with_brace(std::string_view s) noexcept {
-    while (!s.empty() && detail::is_space(s.back())) s.remove_suffix(1);
-    return s.ends_with('}');
-}
-
-} // namespace
-
 struct watch_framer::impl {
     enum class state { idle, first_member, member, key, colon, value, in_value, after_value };
     enum class role { other, type, object };
@@ -71,7 +62,7 @@ bool watch_framer::impl::next(failure& f) {
         if (found == line::cut) return true;
         if (found == line::none) break;
         if (text.more()) continue;
-        if (!writes_lines || ends_with_brace(text.rest())) break; // it may be whole, and nothing follow for long
+        if (!writes_lines || detail::ends_with_brace(text.rest())) break; // it may be whole, and nothing follow for long
         text.keep();
         return false;
     }
