@@ -1,7 +1,7 @@
 // What a server could send that an informer does not see every day: cost per byte beside that of pods, and memory beside what
 // the pool says. Each case in a process of its own, one JSON line a case.
 //
-//   bench_edges [case…]
+//   bench_edges [case[:items]…]
 //
 //   cpu_ns_per_byte  framer, pool and cache, thread CPU time
 //   sax_ns_per_byte  Boost.JSON's SAX parser with an empty handler on the same items
@@ -272,10 +272,14 @@ int run(const edge& e) {
 
 int main(int argc, char** argv) {
     int status = 0;
-    for (const edge& e : edges()) {
-        const bool wanted =
-            argc < 2 || std::any_of(argv + 1, argv + argc, [&](const char* a) { return std::strcmp(a, e.name) == 0; });
-        if (!wanted) continue;
+    for (edge e : edges()) {
+        const auto is_named = [&](std::string_view a) {
+            const auto colon = a.find(':');
+            if (a.substr(0, colon) != e.name) return false;
+            if (colon != a.npos) e.items = std::strtoul(a.data() + colon + 1, nullptr, 10);
+            return true;
+        };
+        if (argc > 1 && std::none_of(argv + 1, argv + argc, is_named)) continue;
         const pid_t child = ::fork();
         if (child == 0) std::_Exit(run(e));
         int how = 0;
