@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace informer::http::detail {
 
@@ -22,51 +23,55 @@ public:
 
     bool empty() const noexcept { return begin_ == end_; }
     std::size_t size() const noexcept { return end_ - begin_; }
-    std::string_view view() const noexcept { return {bytes_.data() + begin_, size()}; }
+    std::string_view view() const noexcept { return {bytes_.get() + begin_, size()}; }
     /// Moves nothing, so that a read into `prepare()`'s room may be under way.
     void consume(std::size_t n) noexcept { begin_ += n; }
     /// Room for the next read, valid until `commit()`. Moves what is pending to the front; grows only when that alone
     /// fills half a read.
     boost::asio::mutable_buffer prepare() {
-        if (begin_ == end_) begin_ = end_ = 0;
-        if (short_reads_ == patience && wanted_ > piece) shrink();
-        if (begin_ > 0 && bytes_.size() - end_ < wanted_ / 2) {
-            std::memmove(bytes_.data(), bytes_.data() + begin_, size());
-            end_ = size();
-            begin_ = 0;
+        if (empty()) begin_ = end_ = 0;
+        // Behind a chunk, its line end is pending most of the time.
+        if (short_reads_ == patience && wanted_ > piece && size() <= piece / 2) move_to(wanted_ = piece);
+        if (capacity_ - end_ < wanted_ / 2) {
+            if (capacity_ - size() < wanted_ / 2)
+                move_to(std::max(wanted_, capacity_ * 2));
+            else
+                move_to_front();
         }
-        if (bytes_.size() - end_ < wanted_ / 2) bytes_.resize(std::max(wanted_, bytes_.size() * 2));
-        room_ = std::min(wanted_, bytes_.size() - end_);
-        return boost::asio::mutable_buffer(bytes_.data() + end_, room_);
+        room_ = std::min(wanted_, capacity_ - end_);
+        return boost::asio::mutable_buffer(bytes_.get() + end_, room_);
     }
     void commit(std::size_t n) noexcept {
         end_ += n;
         if (n == room_) wanted_ = std::min(wanted_ * 2, most);
         short_reads_ = n < piece / 2 ? std::min(short_reads_ + 1, patience) : 0;
     }
-    /// Gives memory back when nothing is pending.
+    /// Gives memory back when nothing is pending. The next reads are as long as the last: of a list, the next page follows.
     void release() noexcept {
         if (!empty()) return;
-        std::vector<char>().swap(bytes_);
-        begin_ = end_ = 0;
-        wanted_ = piece;
+        bytes_.reset();
+        capacity_ = begin_ = end_ = 0;
     }
 
 private:
     static constexpr unsigned patience = 32; // short reads
 
-    /// Behind a chunk, its line end is pending most of the time.
-    void shrink() {
-        if (size() > piece / 2) return;
-        std::vector<char> other(piece);
-        std::memcpy(other.data(), view().data(), size());
-        bytes_.swap(other);
+    void move_to_front() noexcept {
+        std::memmove(bytes_.get(), view().data(), size());
         end_ = size();
         begin_ = 0;
-        wanted_ = piece;
+    }
+    void move_to(std::size_t capacity) {
+        auto other = std::make_unique_for_overwrite<char[]>(capacity); // what no read fills is never touched
+        if (!empty()) std::memcpy(other.get(), view().data(), size());
+        bytes_ = std::move(other);
+        capacity_ = capacity;
+        end_ = size();
+        begin_ = 0;
     }
 
-    std::vector<char> bytes_;
+    std::unique_ptr<char[]> bytes_;
+    std::size_t capacity_ = 0;
     std::size_t begin_ = 0, end_ = 0;
     std::size_t wanted_ = piece, room_ = 0;
     unsigned short_reads_ = 0;

@@ -50,6 +50,27 @@ TEST_CASE("the memory goes back after a row of short reads also while a line end
     CHECK(in.size() == 2);
 }
 
+TEST_CASE("the answer after a long one is read in long reads from the start, after a short one in short ones", "[input_buffer]") {
+    input_buffer in;
+    for (int i = 0; i < 10; ++i) read(in, input_buffer::most);
+    in.release();
+    CHECK(in.view().empty());
+    CHECK(read(in, input_buffer::most) == input_buffer::most);
+    for (int i = 0; i < 100; ++i) read(in, 100);
+    in.release();
+    CHECK(read(in, 100) == input_buffer::piece);
+}
+
+TEST_CASE("what is pending stays when the memory is asked to go", "[input_buffer]") {
+    input_buffer in;
+    const auto room = in.prepare();
+    std::fill_n(static_cast<char*>(room.data()), 10, 'x');
+    in.commit(10);
+    in.consume(4);
+    in.release();
+    CHECK(in.view() == "xxxxxx");
+}
+
 TEST_CASE("what is pending survives a read, and a row of short ones", "[input_buffer]") {
     input_buffer in;
     std::string sent, seen;
