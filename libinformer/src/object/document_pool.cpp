@@ -4,7 +4,6 @@
 #include "detail/comparison.hpp"
 #include "detail/copier.hpp"
 #include "detail/document_reader.hpp"
-#include "detail/json_parser.hpp"
 #include "detail/json_reader.hpp"
 #include "detail/pool_core.hpp"
 #include "detail/text_difference.hpp"
@@ -26,7 +25,7 @@ public:
         : options_(std::move(options)), projection_(options_.projection_), reader_(options_, projection_),
           difference_(limits.template_documents, projection_),
           core_(new pool_core(limits, hash_seed::random())) {
-        options_.max_depth_ = std::clamp<std::size_t>(options_.max_depth_, 1, deepest);
+        options_.max_depth_ = std::clamp<std::size_t>(options_.max_depth_, 1, 1000);
     }
     ~pool() override { core_->close(); }
     pool(const pool&) = delete;
@@ -40,11 +39,8 @@ public:
             return build(previous, f, false, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
         }
         return build(previous, f, false, [&](generation& g, handle old) {
-            if (!options_.text_difference_ || !difference_.read(g, reader_, old, json, options_.max_depth_))
-                if (!read_json(reader_, json, options_.max_depth_)) {
-                    f = fault_of(json, options_.max_depth_);
-                    return false;
-                }
+            if (!options_.text_difference_ || !difference_.read(g, reader_, old, json, options_.max_depth_, scratch_))
+                if (!read_json(reader_, json, options_.max_depth_, scratch_, f)) return false;
             if (options_.text_difference_) difference_.learn(g, reader_.nodes().built(), json, core_->live_roots);
             return true;
         });
@@ -92,7 +88,7 @@ public:
             for (; list; list = list->next) ++retired;
         s.objects = core_->live_roots - retired;
         const std::uint64_t side = sizeof(pool) + sizeof(pool_core) + core_->slab_roots * sizeof(root) +
-                                   reader_.bytes() + copier_.bytes() +
+                                   reader_.bytes() + copier_.bytes() + scratch_.capacity() +
                                    (policy_ ? sizeof *policy_ : 0);
         s.table_bytes += side;
         s.bytes += side;
@@ -148,6 +144,7 @@ private:
                 reader_.start(g, cursor, policy_, has_old, plain);
                 const bool ok = read(g, has_old ? cursor : missing_handle);
                 last_made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
+                if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
                 if (!ok) {
                     reader_.abort();
                     return {};
@@ -201,6 +198,7 @@ private:
     text_difference difference_;
     copier copier_;
     std::unique_ptr<interning_policy> policy_; ///< belongs to the current generation: paths are known by its handles
+    std::string scratch_;
     std::size_t last_made_ = 0;
     pool_core* core_; // frees itself
 };

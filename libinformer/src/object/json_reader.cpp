@@ -1,197 +1,334 @@
+// The only unit that instantiates Boost.JSON's parser with a handler of ours.
 #include "detail/json_reader.hpp"
 
-#include "detail/text_scan.hpp"
+#include "detail/utf8.hpp"
+#include "json_scan.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <string>
+#include <boost/json/basic_parser_impl.hpp>
+#include <boost/json/parser.hpp>
+#include <boost/json/value.hpp>
+
+#include <cstring>
+#include <limits>
 
 namespace informer::detail {
 
 namespace {
 
-[[gnu::always_inline]] inline void skip_space(const char*& p) noexcept {
-    while (static_cast<unsigned char>(*p) <= ' ' && is_space(*p)) ++p;
+namespace json = boost::json;
+
+class sax_handler {
+public:
+    static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t max_string_size = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t max_key_size = std::numeric_limits<std::size_t>::max();
+
+    sax_handler(document_reader& to, std::string& scratch) : to_(to), scratch_(scratch) {}
+
+    bool on_document_begin(error_code&) { return true; }
+    bool on_document_end(error_code&) { return true; }
+    bool on_object_begin(error_code& ec) { return check(to_.begin_object(), ec); }
+    bool on_object_end(std::size_t, error_code&) {
+        to_.end_object();
+        return true;
+    }
+    bool on_array_begin(error_code& ec) { return check(to_.begin_array(), ec); }
+    bool on_array_end(std::size_t, error_code&) {
+        to_.end_array();
+        return true;
+    }
+    bool on_key_part(std::string_view s, std::size_t, error_code&) {
+        scratch_.append(s);
+        return true;
+    }
+    bool on_key(std::string_view s, std::size_t, error_code&) {
+        to_.key(whole(s));
+        scratch_.clear();
+        return true;
+    }
+    bool on_string_part(std::string_view s, std::size_t, error_code&) {
+        scratch_.append(s);
+        return true;
+    }
+    bool on_string(std::string_view s, std::size_t, error_code& ec) {
+        const bool ok = to_.string(whole(s));
+        scratch_.clear();
+        return check(ok, ec);
+    }
+    bool on_number_part(std::string_view s, error_code&) {
+        scratch_.append(s);
+        return true;
+    }
+    bool on_int64(std::int64_t, std::string_view s, error_code& ec) { return number(s, ec); }
+    bool on_uint64(std::uint64_t, std::string_view s, error_code& ec) { return number(s, ec); }
+    bool on_double(double, std::string_view s, error_code& ec) { return number(s, ec); }
+    bool on_bool(bool b, error_code& ec) { return check(to_.literal(b ? true_handle : false_handle), ec); }
+    bool on_null(error_code& ec) { return check(to_.literal(null_handle), ec); }
+    bool on_comment_part(std::string_view, error_code&) { return true; }
+    bool on_comment(std::string_view, error_code&) { return true; }
+
+private:
+    std::string_view whole(std::string_view last) { return scratch_.empty() ? last : gathered(last); }
+    // What is rare stands apart: what the parser calls for each value is to be short.
+    [[gnu::noinline]] std::string_view gathered(std::string_view last) {
+        scratch_.append(last);
+        return scratch_;
+    }
+    [[gnu::always_inline]] bool number(std::string_view s, error_code& ec) {
+        const bool ok = to_.number(whole(s));
+        scratch_.clear();
+        return check(ok, ec);
+    }
+    static bool check(bool ok, error_code& ec) {
+        if (!ok) [[unlikely]] refuse(ec);
+        return ok;
+    }
+    [[gnu::noinline]] static void refuse(error_code& ec) { ec = make_error_code(errc::not_an_object); }
+    document_reader& to_;
+    std::string& scratch_;
+};
+
+/// The parser reports a leading surrogate without its other half as any other syntax error, at the character that follows.
+bool after_half_pair(std::string_view text, std::size_t offset) noexcept {
+    if (offset < 6 || offset > text.size()) return false;
+    std::string_view s = text.substr(offset - 6, 6);
+    if (offset > 6 && text[offset - 1] == '\\') s = text.substr(offset - 7, 6);
+    return s[0] == '\\' && s[1] == 'u' && (s[2] | 32) == 'd' &&
+           (s[3] == '8' || s[3] == '9' || (s[3] | 32) == 'a' || (s[3] | 32) == 'b');
 }
 
-bool is_digit(char c) noexcept {
-    return c >= '0' && c <= '9';
+failure explain(const error_code& ec, std::string_view text, std::size_t offset) {
+    const auto at = [](std::size_t n) { return " at byte " + std::to_string(n); };
+    if (ec == make_error_code(errc::not_an_object))
+        return failure(errc::not_an_object, "the document is no JSON object");
+    if (ec == json::error::too_deep) return failure(errc::too_deep, "nested too deeply" + at(offset));
+    if (ec == json::error::illegal_leading_surrogate || ec == json::error::illegal_trailing_surrogate ||
+        (ec == json::error::syntax && after_half_pair(text, offset)))
+        return failure(errc::bad_utf8, "half of a surrogate pair" + at(offset));
+    if (ec != json::error::incomplete) {
+        // The parser stops at what is no UTF-8, so that it begins near here; what was read before is in order.
+        std::size_t near = offset < 8 ? 0 : offset - 8;
+        while (near < offset && (static_cast<unsigned char>(text[near]) & 0xc0) == 0x80) ++near;
+        const std::size_t bad = near + utf8_end(text.substr(near, 32));
+        if (bad < std::min(text.size(), near + 28) && bad <= offset + 4)
+            return failure(errc::bad_utf8, "invalid UTF-8" + at(bad));
+    }
+    return failure(errc::syntax_error, ec.message() + at(offset));
+}
+
+bool read(document_reader& to, const json::value& v, std::size_t depth_left, failure& f) {
+    bool ok = true;
+    switch (v.kind()) {
+    case json::kind::null: ok = to.literal(null_handle); break;
+    case json::kind::bool_: ok = to.literal(v.get_bool() ? true_handle : false_handle); break;
+    case json::kind::int64: ok = to.integer(v.get_int64()); break;
+    case json::kind::uint64: ok = to.integer(v.get_uint64()); break;
+    case json::kind::double_: ok = to.floating(v.get_double()); break;
+    case json::kind::string: ok = to.string(v.get_string()); break;
+    case json::kind::array:
+    case json::kind::object:
+        if (depth_left == 0) {
+            f = failure(errc::too_deep, "nested too deeply");
+            return false;
+        }
+        if (const json::array* a = v.if_array()) {
+            ok = to.begin_array();
+            if (!ok) break;
+            for (const json::value& element : *a)
+                if (!read(to, element, depth_left - 1, f)) return false;
+            to.end_array();
+        } else {
+            ok = to.begin_object();
+            for (const auto& member : v.get_object()) {
+                to.key(member.key());
+                if (!read(to, member.value(), depth_left - 1, f)) return false;
+            }
+            to.end_object();
+        }
+    }
+    if (!ok) f = failure(errc::not_an_object, "the document is no JSON object");
+    return ok;
 }
 
 } // namespace
 
-text_reader::text_reader(document_reader& to, std::string_view text, std::size_t max_depth) noexcept
-    : to_(to), at_(text.data()), end_(at_ + text.size()), max_depth_(std::min(max_depth, deepest)) {
-    while (end_ != at_ && is_space(end_[-1])) --end_;
-    if (end_ != at_ && end_[-1] != '}' && end_[-1] != ']') end_ = at_;
+namespace {
+
+constexpr std::string_view managed_fields = "\"managedFields\"";
+
+/// Where the next `"managedFields"` ends, or npos. Its F is a rare letter in JSON, and memchr is vectorised.
+std::size_t find_managed_fields(std::string_view text, std::size_t from) noexcept {
+    static constexpr std::size_t rare = managed_fields.find('F');
+    while (from < text.size()) {
+        const void* hit = std::memchr(text.data() + from, 'F', text.size() - from);
+        if (!hit) break;
+        const auto at = static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
+        if (at >= rare && text.substr(at - rare, managed_fields.size()) == managed_fields)
+            return at - rare + managed_fields.size();
+        from = at + 1;
+    }
+    return std::string_view::npos;
 }
 
-// ---- inlined into `read`, so that its place in the text stays in a register
-
-/// With its colon; begins to skip its value if that is not wanted.
-[[gnu::always_inline]] inline bool text_reader::key(const char*& at) {
-    const char* p = at;
-    skip_space(p);
-    if (*p != '"') return false;
-    bool plain = true;
-    const char* const behind = string_end(p + 1, end_, plain);
-    if (!behind) return false;
-    const std::string_view whole(p, static_cast<std::size_t>(behind - p));
-    if (plain) [[likely]] {
-        to_.key(whole.substr(1, whole.size() - 2));
-    } else {
-        const auto text = read_literal(whole);
-        if (!text) return false;
-        to_.key(*text);
+/// Where to end a slice at `at` or soon behind it: not within a character, an escape or a literal, so that the parser finds
+/// errors at the same bytes as without slices. Where there is no such place for long, anywhere.
+std::size_t border(std::string_view text, std::size_t at) noexcept {
+    static constexpr std::string_view literals = "truefalsn";
+    const std::size_t last = std::min(at + 4096, text.size());
+    for (std::size_t p = at; p < last; ++p) {
+        const char before = text[p - 1];
+        if (static_cast<unsigned char>(before) >= 0x80 || literals.find(before) != std::string_view::npos) continue;
+        const std::size_t from = p < 12 ? 0 : p - 12; // a pair of surrogates
+        if (text.substr(from, p - from).find('\\') == std::string_view::npos) return p;
     }
-    p = behind;
-    skip_space(p);
-    if (*p != ':') return false;
-    ++p;
-    if (to_.at_skipped_managed_fields()) [[unlikely]] {
-        skip_space(p);
-        if (*p == '[' || *p == '{') {
-            skipping_ = skipped_.begin(*p);
-            closing_ = *p == '[' ? ']' : '}';
+    return last == text.size() ? last : at;
+}
+
+} // namespace
+
+/// Reads one text, at once or in slices.
+///
+/// A third of an object is managedFields, with two thirds of its containers. They are cut out of the text: the parser reads
+/// up to the key, which settles that it is the one of the metadata, is then told a null, and goes on behind the value.
+/// The few tries suffice for real objects; more would make the parser stop and start all the time on text made for it.
+class text_reader {
+public:
+    text_reader(document_reader& to, std::string_view text, std::size_t max_depth, std::string& scratch)
+        : to_(to), text_(text), parser_(options(max_depth), to, scratch), tries_(to.skips_managed_fields() ? 4 : 0) {
+        scratch.clear();
+    }
+    /// Reads to `until`, or a little further. True when the text is read, or cannot be.
+    bool read(std::size_t until, failure& f) {
+        const bool last = until == text_.size();
+        error_code ec;
+        if (!skipping_ && tries_ > 0) look_for_managed_fields(until, ec);
+        if (skipping_ && !ec && !skip(until, ec)) return false;
+        if (!ec && (done_ < until || last)) write(!last, until, ec);
+        failed_ = ec.failed();
+        if (failed_) f = explain(ec, text_, done_);
+        return failed_ || last;
+    }
+    bool failed() const noexcept { return failed_; }
+    std::size_t done() const noexcept { return skipping_ ? skipped_ : done_; }
+
+private:
+    static json::parse_options options(std::size_t max_depth) {
+        json::parse_options o;
+        o.max_depth = max_depth;
+        o.numbers = json::number_precision::none;
+        return o;
+    }
+    void write(bool more, std::size_t until, error_code& ec) {
+        done_ += parser_.write_some(more, text_.data() + done_, until - done_, ec);
+        if (!ec && done_ < until) ec = json::error::extra_data;
+    }
+    void look_for_managed_fields(std::size_t until, error_code& ec) {
+        for (; !skipping_ && tries_ > 0 && !ec; --tries_) {
+            looked_ = find_managed_fields(text_.substr(0, until + managed_fields.size() - 1), looked_);
+            if (looked_ == std::string_view::npos) {
+                looked_ = until;
+                return;
+            }
+            write(true, looked_, ec);
+            if (ec || !to_.at_skipped_managed_fields()) continue;
+            tries_ = 1; // there is but one
+            skipped_ = container_behind(looked_);
+            if (skipped_ == std::string_view::npos) continue;
+            skipping_ = scanner_.begin(text_[skipped_]);
+            closing_ = text_[skipped_] == '[' ? ']' : '}';
         }
     }
-    at = p;
-    return true;
-}
-
-/// What has complete strings and balanced brackets and ends in the one it began with; the rest of its syntax is nobody's concern.
-bool text_reader::skip(const char*& at, const char* until) {
-    at = skipped_.scan(at, until);
-    if (!skipped_.complete()) return at != end_;
-    skipping_ = false;
-    return at[-1] == closing_ && to_.literal(null_handle);
-}
-
-[[gnu::always_inline]] inline bool text_reader::literal(const char*& at, std::string_view word, handle h) {
-    if (!std::string_view(at, end_).starts_with(word)) return false;
-    at += word.size();
-    return to_.literal(h);
-}
-
-[[gnu::always_inline]] inline bool text_reader::number(const char*& at) {
-    const char* p = at;
-    const auto digits = [&p] {
-        if (!is_digit(*p)) return false;
-        do ++p;
-        while (is_digit(*p));
+    /// False: not done, or in vain: what has no end, or another one than it should, the parser sees after all.
+    bool skip(std::size_t until, error_code& ec) {
+        if (skipped_ >= until) return false;
+        const char* const end = scanner_.scan(text_.data() + skipped_, text_.data() + until);
+        skipped_ = static_cast<std::size_t>(end - text_.data());
+        if (!scanner_.complete() && until < text_.size()) return false;
+        skipping_ = false;
+        if (!scanner_.complete() || end[-1] != closing_) return false;
+        parser_.write_some(true, ":null", 5, ec);
+        done_ = skipped_;
         return true;
-    };
-    if (*p == '-') ++p;
-    if (*p == '0')
-        ++p;
-    else if (!digits())
+    }
+    /// Where the object or array begins whose key ends at `from`, or npos if something else is there.
+    std::size_t container_behind(std::size_t from) const noexcept {
+        const std::size_t end = std::min(text_.size(), from + 4096);
+        const auto space = [&] {
+            while (from < end && is_space(text_[from])) ++from;
+        };
+        space();
+        if (from == end || text_[from++] != ':') return std::string_view::npos;
+        space();
+        return from < end && (text_[from] == '[' || text_[from] == '{') ? from : std::string_view::npos;
+    }
+
+    document_reader& to_;
+    const std::string_view text_;
+    json::basic_parser<sax_handler> parser_;
+    int tries_;
+    std::size_t done_ = 0;   ///< the parser's place
+    std::size_t looked_ = 0; ///< up to here for the key
+    bool failed_ = false, skipping_ = false;
+    char closing_ = ' ';
+    std::size_t skipped_ = 0; ///< up to here, while skipping
+    value_scanner scanner_;
+};
+
+bool read_json(document_reader& to, std::string_view text, std::size_t max_depth, std::string& scratch, failure& f) {
+    if (text.empty()) {
+        f = failure(errc::syntax_error, "empty text");
         return false;
-    if (*p == '.') {
-        ++p;
-        if (!digits()) return false;
     }
-    if (*p == 'e' || *p == 'E') {
-        ++p;
-        if (*p == '+' || *p == '-') ++p;
-        if (!digits()) return false;
+    text_reader reader(to, text, max_depth, scratch);
+    while (!reader.read(text.size(), f)) {
     }
-    const std::string_view text(at, static_cast<std::size_t>(p - at));
-    at = p;
-    return to_.number(text);
+    return !reader.failed();
 }
 
-/// A value, or the beginnings of containers up to the first one that is in none of them.
-[[gnu::always_inline]] inline bool text_reader::value(const char*& at) {
-    for (const char* p = at;;) {
-        skip_space(p);
-        switch (*p) {
-        case '"': {
-            bool plain = true;
-            const char* const behind = string_end(p + 1, end_, plain);
-            if (!behind) return false;
-            at = behind;
-            const std::string_view whole(p, static_cast<std::size_t>(behind - p));
-            if (plain) [[likely]] return to_.string(whole.substr(1, whole.size() - 2));
-            const auto text = read_literal(whole);
-            return text && to_.string(*text);
-        }
-        case '{':
-            if (depth_ == max_depth_ || !to_.begin_object()) return false;
-            ++p;
-            skip_space(p);
-            if (*p == '}') {
-                to_.end_object();
-                at = p + 1;
-                return true;
-            }
-            open(true);
-            if (!key(p)) return false;
-            if (!skipping_) continue;
-            at = p;
-            return true;
-        case '[':
-            if (depth_ == max_depth_ || !to_.begin_array()) return false;
-            ++p;
-            skip_space(p);
-            if (*p == ']') {
-                to_.end_array();
-                at = p + 1;
-                return true;
-            }
-            open(false);
-            continue;
-        case 't': at = p; return literal(at, "true", true_handle);
-        case 'f': at = p; return literal(at, "false", false_handle);
-        case 'n': at = p; return literal(at, "null", null_handle);
-        default: at = p; return number(at);
-        }
-    }
-}
-
-text_reader::outcome text_reader::read(std::size_t bytes) {
-    const char* p = at_;
-    const char* const end = end_;
-    const char* const until = bytes < static_cast<std::size_t>(end - p) ? p + bytes : end;
-    if (!begun_) {
-        begun_ = true;
-        if (p == end || !value(p)) return outcome::fault;
-    }
-    for (;;) {
-        if (skipping_) [[unlikely]] {
-            if (!skip(p, until)) return outcome::fault;
-        }
-        if (depth_ == 0) return p == end ? outcome::whole : outcome::fault;
-        if (p == end) return outcome::fault;
-        if (p >= until) {
-            at_ = p;
-            return outcome::more;
-        }
-        skip_space(p);
-        const bool object = is_object_[depth_];
-        const char c = *p++;
-        if (c == ',') {
-            if (object && !key(p)) return outcome::fault;
-            if (!skipping_ && !value(p)) return outcome::fault;
-        } else if (object && c == '}') {
-            --depth_;
-            to_.end_object();
-        } else if (!object && c == ']') {
-            --depth_;
-            to_.end_array();
-        } else {
-            return outcome::fault;
-        }
-    }
-}
+json_slices::json_slices(document_reader& to, std::string_view text, std::size_t max_depth)
+    : text_(text), reader_(std::make_unique<text_reader>(to, text, max_depth, scratch_)) {}
+json_slices::~json_slices() = default;
 
 bool json_slices::read(std::size_t bytes, failure& f) {
-    if (faulty_) return faulty_->look(bytes, f);
-    switch (reader_.read(bytes)) {
-    case text_reader::outcome::whole: return true;
-    case text_reader::outcome::fault: faulty_ = std::make_unique<fault_finder>(text_, max_depth_); break;
-    case text_reader::outcome::more: break;
+    if (text_.empty()) {
+        f = failure(errc::syntax_error, "empty text");
+        return true;
     }
-    return false;
+    const std::size_t done = reader_->done();
+    return reader_->read(bytes < text_.size() - done ? border(text_, done + bytes) : text_.size(), f);
+}
+
+bool read_value(document_reader& to, const json::value& v, std::size_t max_depth, failure& f) {
+    return read(to, v, max_depth, f);
+}
+
+bool parse_transformed(json::value& to, std::string_view text, std::size_t max_depth, const transform& rewrite,
+                       failure& f) {
+    json::parse_options options;
+    options.max_depth = max_depth;
+    options.numbers = json::number_precision::precise;
+    error_code ec;
+    json::parser parser(json::storage_ptr(), options);
+    const std::size_t end = parser.write_some(text.data(), text.size(), ec);
+    if (!ec && end < text.size()) ec = json::error::extra_data;
+    if (ec) {
+        f = explain(ec, text, end);
+        return false;
+    }
+    to = parser.release();
+    if (!to.is_object()) {
+        f = failure(errc::not_an_object, "the document is no JSON object");
+        return false;
+    }
+    try {
+        rewrite(to);
+    } catch (const std::exception& e) {
+        f = failure(errc::bad_configuration, std::string("the transform threw: ") + e.what());
+    } catch (...) {
+        f = failure(errc::bad_configuration, "the transform threw");
+    }
+    return !f;
 }
 
 } // namespace informer::detail

@@ -1,6 +1,5 @@
 #include "json_scan.hpp"
 
-#include "detail/utf8.hpp"
 #include "json_block.hpp"
 
 #include <bit>
@@ -340,36 +339,6 @@ std::optional<std::string> unescape(std::string_view s) {
         default: return std::nullopt;
         }
     }
-}
-
-namespace {
-
-/// Its bytes, and whether its escapes need a look.
-bool has_strict_bytes(std::string_view literal, bool& simple) noexcept {
-    bool ascii = true;
-    for (std::size_t i = 0; i < literal.size(); ++i) {
-        const auto c = static_cast<unsigned char>(literal[i]);
-        if (c < 0x20) return false;
-        ascii = ascii && c < 0x80;
-        if (c != '\\') continue;
-        const char escaped = literal[++i]; // the closing quote at the latest
-        simple = simple && (escaped == '"' || escaped == '\\' || escaped == '/' || escaped == 'n');
-        ascii = ascii && static_cast<unsigned char>(escaped) < 0x80;
-        if (static_cast<unsigned char>(escaped) < 0x20) return false;
-    }
-    return ascii || utf8_end(literal) == literal.size();
-}
-
-} // namespace
-
-bool is_strict(std::string_view literal) {
-    bool simple = true;
-    return has_strict_bytes(literal, simple) && (simple || unescape(literal));
-}
-
-std::optional<std::string> read_literal(std::string_view literal) {
-    bool simple = true;
-    return has_strict_bytes(literal, simple) ? unescape(literal) : std::nullopt;
 }
 
 bool says(std::string_view literal, std::string_view word) {

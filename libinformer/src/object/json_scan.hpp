@@ -68,10 +68,6 @@ const char* find_between_objects(const char* p, const char* end) noexcept;
 
 /// What a string literal, quotes included, says; nullopt if it is none.
 std::optional<std::string> unescape(std::string_view literal);
-/// Whether a parser takes this literal, of which `string_end` found the end: its bytes and its escapes.
-bool is_strict(std::string_view literal);
-/// What it says, if so.
-std::optional<std::string> read_literal(std::string_view literal);
 /// Whether it says `word`, without a copy where it holds no escapes.
 bool says(std::string_view literal, std::string_view word);
 

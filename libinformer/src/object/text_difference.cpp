@@ -2,6 +2,7 @@
 
 #include "detail/json_reader.hpp"
 #include "detail/reading.hpp"
+#include "detail/utf8.hpp"
 #include "json_scan.hpp"
 
 #include <algorithm>
@@ -83,7 +84,7 @@ struct text_difference::guard {
 // ---- reading
 
 bool text_difference::read(generation& g, document_reader& to, handle previous, std::string_view json,
-                           std::size_t max_depth) {
+                           std::size_t max_depth, std::string& scratch) {
     wanted_ = true;
     const auto missed = [&] {
         if (++misses_ % 16 == 0 && credit_ < max_credit) ++credit_; // one day they may be alike
@@ -104,7 +105,7 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
         previous_ = previous;
         const guard gives_back{*this};
         to.nodes().begin_parts();
-        h = build(json, max_depth);
+        h = build(json, max_depth, scratch);
         to.nodes().end_parts();
         to.end_part();
         if (h) {
@@ -149,7 +150,7 @@ text_difference::entry* text_difference::choose(std::string_view json) {
 
 /// The changes come in the order of the text: the containers around them open and close as they do for the parser, and what
 /// a document repeats of itself is found alike.
-handle text_difference::build(std::string_view json, std::size_t max_depth) {
+handle text_difference::build(std::string_view json, std::size_t max_depth, std::string& scratch) {
     hard_ = false;
     values_.resize(template_->values);
     for (const text_change& c : changes_) {
@@ -157,7 +158,7 @@ handle text_difference::build(std::string_view json, std::size_t max_depth) {
             while (!open_.empty() && open_.back().of->end <= c.old_begin) close();
             open(c.parent);
         }
-        if (!read_change(c, json, max_depth)) return missing_handle;
+        if (!read_change(c, json, max_depth, scratch)) return missing_handle;
     }
     if (open_.empty()) { // only what is not stored differs, if anything
         bool made_now = false;
@@ -169,20 +170,34 @@ handle text_difference::build(std::string_view json, std::size_t max_depth) {
     return hard_ ? missing_handle : h;
 }
 
+/// Whether the parser would take this literal, which is not stored.
+bool text_difference::check(std::string_view literal) {
+    bool simple = true;
+    for (std::size_t i = 0; i < literal.size(); ++i) {
+        const auto c = static_cast<unsigned char>(literal[i]);
+        if (c < 0x20) return false;
+        simple = simple && c < 0x80;
+        if (c != '\\') continue;
+        const char escaped = literal[++i]; // the closing quote at the latest
+        simple = simple && (escaped == '"' || escaped == '\\' || escaped == '/' || escaped == 'n');
+    }
+    return simple || (utf8_end(literal) == literal.size() && unescape(literal));
+}
+
 /// Puts the value into the container open innermost. False: the parser would refuse it, or is to say so.
-bool text_difference::read_change(const text_change& c, std::string_view json, std::size_t max_depth) {
+bool text_difference::read_change(const text_change& c, std::string_view json, std::size_t max_depth,
+                                  std::string& scratch) {
     const std::string_view s = json.substr(c.begin, c.end - c.begin);
     const bool stored = c.slot != none;
     switch (c.what) {
-    case text_change::kind::container: return read_part(c, s, max_depth);
+    case text_change::kind::container: return read_part(c, s, max_depth, scratch);
     case text_change::kind::plain:
         if (stored) put_string(c, s.substr(1, s.size() - 2));
         return true;
     case text_change::kind::string: {
-        if (!stored) return is_strict(s);
-        const auto text = read_literal(s);
-        if (text) put_string(c, *text);
-        return text.has_value();
+        if (!check(s)) return false;
+        if (stored) put_string(c, *unescape(s));
+        return true;
     }
     case text_change::kind::bare: break;
     }
@@ -202,7 +217,8 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
 }
 
 /// A container, by the parser.
-bool text_difference::read_part(const text_change& c, std::string_view part, std::size_t max_depth) {
+bool text_difference::read_part(const text_change& c, std::string_view part, std::size_t max_depth,
+                                std::string& scratch) {
     std::size_t depth = 0;
     for (std::uint32_t i = c.parent; i != none; i = template_->containers[i].parent) ++depth;
     if (depth > max_depth) return false;
@@ -211,7 +227,8 @@ bool text_difference::read_part(const text_change& c, std::string_view part, std
         stored && c.parent == 0 && string_of(generation_, key_of(template_->containers[0], c.slot)) == "metadata";
     if (stored) place(c.slot);
     reader_->begin_part(is_metadata, !stored);
-    if (!read_json(*reader_, part, max_depth - depth)) return false;
+    failure f;
+    if (!read_json(*reader_, part, max_depth - depth, scratch, f)) return false;
     if (stored) take_part(c.slot);
     return true;
 }

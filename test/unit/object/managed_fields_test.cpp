@@ -1,4 +1,4 @@
-// metadata.managedFields is skipped: only there, wherever it stands, whatever it holds.
+// metadata.managedFields is cut out of the text before the parser sees it: only there, wherever it stands, whatever it holds.
 #include <informer/object/document_pool.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -68,7 +68,7 @@ TEST_CASE("what is only called managedFields stays", "[pool]") {
         R"({"metadata":[{"managedFields":[1]}],"a":{"metadata":{"managedFields":[2]}}})",
     };
     for (const char* json : same) CHECK(stored(json) == json);
-    // Many of them before the real one.
+    // More of them before the real one than it is worth trying: the parser skips it then.
     std::string before =
         R"({"a":["managedFields","managedFields","managedFields","managedFields","managedFields"],"metadata":{"n":1)";
     CHECK(stored(before + R"(,"managedFields":[{"x":"]"}]},"z":1})") == before + R"(},"z":1})");

@@ -21,7 +21,8 @@ public:
         : min_documents_(min_documents), projecting_(!projection.empty()) {}
 
     /// True: the document is on `to`'s stack, as the parser would have left it. False: nothing is; the text may be anything.
-    bool read(generation& g, document_reader& to, handle previous, std::string_view json, std::size_t max_depth);
+    bool read(generation& g, document_reader& to, handle previous, std::string_view json, std::size_t max_depth,
+              std::string& scratch);
     /// The parser made `document` of `json`: a template, if one is wanted. Never fails the decoding.
     void learn(generation& g, handle document, std::string_view json, std::uint64_t live_documents) noexcept;
     /// Gives back all templates. True if there were any.
@@ -57,9 +58,10 @@ private:
     };
 
     entry* choose(std::string_view json);
-    handle build(std::string_view json, std::size_t max_depth);
-    bool read_change(const text_change& c, std::string_view json, std::size_t max_depth);
-    bool read_part(const text_change& c, std::string_view part, std::size_t max_depth);
+    handle build(std::string_view json, std::size_t max_depth, std::string& scratch);
+    bool check(std::string_view literal);
+    bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
+    bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
     void put_string(const text_change& c, std::string_view s);
     void put(std::uint32_t slot, handle h) noexcept;
     void put_owned(std::uint32_t slot, handle h, bool fresh);

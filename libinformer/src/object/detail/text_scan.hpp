@@ -70,21 +70,16 @@ inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) no
 
 inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
-    while (end - p >= 16) {
+    for (; end - p >= 16; p += 16) {
         const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
         // Signed: below the space are control characters and all that is not ASCII.
         const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote),
                                           _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
         const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
-        if (where == 0) {
-            p += 16;
-            continue;
-        }
+        if (where == 0) continue;
         p += std::countr_zero(where);
         if (*p == '"') return p + 1;
-        plain = false;
-        if (*p == '\\' && ++p == end) return nullptr;
-        ++p;
+        break;
     }
     return string_end_portable(p, end, plain);
 }
