@@ -350,17 +350,19 @@ asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
 
 /// Frees what died, and now and then moves what lives together.
 asio::awaitable<void> shared_informer::impl::tidy(self s) {
-    for (;;) {
-        const bool clean = s->pool->collect(collect_budget);
-        if (clean || s->stopping) break;
-        co_await breathe(s);
+    for (bool moved = false;; moved = true) {
+        for (;;) {
+            const bool clean = s->pool->collect(collect_budget);
+            if (clean || s->stopping) break;
+            co_await breathe(s);
+        }
+        // Not while a new state is collected: its objects would keep the old generation alive.
+        if (moved || !s->pool->wants_compaction() || s->collecting() || s->stopping) co_return;
+        const auto now = s->now();
+        if (s->last_compaction != clock::time_point::min() && now - s->last_compaction < between_compactions) co_return;
+        s->last_compaction = now;
+        co_await compact(s);
     }
-    // Not while a new state is collected: its objects would keep the old generation alive.
-    if (!s->pool->wants_compaction() || s->collecting() || s->stopping) co_return;
-    const auto now = s->now();
-    if (s->last_compaction != clock::time_point::min() && now - s->last_compaction < between_compactions) co_return;
-    s->last_compaction = now;
-    co_await compact(s);
 }
 
 /// What readers drop is freed behind the next batch. Where none comes for long, an empty one is sent through the queue: then

@@ -70,51 +70,64 @@ private:
     unsigned count_;
 };
 
+/// An informer on generated pods, listed in one piece; its first watch is open.
+struct scene {
+    explicit scene(unsigned n) : source(std::make_shared<pod_source>(context.get_executor(), n)), watch(source->scripted->on_watch()) {
+        asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
+        settle();
+        REQUIRE(pods.snapshot().size() == n);
+    }
+    ~scene() {
+        pods.stop();
+        settle();
+        CHECK(context.stopped());
+    }
+    void settle() {
+        settle([] {});
+    }
+    /// Runs what is ready; calls `f` after each turn of the executor.
+    template <class F>
+    void settle(F f) {
+        context.restart();
+        while (context.poll_one() != 0) f();
+    }
+
+    boost::asio::io_context context{1};
+    std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
+    std::shared_ptr<pod_source> source;
+    runtime rt = runtime(context.get_executor()).with_clock(clock).with_seed(1);
+    shared_informer pods{rt, source, informer_options().watch_list(false).page_size(0)};
+    std::shared_ptr<watch_script> watch;
+};
+
 /// Peak and end of relists without a change and with every tenth object changed.
 void relists_of(unsigned n) {
-    boost::asio::io_context context{1};
-    const auto clock = std::make_shared<manual_clock>();
-    const auto source = std::make_shared<pod_source>(context.get_executor(), n);
-    runtime rt(context.get_executor());
-    rt.with_clock(clock).with_seed(1);
-    shared_informer pods(rt, source, informer_options().watch_list(false).page_size(0));
-    const auto settle = [&] {
-        context.restart();
-        while (context.poll() != 0) context.restart();
-    };
-    auto watch = source->scripted->on_watch();
-    asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
-    settle();
-    REQUIRE(pods.snapshot().size() == n);
-    const auto steady = pods.status();
+    scene s(n);
+    const auto steady = s.pods.status();
     const std::uint64_t index = steady.bytes - steady.pool.bytes;
     CHECK(steady.bytes / n <= 3000);
 
     for (const unsigned changed : {0U, 10U}) {
-        source->changed = changed;
-        ++source->revision;
-        auto next = source->scripted->on_watch();
-        watch->fail(failure(errc::gone, "test"));
-        settle();
-        clock->advance(5s);
+        s.source->changed = changed;
+        ++s.source->revision;
+        auto next = s.source->scripted->on_watch();
+        s.watch->fail(failure(errc::gone, "test"));
+        s.settle();
+        s.clock->advance(5s);
         std::uint64_t peak = 0;
-        context.restart();
-        while (context.poll_one() != 0) peak = std::max(peak, source->pool->statistics().bytes);
-        const auto after = pods.status();
-        REQUIRE(after.relists == source->revision);
+        s.settle([&] { peak = std::max(peak, s.source->pool->statistics().bytes); });
+        const auto after = s.pods.status();
+        REQUIRE(after.relists == s.source->revision);
         REQUIRE(next->taken());
-        CHECK(pods.snapshot().size() == n);
-        CHECK(pods.snapshot().resource_version().str() == std::to_string(100 + source->revision));
+        CHECK(s.pods.snapshot().size() == n);
+        CHECK(s.pods.snapshot().resource_version().str() == std::to_string(100 + s.source->revision));
         // Beside the documents there are at most three maps of all: the old state, the list, and the new state.
         const double ratio = static_cast<double>(peak + 3 * index) / static_cast<double>(steady.bytes);
         CAPTURE(n, changed, steady.bytes, index, peak, after.bytes);
         CHECK(ratio <= 1.2);
         CHECK(after.bytes <= steady.bytes * 11 / 10);
-        watch = next;
+        s.watch = next;
     }
-    pods.stop();
-    settle();
-    CHECK(context.stopped());
 }
 
 /// Rounds of changes to every object; what is held after each.
@@ -185,4 +198,31 @@ TEST_CASE("what readers drop is freed within a minute, also where nothing comes"
     b.pass(1min);
     CHECK(b.pods.status().pool.node_bytes < before / 10);
     CHECK(b.pods.status().bookmarks == 0); // what was sent through the queue is none
+}
+
+TEST_CASE("after many deletions what lives is moved together, while others have turns of the executor", "[informer][memory]") {
+    constexpr unsigned n = 8000;
+    scene s(n);
+    const std::uint64_t before = s.pods.status().pool.bytes;
+    std::uint64_t held = before, most = 0; // that one turn has made
+    const auto settle = [&] {
+        s.settle([&] {
+            const std::uint64_t now = s.source->pool->statistics().node_bytes;
+            most = std::max(most, now - std::min(now, held));
+            held = now;
+        });
+    };
+    unsigned gone = 0;
+    s.pods.snapshot().for_each([&](const object& o) {
+        if (gone % 2 == 0) s.watch->deleted(o.to_json());
+        ++gone;
+        return true;
+    });
+    settle();
+    s.clock->advance(1min); // what was moved before the last deletions is moved again
+    settle();
+    CHECK(s.pods.snapshot().size() == n / 2);
+    CHECK(s.source->pool->statistics().generations == 1);
+    CHECK(s.source->pool->statistics().bytes < before * 2 / 3);
+    CHECK(most < before / 6); // a third of what is moved
 }
