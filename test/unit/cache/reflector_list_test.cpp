@@ -1,0 +1,134 @@
+// The reflector's decisions about lists and their pages, step by step. Names carry the items of the contract they pin.
+#include "reflector_machine.hpp"
+
+#include <catch2/generators/catch_generators.hpp>
+
+using namespace informer;
+using namespace informer::testing;
+
+TEST_CASE("R3 without watch-list the first list is a consistent read of 500 a page", "[reflector]") {
+    machine m(no_watch_list());
+    const auto a = m.next();
+    CHECK(a.what == step::list);
+    CHECK(a.fresh);
+    CHECK(a.list.resource_version_.empty());
+    CHECK(a.list.limit_ == 500);
+    CHECK(a.list.continue_.empty());
+}
+
+TEST_CASE("R3 any_version lists at 0 first", "[reflector]") {
+    auto o = no_watch_list();
+    o.any_version_ = true;
+    machine m(o);
+    CHECK(m.next().list.resource_version_ == "0");
+    CHECK(m.last.list.limit_ == 500);
+    m.page_done("10");
+    m.next();
+    m.r.opened(m.now);
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_ == "10"); // later never older than what was seen
+}
+
+TEST_CASE("R4 a relist at a version is not paged", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("10");
+    m.next();
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_ == "10");
+    CHECK(m.last.list.limit_ == 0);
+}
+
+TEST_CASE("R5 expired list falls back to a consistent read", "[reflector]") {
+    const bool gone = GENERATE(true, false);
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("10");
+    m.next();
+    m.watch_done(status(410, "Gone"));
+    m.wait();
+    m.next();
+    CHECK_FALSE(m.list_failed(gone ? status(410, "Expired") : too_large()));
+    CHECK(m.at_once());
+    CHECK(m.next().list.resource_version_.empty());
+    CHECK(m.last.list.limit_ == 500);
+    m.list_failed(gone ? status(410, "Expired") : too_large());
+    CHECK(m.waits()); // a second refusal is a failure
+    m.wait();
+    CHECK(m.next().list.resource_version_.empty());
+    CHECK(m.page_done("11") == page::complete);
+    CHECK(m.r.version().str() == "11");
+}
+
+TEST_CASE("PG2 X18 pages after the first carry the token alone, and the first page's version counts", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    CHECK(m.page_done("10", "t1") == page::more);
+    CHECK(m.next().what == step::list);
+    CHECK_FALSE(m.last.fresh);
+    CHECK(m.last.list.continue_ == "t1");
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.last.list.resource_version_match_.empty());
+    CHECK(m.last.list.limit_ == 500);
+    CHECK(m.page_done("12", "t2") == page::more);
+    m.next();
+    CHECK(m.page_done("13") == page::complete);
+    CHECK(m.r.version().str() == "10");
+}
+
+TEST_CASE("PG3 X17 an expired continue token: the whole list in one piece, without the token that is offered",
+          "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("10", "t1");
+    m.next();
+    api_status s;
+    s.code = 410;
+    s.reason = "Expired";
+    s.continue_token = "inconsistent";
+    CHECK_FALSE(m.list_failed(failure(s, "test")));
+    CHECK(m.at_once());
+    CHECK(m.next().fresh);
+    CHECK(m.last.list.continue_.empty());
+    CHECK(m.last.list.limit_ == 0);
+    CHECK(m.page_done("20") == page::complete);
+    // The next list is paged again.
+    m.next();
+    m.watch_done(status(400, "BadRequest"));
+    m.wait();
+    CHECK(m.next().list.limit_ == 500);
+}
+
+TEST_CASE("PG a page that could not be fetched is asked for again, the pages before it stay", "[reflector]") {
+    const failure f = GENERATE(as<failure>(), refused, cut_off, status(503, "ServiceUnavailable"), status(429));
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("10", "t1");
+    m.next();
+    CHECK(m.list_failed(f));
+    m.wait();
+    CHECK_FALSE(m.next().fresh);
+    CHECK(m.last.list.continue_ == "t1");
+}
+
+TEST_CASE("PG the same continue token twice is an error, not an endless list", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    CHECK(m.page_done("10", "t1") == page::more);
+    m.next();
+    CHECK(m.page_done("10", "t1") == page::failed);
+    CHECK(m.why == errc::bad_response);
+    m.wait();
+    CHECK(m.next().fresh);
+}
+
+TEST_CASE("W14 a list without a resource version is an error", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    CHECK(m.page_done("") == page::failed);
+    CHECK(m.why == errc::bad_response);
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().what == step::list);
+}

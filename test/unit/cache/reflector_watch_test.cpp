@@ -1,0 +1,397 @@
+// The reflector's decisions about watches, back-off and versions, step by step. Names carry the items of the contract they pin.
+#include "reflector_machine.hpp"
+
+#include <catch2/generators/catch_generators.hpp>
+
+using namespace informer;
+using namespace informer::testing;
+
+TEST_CASE("R11 connection refused or 429 on a watch: back off and watch again, no relist", "[reflector]") {
+    const failure f =
+        GENERATE(as<failure>(), refused, status(429, "TooManyRequests"), status(503, "ServiceUnavailable"));
+    machine m;
+    m.follow("20");
+    m.pass(10s);
+    m.watch_done();
+    for (int i = 0; i < 40; ++i) {
+        m.next();
+        CHECK(m.last.what == step::watch);
+        CHECK(m.last.watch.resource_version_ == "20");
+        CHECK_FALSE(m.last.watch.send_initial_events_);
+        m.watch_done(f);
+        const auto d = m.wait();
+        if (i >= 6) CHECK(d == 30s);
+    }
+    CHECK(m.r.attempts() == 40);
+    CHECK(m.r.phase() == informer_phase::backing_off);
+}
+
+TEST_CASE("R11 Retry-After is waited for at least", "[reflector]") {
+    const int code = GENERATE(429, 503);
+    machine m;
+    m.follow("20");
+    m.watch_done(status(code, "", 17s));
+    CHECK(m.wait() == 17s);
+    m.next();
+    m.watch_done(status(code, "", std::chrono::seconds(1'000'000'000)));
+    CHECK(m.wait() == reflector::longest_retry_after); // a server cannot stop us for ever
+    m.next();
+    m.watch_done(status(code, "", 1s));
+    CHECK(m.wait() == 3200ms);
+}
+
+TEST_CASE("R12 a watch that ends cleanly is resumed at once", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("21");
+    m.pass(1s);
+    CHECK_FALSE(m.watch_done());
+    CHECK(m.at_once());
+    CHECK(m.next().watch.resource_version_ == "21");
+    CHECK(m.r.attempts() == 0);
+}
+
+TEST_CASE("R12 a watch that is cut in mid-stream is resumed at once, and backs off when nobody answers",
+          "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("21");
+    CHECK(m.watch_done(cut_off) == errc::connection_lost); // X2: told, all the same
+    CHECK(m.at_once());
+    CHECK(m.next().watch.resource_version_ == "21");
+    m.watch_done(refused);
+    CHECK(m.wait() == 800ms);
+}
+
+TEST_CASE("R13 a very short watch backs off, then watches again from the last version", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.pass(999ms);
+    CHECK(m.watch_done()); // told as a failure
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().what == step::watch);
+    CHECK(m.last.watch.resource_version_ == "20");
+    CHECK_FALSE(m.last.fresh);
+    m.r.opened(m.now);
+    m.pass(1s);
+    CHECK_FALSE(m.watch_done());
+    CHECK(m.at_once()); // a second is not short
+}
+
+TEST_CASE("R13 a watch that only repeats what is known and ends is no progress", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("20");
+    m.r.bookmark_seen(m.now, rv("20"), false);
+    CHECK(m.watch_done());
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().watch.resource_version_ == "20");
+}
+
+TEST_CASE("R14 X17 410 on opening a watch or as ERROR event fetches the state again", "[reflector]") {
+    const bool opened = GENERATE(true, false);
+    machine m;
+    m.sync("20");
+    m.pass(10s);
+    m.watch_done();
+    m.next();
+    if (opened) m.r.opened(m.now);
+    CHECK(m.watch_done(status(410, "Expired")));
+    CHECK(m.r.phase() == informer_phase::listing);
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().watch.send_initial_events_);
+    CHECK(m.last.watch.resource_version_ == "20");
+}
+
+TEST_CASE("R14 410 again right after a relist: the newest state", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("20");
+    m.next();
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    m.next();
+    m.page_done("20");
+    m.next();
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_.empty());
+}
+
+TEST_CASE("R14 an ERROR event watches again from the last version; only if it comes back the state is fetched",
+          "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.watch_done(status(500, "InternalError"));
+    m.wait();
+    CHECK(m.next().watch.resource_version_ == "20");
+    CHECK_FALSE(m.last.fresh);
+    m.r.opened(m.now);
+    m.watch_done(status(500, "InternalError"));
+    m.wait();
+    CHECK(m.next().fresh);
+}
+
+TEST_CASE("R14 StoreReadError fetches the state again: the deletion of a corrupt object has no event", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.watch_done(status(500, "StoreReadError"));
+    m.wait();
+    CHECK(m.next().fresh);
+}
+
+TEST_CASE("R14 progress between two errors keeps the watch", "[reflector]") {
+    machine m;
+    m.follow("20");
+    for (int i = 0; i < 5; ++i) {
+        m.watch_done(status(500, "InternalError"));
+        m.wait();
+        CHECK_FALSE(m.next().fresh);
+        m.r.opened(m.now);
+        m.event(std::to_string(30 + i));
+    }
+}
+
+TEST_CASE("401, 403 and 404 park at once and are tried again: a server that starts answers so for a moment",
+          "[reflector]") {
+    machine m;
+    m.follow("20");
+    SECTION("401 and 403 on a watch: the same watch again, no relist; up to 30 s apart") {
+        const int code = GENERATE(401, 403);
+        for (const auto expected : {800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms, 30000ms}) {
+            m.watch_done(status(code));
+            CHECK(m.r.phase() == informer_phase::parked);
+            CHECK(m.wait() == expected);
+            CHECK(m.next().watch.resource_version_ == "20");
+            CHECK_FALSE(m.last.fresh);
+        }
+    }
+    SECTION("404: the resource was removed; up to 10 s apart, and its state is fetched when it is back") {
+        for (const auto expected : {800ms, 1600ms, 3200ms, 6400ms}) {
+            m.watch_done(status(404, "NotFound"));
+            CHECK(m.r.phase() == informer_phase::parked);
+            CHECK(m.wait() == expected);
+            CHECK(m.next().fresh);
+        }
+        for (int i = 0; i < 20; ++i) {
+            m.watch_done(status(404, "NotFound"));
+            const auto waited = m.wait();
+            CHECK(waited >= 10s);
+            CHECK(waited <= 12500ms);
+            m.next();
+        }
+        m.r.opened(m.now);
+        m.event("30", watch_event_type::added);
+        m.r.bookmark_seen(m.now, rv("31"), true);
+        CHECK(m.r.phase() == informer_phase::watching);
+        CHECK(m.r.attempts() == 0);
+    }
+}
+
+TEST_CASE("X1 failing for long never resets the back-off, healthy time does", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("21");
+    m.watch_done();
+    m.next();
+    for (int i = 0; i < 10; ++i) {
+        m.watch_done(refused);
+        m.wait();
+        m.next();
+    }
+    m.pass(24h);
+    m.watch_done(refused);
+    CHECK(m.wait() == 30s);
+    SECTION("a silent watch is no health") {
+        m.next();
+        m.r.opened(m.now);
+        m.pass(3min);
+        m.watch_done();
+        m.next();
+        m.watch_done(refused);
+        CHECK(m.wait() == 30s);
+    }
+    SECTION("two minutes of watches that delivered, summed up") {
+        for (int i = 0; i < 4; ++i) {
+            m.next();
+            m.r.opened(m.now);
+            m.event(std::to_string(50 + i));
+            m.pass(31s);
+            m.watch_done();
+        }
+        m.next();
+        m.watch_done(refused);
+        CHECK(m.wait() == 800ms);
+    }
+}
+
+TEST_CASE("R16 versions only grow while following; unparsable ones are taken as they come", "[reflector]") {
+    machine m;
+    m.follow("20");
+    CHECK(m.event("30") == verdict::apply);
+    CHECK(m.event("25") == verdict::apply);
+    CHECK(m.r.version().str() == "30");
+    CHECK(m.event("") == verdict::apply);
+    CHECK(m.r.version().str() == "30");
+    CHECK(m.event("99999999999999999999999999") == verdict::apply);
+    CHECK(m.r.version().str() == "99999999999999999999999999");
+    CHECK(m.event("opaque") == verdict::apply);
+    CHECK(m.r.version().str() == "opaque");
+}
+
+TEST_CASE("W22 the version of a deletion is where the watch resumes", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("33", watch_event_type::deleted);
+    m.watch_done();
+    CHECK(m.next().watch.resource_version_ == "33");
+}
+
+TEST_CASE("W11 a bookmark moves the version on", "[reflector]") {
+    machine m;
+    m.follow("20");
+    CHECK(m.r.bookmark_seen(m.now, rv("40"), false) == verdict::apply);
+    m.pass(5s);
+    m.watch_done();
+    CHECK(m.next().watch.resource_version_ == "40");
+}
+
+TEST_CASE("epoch: a bookmark below the last version asks for the newest one", "[reflector]") {
+    machine m;
+    m.follow("20");
+    CHECK(m.r.bookmark_seen(m.now, rv("19"), false) == verdict::end);
+    CHECK(m.watch_done());
+    m.wait();
+    const auto a = m.next();
+    CHECK(a.what == step::list);
+    CHECK(a.check);
+    CHECK(a.list.limit_ == 1);
+    CHECK(a.list.resource_version_.empty());
+    SECTION("the server is not older: it was only the bookmark") {
+        CHECK(m.page_done("25") == page::checked);
+        CHECK(m.next().what == step::watch);
+        CHECK(m.last.watch.resource_version_ == "20");
+        CHECK(m.r.epoch() == 1);
+    }
+    SECTION("the server went back in time: a new epoch, fetched from the newest state") {
+        CHECK(m.page_done("15") == page::checked);
+        CHECK(m.r.epoch() == 1);
+        CHECK(m.next().watch.send_initial_events_);
+        CHECK(m.last.watch.resource_version_.empty());
+        m.r.opened(m.now);
+        m.event("12", watch_event_type::added);
+        CHECK(m.r.bookmark_seen(m.now, rv("16"), true) == verdict::complete);
+        CHECK(m.r.epoch() == 2);
+        CHECK(m.r.version().str() == "16");
+        CHECK(m.event("17") == verdict::apply);
+        CHECK(m.r.version().str() == "17");
+    }
+    SECTION("the check fails: watch again, the next silence will tell") {
+        CHECK_FALSE(m.list_failed(refused));
+        m.wait();
+        CHECK(m.next().watch.resource_version_ == "20");
+    }
+}
+
+TEST_CASE("epoch: a whole time-out without event or bookmark asks for the newest version", "[reflector]") {
+    const bool clean = GENERATE(true, false);
+    machine m;
+    m.follow("20");
+    m.pass(m.last.watch.timeout_);
+    m.watch_done(clean ? failure() : cut_off);
+    CHECK(m.next().check);
+    CHECK(m.page_done("21") == page::checked);
+    CHECK(m.next().watch.resource_version_ == "20");
+    m.r.opened(m.now);
+    m.event("22");
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    CHECK_FALSE(m.next().check);
+}
+
+TEST_CASE("epoch: a list below the last version is asked for again as a consistent read", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("20");
+    m.next();
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_ == "20");
+    CHECK(m.page_done("12") == page::more);
+    CHECK(m.next().fresh);
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.page_done("13") == page::complete);
+    CHECK(m.r.epoch() == 2);
+    CHECK(m.r.version().str() == "13");
+}
+
+TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.watch_done(too_large());
+    m.wait();
+    CHECK(m.next().check);
+}
+
+TEST_CASE("W8 a watch open long after its time-out is ended and resumed", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("21");
+    m.r.tick(m.now + 2s);
+    CHECK(m.r.deadline() == m.now + m.last.watch.timeout_ + reflector::overtime);
+    m.pass(m.last.watch.timeout_ + reflector::overtime);
+    CHECK(m.r.tick(m.now));
+    CHECK(m.watch_done(ended_by_us) == errc::request_timeout);
+    CHECK(m.at_once());
+    CHECK(m.next().watch.resource_version_ == "21");
+}
+
+TEST_CASE("a list without a byte for two minutes is ended and tried again", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.pass(119s);
+    CHECK_FALSE(m.r.tick(m.now));
+    m.r.progress(m.now);
+    CHECK(m.r.deadline() == m.now + 2min);
+    m.pass(2min);
+    CHECK(m.r.tick(m.now));
+    CHECK_FALSE(m.list_failed(ended_by_us));
+    CHECK(m.why == errc::body_idle_timeout);
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().what == step::list);
+}
+
+TEST_CASE("a watch that stays open for a second is an attempt that succeeded", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.watch_done(refused);
+    m.wait();
+    m.next();
+    m.watch_done(refused);
+    m.wait();
+    CHECK(m.r.attempts() == 2);
+    m.next();
+    m.r.opened(m.now);
+    CHECK(m.r.deadline() == m.now + 1s);
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    m.pass(1s);
+    CHECK_FALSE(m.r.tick(m.now));
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.r.phase() == informer_phase::watching);
+}
+
+TEST_CASE("a version the server does not understand: the newest state", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.watch_done(status(400, "BadRequest"));
+    m.wait();
+    CHECK(m.next().fresh);
+    CHECK(m.last.watch.resource_version_.empty());
+}
+
+TEST_CASE("what is known of the source is used: no watch-list where there is none", "[reflector]") {
+    machine m(reflector_options(), watch_list_support::no);
+    CHECK(m.next().what == step::list);
+    CHECK(m.last.list.limit_ == 500);
+}
