@@ -170,14 +170,10 @@ int run(const edge& e) {
         cpu += took;
         longest = std::max(longest, took);
     };
-    // As the client does: a slice, and all items that are whole with it; what is large in steps of its own.
+    // As the client does where the cache is empty, so that nobody asks for an older version: a slice, and all items that are whole with it; what is large in steps of its own.
     const auto keep = [&](object o) {
         bad += o ? 0 : 1;
-        if (o) detail::put_object(collected->objects, std::move(o));
-    };
-    const auto previous = [&](const object_key& key) {
-        collected->objects.prefetch(detail::key_view::of(key));
-        return index.current(key);
+        if (o) collected->put(std::move(o));
     };
     const auto feed = [&](std::string_view text) {
         bool more = true;
@@ -190,7 +186,7 @@ int run(const edge& e) {
                 while (!key && (more = framer.next(f))) {
                     if (framer.item().size() > large_text)
                         key.emplace(framer.item());
-                    else if (object o = pool->decode(framer.item(), previous(peek_key(framer.item())), why); o || !framer.unproven())
+                    else if (object o = pool->decode(framer.item(), object(), why); o || !framer.unproven())
                         keep(std::move(o));
                     else
                         framer.look_again();
@@ -198,7 +194,7 @@ int run(const edge& e) {
             });
             if (!key) break;
             for (bool whole = false; !whole;) timed([&] { whole = key->step(large_text); });
-            const auto steps = pool->begin_decode(framer.item(), previous(key->key()));
+            const auto steps = pool->begin_decode(framer.item(), index.current(key->key()));
             for (bool whole = false; !whole;) timed([&] { whole = steps->step(); });
             timed([&] { keep(steps->finish(why)); });
         }
@@ -245,7 +241,7 @@ int run(const edge& e) {
     std::vector<std::size_t>().swap(small_ends);
     timed([&] {
         const auto all = std::make_shared<cache_snapshot::data>();
-        all->objects = std::move(collected->objects);
+        all->objects = std::move(collected->objects());
         index.begin_fill(cache_snapshot(all));
         collected.reset();
     });

@@ -77,12 +77,4 @@ struct object_traits {
 
 using object_map = persistent_map<object, object_traits>;
 
-/// `map.put(o)`, with its key read once.
-inline std::optional<object> put_object(object_map& map, object o) {
-    const object held = o; // what the key is read from
-    const key_of_object key(held);
-    const key_view k = key.view();
-    return map.put(o, k, map.traits().hash(k));
-}
-
 } // namespace informer::detail

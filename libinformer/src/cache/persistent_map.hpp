@@ -85,14 +85,13 @@ public:
     const Leaf* find(const Key& key) const {
         return root_ ? find(key, traits_.hash(key)) : nullptr;
     }
-    /// `put` or `find` will soon be called for this key: the bucket that they search begins to come. The nodes above it are few
+    /// `put` or `find` will soon be called for a key of this hash: the bucket that they search begins to come. The nodes above it are few
     /// and mostly near. Where it probably is tells the size of the map, for to ask a node for its kind is to wait for it.
-    template <class Key>
-    [[gnu::always_inline]] void prefetch(const Key& key) const { // g++ takes the call of what only prefetches for idle
+    [[gnu::always_inline]] void prefetch(std::uint64_t hash) const { // g++ takes the call of what only prefetches for idle
         if (size_ < prefetch_from) return;
         const node* n = root_;
         std::size_t below = size_; // leaves, if they lie evenly
-        for (std::uint64_t rest = traits_.hash(key); !n->is_bucket(); rest >>= level_bits) {
+        for (std::uint64_t rest = hash; !n->is_bucket(); rest >>= level_bits) {
             const std::uint32_t bit = bit_of(rest, 0);
             if ((n->child_map & bit) == 0) return;
             below /= n->children();

@@ -20,9 +20,31 @@ inline constexpr std::size_t most_bad_told = 16;
 
 /// About 16 bytes an object: the objects themselves are shared with the cache where they did not change.
 struct replacement {
-    explicit replacement(std::uint64_t seed) : objects(object_traits{seed}) {}
+    explicit replacement(std::uint64_t seed) : objects_(object_traits{seed}) {}
 
-    object_map objects;
+    object_map& objects() {
+        if (last_) {
+            const key_of_object key(last_);
+            const key_view k = key.view(); // of text that lives as long as the object, wherever that is held
+            objects_.put(last_, k, last_hash_);
+            last_ = object();
+        }
+        return objects_;
+    }
+    /// Puts it among them when the next one comes: the memory that this writes to has come by then.
+    void put(object o) {
+        const std::uint64_t hash = objects_.traits().hash(o);
+        objects_.prefetch(hash);
+        objects();
+        last_ = std::move(o);
+        last_hash_ = hash;
+    }
+    /// Back to what there was.
+    void restore(object_map before) {
+        last_ = object();
+        objects_ = std::move(before);
+    }
+
     std::unordered_set<object_key> bad_keys; ///< there, but unusable: their last good version stays
     std::size_t unnamed = 0;                        ///< bad ones whose key could not be read
     std::vector<bad_object> bad;                    ///< the first of them
@@ -39,6 +61,11 @@ struct replacement {
     }
     /// What is not in `objects` is gone. With an unnamed bad object nothing is known to be absent.
     bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }
+
+private:
+    object_map objects_; ///< all but the last
+    object last_;
+    std::uint64_t last_hash_ = 0;
 };
 
 } // namespace informer::detail

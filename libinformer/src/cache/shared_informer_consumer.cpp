@@ -192,7 +192,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         while (const object* o = old.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            if (all->objects.find(*o)) continue;
+            if (all->objects().find(*o)) continue;
             const object_key key = o->key();
             if (!all->proves_absence(key)) continue; // it is there, or may be, but cannot be read
             const object last = index.erase(key);
@@ -208,14 +208,14 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     if (first && !s->home && index.current_size() == 0) {
         // Nobody has been told anything yet: no events to make, and no second map.
         const auto collected = std::make_shared<cache_snapshot::data>();
-        collected->objects = all->objects;
+        collected->objects = all->objects();
         index.begin_fill(cache_snapshot(collected));
         while (!index.fill_step(32)) {
             co_await breathe(s);
             if (s->stopping) co_return;
         }
     } else {
-        detail::object_map::cursor fresh(all->objects);
+        detail::object_map::cursor fresh(all->objects());
         while (const object* o = fresh.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
@@ -243,7 +243,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     }
     index.publish();
     const informer::resource_version version = all->version;
-    const std::size_t objects = all->objects.size();
+    const std::size_t objects = all->objects().size();
     all.reset();
 
     // Who comes from now on starts from what was just published; who came before gets the difference.

@@ -35,14 +35,14 @@ public:
             collected_ = std::make_shared<detail::replacement>(owner_.rt.draw_seed());
             objects_ = 0;
         }
-        if (!watch_ && collected_) before_page_ = collected_->objects;
+        if (!watch_ && collected_) before_page_ = collected_->objects();
     }
     void end() {
         request_.reset();
         before_page_ = detail::object_map();
     }
     void forget_page() {
-        if (collected_) collected_->objects = before_page_;
+        if (collected_) collected_->restore(before_page_);
     }
     void forget_all() { collected_.reset(); }
     std::shared_ptr<detail::replacement> take() { return std::exchange(collected_, nullptr); }
@@ -50,10 +50,9 @@ public:
 
     document_pool& pool() override { return *owner_.pool; }
 
+    bool has_previous() const override { return owner_.store->index.current_size() != 0; }
     object previous(const object_key& key, std::size_t) override {
-        if (key.empty()) return {};
-        if (collected_) collected_->objects.prefetch(detail::key_view::of(key)); // it is put there once it is decoded
-        return owner_.store->index.current(key);
+        return key.empty() ? object() : owner_.store->index.current(key);
     }
 
     void opened() override {
@@ -73,7 +72,7 @@ public:
         if (check_ || !collected_) return;
         ++objects_;
         if (!acceptable(o, watch_event_type::added, true)) return;
-        detail::put_object(collected_->objects, std::move(o));
+        collected_->put(std::move(o));
     }
 
     void event(watch_event_type type, object o) override {
@@ -82,15 +81,15 @@ public:
         if (ended_ || !acceptable(o, type, false)) return;
         // What only some events need is not looked up for each of an initial state.
         const bool collecting = owner_.machine.collecting();
-        const bool known = collecting && type != watch_event_type::added && collected_ && collected_->objects.find(o) != nullptr;
+        const bool known = collecting && type != watch_event_type::added && collected_ && collected_->objects().find(o) != nullptr;
         auto version = collecting ? informer::resource_version() : o.resource_version();
         switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
         case reflector::verdict::collect:
             if (!collected_) break;
             if (type == watch_event_type::deleted) {
-                collected_->objects.erase(o);
+                collected_->objects().erase(o);
             } else {
-                detail::put_object(collected_->objects, std::move(o));
+                collected_->put(std::move(o));
             }
             break;
         case reflector::verdict::apply: {
@@ -139,8 +138,8 @@ public:
         case reflector::verdict::collect:
             if (!collected_) break;
             if (b.type == watch_event_type::deleted && !b.key.empty()) {
-                collected_->objects.erase(detail::key_view::of(b.key));
-            } else if (b.key.empty() || !collected_->objects.find(detail::key_view::of(b.key))) {
+                collected_->objects().erase(detail::key_view::of(b.key));
+            } else if (b.key.empty() || !collected_->objects().find(detail::key_view::of(b.key))) {
                 collected_->quarantine(std::move(b)); // else: a good version came before and stays
             }
             break;

@@ -76,11 +76,14 @@ struct object_reader {
             large.emplace(text, std::move(about));
             return {};
         }
-        about.key = peek_key(text);
-        const object previous = sink->previous(about.key, about.position);
+        object previous;
+        if (sink->has_previous()) {
+            about.key = peek_key(text);
+            previous = sink->previous(about.key, about.position);
+        }
         failure why;
         object o = sink->pool().decode(text, previous, why);
-        return judge(std::move(o), why, proven, about, fatal);
+        return judge(std::move(o), text, why, proven, about, fatal);
     }
     /// The same for what a framer has cut. A cut that was wrong goes back to it.
     template <typename Framer>
@@ -104,7 +107,7 @@ struct object_reader {
         object o = large->steps->finish(why);
         bad_object about = std::move(large->about);
         large.reset();
-        return judge(std::move(o), why, true, about, fatal);
+        return judge(std::move(o), {}, why, true, about, fatal);
     }
 
     object_sink* sink;
@@ -122,7 +125,8 @@ struct object_reader {
     std::optional<large_object> large;
 
 private:
-    object judge(object o, failure& why, bool proven, bad_object& about, failure& fatal) const {
+    /// `text`: what its key can still be read from.
+    object judge(object o, std::string_view text, failure& why, bool proven, bad_object& about, failure& fatal) const {
         if (why == errc::pool_full) {
             fatal = why.within(doing + ": decode");
             return {};
@@ -133,6 +137,7 @@ private:
         }
         if (!why) return o;
         if (!proven) return {};
+        if (about.key.empty()) about.key = peek_key(text);
         const std::string which = about.key.empty() ? "object " + std::to_string(about.position) : about.key.str();
         about.why = why.within(doing + ": decode " + which);
         sink->quarantine(std::move(about));

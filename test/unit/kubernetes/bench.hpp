@@ -207,7 +207,9 @@ public:
     explicit recorder(std::shared_ptr<document_pool> pool) : pool_(std::move(pool)) {}
 
     document_pool& pool() override { return *pool_; }
+    bool has_previous() const override { return !objects.empty() || asks_always; }
     object previous(const object_key& key, std::size_t) override {
+        ++asked;
         const auto found = objects.find(key);
         return found == objects.end() ? object() : found->second;
     }
@@ -227,7 +229,8 @@ public:
     std::vector<std::string> lines;
     std::vector<bad_object> bad;
     std::map<object_key, object> objects;
-    std::size_t bytes = 0, enough = std::size_t(-1);
+    std::size_t bytes = 0, enough = std::size_t(-1), asked = 0;
+    bool asks_always = true;
 
 private:
     static asio::awaitable<bool> answer(bool wanted) { co_return wanted; }

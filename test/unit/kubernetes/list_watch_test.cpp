@@ -219,6 +219,21 @@ TEST_CASE("list: bad items are quarantined by key or position, the others arrive
     CHECK(sink.bad[2].why.message() == "list pods: decode object 3");
 }
 
+TEST_CASE("list: who holds no object is not asked for older versions, and bad items still have their keys") {
+    bench b;
+    b.answers->next.emplace_back(pod_list({R"({"metadata":{"name":"one","namespace":"default"},"v":tru})",
+                                           R"({"metadata":{"name":"two","namespace":"default"},"v":fals})", pod("a"), pod("b"), pod("c")}));
+    recorder sink;
+    sink.asks_always = false;
+    failure f;
+    CHECK(list(b, sink, f).items == 3);
+    CHECK_FALSE(f);
+    CHECK(sink.asked == 2); // "b" and "c": it holds "a" then
+    REQUIRE(sink.bad.size() == 2);
+    CHECK(sink.bad[0].key == object_key("default", "one"));
+    CHECK(sink.bad[1].key == object_key("default", "two"));
+}
+
 TEST_CASE("list: items that hold objects like themselves arrive whole") {
     bench b;
     std::vector<std::string> items;

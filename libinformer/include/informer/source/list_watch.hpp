@@ -88,6 +88,8 @@ public:
     virtual ~object_sink() = default;
     /// The pool to decode into; may change between two calls (compaction).
     virtual document_pool& pool() = 0;
+    /// False: nobody need read a key to ask for what `previous` has of it, which is nothing.
+    virtual bool has_previous() const { return true; }
     /// The older version of the object about to be decoded, or empty. `key` may be empty (then only `position` counts).
     virtual object previous(const object_key& key, std::size_t position) = 0;
     /// The server answered with success; a watch is open, or a list begins.
