@@ -12,9 +12,10 @@ import (
 )
 
 // fanOut measures one shared informer with many handlers: what each event costs in all (watch, store, distribution) by
-// handler, and the memory of a handler before and after that load: its buffer grows with its backlog, and stays.
+// handler, and the memory of a handler before and after that load: its buffer grows with its backlog, and stays. Without
+// handlers it is what watch and store cost, by event.
 func fanOut(o options) {
-	for _, scale := range []struct{ handlers, events int }{{1, 200_000}, {10, 50_000}, {100, 10_000}, {1000, 2_000}} {
+	for _, scale := range []struct{ handlers, events int }{{0, 200_000}, {1, 200_000}, {10, 50_000}, {100, 10_000}, {1000, 2_000}} {
 		o.fanOut(scale.handlers, scale.events)
 	}
 }
@@ -39,16 +40,23 @@ func (o options) fanOut(handlers, events int) {
 		must(err)
 		cache.WaitFor(ctx, "", registration.HasSyncedChecker())
 	}
-	held := func() float64 { return max(0, float64(live())-float64(before)) / float64(handlers) }
+	held := func() float64 { return max(0, float64(live())-float64(before)) / float64(max(1, handlers)) }
 	idle := held()
 	sent := 0 // the versions alternate, also from round to round
-	measured := o.measure(fmt.Sprintf("fanout/%d", handlers), events*handlers, func(int) {
+	measured := o.measure(fmt.Sprintf("fanout/%d", handlers), events*max(1, handlers), func(int) {
 		done.Add(handlers)
 		for range events {
 			source <- watch.Event{Type: watch.Modified, Object: versions[(sent/objects+1)%2][sent%objects]}
 			sent++
 		}
 		done.Wait()
+		last := versions[((sent-1)/objects+1)%2][(sent-1)%objects]
+		for handlers == 0 {
+			if stored, _, _ := informer.GetStore().Get(last); stored == any(last) {
+				break
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
 	})
 	time.Sleep(10 * time.Millisecond) // the goroutines of the last event come to rest
 	measured.AfterLoad = held()
