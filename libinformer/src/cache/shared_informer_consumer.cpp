@@ -53,10 +53,10 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             s->store->index.publish();
             s->news();
             if (!events.empty()) {
-                std::vector<subscriber> to = s->listeners();
+                const std::size_t to = s->listeners();
                 std::vector<event> now = std::move(events);
                 events = std::vector<event>();
-                co_await deliver(s, std::move(now), std::move(to));
+                co_await deliver(s, std::move(now), to);
             }
             if (d.what == delta::kind::replace) co_await replace(s, std::move(d.all));
             if (d.what == delta::kind::resync) {
@@ -247,7 +247,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     all.reset();
 
     // Who comes from now on starts from what was just published; who came before gets the difference.
-    std::vector<subscriber> to = s->listeners();
+    const std::size_t to = s->listeners();
     std::vector<subscriber> beginners = std::move(s->waiting);
     s->waiting.clear();
     for (const subscriber& one : beginners) {
@@ -278,16 +278,18 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     if (!first) s->count("informer_relists_total", 1);
 
     co_await deliver(s, std::move(events), to);
-    for (const subscriber& one : to) one->relisted(version);
+    for (std::size_t i = 0; i < to; ++i) s->subscribers[i]->relisted(version);
     s->handlers_are_due();
 }
 
-/// In stream order to each; `to` was taken when the state that the events lead to was published.
-asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> events, std::vector<subscriber> to) {
+/// In stream order to the first `to` subscribers: those there were when the state that the events lead to was published. Others
+/// may come meanwhile, behind them; nobody goes before the next listeners().
+asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> events, std::size_t to) {
     s->count_events(events);
-    if (to.empty()) co_return;
+    if (to == 0) co_return;
     std::size_t steps = 0;
     const std::size_t all = events.size();
+    std::vector<detail::waiter_ptr>& to_wake = s->live->to_wake; // empty whenever we wait
     for (std::size_t first = 0; first < all; first += shared_at_once) {
         const std::size_t last = std::min(first + shared_at_once, all);
         std::vector<event> one_share;
@@ -300,11 +302,14 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
         }
         const auto some = std::make_shared<const std::vector<event>>(std::move(one_share));
         std::vector<subscriber> behind; // whose queue they do not fit into: one by one, which may merge or wait
-        for (const subscriber& one : to) {
-            if (!one->push_all(some)) behind.push_back(one);
-            if (++steps % 32 == 0) co_await breathe(s);
+        for (std::size_t i = 0; i < to; ++i) {
+            if (!s->subscribers[i]->push_all(some, to_wake)) behind.push_back(s->subscribers[i]);
+            if (++steps % 32 != 0) continue;
+            detail::wake_all(to_wake);
+            co_await breathe(s);
             if (s->stopping) co_return;
         }
+        detail::wake_all(to_wake);
         s->handlers_are_due();
         if (behind.empty()) continue;
         for (const event& e : *some) {
@@ -416,11 +421,11 @@ void shared_informer::impl::count_events(const std::vector<event>& events) const
     }
 }
 
-std::vector<shared_informer::impl::subscriber> shared_informer::impl::listeners() {
+std::size_t shared_informer::impl::listeners() {
     const auto gone = [](const subscriber& one) { return one->closed(); };
     std::erase_if(subscribers, gone);
     std::erase_if(waiting, gone);
-    return subscribers;
+    return subscribers.size();
 }
 
 void shared_informer::impl::quarantine(const bad_object& b) {

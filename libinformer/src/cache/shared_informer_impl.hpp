@@ -108,6 +108,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         std::vector<std::shared_ptr<handler_handle::state>> handlers;
         detail::async_event handlers_due; ///< there may be something to call them with
         bool calling = false;             ///< their coroutine runs
+        std::vector<detail::waiter_ptr> to_wake; ///< of subscribers
         bool going = false; ///< run() was resumed for the first time
     };
     using subscriber = std::shared_ptr<subscription::state>;
@@ -145,7 +146,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
     static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
-    static asio::awaitable<void> deliver(self s, std::vector<event> events, std::vector<subscriber> to);
+    static asio::awaitable<void> deliver(self s, std::vector<event> events, std::size_t to);
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<void> tidy(self s);
     static asio::awaitable<void> keep_tidy(self s);
@@ -158,7 +159,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
                 std::vector<event>& events);
     void quarantine(const bad_object& b);
     void clear_quarantine(const object_key& key);
-    std::vector<subscriber> listeners();
+    std::size_t listeners(); ///< how many there are, without those that were closed
     void count_events(const std::vector<event>& events) const;
     /// From the arrival of the oldest delta of a batch until the last one is delivered.
     void observe_lag(clock::time_point oldest) const;

@@ -15,16 +15,29 @@ failure cancelled_failure(const subscription_options& o) {
 
 } // namespace
 
-/// Events one by one or many at once.
-template <class Events>
-asio::awaitable<Events> subscription::state::events_of(std::shared_ptr<state> s, std::size_t max) {
-    Events events;
+asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_ptr<state> s) {
+    std::optional<event> one;
+    shared_events last;
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         // Before anything is taken: a cancelled consumer loses no event.
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        if (look && s->poll(one, last) != outcome::nothing) break;
+        const parker park(s.get(), wait::event);
+        const bool woken = co_await detail::wait_parked(park);
+        if (!woken) throw error(cancelled_failure(s->options_));
+    }
+    if (last) co_return last->back(); // straight into the result
+    co_return one;
+}
+
+asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shared_ptr<state> s, std::size_t max) {
+    std::vector<event> events;
+    for (bool look = !s->drained();; look = true) {
+        const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_)); // as above
         if (look && s->poll(events, max) != outcome::nothing) co_return events;
-        const parker park(s, wait::event);
+        const parker park(s.get(), wait::event);
         const bool woken = co_await detail::wait_parked(park);
         if (!woken) throw error(cancelled_failure(s->options_));
     }
@@ -39,7 +52,7 @@ asio::awaitable<void> subscription::state::synced_of(std::shared_ptr<state> s) {
         }
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
-        const parker park(s, wait::synced);
+        const parker park(s.get(), wait::synced);
         const bool woken = co_await detail::wait_parked(park);
         if (!woken) throw error(cancelled_failure(s->options_));
     }
@@ -49,15 +62,15 @@ asio::awaitable<void> subscription::state::room_of(std::shared_ptr<state> s) {
     while (s->over()) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) co_return;
-        const parker park(s, wait::room);
+        const parker park(s.get(), wait::room);
         const bool woken = co_await detail::wait_parked(park);
         if (!woken) co_return;
     }
 }
 
-asio::awaitable<std::optional<event>> subscription::state::next() { return events_of<std::optional<event>>(shared_from_this(), 1); }
+asio::awaitable<std::optional<event>> subscription::state::next() { return next_of(shared_from_this()); }
 asio::awaitable<std::vector<event>> subscription::state::next_batch(std::size_t max) {
-    return events_of<std::vector<event>>(shared_from_this(), std::max<std::size_t>(max, 1));
+    return next_batch_of(shared_from_this(), std::max<std::size_t>(max, 1));
 }
 asio::awaitable<void> subscription::state::synced() { return synced_of(shared_from_this()); }
 asio::awaitable<void> subscription::state::room() { return room_of(shared_from_this()); }

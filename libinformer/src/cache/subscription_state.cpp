@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <utility>
 
 namespace informer {
 
 // Declare one before taking the mutex: it settles when it goes out of scope, after the mutex was released.
-// Made for every event, so what is seldom needed is made when it is.
+// What every event goes through has none; made often all the same, so what is seldom needed is made when it is.
 struct subscription::state::aftermath {
     struct seldom {
         entries gone;
@@ -20,10 +21,9 @@ struct subscription::state::aftermath {
     aftermath(const aftermath&) = delete;
     aftermath& operator=(const aftermath&) = delete;
     ~aftermath() {
-        detail::wake(consumer);
-        detail::wake(producer);
-        if (!more) return;
-        for (const detail::waiter_ptr& w : more->sync_waiters) detail::wake(w);
+        detail::wake(std::move(consumer));
+        detail::wake(std::move(producer));
+        if (more) detail::wake_all(more->sync_waiters);
     }
     seldom& rest() {
         if (!more) more = std::make_unique<seldom>();
@@ -65,7 +65,7 @@ subscription::state::~state() = default;
 
 void subscription::state::start(cache_snapshot initial, informer::resource_version version) {
     {
-        const std::lock_guard lock(mutex_);
+        const guard lock(mutex_);
         if (closed_ || ended_) return;
         assert(!initial_ && nothing_pending());
         if (initial.size() > 0) initial_.emplace(initial);
@@ -79,7 +79,7 @@ void subscription::state::push(event e) {
     entries one;
     one.emplace_back(std::move(e));
     aftermath a;
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     if (closed_ || ended_) return;
     unfold();
     if (!merge(one.front(), a)) append(one);
@@ -87,16 +87,16 @@ void subscription::state::push(event e) {
     wake_consumer(a);
 }
 
-bool subscription::state::push_all(const shared_events& events) {
+bool subscription::state::push_all(const shared_events& events, std::vector<detail::waiter_ptr>& to_wake) {
     assert(events && !events->empty());
-    aftermath a;
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     if (closed_ || ended_) return true;
     if (events->size() > options_.capacity_ || queued_ > options_.capacity_ - events->size()) return false;
     segments_.push_back(segment{events});
     queued_ += events->size();
     peak_ = std::max(peak_, queued_);
-    wake_consumer(a);
+    drained_.store(false, std::memory_order_relaxed);
+    if (consumer_) to_wake.push_back(std::move(consumer_));
     return true;
 }
 
@@ -112,7 +112,7 @@ void subscription::state::mark(informer::resource_version version, bool complete
     one.front().what.version = std::move(version);
     one.front().completes_initial = completes_initial;
     aftermath a;
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     if (closed_ || ended_) return;
     if (completes_initial) {
         initial_complete_ = true;
@@ -133,7 +133,7 @@ void subscription::state::mark(informer::resource_version version, bool complete
 
 void subscription::state::end() {
     aftermath a;
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     ended_ = true;
     wake_consumer(a);
     a.producer = std::move(producer_);
@@ -145,7 +145,7 @@ bool subscription::state::over_locked() const noexcept {
 }
 
 bool subscription::state::over() const {
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     return over_locked();
 }
 
@@ -324,48 +324,91 @@ void complete(event& e) {
 
 } // namespace
 
+/// What can be taken without an aftermath, by the caller: copies are made outside of the lock. Null: there is more to it.
+subscription::state::share subscription::state::take_share(std::size_t max) {
+    share taken;
+    const guard lock(mutex_);
+    if (!plain()) return taken;
+    segment& s = segments_.front();
+    taken.from = s.at;
+    taken.until = s.at += std::min(max, s.events->size() - s.at);
+    if (s.at == s.events->size()) {
+        taken.events = std::move(s.events);
+        segments_.erase(segments_.begin());
+    } else {
+        taken.events = s.events;
+    }
+    queued_ -= taken.until - taken.from;
+    delivered_ += taken.until - taken.from;
+    in_hand_ = true;
+    taken.more = !segments_.empty();
+    note_drained();
+    return taken;
+}
+
+/// The same for one. The last one stays where it is, so that it is copied but once and outside of the lock.
+bool subscription::state::take_plain(std::optional<event>& into, shared_events& last) {
+    const guard lock(mutex_);
+    if (!plain()) return false;
+    segment& s = segments_.front();
+    if (s.at + 1 == s.events->size()) {
+        last = std::move(s.events);
+        segments_.erase(segments_.begin());
+        note_drained();
+    } else {
+        into.emplace((*s.events)[s.at++]);
+    }
+    --queued_;
+    ++delivered_;
+    in_hand_ = true;
+    return true;
+}
+
+/// `into` is empty.
 subscription::state::outcome subscription::state::poll(std::vector<event>& into, std::size_t max) {
     outcome result = outcome::taken;
-    const std::size_t first = into.size();
+    for (bool more = true; more && into.size() < max;) {
+        const share some = take_share(max - into.size());
+        if (!some.events) break;
+        const event* const all = some.events->data();
+        into.insert(into.end(), all + some.from, all + some.until);
+        more = some.more;
+    }
+    if (!into.empty()) return result;
     {
         aftermath a;
-        const std::lock_guard lock(mutex_);
+        const guard lock(mutex_);
         in_hand_ = false;
         event e;
-        while (into.size() - first < max && take(e, a)) {
-            if (into.size() == first) into.reserve(first + std::min(max, queued_ + 1));
+        while (into.size() < max && take(e, a)) {
+            if (into.empty()) into.reserve(std::min(max, queued_ + 1));
             into.push_back(std::move(e));
         }
-        if (into.size() == first) result = nothing_taken();
+        if (into.empty()) result = nothing_taken();
         note_drained();
     }
-    for (std::size_t i = first; i < into.size(); ++i) complete(into[i]);
+    for (event& e : into) complete(e);
     return result;
 }
 
 subscription::state::portion subscription::state::poll_portion() {
     portion into;
-    {
-        aftermath a;
-        const std::lock_guard lock(mutex_);
-        if (!initial_ && pending_.empty() && !segments_.empty()) {
-            segment s = std::move(segments_.front());
-            segments_.erase(segments_.begin());
-            counted_out(s.events->size() - s.at, a);
-            into.from = s.at;
-            into.shared = std::move(s.events);
-            into.more = !segments_.empty();
-            return into;
-        }
+    share all = take_share(std::numeric_limits<std::size_t>::max());
+    if (all.events) {
+        into.shared = std::move(all.events);
+        into.from = all.from;
+        into.more = all.more;
+    } else {
+        into.more = poll(into.own, portion_size) == outcome::taken;
     }
-    into.more = poll(into.own, portion_size) == outcome::taken;
     return into;
 }
 
-subscription::state::outcome subscription::state::poll(std::optional<event>& into, std::size_t) {
+subscription::state::outcome subscription::state::poll(std::optional<event>& into, shared_events& last) {
+    if (take_plain(into, last)) return outcome::taken;
     {
         aftermath a;
-        const std::lock_guard lock(mutex_);
+        const guard lock(mutex_);
         in_hand_ = false;
         if (!take(into.emplace(), a)) {
             into.reset();
@@ -379,7 +422,9 @@ subscription::state::outcome subscription::state::poll(std::optional<event>& int
 
 std::optional<event> subscription::state::try_next() {
     std::optional<event> one;
-    poll(one, 1);
+    shared_events last;
+    poll(one, last);
+    if (last) return last->back();
     return one;
 }
 
@@ -407,14 +452,14 @@ bool subscription::state::sync_is_hopeless() const noexcept {
 }
 
 subscription::state::outcome subscription::state::poll_sync() {
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     if (synced_) return outcome::taken;
     return sync_is_hopeless() ? outcome::finished : outcome::nothing;
 }
 
 void subscription::state::close(pending_events p) {
     aftermath a;
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     closed_.store(true, std::memory_order_release);
     if (p == pending_events::discard) {
         by_key_.reset();
@@ -431,7 +476,7 @@ void subscription::state::close(pending_events p) {
 }
 
 subscription_figures subscription::state::figures() const {
-    const std::lock_guard lock(mutex_);
+    const guard lock(mutex_);
     subscription_figures f;
     f.pending = queued_;
     f.delivered = delivered_;
@@ -440,29 +485,37 @@ subscription_figures subscription::state::figures() const {
     return f;
 }
 
-void subscription::state::park(wait w, const detail::waiter_ptr& p) {
+void subscription::state::park(wait w, detail::waiter_ptr p) {
+    if (w == wait::event) { // as mostly: nothing to pass or to wake
+        const guard lock(mutex_);
+        if (!initial_ && nothing_pending() && !consumer_ && !closed_ && !ended_) {
+            in_hand_ = false;
+            consumer_ = std::move(p);
+            return;
+        }
+    }
     {
         aftermath a;
-        const std::lock_guard lock(mutex_);
+        const guard lock(mutex_);
         switch (w) {
         case wait::event:
-            in_hand_ = false; // it may have come without having looked
-            pass_hidden_marks(a);
+            in_hand_ = false; // it may come without having looked
+            if (!pending_.empty()) pass_hidden_marks(a);
             if (initial_ || !nothing_pending() || closed_ || ended_ || detail::is_waiting(consumer_)) break;
-            consumer_ = p;
+            consumer_ = std::move(p);
             return;
         case wait::room:
             if (!over_locked()) break;
-            producer_ = p;
+            producer_ = std::move(p);
             return;
         case wait::synced:
             if (synced_ || sync_is_hopeless()) break;
             std::erase_if(sync_waiters_, [](const detail::waiter_ptr& other) { return !detail::is_waiting(other); });
-            sync_waiters_.push_back(p);
+            sync_waiters_.push_back(std::move(p));
             return;
         }
     }
-    detail::wake(p);
+    detail::wake(std::move(p));
 }
 
 } // namespace informer

@@ -5,6 +5,7 @@
 #include "root/parking.hpp"
 
 #include <informer/cache/subscription.hpp>
+#include <informer/detail/spin_lock.hpp>
 
 #include <boost/unordered/unordered_flat_set.hpp>
 
@@ -39,10 +40,11 @@ public:
     /// Queues an event, or merges it into a pending one when `capacity` is reached (policy coalesce). A resync event of a
     /// key with a pending event is dropped. Ignored when closed or ended.
     void push(event e);
-    /// The same for many, which all subscribers share: costs one lock and at most one wake-up, whatever their number, and
-    /// allocates nothing for each. False, and nothing is done, where not all of them fit into the capacity: push one by one.
+    /// The same for many with their versions, which all subscribers share: costs one lock and at most one wake-up, whatever
+    /// their number, and allocates nothing for each. False, and nothing is done, where not all of them fit into the capacity:
+    /// push one by one. Who is to be woken is added to `to_wake`, for wake_all() before anything is awaited.
     using shared_events = std::shared_ptr<const std::vector<event>>;
-    bool push_all(const shared_events& events);
+    bool push_all(const shared_events& events, std::vector<detail::waiter_ptr>& to_wake);
     /// All initial events have been pushed.
     void initial_complete(informer::resource_version version);
     /// A relist is complete; all its events have been pushed.
@@ -106,6 +108,7 @@ private:
         shared_events events;
         std::size_t at = 0;
     };
+    using guard = std::lock_guard<detail::spin_lock>;
     using index = boost::unordered_flat_set<entry*, entry_hash, entry_equal>;
     struct aftermath; // what must be destroyed or woken, but not under the mutex
 
@@ -113,6 +116,8 @@ private:
     bool hidden(const entry& e) const noexcept { return e.mark() && !options_.sync_marks_; }
     bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty(); }
     void note_drained() noexcept { drained_.store(!initial_ && nothing_pending(), std::memory_order_relaxed); }
+    /// Nothing but shared events, as mostly: none to merge, no mark, nobody to wake when they are taken.
+    bool plain() const noexcept { return !initial_ && pending_.empty() && !segments_.empty() && !producer_; }
     void append(entries& one);
     void unfold();
     void counted_out(std::size_t n, aftermath& a);
@@ -130,8 +135,16 @@ private:
 
     void mark(informer::resource_version version, bool completes_initial);
     enum class outcome { taken, finished, nothing };
+    struct share {
+        shared_events events; // null: look at everything
+        std::size_t from = 0, until = 0;
+        bool more = false;
+    };
+    share take_share(std::size_t max);
+    bool take_plain(std::optional<event>& into, shared_events& last);
     outcome poll(std::vector<event>& into, std::size_t max);
-    outcome poll(std::optional<event>& into, std::size_t);
+    /// What was taken is in `into`, or it is the last of `last`.
+    outcome poll(std::optional<event>& into, shared_events& last);
     outcome nothing_taken() const;
     outcome poll_sync();
 
@@ -139,39 +152,40 @@ private:
     enum class wait { event, room, synced };
     class parker {
     public:
-        parker(std::shared_ptr<state> s, wait w) : state_(std::move(s)), wait_(w) {}
-        void operator()(const detail::waiter_ptr& w) const { state_->park(wait_, w); }
+        parker(state* s, wait w) : state_(s), wait_(w) {} // the coroutine keeps the state
+        void operator()(detail::waiter_ptr w) const { state_->park(wait_, std::move(w)); }
 
     private:
-        std::shared_ptr<state> state_;
+        state* state_;
         wait wait_;
     };
-    void park(wait w, const detail::waiter_ptr& p);
-    template <class Events>
-    static asio::awaitable<Events> events_of(std::shared_ptr<state> s, std::size_t max);
+    void park(wait w, detail::waiter_ptr p);
+    static asio::awaitable<std::optional<event>> next_of(std::shared_ptr<state> s);
+    static asio::awaitable<std::vector<event>> next_batch_of(std::shared_ptr<state> s, std::size_t max);
     static asio::awaitable<void> synced_of(std::shared_ptr<state> s);
     static asio::awaitable<void> room_of(std::shared_ptr<state> s);
 
-    const subscription_options options_;
-    mutable std::mutex mutex_;
-    std::optional<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
-    entries pending_;
-    std::vector<segment> segments_; // behind pending_
     std::optional<index> by_key_; // last pending event of each key; made when it is first needed, until nothing is pending
-    std::uint64_t next_sequence_ = 1;
-    std::size_t queued_ = 0;        // of pending_, without hidden marks
+    std::vector<detail::waiter_ptr> sync_waiters_;
+    std::uint64_t next_sequence_ = 1, coalesced_ = 0;
     std::size_t marks_ = 0;         // of pending_
     entries::iterator last_mark_;   // if there are any
+    std::optional<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
+    // From here on what every event touches, close together.
+    mutable detail::spin_lock mutex_;
     bool in_hand_ = false;          // the consumer has not come back since it was handed an event
     bool initial_complete_ = false; // the mark is queued, or was
     bool ended_ = false;
     std::atomic<bool> closed_{false};
     std::atomic<bool> synced_{false};
     std::atomic<bool> drained_{false};
-    detail::waiter_ptr consumer_, producer_;
-    std::vector<detail::waiter_ptr> sync_waiters_;
-    std::uint64_t delivered_ = 0, coalesced_ = 0;
+    std::size_t queued_ = 0;        // without hidden marks
     std::size_t peak_ = 0;
+    std::uint64_t delivered_ = 0;
+    entries pending_;
+    std::vector<segment> segments_; // behind pending_
+    detail::waiter_ptr consumer_, producer_;
+    const subscription_options options_;
 };
 
 } // namespace informer

@@ -111,11 +111,12 @@ private:
 
 asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ticket* t) {
     parker park(std::move(s), t);
-    return wait_parked(std::move(park));
+    const bool woken = co_await wait_parked(std::move(park));
+    co_return woken;
 }
 
 void queue_shell::carry_out(aftermath& a) {
-    for (const auto& w : a.wake) detail::wake(w);
+    detail::wake_all(a.wake);
     if (a.arm) asio::post(rt_.executor(), [s = shared_from_this()] { queue_timer::poke(s); });
     if (a.report) publish(*a.report);
 }

@@ -7,13 +7,14 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/recycling_allocator.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace informer::detail {
 
@@ -23,7 +24,9 @@ using waiter_ptr = std::shared_ptr<waiter>;
 
 /// Resumes the waiter through its executor, never inline; from any thread. The first call counts. Waiters of one io_context that
 /// are woken one after another are resumed in the same order, some in one turn of it.
-void wake(const waiter_ptr& w, bool woken = true);
+void wake(waiter_ptr w, bool woken = true);
+/// The same for many, in their order, for the price of one or two of them; empties `all`. Null is not waiting.
+void wake_all(std::vector<waiter_ptr>& all);
 /// Nobody woke it yet. Null is not waiting.
 bool is_waiting(const waiter_ptr& w) noexcept;
 
@@ -31,7 +34,7 @@ bool is_waiting(const waiter_ptr& w) noexcept;
 /// not called, when the execution context is destroyed first. It is no outstanding work: the coroutine that waits is.
 class waiter {
 public:
-    explicit waiter(asio::any_io_executor executor);
+    explicit waiter(const asio::any_io_executor& executor);
     waiter(const waiter&) = delete;
     waiter& operator=(const waiter&) = delete;
     virtual ~waiter() = default;
@@ -43,22 +46,20 @@ protected:
 
 private:
     friend class parking_service;
-    friend void wake(const waiter_ptr& w, bool woken);
+    friend void wake(waiter_ptr w, bool woken);
+    friend void wake_all(std::vector<waiter_ptr>& all);
     friend bool is_waiting(const waiter_ptr& w) noexcept;
     template <class Handler>
     friend waiter_ptr make_waiter(Handler h);
     static void park(const waiter_ptr& w);
-    // Who claims it owns the handler: a waker, a canceller or the dying context.
-    bool claim() noexcept { return !claimed_.exchange(true, std::memory_order_acq_rel); }
-    bool claimed() const noexcept { return claimed_.load(std::memory_order_acquire); }
 
     asio::any_io_executor executor_; ///< until it was woken; none where it is the io_context's own
     parking_service* service_;
-    std::atomic<bool> claimed_{false};
     // Of the service, under its mutex: it is in a list while there is a `keep_`.
+    std::atomic<bool> claimed_{false}; ///< the handler has an owner: a waker, a canceller or the dying context
+    bool woken_ = false;
     waiter_ptr keep_;
     waiter *previous_ = nullptr, *next_ = nullptr;
-    bool woken_ = false;
 };
 
 template <class Handler>
@@ -84,23 +85,44 @@ private:
 template <class Handler>
 waiter_ptr make_waiter(Handler h) {
     auto slot = asio::get_associated_cancellation_slot(h);
-    const waiter_ptr w = std::allocate_shared<waiter_of<Handler>>(asio::recycling_allocator<void>(), std::move(h));
+    waiter_ptr w = std::allocate_shared<waiter_of<Handler>>(asio::recycling_allocator<void>(), std::move(h));
     waiter::park(w);
     // Cancellation is emitted on the executor we are on, so it cannot come before the caller has seen the waiter.
     if (slot.is_connected()) {
         slot.assign([weak = std::weak_ptr<waiter>(w)](asio::cancellation_type_t type) {
             if (type == asio::cancellation_type::none) return;
-            if (const waiter_ptr alive = weak.lock()) wake(alive, false);
+            if (waiter_ptr alive = weak.lock()) wake(std::move(alive), false);
         });
     }
     return w;
 }
 
-/// Suspends the calling coroutine and hands `park` the waiter; `park` decides, under its lock, whether to keep or to wake it.
+/// An operation for `co_await`. Not an awaitable, which would have a coroutine frame of its own.
 template <class Park>
-asio::awaitable<bool> wait_parked(Park park) {
-    return asio::async_initiate<const asio::use_awaitable_t<>&, void(bool)>(
-        [](auto handler, Park p) { p(make_waiter(std::move(handler))); }, asio::use_awaitable, std::move(park));
+class parked_wait {
+public:
+    struct start {
+        template <class Handler>
+        void operator()(Handler handler, Park p) const {
+            p(make_waiter(std::move(handler)));
+        }
+    };
+    explicit parked_wait(Park p) : park_(std::move(p)) {}
+    template <class Token>
+    auto operator()(Token&& token) && // says what it gives, so that Asio sees for which tokens it is one
+        -> decltype(asio::async_initiate<Token, void(bool)>(std::declval<start>(), token, std::declval<Park>())) {
+        return asio::async_initiate<Token, void(bool)>(start(), token, std::move(park_));
+    }
+
+private:
+    Park park_;
+};
+
+/// Suspends the calling coroutine and hands `park` the waiter; `park` decides, under its lock, whether to keep or to wake it.
+/// `co_await` gives what the waiter was woken with.
+template <class Park>
+parked_wait<Park> wait_parked(Park park) {
+    return parked_wait<Park>(std::move(park));
 }
 
 } // namespace informer::detail

@@ -3,8 +3,13 @@
 #include "informer_fixture.hpp"
 #include "pods.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
@@ -24,6 +29,27 @@ std::string line(const event& e) {
     if (e.kind == event_kind::synced) return s + " " + e.version.str();
     return s + " " + e.key().name + " " + (e.previous ? e.previous.resource_version().str() : "-") + ">" +
            e.version.str();
+}
+
+bool share(const state_ptr& s, const std::shared_ptr<const events>& some) {
+    std::vector<informer::detail::waiter_ptr> to_wake;
+    const bool taken = s->push_all(some, to_wake);
+    informer::detail::wake_all(to_wake);
+    return taken;
+}
+
+asio::awaitable<void> takes_batch(state_ptr s, std::size_t max, events* into) {
+    std::vector<event> some = co_await s->next_batch(max);
+    *into = std::move(some);
+}
+
+/// As a consumer gets them that waits for them.
+events batch_of(const state_ptr& s, std::size_t max) {
+    events some;
+    asio::io_context io;
+    asio::co_spawn(io, takes_batch(s, max, &some), asio::detached);
+    io.poll();
+    return some;
 }
 
 /// Changes of a few keys, in an order that a cache could have gone through.
@@ -64,14 +90,14 @@ TEST_CASE("fan-out: shared events are told as if each had been pushed by itself"
         for (const state_ptr& s : {shared, single}) s->start(cache_snapshot(), resource_version("1"));
         unsigned together = 0;
         for (int step = 0; step < 300; ++step) {
-            switch (random() % 6) {
+            switch (random() % 7) {
             case 0:
             case 1:
             case 2: {
                 events some;
                 for (std::size_t n = random() % 5 + 1; n > 0; --n) some.push_back(from.next());
                 const auto all = std::make_shared<const events>(some);
-                if (shared->push_all(all))
+                if (share(shared, all))
                     ++together;
                 else
                     for (const event& e : some) shared->push(e);
@@ -86,6 +112,26 @@ TEST_CASE("fan-out: shared events are told as if each had been pushed by itself"
             case 4:
                 for (const state_ptr& s : {shared, single}) s->relisted(resource_version(std::to_string(step)));
                 break;
+            case 5: {
+                const bool batch = random() % 2 == 0;
+                events some;
+                if (!batch) {
+                    const subscription::state::portion all = shared->poll_portion();
+                    some.assign(all.begin(), all.end());
+                } else if (shared->figures().pending > 0) {
+                    const std::size_t max = random() % 4 + 1, there = shared->figures().pending;
+                    some = batch_of(shared, max);
+                    REQUIRE_FALSE(some.empty());
+                    REQUIRE(some.size() <= max);
+                    if (!options.sync_marks_) REQUIRE(some.size() == std::min(max, there)); // a mark ends a batch
+                }
+                for (const event& e : some) {
+                    const auto b = single->try_next();
+                    REQUIRE(b.has_value());
+                    REQUIRE(line(e) == line(*b));
+                }
+                break;
+            }
             default:
                 for (std::size_t n = random() % 8; n > 0; --n) {
                     const auto a = shared->try_next(), b = single->try_next();
@@ -118,12 +164,12 @@ TEST_CASE("fan-out: what does not fit is refused whole and changes nothing", "[s
         history from(1);
         const auto two = std::make_shared<const events>(events{from.next(), from.next()});
         const auto four = std::make_shared<const events>(events{from.next(), from.next(), from.next(), from.next()});
-        CHECK(state->push_all(two));
-        CHECK_FALSE(state->push_all(two));
-        CHECK_FALSE(state->push_all(four));
+        CHECK(share(state, two));
+        CHECK_FALSE(share(state, two));
+        CHECK_FALSE(share(state, four));
         CHECK(state->figures().pending == 2);
         CHECK(state->try_next());
-        CHECK(state->push_all(two));
+        CHECK(share(state, two));
         CHECK(state->figures().pending == 3);
         CHECK(state->over() == (policy == overflow_policy::back_pressure));
     }
@@ -135,7 +181,7 @@ TEST_CASE("fan-out: shared events go when the last subscriber has taken or dropp
     history from(1);
     auto some = std::make_shared<const events>(events{from.next(), from.next(), from.next()});
     const std::weak_ptr<const events> alive = some;
-    for (const state_ptr& s : all) CHECK(s->push_all(some));
+    for (const state_ptr& s : all) CHECK(share(s, some));
     some.reset();
     all[3]->end();
     while (all[0]->try_next()) {
@@ -160,7 +206,7 @@ TEST_CASE("fan-out: closed and ended subscribers ignore what is shared", "[subsc
     closed->close(subscription::pending_events::drain);
     ended->end();
     for (const state_ptr& s : {closed, ended}) {
-        CHECK(s->push_all(some));
+        CHECK(share(s, some));
         CHECK_FALSE(s->try_next());
     }
 }

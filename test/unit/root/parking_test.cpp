@@ -12,9 +12,11 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -24,6 +26,7 @@ using informer::detail::is_waiting;
 using informer::detail::wait_parked;
 using informer::detail::waiter_ptr;
 using informer::detail::wake;
+using informer::detail::wake_all;
 
 namespace {
 
@@ -104,6 +107,62 @@ TEST_CASE("a waiter comes where a post at its wake-up would have come") {
     CHECK(before == n);
 }
 
+TEST_CASE("many are woken at once in their order, whatever they wait on, and who was woken before is passed over") {
+    constexpr std::size_t n = 60;
+    lot l(n);
+    asio::io_context one, other;
+    const auto strand = asio::make_strand(one);
+    // Runs of both contexts, and some of a strand.
+    const auto in_other = [](std::size_t i) { return i / 5 % 2 == 1; };
+    for (std::size_t i = 0; i < n; ++i) {
+        if (in_other(i))
+            asio::co_spawn(other, waits(&l, i), asio::detached);
+        else if (i % 7 == 0)
+            asio::co_spawn(strand, waits(&l, i), asio::detached);
+        else
+            asio::co_spawn(one, waits(&l, i), asio::detached);
+    }
+    one.poll();
+    other.poll();
+    wake(l.waiters[2], false);
+    wake(l.waiters[7], false);
+    std::vector<waiter_ptr> all = l.waiters;
+    all.insert(all.begin() + 10, waiter_ptr());
+    wake_all(all);
+    CHECK(all.empty());
+    CHECK(l.resumed.empty());
+    other.poll();
+    std::vector<std::size_t> expected;
+    for (std::size_t i = 0; i < n; ++i)
+        if (in_other(i) && i != 7) expected.push_back(i);
+    expected.insert(expected.begin(), 7);
+    CHECK(l.resumed == expected);
+    CHECK_FALSE(l.woken.front());
+    one.poll();
+    CHECK(l.resumed.size() == n);
+    CHECK(std::count(l.woken.begin(), l.woken.end(), false) == 2);
+    CHECK(std::set<std::size_t>(l.resumed.begin(), l.resumed.end()).size() == n);
+    CHECK(l.frames == 0);
+}
+
+TEST_CASE("waiters of a context at the address of one that is gone wait in the new one") {
+    lot l(1);
+    std::optional<asio::io_context> io;
+    for (std::size_t n = 1; n <= 3; ++n) {
+        io.emplace();
+        asio::co_spawn(*io, waits(&l, 0), asio::detached);
+        io->poll();
+        wake(l.waiters[0]);
+        io->run();
+        CHECK(l.resumed.size() == n);
+        io->restart();
+        asio::co_spawn(*io, waits(&l, 0), asio::detached);
+        io->poll();
+        io.reset(); // finds it
+        CHECK(l.frames == 0);
+    }
+}
+
 TEST_CASE("a coroutine that is parked keeps its io_context running") {
     lot l(1);
     asio::io_context io;
@@ -160,6 +219,10 @@ TEST_CASE("who is parked, and who was woken but not resumed, is destroyed with i
     CHECK(l.frames == 0);
     CHECK(l.resumed.empty());
     for (std::size_t i = 20; i < 40; ++i) CHECK_FALSE(is_waiting(l.waiters[i]));
+    for (std::size_t i = 0; i < 40; i += 2) wake(l.waiters[i]); // in vain, and without a look at what is gone
+    wake_all(l.waiters);
+    CHECK(l.waiters.empty());
+    CHECK(l.resumed.empty());
 }
 
 TEST_CASE("a waiter of a strand is resumed in the strand") {

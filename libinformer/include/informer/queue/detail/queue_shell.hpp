@@ -2,7 +2,7 @@
 #pragma once
 
 #include <informer/queue/detail/item_table.hpp>
-#include <informer/queue/detail/spin_lock.hpp>
+#include <informer/detail/spin_lock.hpp>
 #include <informer/runtime.hpp>
 
 #include <boost/asio/awaitable.hpp>
