@@ -40,7 +40,12 @@ func (o options) fanOut(handlers, events int) {
 		must(err)
 		cache.WaitFor(ctx, "", registration.HasSyncedChecker())
 	}
-	held := func() float64 { return max(0, float64(live())-float64(before)) / float64(max(1, handlers)) }
+	held := func() float64 {
+		if handlers == 0 {
+			return 0
+		}
+		return max(0, float64(live())-float64(before)) / float64(handlers)
+	}
 	idle := held()
 	sent := 0 // the versions alternate, also from round to round
 	measured := o.measure(fmt.Sprintf("fanout/%d", handlers), events*max(1, handlers), func(int) {
