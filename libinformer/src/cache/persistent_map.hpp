@@ -88,19 +88,11 @@ public:
     /// `put` or `find` will soon be called for a key of this hash: the bucket that they search begins to come. The nodes above it are few
     /// and mostly near. Where it probably is tells the size of the map, for to ask a node for its kind is to wait for it.
     [[gnu::always_inline]] void prefetch(std::uint64_t hash) const { // g++ takes the call of what only prefetches for idle
-        if (size_ < prefetch_from) return;
-        const node* n = root_;
-        std::size_t below = size_; // leaves, if they lie evenly
-        for (std::uint64_t rest = hash; !n->is_bucket(); rest >>= level_bits) {
-            const std::uint32_t bit = bit_of(rest, 0);
-            if ((n->child_map & bit) == 0) return;
-            below /= n->children();
-            n = *n->child(rank(n->child_map, bit));
-            if (below > bucket_most) continue;
-            const auto* const at = reinterpret_cast<const std::byte*>(n);
-            for (std::size_t line = 0; line < 256; line += 64) __builtin_prefetch(at + line, 1);
-            return;
-        }
+        if (size_ >= prefetch_from) prefetch_at(hash, bucket_most);
+    }
+    /// The same for the node above that bucket, some time before `prefetch`, which has to read it.
+    [[gnu::always_inline]] void prefetch_way(std::uint64_t hash) const {
+        if (size_ >= 32 * prefetch_from) prefetch_at(hash, 32 * bucket_most);
     }
     /// The same where the hash of the key is known.
     template <class Key>
@@ -349,6 +341,22 @@ private:
             deallocate(from);
         else
             release(from);
+    }
+
+    /// What has so many leaves at most, on the way to this hash.
+    [[gnu::always_inline]] void prefetch_at(std::uint64_t hash, std::size_t leaves) const {
+        const node* n = root_;
+        std::size_t below = size_; // leaves, if they lie evenly
+        for (std::uint64_t rest = hash; !n->is_bucket(); rest >>= level_bits) {
+            const std::uint32_t bit = bit_of(rest, 0);
+            if ((n->child_map & bit) == 0) return;
+            below /= n->children();
+            n = *n->child(rank(n->child_map, bit));
+            if (below > leaves) continue;
+            const auto* const at = reinterpret_cast<const std::byte*>(n);
+            for (std::size_t line = 0; line < 256; line += 64) __builtin_prefetch(at + line, 1);
+            return;
+        }
     }
 
     template <class Key>

@@ -23,25 +23,21 @@ struct replacement {
     explicit replacement(std::uint64_t seed) : objects_(object_traits{seed}) {}
 
     object_map& objects() {
-        if (last_) {
-            const key_of_object key(last_);
-            const key_view k = key.view(); // of text that lives as long as the object, wherever that is held
-            objects_.put(last_, k, last_hash_);
-            last_ = object();
-        }
+        settle(before_last_);
+        settle(last_);
         return objects_;
     }
-    /// Puts it among them when the next one comes: the memory that this writes to has come by then.
+    /// Puts it among them when two more came: the memory that this reads and writes has come by then.
     void put(object o) {
         const std::uint64_t hash = objects_.traits().hash(o);
-        objects_.prefetch(hash);
-        objects();
-        last_ = std::move(o);
-        last_hash_ = hash;
+        objects_.prefetch_way(hash);
+        if (last_.o) objects_.prefetch(last_.hash);
+        settle(before_last_);
+        before_last_ = std::exchange(last_, {std::move(o), hash});
     }
     /// Back to what there was.
     void restore(object_map before) {
-        last_ = object();
+        before_last_ = last_ = {};
         objects_ = std::move(before);
     }
 
@@ -63,9 +59,20 @@ struct replacement {
     bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }
 
 private:
-    object_map objects_; ///< all but the last
-    object last_;
-    std::uint64_t last_hash_ = 0;
+    struct waiting {
+        object o;
+        std::uint64_t hash = 0;
+    };
+    void settle(waiting& w) {
+        if (!w.o) return;
+        const key_of_object key(w.o);
+        const key_view k = key.view(); // of text that lives as long as the object, wherever that is held
+        objects_.put(w.o, k, w.hash);
+        w.o = object();
+    }
+
+    object_map objects_; ///< all but these
+    waiting before_last_, last_;
 };
 
 } // namespace informer::detail
