@@ -1,6 +1,7 @@
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
+#include "parking.hpp"
 #include "system_clock.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -19,8 +20,17 @@ struct async_event::state {
     bool set = false;
     bool closed = false; ///< the event is gone
 
-    bool take() noexcept { return std::exchange(set, false); }
+    waiter_ptr waiter; ///< where no time is set: half the price of a timer
 
+    bool take() noexcept { return std::exchange(set, false); }
+    void look_again() {
+        if (waiter)
+            wake(std::move(waiter));
+        else
+            timer.cancel();
+    }
+
+    static asio::awaitable<bool> wait(std::shared_ptr<state> s);
     static asio::awaitable<bool> wait(std::shared_ptr<state> s, asio::steady_timer::time_point until);
     static asio::awaitable<void> tick(std::shared_ptr<state> s, std::shared_ptr<bool> passed, informer::clock* c,
                                       informer::clock::time_point when);
@@ -33,14 +43,28 @@ async_event::async_event(asio::any_io_executor executor) : state_(std::make_shar
 async_event::~async_event() {
     if (!state_) return; // moved from
     state_->closed = true;
-    state_->timer.cancel();
+    state_->look_again();
 }
 
 async_event::async_event(async_event&&) noexcept = default;
 
 void async_event::notify() {
     state_->set = true;
-    state_->timer.cancel();
+    state_->look_again();
+}
+
+asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s) {
+    for (;;) {
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) co_return false;
+        if (s->closed) co_return false;
+        if (s->take()) co_return true;
+        const auto here = [where = &s->waiter](waiter_ptr w) { *where = std::move(w); };
+        const bool woken = co_await wait_parked(here);
+        if (!woken) s->waiter.reset();
+        if (s->take()) co_return true;
+        if (!woken || s->closed) co_return false;
+    }
 }
 
 asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s, asio::steady_timer::time_point until) {
@@ -94,9 +118,7 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     co_return notified;
 }
 
-asio::awaitable<bool> async_event::wait() {
-    return state::wait(state_, asio::steady_timer::time_point::max());
-}
+asio::awaitable<bool> async_event::wait() { return state::wait(state_); }
 
 asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::clock::time_point when) {
     if (dynamic_cast<real_clock*>(&c) != nullptr) return state::wait(state_, when);

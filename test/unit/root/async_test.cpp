@@ -6,6 +6,7 @@
 #include <informer/testing/manual_clock.hpp>
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -148,6 +149,19 @@ TEST_CASE("async_event times out by the system clock", "[async]") {
 }
 TEST_CASE("a waiter survives its async_event", "[async]") {
     run_test(dies_under_a_waiter());
+}
+
+TEST_CASE("a coroutine that waits for an async_event of its own goes with its context", "[async]") {
+    int count = 0;
+    bool result = false;
+    {
+        asio::io_context context;
+        task_group group(context.get_executor());
+        group.spawn(waits(&count, false, false, clock_ptr(), &result));
+        context.poll();
+        CHECK(count == 1);
+    }
+    CHECK(count == 0);
 }
 
 TEST_CASE("async_event waits end with each type of cancellation at every point", "[async]") {
