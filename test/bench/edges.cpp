@@ -170,7 +170,8 @@ int run(const edge& e) {
         cpu += took;
         longest = std::max(longest, took);
     };
-    // As the client does where the cache is empty, so that nobody asks for an older version: a slice, and all items that are whole with it; what is large in steps of its own.
+    // As the client does where the cache is empty, so that nobody asks for an older version: a slice, and all items that are whole
+    // with it; what is large in steps of its own.
     const auto keep = [&](object o) {
         bad += o ? 0 : 1;
         if (o) collected->put(std::move(o));
