@@ -85,8 +85,8 @@ public:
     const Leaf* find(const Key& key) const {
         return root_ ? find(key, traits_.hash(key)) : nullptr;
     }
-    /// `put` or `find` will soon be called for a key of this hash: the bucket that they search begins to come. The nodes above it are few
-    /// and mostly near. Where it probably is tells the size of the map, for to ask a node for its kind is to wait for it.
+    /// `put` or `find` will soon be called for a key of this hash: the bucket that they search begins to come. The nodes above it
+    /// are few and mostly near. Where it probably is tells the size of the map, for to ask a node for its kind is to wait for it.
     [[gnu::always_inline]] void prefetch(std::uint64_t hash) const { // g++ takes the call of what only prefetches for idle
         if (size_ >= prefetch_from) prefetch_at(hash, bucket_most);
     }

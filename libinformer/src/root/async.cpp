@@ -20,7 +20,7 @@ struct async_event::state {
     bool set = false;
     bool closed = false; ///< the event is gone
 
-    waiter_ptr waiter; ///< where no time is set: half the price of a timer
+    waiter_ptr waiter; ///< where there is no time of the system to wait for: half the price of a timer
 
     bool take() noexcept { return std::exchange(set, false); }
     void look_again() {
@@ -30,6 +30,12 @@ struct async_event::state {
             timer.cancel();
     }
 
+    /// Parks a waiter here.
+    struct place {
+        explicit place(state* s) : at(s) {}
+        void operator()(waiter_ptr w) const { at->waiter = std::move(w); }
+        state* at;
+    };
     static asio::awaitable<bool> wait(std::shared_ptr<state> s);
     static asio::awaitable<bool> wait(std::shared_ptr<state> s, asio::steady_timer::time_point until);
     static asio::awaitable<void> tick(std::shared_ptr<state> s, std::shared_ptr<bool> passed, informer::clock* c,
@@ -54,17 +60,13 @@ void async_event::notify() {
 }
 
 asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s) {
-    for (;;) {
-        const auto asked = co_await asio::this_coro::cancellation_state;
-        if (asked.cancelled() != asio::cancellation_type::none) co_return false;
-        if (s->closed) co_return false;
-        if (s->take()) co_return true;
-        const auto here = [where = &s->waiter](waiter_ptr w) { *where = std::move(w); };
-        const bool woken = co_await wait_parked(here);
-        if (!woken) s->waiter.reset();
-        if (s->take()) co_return true;
-        if (!woken || s->closed) co_return false;
-    }
+    const auto asked = co_await asio::this_coro::cancellation_state;
+    if (asked.cancelled() != asio::cancellation_type::none || s->closed) co_return false;
+    if (s->take()) co_return true;
+    const place here(s.get());
+    co_await wait_parked(here);
+    s->waiter.reset(); // where it was not notified
+    co_return s->take();
 }
 
 asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s, asio::steady_timer::time_point until) {
@@ -86,7 +88,7 @@ asio::awaitable<void> async_event::state::tick(std::shared_ptr<state> s, std::sh
     const bool slept = co_await c->sleep_until(when);
     if (!slept) co_return;
     *passed = true;
-    s->timer.cancel();
+    s->look_again();
 }
 
 asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, informer::clock* c,
@@ -102,9 +104,9 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     ticker.spawn(tick(s, passed, c, when));
     bool notified = false;
     for (;;) {
-        s->timer.expires_at(asio::steady_timer::time_point::max());
-        const auto [ec] = co_await s->timer.async_wait(asio::as_tuple(asio::use_awaitable));
-        static_cast<void>(ec); // always aborted: by notify, by the ticker, by the event's end, or with this coroutine
+        const place here(s.get());
+        co_await wait_parked(here); // until notify, the ticker or the event's end; or cancelled
+        s->waiter.reset();
         notified = s->take();
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (notified || *passed || s->closed || asked.cancelled() != asio::cancellation_type::none) break;
