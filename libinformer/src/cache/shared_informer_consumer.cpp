@@ -2,6 +2,7 @@
 #include "shared_informer_impl.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -289,7 +290,7 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
     if (to == 0) co_return;
     std::size_t steps = 0;
     const std::size_t all = events.size();
-    std::vector<detail::waiter_ptr>& to_wake = s->live->to_wake; // empty whenever we wait
+    detail::wake_list to_wake; // empty whenever we wait
     for (std::size_t first = 0; first < all; first += shared_at_once) {
         const std::size_t last = std::min(first + shared_at_once, all);
         std::vector<event> one_share;
@@ -300,16 +301,17 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
             const auto until = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(last));
             one_share.assign(from, until);
         }
-        const auto some = std::make_shared<const std::vector<event>>(std::move(one_share));
+        const subscription::state::shared_events some =
+            std::allocate_shared<std::vector<event>>(asio::recycling_allocator<void>(), std::move(one_share));
         std::vector<subscriber> behind; // whose queue they do not fit into: one by one, which may merge or wait
         for (std::size_t i = 0; i < to; ++i) {
             if (!s->subscribers[i]->push_all(some, to_wake)) behind.push_back(s->subscribers[i]);
             if (++steps % 32 != 0) continue;
-            detail::wake_all(to_wake);
+            to_wake.wake_all();
             co_await breathe(s);
             if (s->stopping) co_return;
         }
-        detail::wake_all(to_wake);
+        to_wake.wake_all();
         s->handlers_are_due();
         if (behind.empty()) continue;
         for (const event& e : *some) {

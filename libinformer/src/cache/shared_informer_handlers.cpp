@@ -77,29 +77,29 @@ asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
     std::size_t calls = 0;
     for (;;) {
         bool more = false;
-        calling.begin();
-        for (std::size_t i = 0; i < m.handlers.size(); ++i) { // a handler may add others
-            const auto h = m.handlers[i];
-            if (h->removed) continue;
-            const subscription::state::portion events = h->from->poll_portion();
+        for (std::size_t i = 0; i < m.handlers.size(); ++i) { // a handler may add others; only we take some away
+            handler_handle::state& h = *m.handlers[i];
+            if (h.removed) continue;
+            const subscription::state::portion events = h.from->poll_portion();
             more = more || events.more;
             for (const event& e : events) {
-                if (h->removed) break;
+                if (h.removed) break;
                 if (e.kind == event_kind::synced) {
-                    h->synced.store(true, std::memory_order_release);
+                    h.synced.store(true, std::memory_order_release);
                 } else {
-                    s->call(*h, e);
+                    s->call(h, e);
                 }
-                if (++calls % calls_at_once != 0 || !calling.used_up()) continue;
+                if (++calls % calls_at_once != 0) continue;
+                calling.begin(); // not before: mostly there are but a few, and a look at the clock costs as much as a call
+                if (!calling.used_up()) continue;
                 calling.end();
                 co_await asio::post(s->rt.executor(), asio::use_awaitable);
                 if (s->stopping) co_return;
-                calling.begin();
             }
         }
-        calling.end();
         std::erase_if(m.handlers, [](const auto& h) { return h->removed.load(); });
         if (!more) {
+            calling = detail::slice_watch();
             const bool due = co_await m.handlers_due.wait();
             if (!due) co_return;
         }

@@ -108,7 +108,6 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         std::vector<std::shared_ptr<handler_handle::state>> handlers;
         detail::async_event handlers_due; ///< there may be something to call them with
         bool calling = false;             ///< their coroutine runs
-        std::vector<detail::waiter_ptr> to_wake; ///< of subscribers
         bool going = false; ///< run() was resumed for the first time
     };
     using subscriber = std::shared_ptr<subscription::state>;

@@ -23,8 +23,8 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
         // Before anything is taken: a cancelled consumer loses no event.
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
         if (look && s->poll(one, last) != outcome::nothing) break;
-        const parker park(s.get(), wait::event);
-        const bool woken = co_await detail::wait_parked(park);
+        const event_wait here(s.get());
+        const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
     }
     if (last) co_return last->back(); // straight into the result
@@ -37,8 +37,8 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_)); // as above
         if (look && s->poll(events, max) != outcome::nothing) co_return events;
-        const parker park(s.get(), wait::event);
-        const bool woken = co_await detail::wait_parked(park);
+        const event_wait here(s.get());
+        const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
     }
 }

@@ -21,8 +21,8 @@ struct subscription::state::aftermath {
     aftermath(const aftermath&) = delete;
     aftermath& operator=(const aftermath&) = delete;
     ~aftermath() {
-        detail::wake(std::move(consumer));
-        detail::wake(std::move(producer));
+        if (consumer) consumer->wake_claimed();
+        detail::wake(producer);
         if (more) detail::wake_all(more->sync_waiters);
     }
     seldom& rest() {
@@ -41,7 +41,8 @@ struct subscription::state::aftermath {
     }
 
     shared_events taken;
-    detail::waiter_ptr consumer, producer;
+    detail::waiter* consumer = nullptr; // claimed
+    detail::waiter_ptr producer;
     std::unique_ptr<seldom> more;
 };
 
@@ -87,7 +88,7 @@ void subscription::state::push(event e) {
     wake_consumer(a);
 }
 
-bool subscription::state::push_all(const shared_events& events, std::vector<detail::waiter_ptr>& to_wake) {
+bool subscription::state::push_all(const shared_events& events, detail::wake_list& to_wake) {
     assert(events && !events->empty());
     const guard lock(mutex_);
     if (closed_ || ended_) return true;
@@ -96,7 +97,7 @@ bool subscription::state::push_all(const shared_events& events, std::vector<deta
     queued_ += events->size();
     peak_ = std::max(peak_, queued_);
     drained_.store(false, std::memory_order_relaxed);
-    if (consumer_) to_wake.push_back(std::move(consumer_));
+    if (consumer_) to_wake.add(*consumer_);
     return true;
 }
 
@@ -430,7 +431,8 @@ std::optional<event> subscription::state::try_next() {
 
 void subscription::state::wake_consumer(aftermath& a) {
     drained_.store(false, std::memory_order_relaxed);
-    if (consumer_ && (initial_ || !nothing_pending() || closed_ || ended_)) a.consumer = std::move(consumer_);
+    if (!consumer_ || (!initial_ && nothing_pending() && !closed_ && !ended_)) return;
+    if (consumer_->claim()) a.consumer = consumer_.get();
 }
 
 void subscription::state::wake_sync_waiters(aftermath& a) {
@@ -485,25 +487,18 @@ subscription_figures subscription::state::figures() const {
     return f;
 }
 
+/// Without having looked, it may be.
+void subscription::state::come_back() {
+    aftermath a;
+    const guard lock(mutex_);
+    in_hand_ = false;
+    if (!pending_.empty()) pass_hidden_marks(a);
+}
+
 void subscription::state::park(wait w, detail::waiter_ptr p) {
-    if (w == wait::event) { // as mostly: nothing to pass or to wake
-        const guard lock(mutex_);
-        if (!initial_ && nothing_pending() && !consumer_ && !closed_ && !ended_) {
-            in_hand_ = false;
-            consumer_ = std::move(p);
-            return;
-        }
-    }
     {
-        aftermath a;
         const guard lock(mutex_);
         switch (w) {
-        case wait::event:
-            in_hand_ = false; // it may come without having looked
-            if (!pending_.empty()) pass_hidden_marks(a);
-            if (initial_ || !nothing_pending() || closed_ || ended_ || detail::is_waiting(consumer_)) break;
-            consumer_ = std::move(p);
-            return;
         case wait::room:
             if (!over_locked()) break;
             producer_ = std::move(p);
@@ -515,7 +510,7 @@ void subscription::state::park(wait w, detail::waiter_ptr p) {
             return;
         }
     }
-    detail::wake(std::move(p));
+    detail::wake(p);
 }
 
 } // namespace informer

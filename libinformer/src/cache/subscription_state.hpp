@@ -42,9 +42,9 @@ public:
     void push(event e);
     /// The same for many with their versions, which all subscribers share: costs one lock and at most one wake-up, whatever
     /// their number, and allocates nothing for each. False, and nothing is done, where not all of them fit into the capacity:
-    /// push one by one. Who is to be woken is added to `to_wake`, for wake_all() before anything is awaited.
+    /// push one by one. Who is to be woken is added to `to_wake`.
     using shared_events = std::shared_ptr<const std::vector<event>>;
-    bool push_all(const shared_events& events, std::vector<detail::waiter_ptr>& to_wake);
+    bool push_all(const shared_events& events, detail::wake_list& to_wake);
     /// All initial events have been pushed.
     void initial_complete(informer::resource_version version);
     /// A relist is complete; all its events have been pushed.
@@ -148,11 +148,36 @@ private:
     outcome nothing_taken() const;
     outcome poll_sync();
 
-    // What a coroutine can wait for. park() keeps the waiter, or wakes it at once when there is nothing to wait for.
-    enum class wait { event, room, synced };
+    // What a coroutine can wait for, which keeps the state: for an event in the consumer's waiter, that all its waits share, or for
+    // something else in one of its own. park() keeps that, or wakes it at once when there is nothing to wait for.
+    class event_wait {
+    public:
+        explicit event_wait(state* s) : state_(s) {}
+        template <class Handler>
+        void operator()(Handler h) const {
+            if (state_->wait_for_event(h)) return;
+            state_->come_back();
+            if (!state_->wait_for_event(h)) detail::wake(detail::make_waiter(std::move(h))); // to look again
+        }
+
+    private:
+        state* state_;
+    };
+    template <class Handler>
+    bool wait_for_event(Handler& h) {
+        const guard lock(mutex_);
+        if (initial_ || !nothing_pending() || closed_ || ended_) return false;
+        if (!consumer_) consumer_ = std::make_shared<detail::waiter>();
+        if (!consumer_->idle()) return false; // a second one; or one that is woken and not gone
+        in_hand_ = false;
+        consumer_->wait(std::move(h));
+        return true;
+    }
+    void come_back();
+    enum class wait { room, synced };
     class parker {
     public:
-        parker(state* s, wait w) : state_(s), wait_(w) {} // the coroutine keeps the state
+        parker(state* s, wait w) : state_(s), wait_(w) {}
         void operator()(detail::waiter_ptr w) const { state_->park(wait_, std::move(w)); }
 
     private:
@@ -184,7 +209,8 @@ private:
     std::uint64_t delivered_ = 0;
     entries pending_;
     std::vector<segment> segments_; // behind pending_
-    detail::waiter_ptr consumer_, producer_;
+    detail::waiter_ptr consumer_; // made when it is first needed
+    detail::waiter_ptr producer_;
     const subscription_options options_;
 };
 

@@ -20,21 +20,30 @@ struct async_event::state {
     bool set = false;
     bool closed = false; ///< the event is gone
 
-    waiter_ptr waiter; ///< where there is no time of the system to wait for: half the price of a timer
+    /// Where there is no time of the system to wait for: a fraction of the price of a timer. Made when it is first needed.
+    waiter_ptr waiter;
 
     bool take() noexcept { return std::exchange(set, false); }
     void look_again() {
-        if (waiter)
-            wake(std::move(waiter));
+        if (waiter && !waiter->idle())
+            wake(waiter);
         else
             timer.cancel();
     }
 
-    /// Parks a waiter here.
-    struct place {
-        explicit place(state* s) : at(s) {}
-        void operator()(waiter_ptr w) const { at->waiter = std::move(w); }
-        state* at;
+    class place {
+    public:
+        explicit place(state* s) : at_(s) {}
+        template <class Handler>
+        void operator()(Handler h) const {
+            // One that was cancelled may still be on its way.
+            if (at_->waiter && !at_->waiter->idle()) waiter::part(std::move(at_->waiter));
+            if (!at_->waiter) at_->waiter = std::make_shared<detail::waiter>();
+            at_->waiter->wait(std::move(h));
+        }
+
+    private:
+        state* at_;
     };
     static asio::awaitable<bool> wait(std::shared_ptr<state> s);
     static asio::awaitable<bool> wait(std::shared_ptr<state> s, asio::steady_timer::time_point until);
@@ -64,8 +73,7 @@ asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s) {
     if (asked.cancelled() != asio::cancellation_type::none || s->closed) co_return false;
     if (s->take()) co_return true;
     const place here(s.get());
-    co_await wait_parked(here);
-    s->waiter.reset(); // where it was not notified
+    co_await wait_in(here);
     co_return s->take();
 }
 
@@ -105,8 +113,7 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     bool notified = false;
     for (;;) {
         const place here(s.get());
-        co_await wait_parked(here); // until notify, the ticker or the event's end; or cancelled
-        s->waiter.reset();
+        co_await wait_in(here); // until notify, the ticker or the event's end; or cancelled
         notified = s->take();
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (notified || *passed || s->closed || asked.cancelled() != asio::cancellation_type::none) break;

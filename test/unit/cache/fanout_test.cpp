@@ -32,10 +32,8 @@ std::string line(const event& e) {
 }
 
 bool share(const state_ptr& s, const std::shared_ptr<const events>& some) {
-    std::vector<informer::detail::waiter_ptr> to_wake;
-    const bool taken = s->push_all(some, to_wake);
-    informer::detail::wake_all(to_wake);
-    return taken;
+    informer::detail::wake_list to_wake;
+    return s->push_all(some, to_wake);
 }
 
 asio::awaitable<void> takes_batch(state_ptr s, std::size_t max, events* into) {

@@ -7,6 +7,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <catch2/catch_test_macros.hpp>
 
@@ -571,6 +572,25 @@ asio::awaitable<void> cancels(bool event_at_once) {
     REQUIRE(second == "ADDED a@1");
 }
 
+asio::awaitable<void> cancelled_but_not_gone() {
+    const auto state = make_state();
+    subscription sub(state);
+    asio::cancellation_signal stop;
+    std::string first, second;
+    const auto executor = co_await asio::this_coro::executor;
+    asio::co_spawn(executor, consume_once(sub, first), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    co_await settle();
+    stop.emit(asio::cancellation_type::terminal);
+    asio::co_spawn(executor, consume_once(sub, second), asio::detached);
+    REQUIRE(first.empty()); // resumed after the second has begun
+    co_await settle();
+    REQUIRE(first == "cancelled");
+    REQUIRE(second.empty());
+    state->push(added(pod(1)));
+    co_await settle();
+    REQUIRE(second == "ADDED a@1");
+}
+
 asio::awaitable<void> closes(subscription::pending_events how, lines expected) {
     const auto state = make_state(subscription_options().sync_marks());
     indexer cache;
@@ -636,6 +656,36 @@ TEST_CASE("next_batch(): what is ready, at most so many, empty at the end") { ru
 TEST_CASE("next(): cancelling it loses no event") {
     run_test(cancels(false));
     run_test(cancels(true));
+}
+
+TEST_CASE("next(): the next consumer need not wait until a cancelled one has ended") { run_test(cancelled_but_not_gone()); }
+
+TEST_CASE("next(): a consumer may move from context to context, from one too that was destroyed while it waited there") {
+    const auto state = make_state();
+    subscription sub(state);
+    int version = 0;
+    for (const bool in_strand : {false, true, false, true}) {
+        for (const bool woken : {false, true}) {
+            std::string lost, got;
+            {
+                asio::io_context context;
+                asio::co_spawn(context, consume_once(sub, lost), asio::detached);
+                context.poll();
+                if (woken) state->push(added(pod(++version)));
+            }
+            REQUIRE(lost.empty());
+            asio::io_context context;
+            if (in_strand)
+                asio::co_spawn(asio::make_strand(context), consume_once(sub, got), asio::detached);
+            else
+                asio::co_spawn(context, consume_once(sub, got), asio::detached);
+            context.poll();
+            REQUIRE(got.empty() != woken);
+            if (!woken) state->push(added(pod(++version)));
+            context.run();
+            REQUIRE(got == "ADDED a@" + std::to_string(version));
+        }
+    }
 }
 
 TEST_CASE("close: pending events are dropped, or drained, as asked") {

@@ -6,6 +6,10 @@
 #include <informer/testing/manual_clock.hpp>
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,7 +18,10 @@
 
 #include <catch2/matchers/catch_matchers.hpp>
 
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 using namespace informer;
 using namespace std::chrono_literals;
@@ -117,6 +124,27 @@ asio::awaitable<void> dies_under_a_waiter() {
     CHECK(done);
 }
 
+asio::awaitable<void> waits_for(std::shared_ptr<async_event> event, std::string name, std::vector<std::string>* ends) {
+    const bool woken = co_await event->wait();
+    ends->push_back(name + (woken ? " woken" : " cancelled"));
+}
+
+asio::awaitable<void> waits_behind_a_cancelled_one() {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto event = std::make_shared<async_event>(executor);
+    std::vector<std::string> ends;
+    asio::cancellation_signal stop;
+    asio::co_spawn(executor, waits_for(event, "first", &ends), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    co_await settle();
+    asio::co_spawn(executor, waits_for(event, "second", &ends), asio::detached);
+    stop.emit(asio::cancellation_type::terminal); // resumes the first after the second has begun
+    co_await settle();
+    CHECK(ends == std::vector<std::string>{"first cancelled"});
+    event->notify();
+    co_await settle();
+    CHECK(ends == std::vector<std::string>{"first cancelled", "second woken"});
+}
+
 // Widens what is let through, so that all types arrive.
 asio::awaitable<void> waits(int* count, bool throwing, bool with_clock, clock_ptr clock, bool* result) {
     const scenario::alive here(*count);
@@ -149,6 +177,10 @@ TEST_CASE("async_event times out by the system clock", "[async]") {
 }
 TEST_CASE("a waiter survives its async_event", "[async]") {
     run_test(dies_under_a_waiter());
+}
+
+TEST_CASE("async_event: who waits next is not touched by the end of one that was cancelled", "[async]") {
+    run_test(waits_behind_a_cancelled_one());
 }
 
 TEST_CASE("a coroutine that waits for an async_event of its own goes with its context", "[async]") {

@@ -23,10 +23,13 @@
 
 namespace asio = boost::asio;
 using informer::detail::is_waiting;
+using informer::detail::wait_in;
 using informer::detail::wait_parked;
+using informer::detail::waiter;
 using informer::detail::waiter_ptr;
 using informer::detail::wake;
 using informer::detail::wake_all;
+using informer::detail::wake_list;
 
 namespace {
 
@@ -247,6 +250,176 @@ TEST_CASE("a waiter of a strand is resumed in the strand") {
 
 namespace {
 
+/// Into a waiter that is kept.
+class into {
+public:
+    explicit into(waiter* w) : waiter_(w) {}
+    template <class Handler>
+    void operator()(Handler h) const {
+        waiter_->wait(std::move(h));
+    }
+
+private:
+    waiter* waiter_;
+};
+
+asio::awaitable<void> waits_in(waiter_ptr w, int times, int* frames, std::vector<bool>* woken) {
+    const scenario::alive frame(*frames);
+    for (int n = 0; n < times; ++n) {
+        const into here(w.get());
+        const bool one = co_await wait_in(here);
+        woken->push_back(one);
+    }
+}
+
+} // namespace
+
+TEST_CASE("a kept waiter serves one wait after another, of any executor and context") {
+    const auto w = std::make_shared<waiter>();
+    asio::io_context one, other;
+    const auto strand = asio::make_strand(one);
+    int frames = 0;
+    std::vector<bool> woken;
+    for (int round = 0; round < 3; ++round) {
+        for (int where = 0; where < 3; ++where) {
+            asio::io_context& io = where == 2 ? other : one;
+            if (where == 1)
+                asio::co_spawn(strand, waits_in(w, 2, &frames, &woken), asio::detached);
+            else
+                asio::co_spawn(io, waits_in(w, 2, &frames, &woken), asio::detached);
+            for (int n = 0; n < 2; ++n) {
+                io.restart();
+                io.poll();
+                CHECK(w->waiting());
+                const std::size_t before = woken.size();
+                wake(w);
+                CHECK_FALSE(w->waiting());
+                CHECK_FALSE(w->idle()); // its coroutine has not left it
+                wake(w, false);
+                CHECK(woken.size() == before);
+                io.restart();
+                io.poll();
+                CHECK(woken.size() == before + 1);
+            }
+            CHECK(w->idle());
+            CHECK(frames == 0);
+        }
+    }
+    CHECK(woken == std::vector<bool>(18, true));
+}
+
+TEST_CASE("who is in a kept waiter is destroyed with its io_context, woken or not, and the waiter serves in the next one") {
+    const auto w = std::make_shared<waiter>();
+    int frames = 0;
+    std::vector<bool> woken;
+    for (const bool wakes : {false, true, false}) {
+        for (const bool in_strand : {false, true}) {
+            auto io = std::make_unique<asio::io_context>();
+            if (in_strand)
+                asio::co_spawn(asio::make_strand(*io), waits_in(w, 1, &frames, &woken), asio::detached);
+            else
+                asio::co_spawn(*io, waits_in(w, 1, &frames, &woken), asio::detached);
+            io->poll();
+            CHECK(frames == 1);
+            if (wakes) wake(w);
+            io.reset();
+            CHECK(frames == 0);
+            CHECK(w->idle());
+            wake(w); // nobody
+        }
+    }
+    CHECK(woken.empty());
+    asio::io_context io;
+    asio::co_spawn(io, waits_in(w, 1, &frames, &woken), asio::detached);
+    io.poll();
+    wake(w);
+    io.run();
+    CHECK(woken == std::vector<bool>{true});
+}
+
+TEST_CASE("cancellation resumes who is in a kept waiter with false, and means that wait only") {
+    const auto w = std::make_shared<waiter>();
+    asio::io_context io;
+    asio::cancellation_signal stop;
+    int frames = 0;
+    std::vector<bool> woken;
+    asio::co_spawn(io, waits_in(w, 1, &frames, &woken), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    io.poll();
+    stop.emit(asio::cancellation_type::terminal);
+    CHECK_FALSE(w->claim());
+    io.run();
+    CHECK(woken == std::vector<bool>{false});
+    io.restart();
+    asio::co_spawn(io, waits_in(w, 1, &frames, &woken), asio::detached);
+    io.poll();
+    stop.emit(asio::cancellation_type::terminal);
+    CHECK(w->waiting());
+    wake(w);
+    io.run();
+    CHECK(woken == std::vector<bool>{false, true});
+}
+
+TEST_CASE("a cancellation that comes when the io_context and the waiter are gone finds nobody") {
+    asio::cancellation_signal stop;
+    int frames = 0;
+    std::vector<bool> woken;
+    {
+        asio::io_context io;
+        asio::co_spawn(io, waits_in(std::make_shared<waiter>(), 1, &frames, &woken),
+                       asio::bind_cancellation_slot(stop.slot(), asio::detached));
+        io.poll();
+        CHECK(frames == 1);
+    }
+    CHECK(frames == 0);
+    stop.emit(asio::cancellation_type::terminal);
+    CHECK(woken.empty());
+}
+
+TEST_CASE("an io_context that is destroyed waits for a waker that is on its way") {
+    const auto w = std::make_shared<waiter>();
+    int frames = 0;
+    std::vector<bool> woken;
+    for (int n = 0; n < 100; ++n) {
+        auto io = std::make_unique<asio::io_context>();
+        asio::co_spawn(*io, waits_in(w, 1, &frames, &woken), asio::detached);
+        io->poll();
+        REQUIRE(w->claim());
+        std::thread destroys([&io] { io.reset(); });
+        for (int turns = n % 10; turns > 0; --turns) std::this_thread::yield();
+        CHECK(frames == 1);
+        w->wake_claimed();
+        destroys.join();
+        CHECK(frames == 0);
+        CHECK(w->idle());
+    }
+    CHECK(woken.empty());
+}
+
+TEST_CASE("a wake list wakes all that wait and were added, more than it holds too, when it goes at the latest") {
+    constexpr std::size_t n = 70;
+    std::vector<waiter_ptr> all;
+    asio::io_context io;
+    int frames = 0;
+    std::vector<bool> woken;
+    for (std::size_t i = 0; i < n; ++i) {
+        all.push_back(std::make_shared<waiter>());
+        if (i % 7 != 0) asio::co_spawn(io, waits_in(all[i], 1, &frames, &woken), asio::detached);
+    }
+    io.poll();
+    {
+        wake_list some;
+        for (const waiter_ptr& w : all) some.add(*w);
+        for (const waiter_ptr& w : all) some.add(*w); // not twice
+        CHECK(some.size() == 60 - 32);
+    }
+    CHECK(woken.empty());
+    io.run();
+    CHECK(woken == std::vector<bool>(60, true));
+    CHECK(frames == 0);
+}
+
+namespace {
+
 asio::awaitable<void> waits_many_times(waiter_ptr* where, std::atomic<bool>* parked, int times) {
     for (int n = 0; n < times; ++n) {
         const auto here = [where, parked](const waiter_ptr& w) {
@@ -282,4 +455,49 @@ TEST_CASE("wake-ups from other threads on a context of two threads lose nobody")
     over = true;
     waker.join();
     for (const std::atomic<bool>& p : parked) CHECK_FALSE(p);
+}
+
+namespace {
+
+asio::awaitable<void> waits_in_many_times(waiter_ptr w, std::atomic<int>* resumed, int times) {
+    for (int n = 0; n < times; ++n) {
+        const into here(w.get());
+        co_await wait_in(here);
+        resumed->fetch_add(1);
+    }
+}
+
+} // namespace
+
+TEST_CASE("kept waiters: wake-ups from two threads at once on a context of two threads are each for one wait") {
+    constexpr int times = 2'000, n = 16;
+    asio::io_context io;
+    std::vector<waiter_ptr> all;
+    std::vector<std::atomic<int>> resumed(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        all.push_back(std::make_shared<waiter>());
+        asio::co_spawn(io, waits_in_many_times(all[i], &resumed[i], times), asio::detached);
+    }
+    std::atomic<bool> over{false};
+    std::atomic<int> claimed{0};
+    const auto wakes = [&] {
+        while (!over) {
+            wake_list some;
+            for (const waiter_ptr& w : all) {
+                if (!w->claim()) continue;
+                ++claimed;
+                w->wake_claimed();
+            }
+            for (const waiter_ptr& w : all) some.add(*w);
+            claimed += static_cast<int>(some.size());
+        }
+    };
+    std::thread first(wakes), second(wakes), runs([&] { io.run(); });
+    io.run();
+    runs.join();
+    over = true;
+    first.join();
+    second.join();
+    CHECK(claimed == times * n);
+    for (const std::atomic<int>& r : resumed) CHECK(r == times);
 }

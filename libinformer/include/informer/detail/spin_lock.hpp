@@ -1,4 +1,4 @@
-// A lock for sections of some tens of nanoseconds.
+// A lock for short sections.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,9 @@
 namespace informer::detail {
 
 /// One atomic exchange to lock, a plain store to unlock: half the price of an uncontended std::mutex, which pays an atomic
-/// operation at both ends (figures: docs/design/work-queue.md). Who finds it taken for long gives up its time slice, since
-/// the holder may have lost its own. Meets the requirements of *Lockable*.
+/// operation at both ends (figures: docs/design/work-queue.md). For sections that are short nearly always: tens of nanoseconds;
+/// where a subscription merges or unfolds a full queue under it, tens of microseconds. Who finds it taken for long gives up
+/// its time slice, for that long or since the holder may have lost its own. Meets the requirements of *Lockable*.
 class spin_lock {
 public:
     void lock() noexcept {

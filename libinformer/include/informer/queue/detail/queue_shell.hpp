@@ -1,8 +1,8 @@
 // What a work queue needs of the world: a lock, waiting coroutines, one timer, metrics. Not a template.
 #pragma once
 
-#include <informer/queue/detail/item_table.hpp>
 #include <informer/detail/spin_lock.hpp>
+#include <informer/queue/detail/item_table.hpp>
 #include <informer/runtime.hpp>
 
 #include <boost/asio/awaitable.hpp>
