@@ -386,7 +386,7 @@ void generation::bury(handle h) noexcept {
     const std::uint32_t* n = node(h);
     // Out of the table at once: what is found there must be alive.
     if (table_ && (count(h) & interned_bit)) table_->erase(hash(*n, n + 1, payload_bytes(n)), h);
-    dying_.push_back({h, 0});
+    dying_.emplace_back(h, 0u);
 }
 
 // ---- moving
@@ -446,7 +446,7 @@ bool generation::collect(std::size_t& budget) noexcept {
             children = shape_size(header);
         // A long array dies in pieces; children that die on the way lie above the rest of it and go first.
         const std::uint32_t end = std::min(children, d.at + 4096);
-        if (end < children) dying_.push_back({d.h, end});
+        if (end < children) dying_.emplace_back(d.h, end);
         for (std::uint32_t i = d.at; i < end; ++i) release(n[1 + i]);
         if (end < children) continue;
         const std::uint32_t size = size_of(n);

@@ -259,7 +259,7 @@ void text_difference::put_owned(std::uint32_t slot, handle h, bool fresh) {
     open_.back().fresh = open_.back().fresh || fresh;
     if (!is_node(h)) return;
     try {
-        owned_.push_back({h, slot});
+        owned_.emplace_back(h, slot);
     } catch (...) {
         generation_->release(h);
         throw;
@@ -293,7 +293,8 @@ void text_difference::open(std::uint32_t i) {
 void text_difference::enter(std::uint32_t i) {
     const text_template::container& c = template_->containers[i];
     const handle p = open_.empty() ? previous_ : previous_value(open_.back(), c.slot);
-    open_container in{&c, values_.data() + c.values, nullptr, missing_handle, static_cast<std::uint32_t>(owned_.size()), false};
+    // Made in its place: a copy would wait for each of its parts to be written.
+    open_container& in = open_.emplace_back(&c, values_.data() + c.values, nullptr, missing_handle, size32(owned_.size()), false);
     if (is_node(p)) {
         const std::uint32_t* const n = generation_->node(p);
         if (*n == c.header) {
@@ -306,7 +307,6 @@ void text_difference::enter(std::uint32_t i) {
             hard_ = hard_ || may_be_alike(*n, c.header);
         }
     }
-    open_.push_back(in);
     copy_bytes(in.values, generation_->node(c.h) + 1, std::size_t{c.n} * 4);
 }
 
@@ -364,7 +364,7 @@ handle text_difference::close() {
         if (header_is_object(c.header)) generation_->retain(c.header);
     }
     owned_.resize(in.owned);
-    if (counted) owned_.push_back({made.h, c.slot});
+    if (counted) owned_.emplace_back(made.h, c.slot);
     open_.pop_back();
     if (open_.empty()) return made.h;
     put(c.slot, made.h);

@@ -96,8 +96,8 @@ private:
     }
     void add(std::uint32_t old_begin, std::uint32_t old_end, const char* from, const char* to, std::uint32_t parent,
              std::uint32_t slot, text_change::kind what, bool scalar) {
-        changes_.push_back({static_cast<std::uint32_t>(from - begin_), static_cast<std::uint32_t>(to - begin_),
-                            old_begin, old_end, parent, slot, what, scalar});
+        changes_.emplace_back(static_cast<std::uint32_t>(from - begin_), static_cast<std::uint32_t>(to - begin_),
+                              old_begin, old_end, parent, slot, what, scalar);
         old_ = old_begin_ + old_end;
         at_ = to;
     }

@@ -32,6 +32,10 @@ class Sample:
     def median(self):
         return statistics.median(self.values) if self.values else None
 
+    @property
+    def least(self):
+        return min(self.values, default=None)
+
     def show(self, scale=1.0):
         """Median, with half the range in percent where there is one."""
         if not self.values:
