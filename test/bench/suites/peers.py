@@ -19,7 +19,7 @@ def arguments(parser):
     parser.add_argument("--only", metavar="PEER", help="peers whose name contains this")
     parser.add_argument("--runs", type=int, metavar="K", default=3, help="runs of which the median counts (3)")
     parser.add_argument("--quick", action="store_true", help="2,000 pods, one run, no other kinds: does it all work?")
-    parser.add_argument("--minutes", type=float, default=25, help="after so many (25) nothing more is begun, building not counted")
+    parser.add_argument("--minutes", type=float, default=40, help="after so many (40; about 30 are needed) nothing more is begun, building not counted")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
                         help="where the report goes; docs/benchmarks.md after a whole run, else build/bench/report.md")
 
