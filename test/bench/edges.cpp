@@ -2,6 +2,7 @@
 // the pool says. Each case in a process of its own, one JSON line a case.
 //
 //   bench_edges [case[:items]…]
+//   bench_edges --corpus CASE DIR    writes it for bench_canned_server instead, as bench_corpus does
 //
 //   cpu_ns_per_byte  framer, pool and cache, thread CPU time
 //   sax_ns_per_byte  Boost.JSON's SAX parser with an empty handler on the same items
@@ -13,8 +14,8 @@
 // The items go the way of an informer's first list: collected in a map, which the empty cache then takes over.
 #include "cache/cache_data.hpp"
 #include "cache/replacement.hpp"
+#include "support/edge_lists.hpp"
 #include "support/empty_sax.hpp"
-#include "support/pod_generator.hpp"
 
 #include <informer/cache/indexer.hpp>
 #include <informer/object/document_pool.hpp>
@@ -26,8 +27,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -42,8 +43,8 @@
 namespace {
 
 using namespace informer;
-using testing::pod_detail::hex;
-using testing::pod_detail::mix;
+using bench::edge;
+using bench::edges;
 
 constexpr std::size_t slice = 64 * 1024;
 constexpr std::size_t large_text = 256 * 1024; // as the client has it
@@ -60,98 +61,6 @@ double status_bytes(const char* field) {
         if (line.starts_with(field)) return std::strtod(line.c_str() + std::strlen(field), nullptr) * 1024;
     }
     return 0;
-}
-
-/// Makes the text of item i; empty: no more.
-using source = std::function<std::string(std::size_t)>;
-
-std::string wrap(std::size_t i, const std::string& members) {
-    return R"({"metadata":{"name":"o)" + std::to_string(i) + R"(","namespace":"n"})" + members + "}";
-}
-
-struct edge {
-    const char* name;
-    const char* about;
-    std::size_t items;
-    source text;
-    bool text_difference = true;
-};
-
-std::string many(std::size_t n, const std::function<std::string(std::size_t)>& f) {
-    std::string s;
-    for (std::size_t i = 0; i < n; ++i) s.append(i ? "," : "").append(f(i));
-    return s;
-}
-
-std::string data(std::string members) {
-    return ",\"data\":{" + std::move(members) + "}";
-}
-
-const std::vector<edge>& edges() {
-    const auto pod = [](std::size_t i) { return make_pod_json(testing::pod_options(static_cast<unsigned>(i))); };
-    static const std::vector<edge> all{
-        {"pods", "pods, the measure of the others", 10'000, pod},
-        {"pods_parsed", "the same pods, each by the parser", 10'000, pod, false},
-        {"list_300_mb", "a list of 300 MB in one piece, pods", 28'000, pod},
-        {"object_50_mb_strings", "one object of 50 MB, 1 KB strings", 1,
-         [](std::size_t i) {
-             return wrap(i, data(many(50'000, [](std::size_t k) {
-                             return "\"k" + std::to_string(k) + "\":\"" + hex(k, 1000) + "\"";
-                         })));
-         }},
-        {"object_50_mb_tree", "one object of 50 MB, many small objects", 1,
-         [](std::size_t i) {
-             return wrap(i, ",\"list\":[" + many(700'000, [](std::size_t k) {
-                                return R"({"name":"entry-)" + std::to_string(k) + R"(","value":)" +
-                                       std::to_string(mix(k) % 1'000'000'000) + R"(,"tags":["a","b"],"on":true})";
-                            }) + "]");
-         }},
-        {"tiny", "1,000,000 tiny objects", 1'000'000,
-         [](std::size_t i) {
-             return wrap(i, R"(,"spec":{"holder":")" + hex(i, 16) + R"(","n":)" + std::to_string(i % 7) + "}");
-         }},
-        {"shapes", "10,000 distinct shapes", 10'000,
-         [](std::size_t i) {
-             return wrap(i, data(many(100, [i](std::size_t k) {
-                             return "\"f" + std::to_string(mix(i * 100 + k) % 5000) + "-" + std::to_string(k) +
-                                    "\":\"v\"";
-                         })));
-         }},
-        {"unique_keys", "every key unique", 5000,
-         [](std::size_t i) {
-             return wrap(i, data(many(200, [i](std::size_t k) { return "\"" + hex(i * 200 + k, 24) + "\":\"v\""; })));
-         }},
-        {"unique_strings", "every string unique", 5000,
-         [](std::size_t i) {
-             return wrap(i, ",\"list\":[" +
-                                many(200, [i](std::size_t k) { return "\"" + hex(i * 200 + k, 40) + "\""; }) + "]");
-         }},
-        {"alike_keys", "keys that look alike to the look-up of members, 20,000 an object", 50,
-         [](std::size_t i) {
-             return wrap(i, data(many(20'000, [i](std::size_t k) {
-                             return "\"a" + hex(i * 20'000 + k, 9) + "m" + hex(k + 7, 9) + "z\":1";
-                         })));
-         }},
-        {"repeated_key", "one key 20,000 times in an object", 50,
-         [](std::size_t i) {
-             return wrap(i, data(many(20'000, [](std::size_t k) { return "\"the-same-key\":" + std::to_string(k); })));
-         }},
-        {"deep", "990 levels", 2000,
-         [](std::size_t i) {
-             std::string s = wrap(i, ",\"d\":");
-             s.pop_back();
-             for (int k = 0; k < 990; ++k) s += "{\"a\":";
-             s += std::to_string(i);
-             return s.append(990, '}') + "}";
-         }},
-        {"numbers", "unique numbers of 15 digits", 5000,
-         [](std::size_t i) {
-             return wrap(i, ",\"list\":[" + many(400, [i](std::size_t k) {
-                                return "0." + std::to_string(1 + mix(i * 400 + k) % 999'999'999'999'999);
-                            }) + "]");
-         }},
-    };
-    return all;
 }
 
 int run(const edge& e) {
@@ -265,9 +174,34 @@ int run(const edge& e) {
     return whole && bad == 0 ? 0 : 1;
 }
 
+int write_corpus(const edge& e, const std::string& folder) {
+    std::filesystem::create_directories(folder);
+    std::ofstream items(folder + "/items.jsonl", std::ios::binary | std::ios::trunc);
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < e.items; ++i) {
+        const std::string text = bench::served(e, i);
+        bytes += text.size();
+        items << text << '\n';
+    }
+    items.flush();
+    std::ofstream meta(folder + "/meta.json", std::ios::trunc);
+    meta << R"({"group":"bench.example.com","version":"v1","resource":"things","kind":"Thing","namespaced":true,"count":)" << e.items
+         << R"(,"resourceVersion":"1100000000","item_bytes":)" << bytes << R"(,"event_bytes":0,"about":")" << e.about << "\"}\n";
+    meta.flush();
+    if (items.good() && meta.good()) return 0;
+    std::fprintf(stderr, "cannot write %s\n", folder.c_str());
+    return 1;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 4 && argv[1] == std::string_view("--corpus")) {
+        for (const edge& e : edges())
+            if (argv[2] == std::string_view(e.name)) return write_corpus(e, argv[3]);
+        std::fprintf(stderr, "there is no case %s\n", argv[2]);
+        return 2;
+    }
     int status = 0;
     for (edge e : edges()) {
         const auto is_named = [&](std::string_view a) {

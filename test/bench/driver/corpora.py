@@ -23,14 +23,26 @@ class Corpus:
             options.append("--no-events")
         self.kind, self.count = kind, count
         self.folder = programs.folder / "corpus" / "-".join(parts)
-        program, meta = programs.folder / "bench_corpus", self.folder / "meta.json"  # that is written last
+        self._write(programs.folder / "bench_corpus", ["--out", self.folder, *options])
+
+    @classmethod
+    def of_edge(cls, name):
+        """A list that bench_edges makes."""
+        self = cls.__new__(cls)
+        self.folder = programs.folder / "corpus" / ("edge-" + name)
+        self._write(programs.folder / "bench_edges", ["--corpus", name, self.folder])
+        self.kind, self.count = name, self.meta["count"]
+        return self
+
+    def _write(self, program, options):
+        meta = self.folder / "meta.json"  # that is written last
         if not meta.exists() or meta.stat().st_mtime < program.stat().st_mtime:
             self.remove()
             self.folder.mkdir(parents=True)
-            self._run([program, "--out", self.folder, *options])
+            self._run([program, *options])
         self.meta = json.loads(meta.read_text())
-        self.item_bytes = self.meta["item_bytes"] / count
-        self.event_bytes = self.meta["event_bytes"] / count
+        self.item_bytes = self.meta["item_bytes"] / self.meta["count"]
+        self.event_bytes = self.meta["event_bytes"] / self.meta["count"]
 
     def render(self, program):
         """Adds protobuf, by the Go program that knows how kube-apiserver writes it."""

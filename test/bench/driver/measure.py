@@ -7,7 +7,8 @@ from driver.processes import Failed, Program
 class Plan:
     """What to measure of a run. Updates go out in rounds of `round_size`; past `update_seconds` there is no other."""
 
-    def __init__(self, rounds=2, round_size=20000, paced=1000, rate=500, relist=True, update_seconds=40):
+    def __init__(self, rounds=2, round_size=20000, paced=1000, rate=500, relist=True, update_seconds=40, accounted=False):
+        self.accounted = accounted  # what it says that it holds; only libinformer does
         self.rounds, self.round_size, self.paced, self.rate, self.relist = rounds, round_size, paced, rate, relist
         self.update_seconds = update_seconds
 
@@ -42,6 +43,8 @@ def run(peer, corpus, server, plan):
         figures["sync_peak"] = meter.peak() - empty
         program.ask("force", "forced")
         figures["sync_forced"] = meter.resident() - empty
+        if plan.accounted:
+            figures["accounted"] = program.ask("statistics", "statistics")["bytes"]
         figures["sync_bytes"] = server.tell("stats")["bytes"] - stats["bytes"]
 
         if plan.rounds:
