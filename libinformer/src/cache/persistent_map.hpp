@@ -346,12 +346,12 @@ private:
     /// What has so many leaves at most, on the way to this hash.
     [[gnu::always_inline]] void prefetch_at(std::uint64_t hash, std::size_t leaves) const {
         const node* n = root_;
-        std::size_t below = size_; // leaves, as they lie evenly
+        std::size_t below = size_; // leaves, if they lie evenly; not by depth, as all of a namespace go one way at first
         for (std::uint64_t rest = hash; !n->is_bucket(); rest >>= level_bits) {
             const std::uint32_t bit = bit_of(rest, 0);
             if ((n->child_map & bit) == 0) return;
+            below /= n->children();
             n = *n->child(rank(n->child_map, bit));
-            below >>= level_bits;
             if (below > leaves) continue;
             const auto* const at = reinterpret_cast<const std::byte*>(n);
             for (std::size_t line = 0; line < 256; line += 64) __builtin_prefetch(at + line, 1);
