@@ -331,6 +331,7 @@ bool indexer::fill_step(std::size_t objects) {
         std::size_t n = 0;
         while (n < std::min(objects, some.size()) && (some[n] = impl_->filling.next())) prefetch(*some[n++]);
         for (std::size_t i = 0; i < n; ++i) prefetch(some[i]->value());
+        for (std::size_t i = 0; i < n; ++i) prefetch_members(*some[i]);
         for (std::size_t i = 0; i < n; ++i) {
             const object& o = *some[i];
             const text name_space = o.name_space();
