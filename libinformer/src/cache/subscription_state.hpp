@@ -127,6 +127,7 @@ private:
     void drop(entry& e, aftermath& a);
     void pass_hidden_marks(aftermath& a);
     bool take(event& into, aftermath& a);
+    void take_initial(std::vector<event>& into, std::size_t max);
     void wake_consumer(aftermath& a);
     void wake_sync_waiters(aftermath& a);
     void set_synced(aftermath& a);
