@@ -83,6 +83,8 @@ public:
     explicit object_cursor(const cache_snapshot& s);
     /// The next object, or null at the end; valid while the cursor lives.
     const object* next() noexcept { return cursor_.next(); }
+    /// Of the key of that object, by the map's own traits.
+    std::uint64_t hash() const noexcept { return cursor_.hash(); }
 
 private:
     object_map::cursor cursor_;

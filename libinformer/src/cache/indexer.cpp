@@ -293,6 +293,15 @@ indexer::place indexer::find_current(const object& like) const {
     return p;
 }
 
+indexer::place indexer::find_current(const object& like, std::uint64_t hash) const {
+    const object* there = impl_->objects.find(like, hash);
+    return {there ? *there : object(), hash};
+}
+
+std::uint64_t indexer::seed() const noexcept {
+    return impl_->traits.seed;
+}
+
 void indexer::put(object o, const place& at) {
     if (!at.before) impl_->count(o, at.hash, true); // first: one too many does no harm, one too few would
     object leaf = o;

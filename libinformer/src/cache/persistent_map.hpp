@@ -247,15 +247,37 @@ public:
             return nullptr;
         }
 
+        /// What the map uses of the hash of the leaf that came last, mostly without a look at it. Of a cursor over a whole map.
+        std::uint64_t hash() const noexcept {
+            const frame& f = stack_[depth_ - 1];
+            const unsigned i = f.at->leaves() - f.leaves - 1;
+            constexpr std::uint64_t used = (std::uint64_t{1} << (tag_shift + 32)) - 1;
+            if (depth_ <= tag_shift / level_bits) return map_.traits_.hash(*f.at->leaf(i)) & used;
+            return std::uint64_t{f.at->tags()[i]} << tag_shift | f.above;
+        }
+
     private:
         struct frame {
             const node* at;
             const Leaf* leaf;
             std::uint32_t leaves, children, child; // leaves: that are left
+            std::uint32_t above;                   // the bits of the hash that led here, as far as no tag has them
         };
         void push(const node* n) noexcept {
             assert(depth_ < max_depth);
-            stack_[depth_++] = frame{n, n->leaf(0), n->leaves(), n->children(), 0};
+            std::uint32_t above = 0;
+            if (depth_ > 0) {
+                const frame& parent = stack_[depth_ - 1];
+                above = parent.above;
+                if (depth_ <= tag_shift / level_bits)
+                    above |= nth_bit(parent.at->child_map, parent.child - 1) << (depth_ - 1) * level_bits;
+            }
+            stack_[depth_++] = frame{n, n->leaf(0), n->leaves(), n->children(), 0, above};
+        }
+        /// The number of the n-th bit that is set.
+        static std::uint32_t nth_bit(std::uint32_t map, std::uint32_t n) noexcept {
+            for (; n > 0; --n) map &= map - 1;
+            return static_cast<std::uint32_t>(std::countr_zero(map));
         }
 
         persistent_map map_;

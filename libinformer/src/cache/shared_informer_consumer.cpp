@@ -95,7 +95,7 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     auto& index = store->index;
     switch (d.what) {
     case delta::kind::upsert:
-        upsert(d.current, d.version, event_reason::watch, true, events);
+        upsert(at_home(d.current), store->index.find_current(d.current), d.version, event_reason::watch, true, events);
         index.set_resource_version(d.version);
         break;
     case delta::kind::erase: {
@@ -143,11 +143,9 @@ object shared_informer::impl::at_home(const object& o) const {
 
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
 /// `version`: the object's. `guarded`: an older one than the cached one is a repetition and is dropped.
-void shared_informer::impl::upsert(const object& given, const informer::resource_version& version, event_reason why,
-                                   bool guarded, std::vector<event>& events) {
-    const object o = at_home(given);
+void shared_informer::impl::upsert(const object& o, const indexer::place& there, const informer::resource_version& version,
+                                   event_reason why, bool guarded, std::vector<event>& events) {
     auto& index = store->index;
-    const indexer::place there = index.find_current(o);
     const object& before = there.before;
     if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key());
     if (!before) {
@@ -188,12 +186,16 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     std::vector<event> events;
     std::size_t steps = 0;
 
+    // Both are walked in the order of their hashes, which mostly are the same: what did not change is found where the walk is
+    // anyway, and of the object itself nothing is read.
+    const detail::object_map& listed = all->objects();
+    const bool alike = listed.traits().seed == index.seed();
     if (!first) {
         detail::object_cursor old(index.snapshot());
         while (const object* o = old.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            if (all->objects().find(*o)) continue;
+            if (alike ? listed.find(*o, old.hash()) : listed.find(*o)) continue;
             const object_key key = o->key();
             if (!all->proves_absence(key)) continue; // it is there, or may be, but cannot be read
             const object last = index.erase(key);
@@ -209,21 +211,23 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     if (first && !s->home && index.current_size() == 0) {
         // Nobody has been told anything yet: no events to make, and no second map.
         const auto collected = std::make_shared<cache_snapshot::data>();
-        collected->objects = all->objects();
+        collected->objects = listed;
         index.begin_fill(cache_snapshot(collected));
         while (!index.fill_step(32)) {
             co_await breathe(s);
             if (s->stopping) co_return;
         }
     } else {
-        detail::object_map::cursor fresh(all->objects());
+        detail::object_map::cursor fresh(listed);
         while (const object* o = fresh.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            if (first)
+            if (first) {
                 index.put(s->at_home(*o));
-            else
-                s->upsert(*o, o->resource_version(), event_reason::relist, false, events);
+                continue;
+            }
+            const indexer::place there = alike ? index.find_current(*o, fresh.hash()) : index.find_current(*o);
+            if (!there.before.same_as(*o)) s->upsert(s->at_home(*o), there, o->resource_version(), event_reason::relist, false, events);
         }
     }
     for (const bad_object& b : all->bad) s->quarantine(b);
@@ -244,7 +248,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     }
     index.publish();
     const informer::resource_version version = all->version;
-    const std::size_t objects = all->objects().size();
+    const std::size_t objects = listed.size();
     all.reset();
 
     // Who comes from now on starts from what was just published; who came before gets the difference.

@@ -154,8 +154,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void count_deltas(const std::vector<delta>& batch);
     void apply(const delta& d, std::vector<event>& events);
     object at_home(const object& o) const;
-    void upsert(const object& given, const informer::resource_version& version, event_reason why, bool guarded,
-                std::vector<event>& events);
+    void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
+                bool guarded, std::vector<event>& events);
     void quarantine(const bad_object& b);
     void clear_quarantine(const object_key& key);
     std::size_t listeners(); ///< how many there are, without those that were closed

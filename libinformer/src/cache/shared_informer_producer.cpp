@@ -32,7 +32,8 @@ public:
         check_ = a.check;
         watch_ = a.what == reflector::step::watch;
         if (a.fresh) {
-            collected_ = std::make_shared<detail::replacement>(owner_.rt.draw_seed());
+            // By the hashes of what it will be compared with.
+            collected_ = std::make_shared<detail::replacement>(has_previous() ? owner_.store->index.seed() : owner_.rt.draw_seed());
             objects_ = 0;
         }
         if (!watch_ && collected_) before_page_ = collected_->objects();

@@ -531,3 +531,32 @@ TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, al
     CHECK(source.current_size() == 500); // shares what was taken over, and is as it was
     CHECK(thrown_by([&] { filled.begin_fill(source.current_snapshot()); }) == errc::bad_configuration);
 }
+
+TEST_CASE("indexer: what a map of the same seed knows of a hash is enough to find and to put an object") {
+    indexer index;
+    index.add_index("node", index_by_pointer("/spec/nodeName"));
+    std::vector<object> known;
+    for (int i = 0; i < 3000; ++i) {
+        known.push_back(make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 7)));
+        index.put(known.back());
+    }
+    detail::object_map listed(detail::object_traits{index.seed()});
+    for (std::size_t i = 0; i < known.size(); i += 2) listed.put(known[i]); // as they are
+    for (int i = 0; i < 600; ++i) listed.put(make_pod("late" + std::to_string(i % 3), "p" + std::to_string(i), "2", "u", "n9"));
+    detail::object_map::cursor c(listed);
+    std::size_t same = 0, fresh = 0;
+    while (const object* o = c.next()) {
+        const indexer::place there = index.find_current(*o, c.hash());
+        REQUIRE(there.before.same_as(index.current(o->key())));
+        ++(there.before ? same : fresh);
+        if (!there.before) index.put(*o, there);
+    }
+    CHECK(same == 1500);
+    CHECK(fresh == 600);
+    index.publish();
+    const cache_snapshot now = index.snapshot();
+    CHECK(now.size() == 3600);
+    CHECK(now.list_namespace("late1").size() == 200);
+    CHECK(now.by_index("node", "n9").size() == 600);
+    for (int i = 0; i < 600; ++i) CHECK(now.get({"late" + std::to_string(i % 3), "p" + std::to_string(i)}));
+}

@@ -59,6 +59,7 @@ model contents(const Map& m) {
     while (const number* n = c.next()) {
         const bool fresh = found.emplace(n->key, n->value).second;
         REQUIRE(fresh);
+        REQUIRE(c.hash() == (m.traits().hash(*n) & ((std::uint64_t{1} << 42) - 1))); // all that the map uses of it
     }
     return found;
 }

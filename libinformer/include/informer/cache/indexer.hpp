@@ -117,6 +117,9 @@ public:
         std::uint64_t hash = 0;
     };
     place find_current(const object& like) const;
+    /// Where the hash of its key is known, by a map of the same `seed()`. Of an object that the cache holds itself nothing is read.
+    place find_current(const object& like, std::uint64_t hash) const;
+    std::uint64_t seed() const noexcept; ///< of hashes; `begin_fill` changes it
     void put(object o, const place& at);
     std::size_t current_size() const noexcept;
     /// All of it, unpublished writes included, as a snapshot of its own: O(1).
