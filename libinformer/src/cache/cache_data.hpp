@@ -1,4 +1,4 @@
-// What a cache_snapshot holds, and a cursor over it.
+// What a cache_snapshot holds.
 #pragma once
 
 #include "namespace_census.hpp"
@@ -74,20 +74,6 @@ struct index_version {
     std::shared_ptr<const index_definition> definition;
     posting_map postings;
     std::size_t posting_bytes = 0; // of the postings themselves; their map's nodes are counted there
-};
-
-/// Walks the objects of one snapshot in slices; its memory does not grow with the cache. Holds the snapshot's objects.
-class object_cursor {
-public:
-    object_cursor() = default;
-    explicit object_cursor(const cache_snapshot& s);
-    /// The next object, or null at the end; valid while the cursor lives.
-    const object* next() noexcept { return cursor_.next(); }
-    /// Of the key of that object, by the map's own traits.
-    std::uint64_t hash() const noexcept { return cursor_.hash(); }
-
-private:
-    object_map::cursor cursor_;
 };
 
 } // namespace informer::detail

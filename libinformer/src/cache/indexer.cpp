@@ -1,11 +1,9 @@
 // The writer's side of the cache.
 #include "cache_data.hpp"
 #include "published.hpp"
-
-#include <informer/object/prefetch.hpp>
+#include "object_cursor.hpp"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -69,7 +67,7 @@ struct indexer::impl {
     // An index that is being filled while the cache changes: first the objects there were, then what changed meanwhile.
     struct building {
         index_version version;
-        object_map::cursor rest;
+        detail::object_cursor rest;
         bool walked = false;
         std::deque<std::pair<object, object>> changes; // before, after
     };
@@ -79,7 +77,7 @@ struct indexer::impl {
     detail::namespace_census namespaces;
     std::vector<index_version> indexes;
     std::vector<building> begun;
-    object_map::cursor filling;
+    detail::object_cursor filling;
     informer::resource_version version;
     bool changed = false;        // since the last publish()
     bool ever_published = false; // publish() was called
@@ -150,11 +148,11 @@ struct indexer::impl {
     std::size_t build(building& b, std::size_t budget) {
         while (budget > 0 && !b.walked) {
             if (const object* o = b.rest.next()) {
-                reindex(b.version, object(), *o, traits.hash(*o));
+                reindex(b.version, object(), *o, b.rest.hash());
                 --budget;
             } else {
                 b.walked = true;
-                b.rest = object_map::cursor();
+                b.rest = detail::object_cursor();
             }
         }
         while (budget > 0 && b.walked && !b.changes.empty()) {
@@ -230,7 +228,7 @@ void indexer::begin_index(std::string name, index_function f) {
     impl::building b;
     b.version.definition = std::move(definition);
     b.version.postings = posting_map(posting_traits{impl_->traits.seed});
-    b.rest = object_map::cursor(impl_->objects);
+    b.rest = detail::object_cursor(impl_->objects);
     impl_->begun.push_back(std::move(b));
     impl_->show_begun();
 }
@@ -330,30 +328,20 @@ void indexer::begin_fill(const cache_snapshot& all) {
     if (!impl_->objects.empty()) throw error(errc::bad_configuration, "fill an indexer that has objects");
     if (all.contents()) impl_->objects = all.contents()->objects;
     impl_->traits = impl_->objects.traits(); // of what comes into the indexes
-    impl_->filling = object_map::cursor(impl_->objects);
+    impl_->filling = detail::object_cursor(impl_->objects);
 }
 
 bool indexer::fill_step(std::size_t objects) {
-    const bool indexed = !impl_->indexes.empty() || !impl_->begun.empty();
-    std::array<const object*, 16> some; // they lie anywhere in memory: what is read of them comes while others do
-    while (objects > 0) {
-        std::size_t n = 0;
-        while (n < std::min(objects, some.size()) && (some[n] = impl_->filling.next())) prefetch(*some[n++]);
-        for (std::size_t i = 0; i < n; ++i) prefetch(some[i]->value());
-        for (std::size_t i = 0; i < n; ++i) prefetch_members(*some[i]);
-        for (std::size_t i = 0; i < n; ++i) {
-            const object& o = *some[i];
-            const text name_space = o.name_space();
-            const std::uint64_t hash =
-                indexed ? impl_->traits.hash(o) : impl_->traits.hash_namespace(name_space.view()); // enough for the census
-            impl_->namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
-            impl_->reindex_all(object(), o, hash);
-        }
-        objects -= n;
-        if (objects > 0 && n < some.size()) {
-            impl_->filling = object_map::cursor(); // what it holds is ours alone then
+    for (; objects > 0; --objects) {
+        const object* const o = impl_->filling.next();
+        if (!o) {
+            impl_->filling = detail::object_cursor(); // what it holds is ours alone then
             return true;
         }
+        const std::uint64_t hash = impl_->filling.hash();
+        const text name_space = o->name_space();
+        impl_->namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
+        impl_->reindex_all(object(), *o, hash);
     }
     return false;
 }

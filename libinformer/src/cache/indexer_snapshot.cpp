@@ -1,6 +1,7 @@
 // The reader's side of the cache.
 #include "../object/detail/reading.hpp"
 #include "cache_data.hpp"
+#include "object_cursor.hpp"
 
 #include <informer/object/prefetch.hpp>
 

@@ -191,7 +191,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     const detail::object_map& listed = all->objects();
     const bool alike = listed.traits().seed == index.seed();
     if (!first) {
-        detail::object_cursor old(index.snapshot());
+        detail::object_map::cursor old(index.snapshot().contents()->objects);
         while (const object* o = old.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
@@ -403,7 +403,7 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
             object moved = one->finish(f);
             if (f) break; // what was not moved keeps its old generation alive, no more
             s->home = moved.value().generation();
-            index.put(std::move(moved));
+            index.put(std::move(moved), index.find_current(*o, all.hash()));
             if (++steps % 8 == 0) co_await breathe(s);
             if (s->stopping) co_return;
         }

@@ -1,6 +1,7 @@
 // The inside of an informer: a producer (requests), a consumer (cache and events), and what they share.
 #pragma once
 
+#include "cache_data.hpp"
 #include "replacement.hpp"
 #include "subscription_state.hpp"
 

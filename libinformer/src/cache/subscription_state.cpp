@@ -1,22 +1,12 @@
 // The queue of a subscription: order, coalescing, sync. No coroutine in here.
 #include "subscription_state.hpp"
 
-#include <informer/object/prefetch.hpp>
-
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <limits>
-#include <span>
 #include <utility>
 
 namespace informer {
-
-namespace {
-
-constexpr std::size_t group = 16; // objects that are asked for together
-
-} // namespace
 
 // Declare one before taking the mutex: it settles when it goes out of scope, after the mutex was released.
 // What every event goes through has none; made often all the same, so what is seldom needed is made when it is.
@@ -271,20 +261,11 @@ void subscription::state::pass_hidden_marks(aftermath& a) {
     if (pending_.empty()) by_key_.reset();
 }
 
-namespace {
-
-event initial_event(const object& o) {
-    event e(event_kind::added, o, object(), event_reason::snapshot);
-    e.initial = true;
-    return e;
-}
-
-} // namespace
-
 bool subscription::state::take(event& into, aftermath& a) {
     if (initial_) {
         if (const object* o = initial_->next()) {
-            into = initial_event(*o);
+            into = event(event_kind::added, *o, object(), event_reason::snapshot);
+            into.initial = true;
             in_hand_ = true;
             ++delivered_;
             return true;
@@ -321,19 +302,6 @@ bool subscription::state::take(event& into, aftermath& a) {
     return true;
 }
 
-/// Many at once of a late subscriber's initial state. They lie anywhere in memory, so that counting each would be a wait.
-void subscription::state::take_initial(std::vector<event>& into, std::size_t max) {
-    std::array<const object*, group> some;
-    std::size_t n = group;
-    while (n == group && into.size() < max) {
-        const std::size_t most = std::min(group, max - into.size());
-        for (n = 0; n < most && (some[n] = initial_->next()); ++n) prefetch(*some[n]);
-        for (std::size_t i = 0; i < n; ++i) into.push_back(initial_event(*some[i]));
-        delivered_ += n;
-    }
-    if (!into.empty()) in_hand_ = true;
-}
-
 void subscription::state::counted_out(std::size_t n, aftermath& a) {
     queued_ -= n;
     delivered_ += n;
@@ -353,17 +321,6 @@ namespace {
 
 void complete(event& e) {
     if (e.version.empty() && e.current) e.version = e.current.resource_version();
-}
-
-/// What is read of them comes while others do.
-void complete(std::vector<event>& all) {
-    for (std::size_t from = 0; from < all.size(); from += group) {
-        const std::span<event> some(all.data() + from, std::min(group, all.size() - from));
-        for (const event& e : some)
-            if (e.current) prefetch(e.current.value());
-        for (const event& e : some) prefetch_members(e.current);
-        for (event& e : some) complete(e);
-    }
 }
 
 } // namespace
@@ -424,7 +381,6 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
         const guard lock(mutex_);
         in_hand_ = false;
         if (initial_ || !nothing_pending()) into.reserve(std::min(max, initial_ ? portion_size : queued_ + 1));
-        if (initial_) take_initial(into, max);
         event e;
         while (into.size() < max && take(e, a)) {
             into.push_back(std::move(e));
@@ -432,7 +388,7 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
         if (into.empty()) result = nothing_taken();
         note_drained();
     }
-    complete(into);
+    for (event& e : into) complete(e);
     return result;
 }
 

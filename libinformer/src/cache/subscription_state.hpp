@@ -1,7 +1,7 @@
 // What a subscription and its informer share: the queue between them.
 #pragma once
 
-#include "cache_data.hpp"
+#include "object_cursor.hpp"
 #include "root/parking.hpp"
 
 #include <informer/cache/subscription.hpp>
@@ -127,7 +127,6 @@ private:
     void drop(entry& e, aftermath& a);
     void pass_hidden_marks(aftermath& a);
     bool take(event& into, aftermath& a);
-    void take_initial(std::vector<event>& into, std::size_t max);
     void wake_consumer(aftermath& a);
     void wake_sync_waiters(aftermath& a);
     void set_synced(aftermath& a);

@@ -332,7 +332,7 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
 template <bool loose, class Slot>
 [[gnu::flatten]] bool generation::index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept {
     const std::uint32_t size = shape_slots(n);
-    const int number_bits = std::bit_width(n);
+    const auto number_bits = static_cast<int>(std::bit_width(n));
     const std::uint32_t number_mask = (1u << number_bits) - 1;
     std::fill_n(slots, size, Slot());
     const auto home = [&](std::uint64_t hash) { return static_cast<std::uint32_t>((hash >> 32) * size >> 32); };
@@ -361,7 +361,7 @@ template <class Slot>
 std::uint32_t generation::find_key(const handle* keys, std::uint32_t n, const Slot* slots, std::uint64_t h,
                                    std::string_view key) const noexcept {
     const std::uint32_t size = shape_slots(n);
-    const int number_bits = std::bit_width(n);
+    const auto number_bits = static_cast<int>(std::bit_width(n));
     const std::uint32_t number_mask = (1u << number_bits) - 1;
     const auto tag = static_cast<Slot>(h << number_bits);
     for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0; at = at + 1 == size ? 0 : at + 1) {

@@ -1,6 +1,6 @@
 #include <informer/cache/indexer.hpp>
 
-#include "cache/cache_data.hpp"
+#include "cache/object_cursor.hpp"
 #include "pods.hpp"
 
 #include <catch2/catch_test_macros.hpp>
