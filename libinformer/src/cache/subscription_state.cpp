@@ -14,7 +14,7 @@ struct subscription::state::aftermath {
     struct seldom {
         entries gone;
         std::vector<shared_events> taken;
-        std::optional<detail::object_cursor> walked;
+        std::unique_ptr<detail::object_cursor> walked;
         std::vector<detail::waiter_ptr> sync_waiters;
     };
     aftermath() = default;
@@ -69,7 +69,7 @@ void subscription::state::start(cache_snapshot initial, informer::resource_versi
         const guard lock(mutex_);
         if (closed_ || ended_) return;
         assert(!initial_ && nothing_pending());
-        if (initial.size() > 0) initial_.emplace(initial);
+        if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial);
     }
     mark(std::move(version), true);
 }
@@ -271,7 +271,6 @@ bool subscription::state::take(event& into, aftermath& a) {
             return true;
         }
         a.rest().walked = std::move(initial_);
-        initial_.reset();
     }
     pass_hidden_marks(a);
     if (pending_.empty()) {
@@ -469,7 +468,6 @@ void subscription::state::close(pending_events p) {
         for (segment& one : segments_) a.drop(std::move(one.events));
         segments_.clear();
         a.rest().walked = std::move(initial_);
-        initial_.reset();
         queued_ = marks_ = 0;
     }
     wake_consumer(a);

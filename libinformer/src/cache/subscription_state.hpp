@@ -195,7 +195,7 @@ private:
     std::uint64_t next_sequence_ = 1, coalesced_ = 0;
     std::size_t marks_ = 0;         // of pending_
     entries::iterator last_mark_;   // if there are any
-    std::optional<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
+    std::unique_ptr<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
     // From here on what every event touches, close together.
     mutable detail::spin_lock mutex_;
     bool in_hand_ = false;          // the consumer has not come back since it was handed an event
