@@ -47,6 +47,11 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         while (i < batch.size()) {
             delta d = std::move(batch[i++]);
             const bool alone = d.what == delta::kind::replace || d.what == delta::kind::resync;
+            if (d.what == delta::kind::upsert && s->is_away(d.current)) {
+                object moved = co_await bring_home(s, d.current);
+                if (s->stopping) co_return;
+                d.current = std::move(moved);
+            }
             if (!alone) s->apply(d, events);
             if (i % 32 == 0) co_await breathe(s);
             if (!alone && i < batch.size()) continue;
@@ -95,7 +100,7 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     auto& index = store->index;
     switch (d.what) {
     case delta::kind::upsert:
-        upsert(at_home(d.current), store->index.find_current(d.current), d.version, event_reason::watch, true, events);
+        upsert(d.current, store->index.find_current(d.current), d.version, event_reason::watch, true, events);
         index.set_resource_version(d.version);
         break;
     case delta::kind::erase: {
@@ -133,12 +138,20 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     }
 }
 
-/// What was decoded before the last compaction and comes to the cache after it would keep the whole old generation alive.
-object shared_informer::impl::at_home(const object& o) const {
-    if (!home || o.value().generation() == home) return o;
+/// Decoded before the last compaction, it comes to the cache after it, and would keep the whole old generation alive.
+bool shared_informer::impl::is_away(const object& o) const {
+    return home && o.value().generation() != home;
+}
+
+asio::awaitable<object> shared_informer::impl::bring_home(self s, object o) {
+    const auto steps = s->pool->begin_move(o);
+    while (!steps->step()) {
+        co_await breathe(s);
+        if (s->stopping) co_return o;
+    }
     failure f;
-    object moved = pool->move(o, f);
-    return f ? o : moved;
+    object moved = steps->finish(f);
+    co_return f ? o : moved;
 }
 
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
@@ -222,12 +235,18 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         while (const object* o = fresh.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            if (first) {
-                index.put(s->at_home(*o));
-                continue;
-            }
             const indexer::place there = alike ? index.find_current(*o, fresh.hash()) : index.find_current(*o);
-            if (!there.before.same_as(*o)) s->upsert(s->at_home(*o), there, o->resource_version(), event_reason::relist, false, events);
+            if (there.before.same_as(*o)) continue;
+            object ours = *o;
+            if (s->is_away(ours)) {
+                object moved = co_await bring_home(s, ours);
+                if (s->stopping) co_return;
+                ours = std::move(moved);
+            }
+            if (first)
+                index.put(std::move(ours));
+            else
+                s->upsert(ours, there, ours.resource_version(), event_reason::relist, false, events);
         }
     }
     for (const bad_object& b : all->bad) s->quarantine(b);

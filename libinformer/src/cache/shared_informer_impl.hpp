@@ -154,7 +154,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> breathe(self s);
     void count_deltas(const std::vector<delta>& batch);
     void apply(const delta& d, std::vector<event>& events);
-    object at_home(const object& o) const;
+    bool is_away(const object& o) const;
+    static asio::awaitable<object> bring_home(self s, object o);
     void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
                 bool guarded, std::vector<event>& events);
     void quarantine(const bad_object& b);

@@ -72,7 +72,9 @@ private:
 
 /// An informer on generated pods, listed in one piece; its first watch is open.
 struct scene {
-    explicit scene(unsigned n) : source(std::make_shared<pod_source>(context.get_executor(), n)), watch(source->scripted->on_watch()) {
+    explicit scene(unsigned n, std::size_t queue_capacity = 1000)
+        : source(std::make_shared<pod_source>(context.get_executor(), n)),
+          pods(rt, source, informer_options().watch_list(false).page_size(0).queue_capacity(queue_capacity)), watch(source->scripted->on_watch()) {
         asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
         settle();
         REQUIRE(pods.snapshot().size() == n);
@@ -96,7 +98,7 @@ struct scene {
     std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
     std::shared_ptr<pod_source> source;
     runtime rt = runtime(context.get_executor()).with_clock(clock).with_seed(1);
-    shared_informer pods{rt, source, informer_options().watch_list(false).page_size(0)};
+    shared_informer pods;
     std::shared_ptr<watch_script> watch;
 };
 
@@ -225,4 +227,36 @@ TEST_CASE("after many deletions what lives is moved together, while others have 
     CHECK(s.source->pool->statistics().generations == 1);
     CHECK(s.source->pool->statistics().bytes < before * 2 / 3);
     CHECK(most < before / 6); // a third of what is moved
+}
+
+TEST_CASE("a large object that waits while others are moved is moved after them, in slices too", "[informer][memory]") {
+    scene s(14'000, 10'000);
+    const object_key large_one = s.pods.snapshot().list().front().key();
+    // All events are decoded while the first one is stuck. The object comes a batch or more behind the one that makes them move.
+    subscription stuck = s.pods.subscribe(subscription_options().policy(overflow_policy::back_pressure).capacity(1));
+    unsigned gone = 0;
+    s.pods.snapshot().for_each([&](const object& o) {
+        if (o.key() != large_one && ++gone < 6800) s.watch->deleted(o.to_json());
+        return true;
+    });
+    std::string large = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + large_one.name + R"(","namespace":")" +
+                        large_one.name_space + R"(","resourceVersion":"9000000000"},"parts":[)";
+    for (int i = 0; i < 500'000; ++i) large += "{\"part\":" + std::to_string(i) + "},";
+    s.watch->modified(large + "{}]}");
+    s.settle();
+    REQUIRE(s.pods.snapshot().size() > 13'900);
+    stuck.close();
+    std::uint64_t held = s.source->pool->statistics().node_bytes, most = 0; // that one turn has made
+    bool moves = false;
+    s.settle([&] {
+        const auto now = s.source->pool->statistics();
+        most = std::max(most, now.node_bytes - std::min(now.node_bytes, held));
+        moves = moves || now.generations > 1;
+        held = now.node_bytes;
+    });
+    REQUIRE(moves);
+    CHECK(s.source->pool->statistics().generations == 1);
+    const object there = s.pods.snapshot().get(large_one);
+    CHECK(there.value()["parts"].size() == 500'001);
+    CHECK(most < 6'000'000); // of eight million
 }
