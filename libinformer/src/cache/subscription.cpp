@@ -17,27 +17,41 @@ failure cancelled_failure(const subscription_options& o) {
 
 asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_ptr<state> s) {
     std::optional<event> one;
-    shared_events last;
+    gift given(s.get(), 1);
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         // Before anything is taken: a cancelled consumer loses no event.
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
-        if (look && s->poll(one, last) != outcome::nothing) break;
-        const event_wait here(s.get());
+        if (given) {
+            if (!s->closed()) break;
+            given.give_back();
+        }
+        if (look && s->poll(one, given.place()) != outcome::nothing) break;
+        const event_wait here(s.get(), &given);
         const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
     }
-    if (last) co_return last->back(); // straight into the result
-    co_return one;
+    if (!given) co_return one;
+    const shared_events last = given.take();
+    co_return last->back(); // straight into the result
 }
 
 asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shared_ptr<state> s, std::size_t max) {
     std::vector<event> events;
+    gift given(s.get(), max);
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_)); // as above
+        if (given) {
+            if (!s->closed()) {
+                const shared_events all = given.take();
+                events = *all;
+                co_return events;
+            }
+            given.give_back();
+        }
         if (look && s->poll(events, max) != outcome::nothing) co_return events;
-        const event_wait here(s.get());
+        const event_wait here(s.get(), &given);
         const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -93,12 +94,49 @@ bool subscription::state::push_all(const shared_events& events, detail::wake_lis
     const guard lock(mutex_);
     if (closed_ || ended_) return true;
     if (events->size() > options_.capacity_ || queued_ > options_.capacity_ - events->size()) return false;
+    if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && events->size() <= gift_->most_) {
+        gift_->events_ = events;
+        given_ = true;
+        gift_sequence_ = next_sequence_;
+        next_sequence_ += events->size();
+        peak_ = std::max(peak_, events->size());
+        delivered_ += events->size();
+        in_hand_ = true;
+        note_drained();
+        return true;
+    }
     segments_.push_back(segment{events});
     queued_ += events->size();
     peak_ = std::max(peak_, queued_);
     drained_.store(false, std::memory_order_relaxed);
-    if (consumer_) to_wake.add(*consumer_);
     return true;
+}
+
+/// To the front, where it would still be.
+void subscription::state::give_back(shared_events events) {
+    aftermath a;
+    const guard lock(mutex_);
+    delivered_ -= events->size();
+    given_ = false;
+    if (discarded_) {
+        a.drop(std::move(events));
+        return;
+    }
+    queued_ += events->size();
+    if (pending_.empty()) {
+        segments_.insert(segments_.begin(), segment{std::move(events)});
+    } else {
+        entries all;
+        for (const event& e : *events) {
+            entry& one = all.emplace_back(e);
+            one.sequence = gift_sequence_++;
+            one.self = std::prev(all.end());
+        }
+        pending_.splice(pending_.begin(), all);
+        by_key_.reset(); // it does not know them
+        a.drop(std::move(events));
+    }
+    wake_consumer(a); // the next one, who may wait already
 }
 
 void subscription::state::initial_complete(informer::resource_version version) { mark(std::move(version), true); }
@@ -378,6 +416,7 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
     {
         aftermath a;
         const guard lock(mutex_);
+        if (in_flight()) return outcome::nothing;
         in_hand_ = false;
         if (initial_ || !nothing_pending()) into.reserve(std::min(max, initial_ ? portion_size : queued_ + 1));
         event e;
@@ -409,6 +448,7 @@ subscription::state::outcome subscription::state::poll(std::optional<event>& int
     {
         aftermath a;
         const guard lock(mutex_);
+        if (in_flight()) return outcome::nothing;
         in_hand_ = false;
         if (!take(into.emplace(), a)) {
             into.reset();
@@ -463,6 +503,7 @@ void subscription::state::close(pending_events p) {
     const guard lock(mutex_);
     closed_.store(true, std::memory_order_release);
     if (p == pending_events::discard) {
+        discarded_ = true;
         by_key_.reset();
         a.rest().gone.splice(a.rest().gone.end(), pending_);
         for (segment& one : segments_) a.drop(std::move(one.events));

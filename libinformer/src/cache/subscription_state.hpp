@@ -115,9 +115,13 @@ private:
     // All of these under the mutex.
     bool hidden(const entry& e) const noexcept { return e.mark() && !options_.sync_marks_; }
     bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty(); }
+    /// What was given may come back: nobody else may overtake it.
+    bool in_flight() const noexcept { return given_ && consumer_->leaving(); }
     void note_drained() noexcept { drained_.store(!initial_ && nothing_pending(), std::memory_order_relaxed); }
     /// Nothing but shared events, as mostly: none to merge, no mark, nobody to wake when they are taken.
-    bool plain() const noexcept { return !initial_ && pending_.empty() && !segments_.empty() && !producer_; }
+    bool plain() const noexcept {
+        return !initial_ && pending_.empty() && !segments_.empty() && !producer_ && !in_flight();
+    }
     void append(entries& one);
     void unfold();
     void counted_out(std::size_t n, aftermath& a);
@@ -148,31 +152,57 @@ private:
     outcome nothing_taken() const;
     outcome poll_sync();
 
-    // What a coroutine can wait for, which keeps the state: for an event in the consumer's waiter, that all its waits share, or for
-    // something else in one of its own. park() keeps that, or wakes it at once when there is nothing to wait for.
+    /// What the producer handed to a consumer that waited, past the queue: that saves a lock and the way through it. It lives in the
+    /// consumer's frame; what is not taken goes back, to the front.
+    class gift {
+    public:
+        gift(state* s, std::size_t most) noexcept : state_(s), most_(most) {} // the coroutine keeps the state
+        gift(const gift&) = delete;
+        gift& operator=(const gift&) = delete;
+        ~gift() { give_back(); }
+        explicit operator bool() const noexcept { return events_ != nullptr; }
+        shared_events take() noexcept { return std::move(events_); }
+        shared_events& place() noexcept { return events_; } ///< for others that are taken and returned at once
+        void give_back() {
+            if (events_) state_->give_back(std::move(events_));
+        }
+
+    private:
+        friend class state;
+        state* state_;
+        std::size_t most_; ///< not more events than that
+        shared_events events_;
+    };
+
+    // What a coroutine can wait for: for an event in the consumer's waiter, that all its waits share, or for something else in one of
+    // its own. park() keeps that, or wakes it at once when there is nothing to wait for.
     class event_wait {
     public:
-        explicit event_wait(state* s) : state_(s) {}
+        event_wait(state* s, gift* to) : state_(s), to_(to) {}
         template <class Handler>
         void operator()(Handler h) const {
-            if (state_->wait_for_event(h)) return;
+            if (state_->wait_for_event(h, to_)) return;
             state_->come_back();
-            if (!state_->wait_for_event(h)) detail::wake(detail::make_waiter(std::move(h))); // to look again
+            if (!state_->wait_for_event(h, to_)) detail::wake(detail::make_waiter(std::move(h))); // to look again
         }
 
     private:
         state* state_;
+        gift* to_;
     };
     template <class Handler>
-    bool wait_for_event(Handler& h) {
+    bool wait_for_event(Handler& h, gift* to) {
         const guard lock(mutex_);
         if (initial_ || !nothing_pending() || closed_ || ended_) return false;
         if (!consumer_) consumer_ = std::make_shared<detail::waiter>();
         if (!consumer_->idle()) return false; // a second one; or one that is woken and not gone
         in_hand_ = false;
+        gift_ = to;
+        given_ = false;
         consumer_->wait(std::move(h));
         return true;
     }
+    void give_back(shared_events events);
     void come_back();
     enum class wait { room, synced };
     class parker {
@@ -193,6 +223,7 @@ private:
     std::optional<index> by_key_; // last pending event of each key; made when it is first needed, until nothing is pending
     std::vector<detail::waiter_ptr> sync_waiters_;
     std::uint64_t next_sequence_ = 1, coalesced_ = 0;
+    std::uint64_t gift_sequence_ = 0; // of the last gift's first event
     std::size_t marks_ = 0;         // of pending_
     entries::iterator last_mark_;   // if there are any
     std::unique_ptr<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
@@ -201,6 +232,8 @@ private:
     bool in_hand_ = false;          // the consumer has not come back since it was handed an event
     bool initial_complete_ = false; // the mark is queued, or was
     bool ended_ = false;
+    bool discarded_ = false;        // by close()
+    bool given_ = false;            // to who waited last
     std::atomic<bool> closed_{false};
     std::atomic<bool> synced_{false};
     std::atomic<bool> drained_{false};
@@ -210,6 +243,7 @@ private:
     entries pending_;
     std::vector<segment> segments_; // behind pending_
     detail::waiter_ptr consumer_; // made when it is first needed
+    gift* gift_ = nullptr;        // of who waits there
     detail::waiter_ptr producer_;
     const subscription_options options_;
 };

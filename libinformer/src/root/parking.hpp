@@ -49,6 +49,8 @@ public:
     /// Nobody is in it: nobody waits, nor was woken and not resumed yet.
     bool idle() const noexcept { return state_.load(std::memory_order_acquire) == state::idle; }
     bool waiting() const noexcept { return state_.load(std::memory_order_acquire) == state::waiting; }
+    /// Somebody was woken, or is about to be, and was not resumed yet.
+    bool leaving() const noexcept { return state_.load(std::memory_order_acquire) >= state::claimed; }
     /// True for one of those who call it while somebody waits: that one must wake it, before anything else that may wait or end.
     bool claim() noexcept {
         state expected = state::waiting;
@@ -133,10 +135,12 @@ public:
     wake_list(const wake_list&) = delete;
     wake_list& operator=(const wake_list&) = delete;
     ~wake_list() { wake_all(); }
-    /// Where somebody waits in it. It must be kept until all are woken, and nothing may be awaited before.
-    void add(waiter& w) {
+    /// Where somebody waits in it: true. It must be kept until all are woken, and nothing may be awaited before.
+    bool add(waiter& w) {
         if (n_ == all_.size()) wake_all();
-        if (w.claim()) all_[n_++] = &w;
+        if (!w.claim()) return false;
+        all_[n_++] = &w;
+        return true;
     }
     std::size_t size() const noexcept { return n_; }
     void wake_all();

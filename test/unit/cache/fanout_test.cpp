@@ -3,15 +3,20 @@
 #include "informer_fixture.hpp"
 #include "pods.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -193,6 +198,294 @@ TEST_CASE("fan-out: shared events go when the last subscriber has taken or dropp
     while (all[3]->try_next()) { // ended, but drained
     }
     CHECK(alive.expired());
+}
+
+namespace {
+
+asio::awaitable<void> takes_some(state_ptr s, std::size_t max, std::vector<std::string>* log) {
+    if (max == 0) {
+        const std::optional<event> one = co_await s->next();
+        log->push_back(one ? line(*one) : "end");
+        co_return;
+    }
+    const std::vector<event> some = co_await s->next_batch(max);
+    for (const event& e : some) log->push_back(line(e));
+    if (some.empty()) log->push_back("end");
+}
+
+/// A consumer that waits for events, on a context of its own, and what becomes of it. 0: it takes one by one.
+class waiting_one {
+public:
+    waiting_one(state_ptr s, std::size_t max, std::vector<std::string>* log) {
+        asio::co_spawn(*io_, takes_some(std::move(s), max, log), asio::bind_cancellation_slot(stop_.slot(), asio::detached));
+        io_->poll();
+    }
+    void goes_on() { io_->poll(); }
+    void is_cancelled() {
+        stop_.emit(asio::cancellation_type::terminal);
+        io_->poll();
+    }
+
+private:
+    asio::cancellation_signal stop_;
+    std::unique_ptr<asio::io_context> io_ = std::make_unique<asio::io_context>();
+};
+
+using log_lines = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or destroyed before it ran, comes to the next one, first",
+          "[subscription]") {
+    for (const bool cancelled : {true, false}) {
+        for (const std::size_t max : {0, 1, 2, 5}) {
+            for (const bool alone : {true, false}) {
+                CAPTURE(cancelled, max, alone);
+                history from(7);
+                const auto state = std::make_shared<subscription::state>(subscription_options());
+                events all;
+                for (int i = 0; i < 6; ++i) all.push_back(from.next());
+                log_lines lost, got, expected;
+                for (const event& e : all) expected.push_back(line(e));
+                {
+                    waiting_one first(state, max, &lost);
+                    CHECK(share(state, std::make_shared<const events>(all.begin(), all.begin() + 2)));
+                    if (alone)
+                        CHECK(share(state, std::make_shared<const events>(all.begin() + 2, all.end())));
+                    else
+                        for (auto e = all.begin() + 2; e != all.end(); ++e) state->push(*e);
+                    if (cancelled) first.is_cancelled();
+                }
+                CHECK(lost.empty());
+                CHECK(state->figures().pending == 6);
+                CHECK(state->figures().delivered == 0);
+                waiting_one second(state, 100, &got);
+                CHECK(got == expected);
+                CHECK(state->figures().pending == 0);
+                CHECK(state->figures().delivered == 6);
+            }
+        }
+    }
+}
+
+TEST_CASE("fan-out: the consumer that comes after a cancelled one does not overtake what that one gives back", "[subscription]") {
+    for (const bool alone : {true, false}) {
+        history from(7);
+        const auto state = std::make_shared<subscription::state>(subscription_options());
+        const event a = from.next(), b = from.next();
+        log_lines lost, got;
+        asio::io_context io;
+        asio::cancellation_signal stop;
+        asio::co_spawn(io, takes_some(state, 0, &lost), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+        io.poll();
+        asio::post(io, [&] { asio::co_spawn(io, takes_some(state, 0, &got), asio::detached); }); // before the first is resumed
+        CHECK(share(state, std::make_shared<const events>(events{a})));
+        if (alone)
+            CHECK(share(state, std::make_shared<const events>(events{b})));
+        else
+            state->push(b);
+        stop.emit(asio::cancellation_type::terminal);
+        io.poll();
+        io.restart();
+        asio::co_spawn(io, takes_some(state, 0, &got), asio::detached);
+        io.poll();
+        CHECK(lost.empty());
+        CHECK(got == log_lines{line(a), line(b)});
+    }
+}
+
+namespace {
+
+class at_the_end {
+public:
+    explicit at_the_end(std::function<void()> f) : then_(std::move(f)) {}
+    at_the_end(const at_the_end&) = delete;
+    at_the_end& operator=(const at_the_end&) = delete;
+    ~at_the_end() { then_(); }
+
+private:
+    std::function<void()> then_;
+};
+
+asio::awaitable<void> keeps_and_waits(std::shared_ptr<at_the_end> kept, state_ptr s) {
+    co_await s->next();
+    kept.reset();
+}
+
+} // namespace
+
+TEST_CASE("fan-out: what comes back wakes a consumer who waits already", "[subscription]") {
+    history from(7);
+    const auto state = std::make_shared<subscription::state>(subscription_options()),
+               other = std::make_shared<subscription::state>(subscription_options());
+    const event e = from.next();
+    log_lines lost, got;
+    std::optional<waiting_one> next;
+    {
+        asio::io_context io;
+        // Its frame is destroyed first, between the end of the other's wait and that of its frame.
+        asio::co_spawn(io, keeps_and_waits(std::make_shared<at_the_end>([&] { next.emplace(state, 0, &got); }), other),
+                       asio::detached);
+        asio::co_spawn(io, takes_some(state, 0, &lost), asio::detached);
+        io.poll();
+        for (const state_ptr& s : {other, state}) CHECK(share(s, std::make_shared<const events>(events{e})));
+    }
+    REQUIRE(next);
+    next->goes_on();
+    CHECK(lost.empty());
+    CHECK(got == log_lines{line(e)});
+}
+
+TEST_CASE("fan-out: what came back from a consumer merges as if it had never left", "[subscription]") {
+    const auto change = [](const char* name, int version, const object& before) {
+        event e(before ? event_kind::updated : event_kind::added, make_pod("ns", name, std::to_string(version), "u"), before,
+                event_reason::watch);
+        e.version = e.current.resource_version();
+        return e;
+    };
+    const auto state = std::make_shared<subscription::state>(subscription_options().capacity(2));
+    log_lines lost, got;
+    waiting_one consumer(state, 0, &lost);
+    const event a = change("a", 1, object()), b = change("b", 2, object());
+    CHECK(share(state, std::make_shared<const events>(events{a})));
+    state->push(b);
+    state->push(change("c", 3, object()));
+    state->push(change("b", 4, b.current)); // full
+    consumer.is_cancelled();
+    state->push(change("a", 5, a.current));
+    waiting_one next(state, 10, &got);
+    CHECK(got == log_lines{"ADDED a ->5", "ADDED b ->4", "ADDED c ->3"});
+    CHECK(lost.empty());
+}
+
+TEST_CASE("fan-out: what came to a consumer that waited is not delivered when the subscription was closed before it ran",
+          "[subscription]") {
+    for (const std::size_t max : {0, 5}) {
+        for (const auto how : {subscription::pending_events::discard, subscription::pending_events::drain}) {
+            history from(7);
+            const auto state = std::make_shared<subscription::state>(subscription_options());
+            const event e = from.next();
+            log_lines got;
+            waiting_one consumer(state, max, &got);
+            const auto some = std::make_shared<const events>(events{e});
+            CHECK(share(state, some));
+            state->close(how);
+            consumer.goes_on();
+            const bool drains = how == subscription::pending_events::drain;
+            CHECK(got == log_lines{drains ? line(e) : "end"});
+            waiting_one next(state, max, &got);
+            CHECK(got.back() == "end");
+            CHECK(got.size() == 2);
+        }
+    }
+}
+
+TEST_CASE("fan-out: a consumer that waited has seen what came to it when it comes back, not when it was woken", "[subscription]") {
+    for (const bool cancelled : {false, true}) {
+        history from(7);
+        const auto state = std::make_shared<subscription::state>(subscription_options());
+        const event e = from.next();
+        log_lines got;
+        waiting_one consumer(state, 0, &got);
+        CHECK(share(state, std::make_shared<const events>(events{e})));
+        state->initial_complete(e.version);
+        CHECK_FALSE(state->has_synced());
+        if (cancelled)
+            consumer.is_cancelled();
+        else
+            consumer.goes_on();
+        CHECK_FALSE(state->has_synced());
+        std::optional<waiting_one> next;
+        if (cancelled) next.emplace(state, 0, &got);
+        CHECK(got == log_lines{line(e)});
+        CHECK_FALSE(state->has_synced());
+        waiting_one last(state, 0, &got);
+        CHECK(state->has_synced());
+    }
+}
+
+TEST_CASE("fan-out: what came to a consumer that waited is told when the informer has ended since", "[subscription]") {
+    history from(7);
+    const auto state = std::make_shared<subscription::state>(subscription_options());
+    const event e = from.next();
+    log_lines got;
+    waiting_one consumer(state, 0, &got);
+    CHECK(share(state, std::make_shared<const events>(events{e})));
+    state->end();
+    consumer.goes_on();
+    waiting_one next(state, 0, &got);
+    CHECK(got == log_lines{line(e), "end"});
+}
+
+TEST_CASE("fan-out: whatever becomes of consumers, each key's events make sense, and none is lost that was not merged",
+          "[subscription]") {
+    for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+        CAPTURE(seed);
+        std::mt19937 random(seed);
+        history from(seed);
+        const bool merges = seed % 2 == 0;
+        subscription_options options;
+        options.capacity(merges ? 1 + random() % 6 : 100'000).sync_marks(random() % 2 == 0);
+        const auto state = std::make_shared<subscription::state>(options);
+        state->start(cache_snapshot(), resource_version("1"));
+        log_lines expected, got;
+        std::map<std::string, std::string> last; // of each key, as it was produced
+        if (options.sync_marks_) expected.push_back("SYNCED 1");
+        const auto produced = [&](const event& e) {
+            expected.push_back(line(e));
+            last[e.key().name] = e.kind == event_kind::deleted ? "-" : e.version.str();
+        };
+        std::optional<waiting_one> consumer;
+        for (int step = 0; step < 300; ++step) {
+            switch (random() % 6) {
+            case 0:
+            case 1: {
+                events some;
+                for (std::size_t n = random() % 4 + 1; n > 0; --n) {
+                    some.push_back(from.next());
+                    produced(some.back());
+                }
+                if (share(state, std::make_shared<const events>(some))) break;
+                for (const event& e : some) state->push(e);
+                break;
+            }
+            case 2: {
+                const event e = from.next();
+                produced(e);
+                state->push(e);
+                break;
+            }
+            case 3:
+                if (random() % 4 != 0) break;
+                state->relisted(resource_version(std::to_string(step)));
+                if (options.sync_marks_) expected.push_back("SYNCED " + std::to_string(step));
+                break;
+            default:
+                if (consumer) {
+                    if (const auto fate = random() % 3; fate == 0)
+                        consumer->goes_on();
+                    else if (fate == 1)
+                        consumer->is_cancelled();
+                    consumer.reset();
+                }
+                consumer.emplace(state, random() % 5, &got);
+            }
+        }
+        consumer.reset();
+        state->end();
+        while (got.empty() || got.back() != "end") waiting_one(state, random() % 5, &got);
+        got.pop_back();
+        if (!merges) CHECK(got == expected);
+        std::map<std::string, std::string> told;
+        for (const std::string& l : got) {
+            if (l.starts_with("SYNCED")) continue;
+            const std::string name = l.substr(l.find(' ') + 1, 1), before = l.substr(l.find(name + ' ') + 2);
+            std::string& now = told.try_emplace(name, "-").first->second;
+            CHECK(before.substr(0, before.find('>')) == now);
+            now = l.starts_with("DELETED") ? "-" : l.substr(l.find('>') + 1);
+        }
+        for (const auto& [name, version] : last) CHECK((told.contains(name) ? told[name] : "-") == version);
+    }
 }
 
 TEST_CASE("fan-out: closed and ended subscribers ignore what is shared", "[subscription]") {
