@@ -155,7 +155,7 @@ TEST_CASE("persistent map: keys may be prefetched whatever the map looks like") 
     const auto fill = [](auto map, int n) {
         for (int i = 0; i < n; ++i) map.put({i, i});
         for (int i = 0; i < 2 * n + 2; ++i) { // half of them are not there
-            map.prefetch(i);
+            map.prefetch(static_cast<std::uint64_t>(i));
             const number* const found = map.find(i);
             if (i < n ? !found || found->value != i : found != nullptr) return false;
         }

@@ -469,11 +469,9 @@ private:
     bool lost() { return down || uniform(0, 1) < loss; }
 
     void deliver() {
-        std::vector<message> due;
-        const auto split =
-            std::stable_partition(messages_.begin(), messages_.end(), [&](const message& m) { return m.at > now; });
-        std::move(split, messages_.end(), std::back_inserter(due));
-        messages_.erase(split, messages_.end());
+        std::vector<message> later, due;
+        for (message& m : messages_) (m.at > now ? later : due).push_back(std::move(m));
+        messages_ = std::move(later);
         for (auto& m : due) m.what();
     }
 

@@ -14,10 +14,15 @@ using namespace informer;
 namespace {
 
 /// A document as a tree, so that it can be changed and written in any order of members.
+struct member;
 struct tree {
     std::string scalar; ///< JSON text; empty for containers
     bool object = false;
-    std::vector<std::pair<std::string, tree>> children;
+    std::vector<member> children;
+};
+struct member {
+    std::string first;
+    tree second;
 };
 
 class maker {

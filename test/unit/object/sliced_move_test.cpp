@@ -95,7 +95,7 @@ TEST_CASE("sliced move: documents on their way at the same time share what they 
     failure f;
     for (std::size_t i = 0; i < held.size(); ++i) held[i] = moves[i]->finish(f);
     moves.clear();
-    for (int i = 1; i < 6; ++i) CHECK(held[i].same_as(held[0]));
+    for (std::size_t i = 1; i < 6; ++i) CHECK(held[i].same_as(held[0]));
     drain(*pool);
     const pool_statistics after = pool->statistics();
     CHECK(after.nodes == before.nodes);

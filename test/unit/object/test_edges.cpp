@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -70,14 +71,14 @@ TEST_CASE("members of a wide object are found, whatever their keys look like", "
         CHECK_FALSE(o.value()["absent"].exists());
         CHECK_FALSE(o.value()[""].exists());
     };
-    for (const std::size_t n : {1, 8, 9, 10, 33, 255, 256, 257, 258, 1000, 20'000}) check(n, alike);
+    for (const std::size_t n : std::initializer_list<std::size_t>{1, 8, 9, 10, 33, 255, 256, 257, 258, 1000, 20'000}) check(n, alike);
     const auto longer = [](std::size_t i) { return "x" + std::to_string(i) + std::string(80, 'y'); };
     check(300, longer);
     check(300, [](std::size_t i) { return std::to_string(i); }); // some fit into a handle
 }
 
 TEST_CASE("a wide object in another order shares all its values with its older version", "[pool][edges]") {
-    for (const std::size_t n : {100, 256, 257, 3000}) { // none a multiple of seven
+    for (const std::size_t n : std::initializer_list<std::size_t>{100, 256, 257, 3000}) { // none a multiple of seven
         const auto pool = document_pool::make();
         const auto text = [&](std::size_t from) {
             return "{" + join(n, [&](std::size_t i) {
@@ -98,7 +99,7 @@ TEST_CASE("a wide object in another order shares all its values with its older v
 }
 
 TEST_CASE("of keys that come twice in a wide object the last value counts, at the first place", "[pool][edges]") {
-    for (const std::size_t n : {10, 16, 17, 60, 400}) {
+    for (const std::size_t n : std::initializer_list<std::size_t>{10, 16, 17, 60, 400}) {
         const auto pool = document_pool::make();
         const auto key = [](std::size_t i) { return i % 3 == 0 ? std::to_string(i % 100) : alike(i); };
         std::string twice = "{" + join(n, [&](std::size_t i) { return field(key(i), "[1]"); }) + ",";
@@ -117,7 +118,7 @@ TEST_CASE("of keys that come twice in a wide object the last value counts, at th
 }
 
 TEST_CASE("every list of keys is there once, also when its keys are new", "[pool][edges]") {
-    for (const std::size_t n : {1, 8, 9, 30, 45, 300}) {
+    for (const std::size_t n : std::initializer_list<std::size_t>{1, 8, 9, 30, 45, 300}) {
         const auto key = [](std::size_t i) { return "key-number-" + std::to_string(i); };
         shared_pool flat, nested;
         decode(*flat.pool, object_of(n, key));
