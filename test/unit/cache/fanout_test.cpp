@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -238,7 +239,7 @@ using log_lines = std::vector<std::string>;
 TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or destroyed before it ran, comes to the next one, first",
           "[subscription]") {
     for (const bool cancelled : {true, false}) {
-        for (const std::size_t max : {0, 1, 2, 5}) {
+        for (const std::size_t max : std::initializer_list<std::size_t>{0, 1, 2, 5}) {
             for (const bool alone : {true, false}) {
                 CAPTURE(cancelled, max, alone);
                 history from(7);
@@ -360,7 +361,7 @@ TEST_CASE("fan-out: what came back from a consumer merges as if it had never lef
 
 TEST_CASE("fan-out: what came to a consumer that waited is not delivered when the subscription was closed before it ran",
           "[subscription]") {
-    for (const std::size_t max : {0, 5}) {
+    for (const std::size_t max : std::initializer_list<std::size_t>{0, 5}) {
         for (const auto how : {subscription::pending_events::discard, subscription::pending_events::drain}) {
             history from(7);
             const auto state = std::make_shared<subscription::state>(subscription_options());

@@ -14,8 +14,8 @@
 #include <charconv>
 #include <cstdint>
 #include <functional>
-#include <random>
 #include <initializer_list>
+#include <random>
 #include <string>
 #include <vector>
 
