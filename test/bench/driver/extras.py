@@ -36,7 +36,9 @@ def measure_all(results, extras, main, options):
             continue
         corpus = Corpus("pods", count, events=False)
         with Server(corpus) as server:
-            results.measure("%s pods, libinformer" % format(count, ","), peers.ours(), corpus, server, Plan(rounds=0, paced=0, relist=False))
+            for n in range(runs):
+                title = "%s pods, run %d of %d, libinformer" % (format(count, ","), n + 1, runs)
+                results.measure(title, peers.ours(), corpus, server, Plan(rounds=0, paced=0, relist=False))
         corpus.remove()
         extras.curve.append(count)
     for name, how in shapes.items():
