@@ -1,7 +1,7 @@
 // The writer's side of the cache.
 #include "cache_data.hpp"
-#include "published.hpp"
 #include "object_cursor.hpp"
+#include "published.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -72,7 +72,9 @@ struct indexer::impl {
         std::deque<std::pair<object, object>> changes; // before, after
     };
 
-    object_traits traits{random_seed()};
+    explicit impl(std::uint64_t seed) : traits{seed} {}
+
+    object_traits traits;
     object_map objects{traits};
     detail::namespace_census namespaces;
     std::vector<index_version> indexes;
@@ -206,7 +208,8 @@ struct indexer::impl {
     }
 };
 
-indexer::indexer() : impl_(std::make_unique<impl>()) {}
+indexer::indexer() : indexer(random_seed()) {}
+indexer::indexer(std::uint64_t seed) : impl_(std::make_unique<impl>(seed)) {}
 indexer::~indexer() = default;
 
 cache_snapshot indexer::snapshot() const {

@@ -50,7 +50,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             if (d.what == delta::kind::upsert && s->is_away(d.current)) {
                 object moved = co_await bring_home(s, d.current);
                 if (s->stopping) co_return;
-                d.current = std::move(moved);
+                if (moved) d.current = std::move(moved);
             }
             if (!alone) s->apply(d, events);
             if (i % 32 == 0) co_await breathe(s);
@@ -143,15 +143,18 @@ bool shared_informer::impl::is_away(const object& o) const {
     return home && o.value().generation() != home;
 }
 
+/// Moves it, in slices. Empty when the informer stops, or where there is no room: what was not moved keeps its old generation
+/// alive, no more.
 asio::awaitable<object> shared_informer::impl::bring_home(self s, object o) {
     const auto steps = s->pool->begin_move(o);
     while (!steps->step()) {
         co_await breathe(s);
-        if (s->stopping) co_return o;
+        if (s->stopping) co_return object();
     }
     failure f;
     object moved = steps->finish(f);
-    co_return f ? o : moved;
+    if (f) co_return object();
+    co_return moved;
 }
 
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
@@ -199,16 +202,15 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     std::vector<event> events;
     std::size_t steps = 0;
 
-    // Both are walked in the order of their hashes, which mostly are the same: what did not change is found where the walk is
-    // anyway, and of the object itself nothing is read.
+    // Both are walked in the order of the same hashes: what did not change is found where the walk is anyway, and of the object
+    // itself nothing is read.
     const detail::object_map& listed = all->objects();
-    const bool alike = listed.traits().seed == index.seed();
     if (!first) {
         detail::object_map::cursor old(index.snapshot().contents()->objects);
         while (const object* o = old.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            if (alike ? listed.find(*o, old.hash()) : listed.find(*o)) continue;
+            if (listed.find(*o, old.hash())) continue;
             const object_key key = o->key();
             if (!all->proves_absence(key)) continue; // it is there, or may be, but cannot be read
             const object last = index.erase(key);
@@ -235,16 +237,16 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         while (const object* o = fresh.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
             if (s->stopping) co_return;
-            const indexer::place there = alike ? index.find_current(*o, fresh.hash()) : index.find_current(*o);
+            const indexer::place there = index.find_current(*o, fresh.hash());
             if (there.before.same_as(*o)) continue;
             object ours = *o;
             if (s->is_away(ours)) {
                 object moved = co_await bring_home(s, ours);
                 if (s->stopping) co_return;
-                ours = std::move(moved);
+                if (moved) ours = std::move(moved);
             }
             if (first)
-                index.put(std::move(ours));
+                index.put(std::move(ours), there);
             else
                 s->upsert(ours, there, ours.resource_version(), event_reason::relist, false, events);
         }
@@ -413,14 +415,9 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
         detail::object_cursor all(index.snapshot());
         std::size_t steps = 0;
         while (const object* o = all.next()) {
-            const auto one = s->pool->begin_move(*o);
-            while (!one->step()) {
-                co_await breathe(s);
-                if (s->stopping) co_return;
-            }
-            failure f;
-            object moved = one->finish(f);
-            if (f) break; // what was not moved keeps its old generation alive, no more
+            object moved = co_await bring_home(s, *o);
+            if (s->stopping) co_return;
+            if (!moved) break;
             s->home = moved.value().generation();
             index.put(std::move(moved), index.find_current(*o, all.hash()));
             if (++steps % 8 == 0) co_await breathe(s);

@@ -28,7 +28,7 @@ namespace detail {
 /// What listers hold: the cache, which outlives the informer.
 class cache_store final : public lister::source {
 public:
-    explicit cache_store(std::string name) : name_(std::move(name)) {}
+    cache_store(std::string name, std::uint64_t seed) : index(seed), name_(std::move(name)) {}
     cache_snapshot snapshot() const override { return index.snapshot(); }
     bool has_synced() const noexcept override { return synced.load(std::memory_order_acquire); }
     std::string describe() const override { return name_; }

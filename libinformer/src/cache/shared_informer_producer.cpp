@@ -32,8 +32,7 @@ public:
         check_ = a.check;
         watch_ = a.what == reflector::step::watch;
         if (a.fresh) {
-            // By the hashes of what it will be compared with.
-            collected_ = std::make_shared<detail::replacement>(has_previous() ? owner_.store->index.seed() : owner_.rt.draw_seed());
+            collected_ = std::make_shared<detail::replacement>(owner_.store->index.seed()); // it will be compared with that
             objects_ = 0;
         }
         if (!watch_ && collected_) before_page_ = collected_->objects();
@@ -216,7 +215,7 @@ private:
 shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)
     : rt(std::move(r)), from(std::move(source)), resource(from->resource()), options(std::move(o)),
       name(options.name_.empty() ? from->describe() : options.name_),
-      store(std::make_shared<detail::cache_store>(from->describe())), machine(reflector_options()),
+      store(std::make_shared<detail::cache_store>(from->describe(), rt.draw_seed())), machine(reflector_options()),
       into(std::make_unique<sink>(*this)) {
     decode_options decode = options.decode_;
     api_version = resource.api_version();

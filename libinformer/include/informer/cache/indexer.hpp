@@ -74,6 +74,7 @@ private:
 class indexer {
 public:
     indexer();
+    explicit indexer(std::uint64_t seed); ///< of its hashes, else a random one
     ~indexer();
     indexer(const indexer&) = delete;
     indexer& operator=(const indexer&) = delete;
@@ -119,7 +120,7 @@ public:
     place find_current(const object& like) const;
     /// Where the hash of its key is known, by a map of the same `seed()`. Of an object that the cache holds itself nothing is read.
     place find_current(const object& like, std::uint64_t hash) const;
-    std::uint64_t seed() const noexcept; ///< of hashes; `begin_fill` changes it
+    std::uint64_t seed() const noexcept; ///< of hashes; `begin_fill` takes over that of what it is given
     void put(object o, const place& at);
     std::size_t current_size() const noexcept;
     /// All of it, unpublished writes included, as a snapshot of its own: O(1).
