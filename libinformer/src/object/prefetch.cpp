@@ -7,20 +7,13 @@
 
 namespace informer {
 
-namespace {
-
-void prefetch_node(const detail::generation& g, detail::handle h) noexcept {
-    if (detail::is_node(h)) __builtin_prefetch(g.node(h));
-}
-
-} // namespace
-
 void prefetch(const object& o) noexcept {
     if (o) __builtin_prefetch(o.root());
 }
 
 void prefetch(const value& v) noexcept {
-    if (v) prefetch_node(*v.generation(), v.handle());
+    const detail::handle h = v.handle();
+    if (v) v.generation()->prefetch(&h, 1);
 }
 
 void prefetch_members(const object& o) noexcept {
@@ -28,10 +21,10 @@ void prefetch_members(const object& o) noexcept {
     if (!o) return;
     const detail::root& r = *o.root();
     const detail::generation& g = *r.generation;
-    prefetch_node(g, r.key.name_space);
-    prefetch_node(g, r.key.name);
+    g.prefetch(&r.key.name_space, 1);
+    g.prefetch(&r.key.name, 1);
     const detail::children c = detail::children_of(&g, r.document);
-    for (std::uint32_t i = 0; i < std::min(c.n, most); ++i) prefetch_node(g, c.values[i]);
+    g.prefetch(c.values, std::min(c.n, most));
 }
 
 } // namespace informer
