@@ -7,7 +7,11 @@
 // All resource versions have ten digits, and each object carries the annotation bench/sent of twenty digits, so that a
 // replay can overwrite them in place.
 //
+// With --edge a list of bench_edges instead, in its own order, without events and that annotation.
+//
+//   bench_corpus --out DIR --edge CASE
 //   bench_corpus --out DIR [--kind pods] [--count 20000] [--replicas 20] [--shuffle] [--managed-fields PERCENT] [--no-events]
+#include "bench/support/edge_lists.hpp"
 #include "bench/support/object_generator.hpp"
 
 #include <cstdio>
@@ -26,8 +30,11 @@ using namespace informer::testing;
 
 constexpr std::uint64_t first_version = 1'000'000'000, list_version = 1'100'000'000, event_version = 1'200'000'000;
 
+constexpr object_kind thing{"edge", "bench.example.com", "v1", "things", "Thing"};
+
 struct options {
     std::string out;
+    const informer::bench::edge* edge = nullptr;
     const object_kind* kind = find_object_kind("pods");
     unsigned count = 20'000, replicas = 20;
     int managed_fields = -1; ///< percent of the text; -1: as they come
@@ -36,7 +43,7 @@ struct options {
 
 int usage(const std::string& problem) {
     std::cerr << problem
-              << "\nusage: bench_corpus --out DIR [--kind pods|configmaps|secrets|events|crs|leases] [--count N] "
+              << "\nusage: bench_corpus --out DIR --edge CASE\n       bench_corpus --out DIR [--kind pods|configmaps|secrets|events|crs|leases] [--count N] "
                  "[--replicas N] [--shuffle] [--managed-fields PERCENT] [--no-events]\n";
     return 2;
 }
@@ -78,6 +85,7 @@ void grow_managed_fields(std::string& text, double percent) {
 }
 
 std::string make(const options& o, unsigned index, unsigned revision, std::uint64_t version, bool type) {
+    if (o.edge) return informer::bench::served(*o.edge, index);
     object_options which(o.kind->name, index);
     which.replicas = o.replicas;
     which.resource_version = version;
@@ -110,7 +118,16 @@ int main(int argc, char** argv) {
             return usage("no value for " + std::string(a));
         else if (a == "--out")
             o.out = argv[++i];
-        else if (a == "--kind")
+        else if (a == "--edge") {
+            const auto& all = informer::bench::edges();
+            const std::string_view name = argv[++i];
+            const auto found = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.name == name; });
+            if (found == all.end()) return usage("there is no case " + std::string(name));
+            o.edge = &*found;
+            o.kind = &thing;
+            o.count = static_cast<unsigned>(found->items);
+            o.events = false;
+        } else if (a == "--kind")
             o.kind = find_object_kind(argv[++i]);
         else if (a == "--count" || a == "--pods")
             o.count = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
@@ -132,7 +149,7 @@ int main(int argc, char** argv) {
     };
     if (o.shuffle) {
         shuffle(1);
-    } else { // as etcd has them
+    } else if (!o.edge) { // as etcd has them
         std::vector<std::string> keys(o.count);
         for (unsigned i = 0; i < o.count; ++i) {
             const std::string text = make(o, i, 0, first_version + i, false);

@@ -2,7 +2,6 @@
 // the pool says. Each case in a process of its own, one JSON line a case.
 //
 //   bench_edges [case[:items]…]
-//   bench_edges --corpus CASE DIR    writes it for bench_canned_server instead, as bench_corpus does
 //
 //   cpu_ns_per_byte  framer, pool and cache, thread CPU time
 //   sax_ns_per_byte  Boost.JSON's SAX parser with an empty handler on the same items
@@ -27,7 +26,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -174,34 +172,9 @@ int run(const edge& e) {
     return whole && bad == 0 ? 0 : 1;
 }
 
-int write_corpus(const edge& e, const std::string& folder) {
-    std::filesystem::create_directories(folder);
-    std::ofstream items(folder + "/items.jsonl", std::ios::binary | std::ios::trunc);
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < e.items; ++i) {
-        const std::string text = bench::served(e, i);
-        bytes += text.size();
-        items << text << '\n';
-    }
-    items.flush();
-    std::ofstream meta(folder + "/meta.json", std::ios::trunc);
-    meta << R"({"group":"bench.example.com","version":"v1","resource":"things","kind":"Thing","namespaced":true,"count":)" << e.items
-         << R"(,"resourceVersion":"1100000000","item_bytes":)" << bytes << R"(,"event_bytes":0,"about":")" << e.about << "\"}\n";
-    meta.flush();
-    if (items.good() && meta.good()) return 0;
-    std::fprintf(stderr, "cannot write %s\n", folder.c_str());
-    return 1;
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc == 4 && argv[1] == std::string_view("--corpus")) {
-        for (const edge& e : edges())
-            if (argv[2] == std::string_view(e.name)) return write_corpus(e, argv[3]);
-        std::fprintf(stderr, "there is no case %s\n", argv[2]);
-        return 2;
-    }
     int status = 0;
     for (edge e : edges()) {
         const auto is_named = [&](std::string_view a) {

@@ -9,7 +9,8 @@ from driver.processes import Failed
 
 
 class Corpus:
-    def __init__(self, kind="pods", count=20000, replicas=20, shuffle=False, managed_fields=None, events=True):
+    def __init__(self, kind="pods", count=20000, replicas=20, shuffle=False, managed_fields=None, events=True, edge=None):
+        """`edge`: a list of bench_edges instead of all that."""
         parts = [kind, str(count), "r%d" % replicas]
         options = ["--kind", kind, "--count", str(count), "--replicas", str(replicas)]
         if shuffle:
@@ -21,28 +22,18 @@ class Corpus:
         if not events:
             parts.append("noevents")
             options.append("--no-events")
-        self.kind, self.count = kind, count
+        if edge:
+            parts, options = ["edge", edge], ["--edge", edge]
         self.folder = programs.folder / "corpus" / "-".join(parts)
-        self._write(programs.folder / "bench_corpus", ["--out", self.folder, *options])
-
-    @classmethod
-    def of_edge(cls, name):
-        """A list that bench_edges makes."""
-        self = cls.__new__(cls)
-        self.folder = programs.folder / "corpus" / ("edge-" + name)
-        self._write(programs.folder / "bench_edges", ["--corpus", name, self.folder])
-        self.kind, self.count = name, self.meta["count"]
-        return self
-
-    def _write(self, program, options):
-        meta = self.folder / "meta.json"  # that is written last
+        program, meta = programs.folder / "bench_corpus", self.folder / "meta.json"  # that is written last
         if not meta.exists() or meta.stat().st_mtime < program.stat().st_mtime:
             self.remove()
             self.folder.mkdir(parents=True)
-            self._run([program, *options])
+            self._run([program, "--out", self.folder, *options])
         self.meta = json.loads(meta.read_text())
-        self.item_bytes = self.meta["item_bytes"] / self.meta["count"]
-        self.event_bytes = self.meta["event_bytes"] / self.meta["count"]
+        self.kind, self.count = kind, self.meta["count"]
+        self.item_bytes = self.meta["item_bytes"] / self.count
+        self.event_bytes = self.meta["event_bytes"] / self.count
 
     def render(self, program):
         """Adds protobuf, by the Go program that knows how kube-apiserver writes it."""

@@ -19,7 +19,7 @@ def arguments(parser):
 
 
 def run(options):
-    program = programs.build("edges", "canned_server", "libinformer")[0]
+    program = programs.build("edges", "corpus", "canned_server", "libinformer")[0]
     runs, broken, times = {}, [], max(options.runs, 1)
     for turn in range(times):
         programs.log("run %d of %d" % (turn + 1, times))
@@ -28,7 +28,7 @@ def run(options):
             broken.append("a case did not come through whole")
         for line in map(json.loads, done.stdout.splitlines()):
             runs.setdefault(line["name"], []).append(line)
-    served = _from_server([n for n in runs if n != "pods_parsed"], times + 2, broken)
+    served = _from_server({n: r[0]["about"] for n, r in runs.items() if n != "pods_parsed"}, times + 2, broken)
 
     missed = []
     report = "\n".join([
@@ -53,20 +53,20 @@ def run(options):
 
 
 def _from_server(names, times, broken):
-    """{name: figures of each run}; the cases take turns."""
+    """{name: figures of each run}; the cases, of which `names` tells what they are, take turns."""
     plan = measure.Plan(rounds=0, paced=0, relist=False, accounted=True)
     found = {}
     for turn in range(times):
         programs.log("from a server, run %d of %d" % (turn + 1, times))
-        for name in names:
+        for name, about in names.items():
             try:
-                corpus = Corpus.of_edge(name)
+                corpus = Corpus(edge=name)
                 with Server(corpus) as server:
-                    found.setdefault(name, []).append({**measure.run(peers.ours("list"), corpus, server, plan), **corpus.meta})
+                    found.setdefault(name, []).append({**measure.run(peers.ours("list"), corpus, server, plan), **corpus.meta, "about": about})
             except Failed as why:
                 broken.append("%s from a server: %s" % (name, why))
     for name in names:
-        Corpus.of_edge(name).remove()
+        Corpus(edge=name).remove()
     return found
 
 
