@@ -234,6 +234,19 @@ private:
 
 using log_lines = std::vector<std::string>;
 
+/// A consumer that waited and was told of one event, but has not run since.
+struct told_one {
+    explicit told_one(std::size_t m) : max(m) {
+        CHECK(share(state, std::make_shared<const events>(events{e})));
+    }
+    history from = history(7);
+    state_ptr state = std::make_shared<subscription::state>(subscription_options());
+    event e = from.next();
+    std::size_t max;
+    log_lines got;
+    waiting_one consumer{state, max, &got};
+};
+
 } // namespace
 
 TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or destroyed before it ran, comes to the next one, first",
@@ -363,59 +376,43 @@ TEST_CASE("fan-out: what came to a consumer that waited is not delivered when th
           "[subscription]") {
     for (const std::size_t max : std::initializer_list<std::size_t>{0, 5}) {
         for (const auto how : {subscription::pending_events::discard, subscription::pending_events::drain}) {
-            history from(7);
-            const auto state = std::make_shared<subscription::state>(subscription_options());
-            const event e = from.next();
-            log_lines got;
-            waiting_one consumer(state, max, &got);
-            const auto some = std::make_shared<const events>(events{e});
-            CHECK(share(state, some));
-            state->close(how);
-            consumer.goes_on();
+            told_one s(max);
+            s.state->close(how);
+            s.consumer.goes_on();
             const bool drains = how == subscription::pending_events::drain;
-            CHECK(got == log_lines{drains ? line(e) : "end"});
-            waiting_one next(state, max, &got);
-            CHECK(got.back() == "end");
-            CHECK(got.size() == 2);
+            CHECK(s.got == log_lines{drains ? line(s.e) : "end"});
+            waiting_one next(s.state, max, &s.got);
+            CHECK(s.got.back() == "end");
+            CHECK(s.got.size() == 2);
         }
     }
 }
 
 TEST_CASE("fan-out: a consumer that waited has seen what came to it when it comes back, not when it was woken", "[subscription]") {
     for (const bool cancelled : {false, true}) {
-        history from(7);
-        const auto state = std::make_shared<subscription::state>(subscription_options());
-        const event e = from.next();
-        log_lines got;
-        waiting_one consumer(state, 0, &got);
-        CHECK(share(state, std::make_shared<const events>(events{e})));
-        state->initial_complete(e.version);
-        CHECK_FALSE(state->has_synced());
+        told_one s(0);
+        s.state->initial_complete(s.e.version);
+        CHECK_FALSE(s.state->has_synced());
         if (cancelled)
-            consumer.is_cancelled();
+            s.consumer.is_cancelled();
         else
-            consumer.goes_on();
-        CHECK_FALSE(state->has_synced());
+            s.consumer.goes_on();
+        CHECK_FALSE(s.state->has_synced());
         std::optional<waiting_one> next;
-        if (cancelled) next.emplace(state, 0, &got);
-        CHECK(got == log_lines{line(e)});
-        CHECK_FALSE(state->has_synced());
-        waiting_one last(state, 0, &got);
-        CHECK(state->has_synced());
+        if (cancelled) next.emplace(s.state, 0, &s.got);
+        CHECK(s.got == log_lines{line(s.e)});
+        CHECK_FALSE(s.state->has_synced());
+        waiting_one last(s.state, 0, &s.got);
+        CHECK(s.state->has_synced());
     }
 }
 
 TEST_CASE("fan-out: what came to a consumer that waited is told when the informer has ended since", "[subscription]") {
-    history from(7);
-    const auto state = std::make_shared<subscription::state>(subscription_options());
-    const event e = from.next();
-    log_lines got;
-    waiting_one consumer(state, 0, &got);
-    CHECK(share(state, std::make_shared<const events>(events{e})));
-    state->end();
-    consumer.goes_on();
-    waiting_one next(state, 0, &got);
-    CHECK(got == log_lines{line(e), "end"});
+    told_one s(0);
+    s.state->end();
+    s.consumer.goes_on();
+    waiting_one next(s.state, 0, &s.got);
+    CHECK(s.got == log_lines{line(s.e), "end"});
 }
 
 TEST_CASE("fan-out: whatever becomes of consumers, each key's events make sense, and none is lost that was not merged",

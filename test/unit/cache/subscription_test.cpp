@@ -554,41 +554,48 @@ asio::awaitable<void> wakes() {
     REQUIRE(got == lines{"ADDED a@1", "ADDED b@2", "end"});
 }
 
-asio::awaitable<void> cancels(bool event_at_once) {
-    const auto state = make_state();
-    subscription sub(state);
+/// Two consumers, one after the other.
+struct two_consumers {
+    explicit two_consumers(asio::any_io_executor e) : executor(std::move(e)) {
+        asio::co_spawn(executor, consume_once(sub, first), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    }
+    void cancel_first() { stop.emit(asio::cancellation_type::terminal); }
+    void begin_second() { asio::co_spawn(executor, consume_once(sub, second), asio::detached); }
+
+    asio::any_io_executor executor;
+    std::shared_ptr<subscription::state> state = make_state();
+    subscription sub{state};
     asio::cancellation_signal stop;
     std::string first, second;
+};
+
+asio::awaitable<void> cancels(bool event_at_once) {
     const auto executor = co_await asio::this_coro::executor;
-    asio::co_spawn(executor, consume_once(sub, first), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    two_consumers c(executor);
     co_await settle();
-    if (event_at_once) state->push(added(pod(1)));
-    stop.emit(asio::cancellation_type::terminal);
+    if (event_at_once) c.state->push(added(pod(1)));
+    c.cancel_first();
     co_await settle();
-    REQUIRE(first == "cancelled");
-    if (!event_at_once) state->push(added(pod(1)));
-    asio::co_spawn(executor, consume_once(sub, second), asio::detached);
+    REQUIRE(c.first == "cancelled");
+    if (!event_at_once) c.state->push(added(pod(1)));
+    c.begin_second();
     co_await settle();
-    REQUIRE(second == "ADDED a@1");
+    REQUIRE(c.second == "ADDED a@1");
 }
 
 asio::awaitable<void> cancelled_but_not_gone() {
-    const auto state = make_state();
-    subscription sub(state);
-    asio::cancellation_signal stop;
-    std::string first, second;
     const auto executor = co_await asio::this_coro::executor;
-    asio::co_spawn(executor, consume_once(sub, first), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    two_consumers c(executor);
     co_await settle();
-    stop.emit(asio::cancellation_type::terminal);
-    asio::co_spawn(executor, consume_once(sub, second), asio::detached);
-    REQUIRE(first.empty()); // resumed after the second has begun
+    c.cancel_first();
+    c.begin_second();
+    REQUIRE(c.first.empty()); // resumed after the second has begun
     co_await settle();
-    REQUIRE(first == "cancelled");
-    REQUIRE(second.empty());
-    state->push(added(pod(1)));
+    REQUIRE(c.first == "cancelled");
+    REQUIRE(c.second.empty());
+    c.state->push(added(pod(1)));
     co_await settle();
-    REQUIRE(second == "ADDED a@1");
+    REQUIRE(c.second == "ADDED a@1");
 }
 
 asio::awaitable<void> closes(subscription::pending_events how, lines expected) {
