@@ -145,15 +145,16 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
     return true;
 }
 
-constexpr unsigned char no_digit = 0x80;
-/// What a lower-case hexadecimal digit says, or no_digit.
-constexpr auto hex_values = [] {
-    std::array<unsigned char, 256> values{};
-    values.fill(no_digit);
-    for (unsigned char i = 0; i < 10; ++i) values[static_cast<unsigned char>('0' + i)] = i;
-    for (unsigned char i = 0; i < 6; ++i) values[static_cast<unsigned char>('a' + i)] = static_cast<unsigned char>(10 + i);
-    return values;
-}();
+/// Eight lower-case hexadecimal digits, the first one in the lowest byte, as four bytes; `wrong` gets bits where there are others.
+std::uint32_t four_bytes(std::uint64_t digits, std::uint64_t& wrong) noexcept {
+    constexpr std::uint64_t each = 0x0101'0101'0101'0101;
+    const std::uint64_t values = (digits & 0x0f * each) + (digits >> 6 & each) * 9; // letters have this bit
+    // Right is what is below 16 and prints as the same characters.
+    wrong |= (values & 0xf0 * each) | (digits ^ (values + '0' * each + ((values + 6 * each) >> 4 & each) * ('a' - '0' - 10)));
+    std::uint64_t pairs = (values << 4 | values >> 8) & 0x00ff'00ff'00ff'00ff;
+    pairs = (pairs | pairs >> 8) & 0x0000'ffff'0000'ffff;
+    return static_cast<std::uint32_t>(pairs | pairs >> 16);
+}
 /// Where the digits of each byte of a UUID stand in its text; between them the dashes.
 constexpr std::array<unsigned char, 16> uuid_digits{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
 constexpr std::array<unsigned char, 4> uuid_dashes{8, 13, 18, 23};
@@ -223,14 +224,16 @@ void unpack_timestamp(std::uint32_t seconds, char* out) noexcept {
 bool pack_uuid(std::string_view s, unsigned char* out16) noexcept {
     const auto is_dash = [s](unsigned char at) { return s[at] == '-'; };
     if (s.size() != uuid_text_size || !std::all_of(uuid_dashes.begin(), uuid_dashes.end(), is_dash)) return false;
-    const auto value = [s](std::size_t i) { return hex_values[static_cast<unsigned char>(s[i])]; };
-    unsigned all = 0;
-    for (std::size_t n = 0; n < uuid_digits.size(); ++n) {
-        const unsigned char high = value(uuid_digits[n]), low = value(uuid_digits[n] + 1u);
-        all |= high | low;
-        out16[n] = static_cast<unsigned char>(high << 4 | low);
+    const auto four_at = [s](std::size_t at) { return eight_at(s, at) & 0xffff'ffff; };
+    std::uint64_t wrong = 0;
+    const std::uint64_t digits[] = {eight_at(s, 0), four_at(9) | eight_at(s, 14) << 32, four_at(19) | eight_at(s, 24) << 32, eight_at(s, 28)};
+    for (const std::uint64_t eight : digits) {
+        std::uint32_t four = four_bytes(eight, wrong);
+        if constexpr (std::endian::native == std::endian::big) four = __builtin_bswap32(four);
+        std::memcpy(out16, &four, sizeof four);
+        out16 += sizeof four;
     }
-    return (all & no_digit) == 0;
+    return wrong == 0;
 }
 
 void unpack_uuid(const unsigned char* in16, char* out) noexcept {
