@@ -156,7 +156,11 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     for (const text_change& c : changes_) {
         if (c.slot != none) {
             while (!open_.empty() && open_.back().of->end <= c.old_begin) close();
-            open(c.parent);
+            if (open_.empty() || open_.back().of != &template_->containers[c.parent]) open(c.parent);
+            if (c.what == text_change::kind::plain) { // as most are
+                put_string(c, json.substr(c.begin + 1, c.end - c.begin - 2));
+                continue;
+            }
         }
         if (!read_change(c, json, max_depth, scratch)) return missing_handle;
     }
@@ -191,9 +195,7 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     const bool stored = c.slot != none;
     switch (c.what) {
     case text_change::kind::container: return read_part(c, s, max_depth, scratch);
-    case text_change::kind::plain:
-        if (stored) put_string(c, s.substr(1, s.size() - 2));
-        return true;
+    case text_change::kind::plain: return true; // not stored
     case text_change::kind::string: {
         if (!check(s)) return false;
         if (stored) put_string(c, *unescape(s));

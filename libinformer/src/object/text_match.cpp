@@ -87,7 +87,7 @@ private:
         rebuilt_bytes_ += static_cast<std::size_t>(to - from);
         return ++rebuilt_ <= max_rebuilt && rebuilt_bytes_ <= static_cast<std::size_t>(end_ - begin_) / 2;
     }
-    void add(const text_template::place& p, std::uint32_t old_end, const char* from, const char* to,
+    [[gnu::always_inline]] void add(const text_template::place& p, std::uint32_t old_end, const char* from, const char* to,
              text_change::kind what) {
         const bool stored = p.parent != text_template::none;
         add(p.begin, old_end, from, to, p.parent, stored ? p.slot : text_template::none, what,

@@ -45,7 +45,7 @@ inline const char* string_end_portable(const char* p, const char* end, bool& pla
 }
 
 #if defined(__SSE2__) // part of x86-64: nothing to ask at run time
-inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) noexcept {
+[[gnu::always_inline]] inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) noexcept { // in one place
     constexpr std::size_t ahead = 768; // b is new here; the processor's own prefetching starts anew at each difference
     const auto equal = [&](std::size_t at) {
         const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + at));
