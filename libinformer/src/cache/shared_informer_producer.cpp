@@ -186,7 +186,8 @@ private:
     /// An object that the cache can hold: of our kind, with a name. Others go into quarantine.
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
         const api_resource& expected = owner_.resource;
-        const bool is_ours = (expected.kind.empty() || o.kind() == expected.kind) && o.api_version() == owner_.api_version;
+        const bool is_ours = expected.kind.empty() ? o.api_version() == owner_.api_version
+                                                   : o.has_type(owner_.api_version, expected.kind);
         if (is_ours && !o.name().empty()) [[likely]] return true;
         bad_object b;
         if (o.name().empty()) {

@@ -1,4 +1,5 @@
 // The queue of a subscription: order, coalescing, sync. No coroutine in here.
+#include "../object/detail/reading.hpp"
 #include "subscription_state.hpp"
 
 #include <algorithm>
@@ -360,6 +361,16 @@ void complete(event& e) {
     if (e.version.empty() && e.current) e.version = e.current.resource_version();
 }
 
+/// All of them are held meanwhile, and most are of a few shapes.
+void complete(std::vector<event>& events) {
+    detail::member_reader metadata("metadata"), version("resourceVersion");
+    for (event& e : events) {
+        if (!e.version.empty() || !e.current) continue;
+        const text t = version(metadata(e.current.value())).string_or_empty();
+        e.version = informer::resource_version(t.view());
+    }
+}
+
 } // namespace
 
 /// What can be taken without an aftermath, by the caller: copies are made outside of the lock. Null: there is more to it.
@@ -426,7 +437,7 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
         if (into.empty()) result = nothing_taken();
         note_drained();
     }
-    for (event& e : into) complete(e);
+    complete(into);
     return result;
 }
 

@@ -10,6 +10,24 @@ informer::value object::value() const& noexcept {
     return root_ ? informer::value(root_->generation, root_->document) : informer::value();
 }
 
+namespace {
+
+// These two come first in what a pool has read.
+value api_version_of(const value& v) noexcept { return detail::member_at(v, 0, "apiVersion"); }
+value kind_of(const value& v) noexcept { return detail::member_at(v, 1, "kind"); }
+
+} // namespace
+
+text object::api_version() const& noexcept { return api_version_of(this->value()).string_or_empty(); }
+
+text object::kind() const& noexcept { return kind_of(this->value()).string_or_empty(); }
+
+bool object::has_type(std::string_view api_version, std::string_view kind) const noexcept {
+    const auto v = this->value();
+    return detail::is_text(v.generation(), api_version_of(v).handle(), api_version) &&
+           detail::is_text(v.generation(), kind_of(v).handle(), kind);
+}
+
 text object::name() const& noexcept { return root_ ? detail::string_of(root_->generation, root_->key.name) : text(); }
 
 text object::name_space() const& noexcept {

@@ -346,6 +346,27 @@ TEST_CASE("a projection keeps what it names and the identity", "[pool]") {
     CHECK(pool->decode(json, o, f).same_as(o));
 }
 
+TEST_CASE("the type of an object is found wherever it stands", "[object]") {
+    failure f;
+    const auto pool = document_pool::make();
+    for (const char* text : {R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}})", R"({"kind":"Pod","apiVersion":"v1"})",
+                             R"({"metadata":{"name":"a"},"spec":{},"kind":"Pod","x":1,"apiVersion":"v1"})"}) {
+        INFO(text);
+        const object o = pool->decode(text, object(), f);
+        CHECK(o.kind() == "Pod");
+        CHECK(o.api_version() == "v1");
+        CHECK(o.has_type("v1", "Pod"));
+        CHECK_FALSE(o.has_type("v1", "Pods"));
+        CHECK_FALSE(o.has_type("v2", "Pod"));
+        CHECK_FALSE(o.has_type("v1", ""));
+    }
+    const object plain = pool->decode(R"({"metadata":{"name":"a"},"kin":"Pod","apiVersion":1})", object(), f);
+    CHECK(plain.kind().empty());
+    CHECK(plain.api_version().empty());
+    CHECK_FALSE(plain.has_type("v1", "Pod"));
+    CHECK_FALSE(object().has_type("v1", "Pod"));
+}
+
 TEST_CASE("apiVersion and kind come first and are restored when missing", "[pool]") {
     const auto pool = document_pool::make(decode_options().type("apps/v1", "Deployment"));
     failure f;

@@ -74,8 +74,10 @@ public:
     object_meta meta() const& noexcept { return object_meta(value()["metadata"]); }
     object_meta meta() const&& = delete;
 
-    text kind() const& noexcept { return value()["kind"].string_or_empty(); }
-    text api_version() const& noexcept { return value()["apiVersion"].string_or_empty(); }
+    text kind() const& noexcept;
+    text api_version() const& noexcept;
+    /// Whether these two are so.
+    bool has_type(std::string_view api_version, std::string_view kind) const noexcept;
     /// As `meta()` has them, without the walk to there.
     text name() const& noexcept;
     text name_space() const& noexcept;

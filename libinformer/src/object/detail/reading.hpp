@@ -1,6 +1,7 @@
 // Reading nodes: shared by value, serialisation and diff.
 #pragma once
 
+#include "bytes.hpp"
 #include "generation.hpp"
 #include "packed.hpp"
 
@@ -45,12 +46,23 @@ text string_of(const generation* g, handle h) noexcept;
 inline bool is_text(const generation* g, handle h, std::string_view s) noexcept {
     if (is_node(h)) {
         const std::uint32_t* n = g->node(h);
-        if (!header_is_object(*n) && header_kind(*n) == node_kind::string) return node_text(n) == s;
+        if (!header_is_object(*n) && header_kind(*n) == node_kind::string)
+            return header_length(*n) == s.size() && same_bytes(n + 1, s.data(), s.size());
     }
     return string_of(g, h) == s;
 }
 /// Index of the member with this key, or c.n.
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept;
+
+/// The member with this key, probably the one at `guess`; missing if this is no object or has none.
+inline value member_at(const value& of, std::uint32_t guess, std::string_view key) noexcept {
+    const generation* g = of.generation();
+    const children c = children_of(g, of.handle());
+    if (!c.keys) return {};
+    std::uint32_t at = guess;
+    if (guess >= c.n || !is_text(g, c.keys[guess], key)) at = find_member(g, c, key);
+    return at < c.n ? value(g, c.values[at]) : value();
+}
 
 /// One member of many objects: those of one shape have it at one place, so its key is looked for once a shape.
 class member_reader {
