@@ -1,8 +1,9 @@
 // libinformer as one of the peers of the benchmark: an informer of all namespaces, an index by node, a counting handler.
 //
-//   bench_libinformer --server URL [--mode watchlist|list|paged|metadata] [--token T] [--ca FILE] [--gzip]
+//   bench_libinformer --server URL [--mode watchlist|list|paged|metadata] [--token T] [--ca FILE] [--gzip] [--parser]
 //                     [--resource pods] [--group G] [--version V] [--kind K]
 //
+// `--parser`: every text goes through the parser, none is told by its differences.
 // Speaks JSON lines: {"at":"empty"} before it connects, {"at":"synced","objects":N}, {"at":"events","count":K} after each
 // thousand of updates; and answers the lines "count", "force", "latency", "digest", "statistics" and "quit" on stdin.
 #include "bench/support/digest.hpp"
@@ -39,7 +40,7 @@ constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
 struct options {
     std::string server, mode = "watchlist", token, ca, group, version = "v1", resource = "pods", kind = "Pod";
-    bool gzip = false;
+    bool gzip = false, parser = false;
 };
 
 void say(const std::string& line) {
@@ -132,7 +133,7 @@ asio::awaitable<void> take_commands(informer::shared_informer pods, std::shared_
 int usage(const std::string& problem) {
     std::cerr << "bench_libinformer: " << problem
               << "\nusage: bench_libinformer --server URL [--mode watchlist|list|paged|metadata] [--token T] [--ca "
-                 "FILE] [--gzip]\n"
+                 "FILE] [--gzip] [--parser]\n"
                  "                         [--resource pods] [--group G] [--version V] [--kind K]\n";
     return 2;
 }
@@ -143,8 +144,8 @@ int main(int argc, char** argv) {
     options o;
     for (int i = 1; i < argc; ++i) {
         const std::string_view a = argv[i];
-        if (a == "--gzip") {
-            o.gzip = true;
+        if (a == "--gzip" || a == "--parser") {
+            (a == "--gzip" ? o.gzip : o.parser) = true;
             continue;
         }
         if (i + 1 == argc) return usage("no value for " + std::string(a));
@@ -180,6 +181,7 @@ int main(int argc, char** argv) {
     config.gzip = o.gzip;
     informer::informer_options how;
     how.index("node", informer::index_by_pointer("/spec/nodeName"));
+    if (o.parser) how.decode(informer::decode_options().text_difference(false));
     if (o.mode == "list")
         how.watch_list(false).page_size(0);
     else if (o.mode == "paged")
