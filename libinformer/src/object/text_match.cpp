@@ -45,7 +45,6 @@ private:
         if (offset < p.begin) return false;
         const char* const from = at_ - (offset - p.begin);
         const char first = old_begin_[p.begin];
-        const bool bare = first != '"' && first != '{' && first != '[';
         if (first == '"' && from != end_ && *from == '"') [[likely]] { // of a string: none of the questions below
             bool plain = true;
             const char* const to = string_end(from + 1, end_, plain);
@@ -53,6 +52,7 @@ private:
             add(p, p.reach, from, to, plain ? text_change::kind::plain : text_change::kind::string);
             return true;
         }
+        const bool bare = first != '"' && first != '{' && first != '[';
         text_change::kind what;
         const char* const to = cut(from, what);
         if (!to) return false;
