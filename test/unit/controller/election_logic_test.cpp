@@ -1,5 +1,6 @@
 // The decisions of leader election, step by step, with no server and no clock.
 #include "controller/election_logic.hpp"
+#include "lease_scene.hpp"
 
 #include <informer/object/json.hpp>
 
@@ -12,13 +13,10 @@
 
 using namespace informer;
 using namespace informer::detail;
-using namespace std::chrono_literals;
+using namespace informer::testing;
 using action = election_logic::action;
 
 namespace {
-
-const auto start = clock::time_point(1000h);
-const auto wall = std::chrono::system_clock::time_point(std::chrono::seconds(1'700'000'000));
 
 leader_election_options me() {
     leader_election_options o("ns", "lock");
@@ -35,13 +33,6 @@ lease_record held_by(const std::string& who, const std::string& renewed = "1", s
     r.renew_time = renewed;
     r.transitions = transitions;
     return r;
-}
-
-failure refused(int code, std::string reason) {
-    api_status s;
-    s.code = code;
-    s.reason = std::move(reason);
-    return failure(s, "test");
 }
 
 const failure conflict = refused(409, "Conflict");

@@ -1,5 +1,6 @@
 // The decisions of key sharding, step by step.
-#include "shard_scene.hpp"
+#include "controller/shard_logic.hpp"
+#include "lease_scene.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -9,7 +10,10 @@
 #include <string>
 #include <vector>
 
-using namespace shard_test;
+using namespace informer;
+using namespace informer::detail;
+using namespace informer::testing;
+using action = shard_logic::action;
 
 namespace {
 
