@@ -34,11 +34,12 @@ def measure_all(results, extras, main, options):
     for count in curve:
         if results.no_time_for("%s pods, libinformer" % format(count, ",")):
             continue
-        corpus = Corpus("pods", count, events=False)
-        with Server(corpus) as server:
+        small, corpus = Corpus("pods", main), Corpus("pods", count, events=False)
+        with Server(small) as beside, Server(corpus) as server:
             for n in range(runs):
-                title = "%s pods, run %d of %d, libinformer" % (format(count, ","), n + 1, runs)
-                results.measure(title, peers.ours(), corpus, server, Plan(rounds=0, paced=0, relist=False))
+                title, plan = "%s pods, run %d of %d, libinformer" % (format(count, ","), n + 1, runs), Plan(rounds=0, paced=0, relist=False)
+                results.measure("beside " + title, peers.ours(), small, beside, plan, ("beside", count))
+                results.measure(title, peers.ours(), corpus, server, plan)
         corpus.remove()
         extras.curve.append(count)
     for name, how in shapes.items():
@@ -67,8 +68,8 @@ def measure_all(results, extras, main, options):
 
 
 def _ways(results, extras, main, options):
-    """The ways are compared with each other, at 15 %, so they take many turns: what a run costs above the least of them is other
-    work on the machine. Only the first turns are followed by updates."""
+    """The ways are compared with each other, at 15 %, each with the others of its turn, so they take many turns. Only the first are
+    followed by updates."""
     if results.no_time_for("ways to the first sync"):
         return
     corpus = Corpus("pods", main)

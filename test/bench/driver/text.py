@@ -36,6 +36,10 @@ class Sample:
     def least(self):
         return min(self.values, default=None)
 
+    def over(self, other):
+        """Each value by that of the same turn: what slows the machine for a while slows both."""
+        return Sample([mine / its for mine, its in zip(self.values, other.values) if its])
+
     def show(self, scale=1.0):
         """Median, with half the range in percent where there is one."""
         if not self.values:
