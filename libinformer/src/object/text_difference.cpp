@@ -157,7 +157,7 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
         if (c.slot != none) {
             while (!open_.empty() && open_.back().of->end <= c.old_begin) close();
             if (open_.empty() || open_.back().of != &template_->containers[c.parent]) open(c.parent);
-            if (c.what == text_change::kind::plain) { // as most are
+            if (c.what == text_change::kind::plain) { // as most are: no more is to be decided
                 put_string(c, json.substr(c.begin + 1, c.end - c.begin - 2));
                 continue;
             }
@@ -188,14 +188,14 @@ bool text_difference::check(std::string_view literal) {
     return simple || (utf8_end(literal) == literal.size() && unescape(literal));
 }
 
-/// Puts the value into the container open innermost. False: the parser would refuse it, or is to say so.
+/// Puts the value into the container open innermost, any but a plain string. False: the parser would refuse it, or is to say so.
 bool text_difference::read_change(const text_change& c, std::string_view json, std::size_t max_depth,
                                   std::string& scratch) {
     const std::string_view s = json.substr(c.begin, c.end - c.begin);
     const bool stored = c.slot != none;
     switch (c.what) {
     case text_change::kind::container: return read_part(c, s, max_depth, scratch);
-    case text_change::kind::plain: return true; // not stored
+    case text_change::kind::plain: return true; // one that is not stored: nothing in it can be wrong
     case text_change::kind::string: {
         if (!check(s)) return false;
         if (stored) put_string(c, *unescape(s));
@@ -281,11 +281,10 @@ void text_difference::take_part(std::uint32_t slot) {
     put_owned(slot, h, fresh);
 }
 
-/// Opens the container and those around it that are not open yet.
+/// Opens the container, which is not the one open innermost, and those around it that are not open yet.
 void text_difference::open(std::uint32_t i) {
     const text_template::container* const containers = template_->containers.data();
     const std::uint32_t innermost = open_.empty() ? none : static_cast<std::uint32_t>(open_.back().of - containers);
-    if (i == innermost) return;
     // Upwards first. There may be a thousand of them: recursion would take much more memory.
     for (; containers[i].parent != innermost; i = containers[i].parent) way_.push_back(i);
     enter(i);

@@ -58,10 +58,7 @@ std::uint32_t find_member(const generation* g, const children& c, std::string_vi
 inline value member_at(const value& of, std::uint32_t guess, std::string_view key) noexcept {
     const generation* g = of.generation();
     const children c = children_of(g, of.handle());
-    if (!c.keys) return {};
-    std::uint32_t at = guess;
-    if (guess >= c.n || !is_text(g, c.keys[guess], key)) at = find_member(g, c, key);
-    return at < c.n ? value(g, c.values[at]) : value();
+    return c.keys && guess < c.n && is_text(g, c.keys[guess], key) ? value(g, c.values[guess]) : of[key];
 }
 
 /// One member of many objects: those of one shape have it at one place, so its key is looked for once a shape.
