@@ -25,18 +25,20 @@ struct listing {
     }
 };
 
+inline bool is_json(std::string_view text) {
+    boost::system::error_code no_json;
+    boost::json::parse(text, no_json);
+    return !no_json;
+}
+
 /// What is cut at a guess is looked at again where it is no JSON object. Returns how much of that there was.
 inline std::size_t drain(list_framer& framer, listing& to) {
     std::size_t wrong = 0;
     while (framer.next(to.failed)) {
-        if (framer.unproven()) {
-            boost::system::error_code no_json;
-            boost::json::parse(framer.item(), no_json);
-            if (no_json) {
-                wrong += framer.item().size();
-                framer.look_again();
-                continue;
-            }
+        if (framer.unproven() && !is_json(framer.item())) {
+            wrong += framer.item().size();
+            framer.look_again();
+            continue;
         }
         CHECK(framer.position() == to.items.size());
         to.items.emplace_back(framer.item());
@@ -123,13 +125,9 @@ inline stream cut_stream(const std::vector<std::string_view>& pieces, std::size_
     stream s;
     const auto drain = [&] {
         while (framer.next(s.failed)) {
-            if (framer.unproven()) {
-                boost::system::error_code no_json;
-                boost::json::parse(framer.object(), no_json);
-                if (no_json) {
-                    framer.look_again();
-                    continue;
-                }
+            if (framer.unproven() && !is_json(framer.object())) {
+                framer.look_again();
+                continue;
             }
             CHECK(framer.position() == s.events.size());
             s.events.push_back({std::string(framer.type()), std::string(framer.object()), framer.oversized()});
