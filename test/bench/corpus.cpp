@@ -14,6 +14,7 @@
 #include "bench/support/edge_lists.hpp"
 #include "bench/support/object_generator.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

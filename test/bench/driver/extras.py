@@ -31,15 +31,16 @@ def measure_all(results, extras, main, options):
     _ways(results, extras, main, options)
     if quick or options.scale:
         return
+    only_sync = Plan(rounds=0, paced=0, relist=False)
     for count in curve:
         if results.no_time_for("%s pods, libinformer" % format(count, ",")):
             continue
         small, corpus = Corpus("pods", main), Corpus("pods", count, events=False)
         with Server(small) as beside, Server(corpus) as server:
             for n in range(runs):
-                title, plan = "%s pods, run %d of %d, libinformer" % (format(count, ","), n + 1, runs), Plan(rounds=0, paced=0, relist=False)
-                results.measure("beside " + title, peers.ours(), small, beside, plan, ("beside", count))
-                results.measure(title, peers.ours(), corpus, server, plan)
+                title = "%s pods, run %d of %d, libinformer" % (format(count, ","), n + 1, runs)
+                results.measure("beside " + title, peers.ours(), small, beside, only_sync, ("beside", count))
+                results.measure(title, peers.ours(), corpus, server, only_sync)
         corpus.remove()
         extras.curve.append(count)
     for name, how in shapes.items():

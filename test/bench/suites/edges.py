@@ -58,26 +58,29 @@ def _from_server(names, times, broken):
     """{name: figures of each run}; the cases, of which `names` tells what they are, take turns. Right before each of them pods are
     measured anew, by which it is judged: what slows the machine for a while slows both."""
     plan = measure.Plan(rounds=0, paced=0, relist=False, accounted=True)
-    found = {}
+    found, pods = {}, Corpus(edge=normal)
+    corpora = {normal: pods, parsed: pods}
 
     def figures(peer, corpus, server):
         got = measure.run(peer, corpus, server, plan)
         return {**got, **corpus.meta, "per_byte": got["sync_cpu"] / corpus.meta["item_bytes"]}
 
-    for turn in range(times):
-        programs.log("from a server, run %d of %d" % (turn + 1, times))
-        for name, about in names.items():
-            try:
-                pods, corpus = Corpus(edge=normal), Corpus(edge=name)
-                peer = peers.ours("list", options=["--parser"] if name == parsed else [])
-                with Server(pods) as beside, Server(corpus) as server:
-                    before = figures(peers.ours("list"), pods, beside)["per_byte"]
-                    got = figures(peer, corpus, server)
-                found.setdefault(name, []).append({**got, "times": got["per_byte"] / before, "about": about})
-            except Failed as why:
-                broken.append("%s from a server: %s" % (name, why))
-    for name in names:
-        Corpus(edge=name).remove()
+    with Server(pods) as beside:
+        for turn in range(times):
+            programs.log("from a server, run %d of %d" % (turn + 1, times))
+            for name, about in names.items():
+                try:
+                    if name not in corpora:
+                        corpora[name] = Corpus(edge=name)
+                    peer = peers.ours("list", options=["--parser"] if name == parsed else [])
+                    with Server(corpora[name]) as server:
+                        before = figures(peers.ours("list"), pods, beside)["per_byte"]
+                        got = figures(peer, corpora[name], server)
+                    found.setdefault(name, []).append({**got, "times": got["per_byte"] / before, "about": about})
+                except Failed as why:
+                    broken.append("%s from a server: %s" % (name, why))
+    for corpus in corpora.values():
+        corpus.remove()
     return found
 
 
