@@ -1,4 +1,5 @@
 // The writer's side of the cache.
+#include "../object/detail/pool_core.hpp"
 #include "cache_data.hpp"
 #include "object_cursor.hpp"
 #include "published.hpp"
@@ -297,6 +298,12 @@ indexer::place indexer::find_current(const object& like) const {
 indexer::place indexer::find_current(const object& like, std::uint64_t hash) const {
     const object* there = impl_->objects.find(like, hash);
     return {there ? *there : object(), hash};
+}
+
+bool indexer::is_kept_elsewhere(const object& o) const {
+    std::size_t ours = 1;
+    for (const index_version& i : impl_->indexes) ours += impl_->values_of(*i.definition, o, false).size();
+    return o.root()->count.load(std::memory_order_relaxed) > ours;
 }
 
 std::uint64_t indexer::seed() const noexcept {

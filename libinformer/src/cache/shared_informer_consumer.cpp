@@ -392,9 +392,29 @@ asio::awaitable<void> shared_informer::impl::tidy(self s) {
         if (moved || !s->pool->wants_compaction() || s->collecting() || s->stopping) co_return;
         const auto now = s->now();
         if (s->last_compaction != clock::time_point::min() && now - s->last_compaction < between_compactions) co_return;
+        // What others surely have: old versions, mostly on their way to listeners, and what waits in the queue.
+        const std::uint64_t objects = s->pool->statistics().objects, ours = s->store->index.current_size();
+        const std::uint64_t kept = objects - std::min(objects, ours) + s->live->queue.size();
+        if (!s->pool->wants_compaction(kept)) co_return;
         s->last_compaction = now;
+        const bool pays = co_await compaction_pays(s, kept);
+        if (!pays || s->stopping) co_return;
         co_await compact(s);
     }
+}
+
+/// Whether others leave enough to be freed: those who keep the last state of each object would keep all that was moved.
+asio::awaitable<bool> shared_informer::impl::compaction_pays(self s, std::uint64_t kept) {
+    detail::object_cursor all(s->store->index.snapshot());
+    std::size_t steps = 0;
+    while (const object* o = all.next()) {
+        if (s->store->index.is_kept_elsewhere(*o)) ++kept;
+        if (++steps % 32 != 0) continue;
+        if (!s->pool->wants_compaction(kept)) co_return false;
+        co_await breathe(s);
+        if (s->stopping) co_return false;
+    }
+    co_return s->pool->wants_compaction(kept);
 }
 
 /// What readers drop is freed behind the next batch. Where none comes for long, an empty one is sent through the queue: then

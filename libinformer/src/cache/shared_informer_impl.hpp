@@ -150,6 +150,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<void> tidy(self s);
     static asio::awaitable<void> keep_tidy(self s);
+    static asio::awaitable<bool> compaction_pays(self s, std::uint64_t kept);
     static asio::awaitable<void> compact(self s);
     static asio::awaitable<void> breathe(self s);
     void count_deltas(const std::vector<delta>& batch);

@@ -96,9 +96,14 @@ public:
         return s;
     }
 
-    bool wants_compaction() const override {
+    bool wants_compaction(std::uint64_t kept) const override {
         const generation& g = core_->current();
-        return g.segment_bytes() >= 1024 * 1024 && g.dead_bytes() > g.segment_bytes() / 4;
+        const std::uint64_t dead = g.dead_bytes(), held = g.segment_bytes();
+        if (held < 1024 * 1024 || dead <= held / 4) return false;
+        std::uint64_t old = 0;
+        for (const auto& one : core_->generations) old += one->segment_bytes();
+        if (dead <= old - held) return false;
+        return kept * ((held - dead) / std::max<std::uint64_t>(g.roots, 1)) <= dead / 16;
     }
     void begin_generation() override {
         difference_.forget(core_->current());

@@ -180,6 +180,26 @@ TEST_CASE("indexer: the highest resource version wins, until it is forced") {
     REQUIRE(now() == "5");
 }
 
+TEST_CASE("an object of the cache is kept elsewhere while others have handles of it, whatever indexes have") {
+    indexer cache;
+    cache.add_index("words", words);
+    cache.put(make_pod("ns", "a", "1", "u", "n", "x.y.z"));
+    cache.put(make_pod("ns", "b", "1", "u", "n", ""));
+    cache.publish();
+    const auto kept = [&](const char* name) {
+        const cache_snapshot s = cache.snapshot();
+        return cache.is_kept_elsewhere(*s.find(object_key("ns", name)));
+    };
+    CHECK_FALSE(kept("a"));
+    CHECK_FALSE(kept("b"));
+    {
+        const object mine = cache.get(object_key("ns", "a"));
+        CHECK(kept("a"));
+        CHECK_FALSE(kept("b"));
+    }
+    CHECK_FALSE(kept("a"));
+}
+
 TEST_CASE("index: values that grow, shrink and move are exact after each write") {
     indexer cache;
     cache.add_index("words", words);

@@ -381,6 +381,37 @@ TEST_CASE("compaction moves what lives into a new generation and frees the old o
     CHECK(pool->move(parse_object(pod(20)), f).same_as(pods[0]));
 }
 
+TEST_CASE("a compaction is not wanted where others keep what it would free", "[pool]") {
+    const auto pool = document_pool::make();
+    std::vector<object> pods;
+    const auto fill = [&](unsigned from, unsigned until) {
+        for (unsigned i = from; i < until; ++i) pods.push_back(decode(*pool, pod(i * 20)));
+    };
+    const auto halve = [&] {
+        for (std::size_t i = 0, n = pods.size() / 2; i < n; ++i) pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(i));
+        drain(*pool);
+    };
+    fill(0, 3000);
+    object kept = pods.back();
+    halve();
+    CHECK(pool->wants_compaction());
+    CHECK(pool->wants_compaction(1 + pods.size() / 50));
+    CHECK_FALSE(pool->wants_compaction(pods.size() / 4));
+    pool->begin_generation();
+    failure f;
+    for (object& o : pods) o = pool->move(o, f);
+    drain(*pool);
+    REQUIRE(pool->statistics().generations == 2);
+    // What the old generation holds for one document is as much as another compaction may free.
+    fill(3000, 4500);
+    halve();
+    CHECK(pool->statistics().free_bytes > pool->statistics().bytes / 5);
+    CHECK_FALSE(pool->wants_compaction());
+    kept = object();
+    drain(*pool);
+    CHECK(pool->wants_compaction());
+}
+
 TEST_CASE("statistics add up", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> pods;

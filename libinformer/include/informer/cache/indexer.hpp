@@ -123,6 +123,9 @@ public:
     std::uint64_t seed() const noexcept; ///< of hashes; `begin_fill` takes over that of what it is given
     void put(object o, const place& at);
     std::size_t current_size() const noexcept;
+    /// Of an object that the cache holds: whether others have handles of it, apart from snapshots. A hint: it may change at any
+    /// moment. Calls the index functions.
+    bool is_kept_elsewhere(const object& o) const;
     /// All of it, unpublished writes included, as a snapshot of its own: O(1).
     cache_snapshot current_snapshot() const;
     /// Puts or replaces; returns what was there. Invisible until `publish()`. Does not touch the resource version: the

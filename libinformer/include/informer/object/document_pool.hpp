@@ -131,8 +131,10 @@ public:
     virtual bool collect(std::size_t budget = 1'000'000) = 0;
     virtual pool_statistics statistics() const = 0;
 
-    /// True when a compaction would give a fair part of the memory back (dead room over a quarter).
-    virtual bool wants_compaction() const = 0;
+    /// True when a compaction would give a fair part of the memory back: dead room over a quarter, and more than old generations
+    /// hold already. An object that others keep keeps its whole generation, so that of the `kept` objects of which they have
+    /// handles no more than a sixteenth of what is freed may be copied in vain.
+    virtual bool wants_compaction(std::uint64_t kept = 0) const = 0;
     /// Starts a new generation: what is decoded from now on goes there. `move()` copies a live object over, and what objects
     /// shared they share again; the old generation is freed when its last handle drops.
     virtual void begin_generation() = 0;
