@@ -273,6 +273,28 @@ struct leader_elector::impl {
     std::shared_ptr<election> latest; ///< also after its end: for what was seen last
 
     static asio::awaitable<election_end> run(std::shared_ptr<impl> self, leading_work lead);
+    class ending;
+};
+
+/// The leading work may well own who elects it: it is let go at the end, although what the election saw is kept.
+class leader_elector::impl::ending {
+public:
+    ending(impl& i, election& e) noexcept : impl_(i), election_(e) {}
+    ending(const ending&) = delete;
+    ending& operator=(const ending&) = delete;
+    ~ending() {
+        if (joined) {
+            election_.lead = nullptr;
+        } else { // the execution context goes, and coroutines that are left may still refer to it
+            impl_.running = false;
+            impl_.latest.reset();
+        }
+    }
+    bool joined = false;
+
+private:
+    impl& impl_;
+    election& election_;
 };
 
 asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> self, leading_work lead) {
@@ -281,6 +303,7 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     self->running = true;
     const auto e = std::make_shared<election>(self->rt, self->client, self->options, std::move(lead));
     self->latest = e;
+    ending lets_go(*self, *e);
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
     // A child, so that our own cancellation reaches neither the renewals that the work needs to its end nor the release.
@@ -295,6 +318,7 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     } catch (...) {
         failed = std::current_exception();
     }
+    lets_go.joined = true;
     self->running = false;
     co_await asio::this_coro::throw_if_cancelled(throwing);
     if (failed) std::rethrow_exception(failed);

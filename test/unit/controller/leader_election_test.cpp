@@ -6,7 +6,9 @@
 #include <boost/json.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 
+#include <memory>
 #include <optional>
+#include <utility>
 
 using namespace lease_test;
 
@@ -473,6 +475,40 @@ TEST_CASE("work that returns gives the Lease up; what it throws comes out of run
         } else {
             CHECK(a.end == election_end::finished);
         }
+    }
+}
+
+TEST_CASE("the leading work, and what it owns, is let go when run() ends or its context does") {
+    // As a service that owns who elects it, and whose work refers to it.
+    struct service {
+        std::optional<leader_elector> elector;
+        static asio::awaitable<void> work(std::shared_ptr<service>, std::shared_ptr<informer::clock> time) {
+            co_await asio::this_coro::throw_if_cancelled(false);
+            co_await time->sleep_for(1h);
+        }
+        static asio::awaitable<void> stand(std::shared_ptr<service> s, std::shared_ptr<informer::clock> time) {
+            std::function<asio::awaitable<void>(leadership)> lead = [s, time](const leadership&) { return work(s, time); };
+            co_await s->elector->run(std::move(lead));
+        }
+    };
+    for (const bool ends : {true, false}) {
+        world w;
+        replica& r = w.add("a");
+        auto s = std::make_shared<service>();
+        s->elector.emplace(r.rt, *r.client, options("a"));
+        r.start(service::stand(s, r.clock));
+        const std::weak_ptr<service> there = std::exchange(s, nullptr);
+        w.run(3s);
+        REQUIRE(there.lock()->elector->is_leader());
+        if (ends) {
+            r.stop();
+            w.run(5s);
+            CHECK(r.ended);
+        } else {
+            w.replicas.clear();
+        }
+        CAPTURE(ends);
+        CHECK(there.expired());
     }
 }
 
