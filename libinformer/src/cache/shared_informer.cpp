@@ -86,6 +86,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     s->refresh_figures();
     s->note_phase();
     s->news();
+    s->let_go();
     co_await asio::this_coro::throw_if_cancelled(throwing);
     if (failed) std::rethrow_exception(failed);
 }
@@ -100,8 +101,17 @@ void shared_informer::impl::stop() {
         for (const subscriber& one : waiting) one->end();
         waiting.clear();
         note_phase();
+        let_go();
     }
     news();
+}
+
+/// Nobody is told anything any more, and who was may own us.
+void shared_informer::impl::let_go() {
+    handlers_waiting.clear();
+    state_observer = nullptr;
+    error_observer = nullptr;
+    bad_observer = nullptr;
 }
 
 // ---- waiting ---------------------------------------------------------------------------------------------------------

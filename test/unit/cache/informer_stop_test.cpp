@@ -4,6 +4,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 
+#include <memory>
 #include <optional>
 
 using namespace informer;
@@ -88,6 +89,29 @@ int length_of_life() {
 }
 
 } // namespace
+
+TEST_CASE("handlers and observers are let go when the informer has stopped, also those that own it", "[informer][stop]") {
+    for (const bool runs : {true, false}) {
+        bench b;
+        b.source->on_watch()->added(pod("a", 1)).bookmark("2", true);
+        auto kept = std::make_shared<int>();
+        const std::weak_ptr<int> there = kept;
+        b.pods.add_event_handler([mine = b.pods, kept](const object&, bool) {}, nullptr, nullptr);
+        b.pods.on_state_change([mine = b.pods, kept](const informer_status&) {});
+        b.pods.on_error([mine = b.pods, kept](std::string_view, const failure&) {});
+        b.pods.on_bad_object([mine = b.pods, kept](const bad_object&) {});
+        kept.reset();
+        if (runs) {
+            b.start();
+            CHECK(b.pods.has_synced());
+            CHECK_FALSE(there.expired());
+        }
+        b.pods.stop();
+        b.settle();
+        CAPTURE(runs);
+        CHECK(there.expired());
+    }
+}
 
 TEST_CASE("G5 stopped after k handlers, for every k, run() ends and leaves no work", "[informer][stop]") {
     const int all = length_of_life();
