@@ -64,17 +64,17 @@ const std::string& leadership::identity() const noexcept {
 namespace {
 
 using leading_work = std::function<asio::awaitable<void>(leadership)>;
+using leading_work_ptr = std::shared_ptr<const leading_work>;
 
-/// One call of run().
+/// One call of run(). The work is not among it: what an election saw is kept after its end, and the work may own who keeps it.
 struct election : std::enable_shared_from_this<election> {
-    election(const runtime& r, const kubernetes::client& c, leader_election_options o, leading_work l)
-        : rt(r), options(std::move(o)), lead(std::move(l)), logic(options, rt.draw_seed()),
+    election(const runtime& r, const kubernetes::client& c, leader_election_options o)
+        : rt(r), options(std::move(o)), logic(options, rt.draw_seed()),
           wake(std::make_shared<detail::async_event>(rt.executor())), over(rt.executor()),
           call(rt.executor(), c, wake) {}
 
     runtime rt;
     leader_election_options options;
-    leading_work lead;
     election_logic logic;
     std::shared_ptr<detail::async_event> wake;
     detail::async_event over;
@@ -96,16 +96,16 @@ struct election : std::enable_shared_from_this<election> {
     }
     void announce(const char* what);
     void report_holder();
-    void attend();
+    void attend(const leading_work_ptr& lead);
     void start_work();
     void begin(election_logic::action a);
     void settle(election_logic::action a, clock::time_point sent);
     void note_error(const failure& f);
 
-    static asio::awaitable<void> run_work(std::shared_ptr<election> e, leadership l);
+    static asio::awaitable<void> run_work(std::shared_ptr<election> e, leading_work_ptr lead, leadership l);
     static asio::awaitable<void> join_work(std::shared_ptr<election> e);
-    static asio::awaitable<void> request(std::shared_ptr<election> e, election_logic::step s);
-    static asio::awaitable<void> drive(std::shared_ptr<election> e);
+    static asio::awaitable<void> request(std::shared_ptr<election> e, election_logic::step s, leading_work_ptr lead);
+    static asio::awaitable<void> drive(std::shared_ptr<election> e, leading_work_ptr lead);
 };
 
 void election::announce(const char* what) {
@@ -151,12 +151,12 @@ void election::start_work() {
     gauge(1);
 }
 
-void election::attend() {
+void election::attend(const leading_work_ptr& lead) {
     if (logic.work_wanted() && !work) {
         start_work();
         logic.work_started();
         const leadership ours(term);
-        work->spawn(run_work(shared_from_this(), ours));
+        work->spawn(run_work(shared_from_this(), lead, ours));
     }
     if (term) {
         const auto until = logic.holding(now()) ? logic.valid_until() : clock::time_point::min();
@@ -171,9 +171,9 @@ void election::attend() {
         rt.log(log_level::error, where() + ": the leading work outlives its Lease; another may lead");
 }
 
-asio::awaitable<void> election::run_work(std::shared_ptr<election> e, leadership l) {
+asio::awaitable<void> election::run_work(std::shared_ptr<election> e, leading_work_ptr lead, leadership l) {
     try {
-        auto work = e->lead(std::move(l));
+        auto work = (*lead)(std::move(l));
         co_await std::move(work);
     } catch (...) {
         const auto failed = std::current_exception();
@@ -228,22 +228,22 @@ void election::settle(election_logic::action a, clock::time_point sent) {
         if (auto* m = rt.metrics()) m->add("leader_election_slowpath_total", 1, {{"name", options.name_}});
 }
 
-asio::awaitable<void> election::request(std::shared_ptr<election> e, election_logic::step s) {
+asio::awaitable<void> election::request(std::shared_ptr<election> e, election_logic::step s, leading_work_ptr lead) {
     const auto sent = e->now();
     e->begin(s.what);
     while (!e->call.finished() && e->now() < s.until && !e->logic.abandon(e->now())) {
         co_await e->wake->wait_until(e->rt.clock(), s.until);
-        e->attend();
+        e->attend(lead);
         if (e->work && e->work_ended) co_await join_work(e);
     }
     co_await e->call.abandon();
     e->settle(s.what, sent);
 }
 
-asio::awaitable<void> election::drive(std::shared_ptr<election> e) {
+asio::awaitable<void> election::drive(std::shared_ptr<election> e, leading_work_ptr lead) {
     for (;;) {
         const election_logic::step s = e->logic.next(e->now());
-        e->attend();
+        e->attend(lead);
         if (e->work && e->work_ended) {
             co_await join_work(e);
         } else if (s.what == election_logic::action::over) {
@@ -251,7 +251,7 @@ asio::awaitable<void> election::drive(std::shared_ptr<election> e) {
         } else if (s.what == election_logic::action::wait) {
             co_await e->wake->wait_until(e->rt.clock(), s.until);
         } else {
-            co_await request(e, s);
+            co_await request(e, s, lead);
         }
     }
     e->over.notify();
@@ -273,42 +273,19 @@ struct leader_elector::impl {
     std::shared_ptr<election> latest; ///< also after its end: for what was seen last
 
     static asio::awaitable<election_end> run(std::shared_ptr<impl> self, leading_work lead);
-    class ending;
-};
-
-/// The leading work may well own who elects it: it is let go at the end, although what the election saw is kept.
-class leader_elector::impl::ending {
-public:
-    ending(impl& i, election& e) noexcept : impl_(i), election_(e) {}
-    ending(const ending&) = delete;
-    ending& operator=(const ending&) = delete;
-    ~ending() {
-        if (joined) {
-            election_.lead = nullptr;
-        } else { // the execution context goes, and coroutines that are left may still refer to it
-            impl_.running = false;
-            impl_.latest.reset();
-        }
-    }
-    bool joined = false;
-
-private:
-    impl& impl_;
-    election& election_;
 };
 
 asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> self, leading_work lead) {
     if (self->running)
         throw error(errc::already_running, "leader election " + self->options.name_space_ + "/" + self->options.name_);
     self->running = true;
-    const auto e = std::make_shared<election>(self->rt, self->client, self->options, std::move(lead));
+    const auto e = std::make_shared<election>(self->rt, self->client, self->options);
     self->latest = e;
-    ending lets_go(*self, *e);
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
     // A child, so that our own cancellation reaches neither the renewals that the work needs to its end nor the release.
     task_group group(self->rt.executor());
-    group.spawn(election::drive(e));
+    group.spawn(election::drive(e, std::make_shared<const leading_work>(std::move(lead))));
     co_await e->over.wait();
     e->logic.stop();
     e->wake->notify();
@@ -318,7 +295,6 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     } catch (...) {
         failed = std::current_exception();
     }
-    lets_go.joined = true;
     self->running = false;
     co_await asio::this_coro::throw_if_cancelled(throwing);
     if (failed) std::rethrow_exception(failed);
