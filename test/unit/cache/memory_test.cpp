@@ -85,6 +85,14 @@ struct scene {
         settle();
         CHECK(context.stopped());
     }
+    void delete_every_second() {
+        unsigned gone = 0;
+        pods.snapshot().for_each([&](const object& o) {
+            if (gone % 2 == 0) watch->deleted(o.to_json());
+            ++gone;
+            return true;
+        });
+    }
     void settle() {
         settle([] {});
     }
@@ -215,12 +223,7 @@ TEST_CASE("after many deletions what lives is moved together, while others have 
             held = now;
         });
     };
-    unsigned gone = 0;
-    s.pods.snapshot().for_each([&](const object& o) {
-        if (gone % 2 == 0) s.watch->deleted(o.to_json());
-        ++gone;
-        return true;
-    });
+    s.delete_every_second();
     settle();
     s.clock->advance(1min); // what was moved before the last deletions is moved again
     settle();
@@ -241,12 +244,7 @@ TEST_CASE("what lives is not moved away from those who keep it too", "[informer]
     s.settle();
     REQUIRE(last.size() == n);
     const std::uint64_t before = s.pods.status().pool.bytes;
-    unsigned gone = 0;
-    s.pods.snapshot().for_each([&](const object& o) {
-        if (gone % 2 == 0) s.watch->deleted(o.to_json());
-        ++gone;
-        return true;
-    });
+    s.delete_every_second();
     s.settle();
     for (int i = 0; i < 5; ++i) {
         s.clock->advance(1min);
