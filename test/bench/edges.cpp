@@ -15,6 +15,7 @@
 #include "cache/replacement.hpp"
 #include "support/edge_lists.hpp"
 #include "support/empty_sax.hpp"
+#include "support/process_memory.hpp"
 
 #include <informer/cache/indexer.hpp>
 #include <informer/object/document_pool.hpp>
@@ -24,9 +25,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -51,14 +50,6 @@ double cpu_seconds() {
     timespec t{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-double status_bytes(const char* field) {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-        if (line.starts_with(field)) return std::strtod(line.c_str() + std::strlen(field), nullptr) * 1024;
-    }
-    return 0;
 }
 
 int run(const edge& e) {
@@ -116,7 +107,7 @@ int run(const edge& e) {
         waiting.erase(0, waiting.size() - rest.size());
     };
     ::malloc_trim(0);
-    const double before = status_bytes("VmRSS:");
+    const double before = bench::resident_bytes();
     double text_peak = 0; // ours, not the informer's
     std::string small;
     std::vector<std::size_t> small_ends;
@@ -160,7 +151,7 @@ int run(const edge& e) {
     while (!pool->collect()) {
     }
     ::malloc_trim(0);
-    const double resident = status_bytes("VmRSS:") - before, peak = status_bytes("VmHWM:") - before - 2 * text_peak;
+    const double resident = bench::resident_bytes() - before, peak = bench::peak_bytes() - before - 2 * text_peak;
     const double accounted = static_cast<double>(pool->statistics().bytes + index.memory());
     std::printf("{\"name\":\"%s\",\"about\":\"%s\",\"items\":%zu,\"bytes\":%zu,\"bad\":%zu,", e.name, e.about, e.items,
                 bytes, bad);

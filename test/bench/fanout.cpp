@@ -3,6 +3,8 @@
 //
 //   bench_fanout [pods = 2000] [rounds of updates = 10]
 //   bench_fanout pods rounds handlers|next_batch|next listeners slice      nanoseconds an event of one run, own share included
+#include "support/process_memory.hpp"
+
 #include <informer/cache/shared_informer.hpp>
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
@@ -20,7 +22,6 @@
 #include <string>
 #include <vector>
 
-#include <malloc.h>
 #include <time.h>
 
 namespace {
@@ -31,11 +32,6 @@ double cpu_seconds() {
     timespec t{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-std::size_t allocated() {
-    const struct mallinfo2 m = ::mallinfo2();
-    return m.uordblks + m.hblkhd;
 }
 
 std::string pod(unsigned i, unsigned version) {
@@ -146,7 +142,7 @@ outcome measure(listening how, unsigned listeners, unsigned pods, unsigned round
     while (!i.has_synced()) io.run_one();
     while (io.poll() != 0) {
     }
-    const std::size_t before = allocated();
+    const double before = bench::heap_bytes();
     for (unsigned n = 0; n < listeners; ++n) {
         if (how == listening::handlers) {
             std::uint64_t* const seen = &r.seen;
@@ -162,7 +158,7 @@ outcome measure(listening how, unsigned listeners, unsigned pods, unsigned round
     }
     while (io.poll() != 0) {
     }
-    if (listeners != 0) r.bytes = (static_cast<double>(allocated()) - static_cast<double>(before)) / listeners;
+    if (listeners != 0) r.bytes = (bench::heap_bytes() - before) / listeners;
     r.seen = 0;
     const std::uint64_t expected = std::uint64_t{pods} * rounds * listeners;
     group.spawn(drive(i, from.get(), rounds, pods + pods * rounds, &r, expected, &r.cpu));

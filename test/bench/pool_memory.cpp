@@ -5,6 +5,7 @@
 //   bench_pool_memory [pods = 20000] [replicas = 20,3,1,shuffled] [rounds of events = 10]
 #include "support/empty_sax.hpp"
 #include "support/pod_generator.hpp"
+#include "support/process_memory.hpp"
 
 #include <informer/object/document_pool.hpp>
 
@@ -12,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -33,10 +33,7 @@ double cpu_seconds() {
 
 double resident_bytes() {
     ::malloc_trim(0);
-    std::ifstream statm("/proc/self/statm");
-    long size = 0, resident = 0;
-    statm >> size >> resident;
-    return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+    return informer::bench::resident_bytes();
 }
 
 /// The floor: seconds to parse the texts and do nothing with them.

@@ -7,6 +7,8 @@
 //   bytes_per_item  memory held for each of 100,000 waiting keys, the key's own copy included; 0: not measured
 //
 // Cases with the same name as in the Go counterpart (test/bench/peers/go, micro) do the same work.
+#include "support/process_memory.hpp"
+
 #include <informer/object/object_key.hpp>
 #include <informer/queue/work_queue.hpp>
 #include <informer/task_group.hpp>
@@ -30,7 +32,6 @@
 #include <utility>
 #include <vector>
 
-#include <malloc.h>
 
 namespace {
 
@@ -47,10 +48,6 @@ double seconds(clockid_t c) {
     timespec t{};
     ::clock_gettime(c, &t);
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-double allocated() {
-    return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd);
 }
 
 /// What all rounds of a case work with.
@@ -203,10 +200,10 @@ work_queue_options options(std::chrono::nanoseconds base) {
 /// Bytes of one of 100,000 items.
 template <class Queue, class Keys>
 double bytes(scene& s, const Keys& keys, void (*put)(Queue&, const typename Queue::key_type&)) {
-    const double before = allocated();
+    const double before = bench::heap_bytes();
     Queue q(s.world, options(1h));
     for (const auto& k : keys) put(q, k);
-    return (allocated() - before) / static_cast<double>(held);
+    return (bench::heap_bytes() - before) / static_cast<double>(held);
 }
 
 int rounds = 5;

@@ -12,6 +12,7 @@
 // JSON lines: one after each twentieth of the changes, with what is held then; at the end {"wrong": N}, the places where cache or
 // handler differ from the cluster.
 #include "support/pod_generator.hpp"
+#include "support/process_memory.hpp"
 
 #include <informer/cache/indexer.hpp>
 #include <informer/cache/shared_informer.hpp>
@@ -25,8 +26,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,8 +33,6 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include <malloc.h>
 
 namespace {
 
@@ -88,12 +85,12 @@ private:
     static asio::awaitable<void> start(cluster* c, object_sink* sink) {
         sink->opened();
         for (std::size_t i = 0; i < c->pods_.size(); ++i) {
-            c->send(*sink, watch_event_type::added, c->pods_[i]);
+            send(*sink, watch_event_type::added, c->pods_[i]);
             if (i % slice == 0) co_await sink->ready();
         }
         sink->bookmark(resource_version(std::to_string(c->version_)), true);
         co_await sink->ready();
-        co_await c->live(c, sink);
+        co_await live(c, sink);
     }
     static asio::awaitable<void> follow(cluster* c, object_sink* sink, std::string from, failure* f) {
         if (c->made_ >= c->forget_at_) {
@@ -105,7 +102,7 @@ private:
             co_return;
         }
         sink->opened();
-        co_await c->live(c, sink);
+        co_await live(c, sink);
     }
     static asio::awaitable<void> live(cluster* c, object_sink* sink) {
         while (c->clock_->now() < c->ends_ && c->made_ < c->changes_) {
@@ -218,21 +215,13 @@ asio::awaitable<void> reader(shared_informer pods, std::shared_ptr<manual_clock>
 
 // ---- what is held -------------------------------------------------------------------------------------------------------
 
-double resident_kb() {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with("VmRSS:")) return std::strtod(line.c_str() + std::strlen("VmRSS:"), nullptr);
-    return 0;
-}
-
 void print(const cluster& c, const shared_informer& pods, std::chrono::seconds passed) {
-    const struct mallinfo2 m = ::mallinfo2();
     const informer_status s = pods.status();
     const auto n = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
     std::printf("{\"changes\":%llu,\"hours\":%.1f,\"gone\":%llu,\"watches\":%llu,\"relists\":%llu,", n(c.made()),
                 static_cast<double>(passed.count()) / 3600, n(c.gone()), n(s.watches), n(s.relists));
-    std::printf("\"rss_kb\":%.0f,\"heap_kb\":%.0f,\"accounted_kb\":%.0f}\n", resident_kb(),
-                static_cast<double>(m.uordblks + m.hblkhd) / 1024, static_cast<double>(s.bytes) / 1024);
+    std::printf("\"rss_kb\":%.0f,\"heap_kb\":%.0f,\"accounted_kb\":%.0f}\n", bench::resident_bytes() / 1024, bench::heap_bytes() / 1024,
+                static_cast<double>(s.bytes) / 1024);
     std::fflush(stdout);
 }
 

@@ -3,6 +3,7 @@
 //
 //   bench_stages [pods = 20000] [rounds of updates = 3] [whole: nothing but the informer] [parser: without text difference]
 #include "support/pod_generator.hpp"
+#include "support/process_memory.hpp"
 
 #include <informer/cache/shared_informer.hpp>
 #include <informer/kubernetes/client.hpp>
@@ -42,20 +43,6 @@ double cpu_seconds() {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-double resident_bytes() {
-    std::ifstream statm("/proc/self/statm");
-    long size = 0, resident = 0;
-    statm >> size >> resident;
-    return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
-
-/// The highest resident set since the last forget_peak().
-double peak_bytes() {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) * 1024;
-    return 0;
-}
 void forget_peak() {
     std::ofstream("/proc/self/clear_refs") << "5";
 }
@@ -271,8 +258,8 @@ asio::awaitable<void> drive(shared_informer i, unsigned pods, unsigned rounds, i
                             double empty) {
     co_await i.synced(std::chrono::minutes(5));
     r->sync = cpu_seconds() - before;
-    r->rss_peak = peak_bytes() - empty;
-    r->rss_steady = resident_bytes() - empty;
+    r->rss_peak = bench::peak_bytes() - empty;
+    r->rss_steady = bench::resident_bytes() - empty;
     const double start = cpu_seconds();
     for (unsigned round = 0; round < rounds; ++round) {
         const char which = static_cast<char>(round);
@@ -282,7 +269,7 @@ asio::awaitable<void> drive(shared_informer i, unsigned pods, unsigned rounds, i
         co_await i.wait_until(last, std::chrono::minutes(5));
     }
     r->events = (cpu_seconds() - start) / std::max(1u, rounds);
-    r->rss_churned = resident_bytes() - empty;
+    r->rss_churned = bench::resident_bytes() - empty;
     r->longest_slice = std::chrono::duration<double>(i.status().longest_slice).count();
     i.stop();
 }
@@ -296,7 +283,7 @@ results whole(unsigned short port, unsigned pods, unsigned rounds, int control, 
     kubernetes::client c(rt, config);
     options.index("node", index_by_pointer("/spec/nodeName"));
     ::malloc_trim(0);
-    const double empty = resident_bytes();
+    const double empty = bench::resident_bytes();
     forget_peak();
     {
         shared_informer i(rt, c.make_list_watch(api_resource("", "v1", "pods", "Pod")), options);

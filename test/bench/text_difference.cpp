@@ -4,6 +4,7 @@
 //   bench_text_difference [pods = 20000] [replicas = 20] [list|shuffled]
 #include "support/empty_sax.hpp"
 #include "support/pod_generator.hpp"
+#include "support/process_memory.hpp"
 
 #include <informer/object/document_pool.hpp>
 
@@ -12,7 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <limits>
 #include <random>
 #include <string>
@@ -30,13 +30,6 @@ double cpu_seconds() {
     timespec t{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-double resident_bytes() {
-    std::ifstream statm("/proc/self/statm");
-    long size = 0, resident = 0;
-    statm >> size >> resident;
-    return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
 double floor_seconds(const std::vector<std::string>& texts) {
@@ -73,7 +66,7 @@ figures run(bool difference, unsigned count, unsigned replicas, bool shuffled, s
     std::vector<object> pods(count);
     const auto pool = document_pool::make(decode_options().type("v1", "Pod").text_difference(difference));
     ::malloc_trim(0);
-    const double resident = resident_bytes();
+    const double resident = bench::resident_bytes();
     failure f;
     std::uint64_t hits = 0;
     const auto hit_rate = [&] {
@@ -84,7 +77,7 @@ figures run(bool difference, unsigned count, unsigned replicas, bool shuffled, s
     for (unsigned i = 0; i < count; ++i) pods[i] = pool->decode(texts[i], object(), f);
     r.load = cpu_seconds() - start;
     r.hits_load = hit_rate();
-    r.resident = (resident_bytes() - resident) / count;
+    r.resident = (bench::resident_bytes() - resident) / count;
     r.bytes = static_cast<double>(pool->statistics().bytes) / count;
     for (int round = 0; round < 5; ++round) {
         start = cpu_seconds();
