@@ -8,6 +8,7 @@
 #include <boost/asio/query.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -81,6 +82,23 @@ private:
             first = std::exchange(other.first, nullptr);
         }
     };
+    /// Somebody has done here and has yet to post: that the context waits for. At its end the lot may be gone.
+    class posting {
+    public:
+        posting() noexcept = default;
+        posting(const posting&) = delete;
+        posting& operator=(const posting&) = delete;
+        ~posting() {
+            if (all_) all_->fetch_sub(1, std::memory_order_release);
+        }
+        void begin(std::atomic<std::size_t>& all) noexcept {
+            all_ = &all;
+            all.fetch_add(1, std::memory_order_relaxed);
+        }
+
+    private:
+        std::atomic<std::size_t>* all_ = nullptr;
+    };
     class turn; // in which some are resumed
     class lone; // one that is resumed by its own executor
 
@@ -97,6 +115,7 @@ private:
     list parked_;
     line ready_;
     std::size_t n_ready_ = 0, turns_ = 0; // turns: asked for, not begun
+    std::atomic<std::size_t> posting_{0}; // added to under the mutex
     bool shut_down_ = false;
 };
 
@@ -192,6 +211,7 @@ template <class Pointer>
 void parking_lot::release(std::span<Pointer> all, bool woken) {
     std::size_t turns = 0;
     line alone;
+    posting under_way;
     {
         const guard lock(mutex_);
         for (const Pointer& p : all) {
@@ -208,6 +228,7 @@ void parking_lot::release(std::span<Pointer> all, bool woken) {
             ++n_ready_;
             turns += needs_turn();
         }
+        if (turns > 0 || !alone.empty()) under_way.begin(posting_);
     }
     for (; turns > 0; --turns) ask_for_turn();
     while (!alone.empty()) {
@@ -248,12 +269,12 @@ void parking_lot::shut_down() noexcept {
                     parked_.remove(w);
                     if (!ours) continue; // nobody is in it, or its own executor has it
                 }
-            } else {
+            } else if (posting_.load(std::memory_order_acquire) == 0) {
                 return;
             }
         }
         if (!ours) {
-            std::this_thread::yield(); // whoever claimed it is about to come
+            std::this_thread::yield(); // whoever claimed it is about to come, or who came has yet to post
             continue;
         }
         ours->executor_ = asio::any_io_executor();

@@ -5,6 +5,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/execution.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
@@ -14,11 +15,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace asio = boost::asio;
@@ -391,6 +394,59 @@ TEST_CASE("an io_context that is destroyed waits for a waker that is on its way"
         destroys.join();
         CHECK(frames == 0);
         CHECK(w->idle());
+    }
+    CHECK(woken.empty());
+}
+
+namespace {
+
+/// The io_context's own, but that `before` is called first for the next that is posted.
+class careful_executor {
+public:
+    careful_executor(asio::io_context* io, std::function<void()>* before) : io_(io), before_(before) {}
+    asio::execution_context& query(asio::execution::context_t) const noexcept { return *io_; }
+    static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+        return asio::execution::blocking.never;
+    }
+    friend bool operator==(const careful_executor&, const careful_executor&) noexcept = default;
+    template <class Function>
+    void execute(Function f) const {
+        if (const auto once = std::exchange(*before_, {})) once();
+        asio::post(*io_, std::move(f));
+    }
+
+private:
+    asio::io_context* io_;
+    std::function<void()>* before_;
+};
+
+} // namespace
+
+TEST_CASE("an io_context that is destroyed waits for a waker that has yet to post") {
+    const auto w = std::make_shared<waiter>();
+    int frames = 0;
+    std::vector<bool> woken;
+    for (int n = 0; n < 20; ++n) {
+        auto io = std::make_unique<asio::io_context>();
+        std::function<void()> before;
+        asio::co_spawn(careful_executor(io.get(), &before), waits_in(w, 1, &frames, &woken), asio::detached);
+        io->poll();
+        REQUIRE(w->waiting());
+        std::thread destroys;
+        std::atomic<bool> gone{false};
+        bool early = false;
+        before = [&] {
+            destroys = std::thread([&] {
+                io.reset();
+                gone = true;
+            });
+            for (int turns = 0; turns < 200 && !gone; ++turns) std::this_thread::yield();
+            early = gone;
+        };
+        wake(w);
+        destroys.join();
+        REQUIRE_FALSE(early);
+        CHECK(frames == 0);
     }
     CHECK(woken.empty());
 }
