@@ -1,25 +1,32 @@
+#include "../object/detail/pointer_reader.hpp"
+
 #include <informer/cache/indexer.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace informer {
 
-index_function index_by_pointer(std::string pointer) {
-    return [pointer = std::move(pointer)](const object& o) {
+namespace {
+
+index_function by_string(std::shared_ptr<const detail::pointer_reader> at) {
+    return [at = std::move(at)](const object& o) {
         std::vector<std::string> values;
-        const value v = o.at_pointer(pointer);
+        const value v = (*at)(o.value());
         if (v.is_string()) values.push_back(v.as_string().str());
         return values;
     };
 }
 
+} // namespace
+
+index_function index_by_pointer(std::string pointer) {
+    return by_string(std::make_shared<const detail::pointer_reader>(pointer));
+}
+
 index_function index_by_label(std::string key) {
-    return [key = std::move(key)](const object& o) {
-        std::vector<std::string> values;
-        const value v = o.meta().labels()[key];
-        if (v.is_string()) values.push_back(v.as_string().str());
-        return values;
-    };
+    const std::vector<std::string> keys{"metadata", "labels", std::move(key)};
+    return by_string(std::make_shared<const detail::pointer_reader>(keys));
 }
 
 } // namespace informer

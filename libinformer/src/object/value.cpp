@@ -308,42 +308,6 @@ value value::member_value(std::size_t i) const noexcept {
     return c.keys && i < c.n ? value(generation_, c.values[i]) : value();
 }
 
-value value::at_pointer(std::string_view pointer) const noexcept {
-    value v = *this;
-    std::string unescaped;
-    while (!pointer.empty()) {
-        if (pointer.front() != '/') return {};
-        pointer.remove_prefix(1);
-        const std::size_t end = std::min(pointer.find('/'), pointer.size());
-        std::string_view token = pointer.substr(0, end);
-        pointer.remove_prefix(end);
-        if (v.is_array()) {
-            std::size_t index = 0;
-            const auto r = std::from_chars(token.data(), token.data() + token.size(), index);
-            const bool canonical = token.size() == 1 || (!token.empty() && token[0] != '0');
-            if (r.ec != std::errc() || r.ptr != token.data() + token.size() || !canonical) return {};
-            v = v[index];
-        } else {
-            if (token.find('~') != std::string_view::npos) {
-                unescaped.clear();
-                for (std::size_t i = 0; i < token.size(); ++i) {
-                    if (token[i] != '~') {
-                        unescaped += token[i];
-                    } else if (i + 1 < token.size() && (token[i + 1] == '0' || token[i + 1] == '1')) {
-                        unescaped += token[++i] == '0' ? '~' : '/';
-                    } else {
-                        return {};
-                    }
-                }
-                token = unescaped;
-            }
-            v = v[token];
-        }
-        if (!v) return {};
-    }
-    return v;
-}
-
 bool operator==(const value& a, const value& b) {
     if (!a || !b) return a.exists() == b.exists();
     return equal(a.generation_, a.handle_, b.generation_, b.handle_);

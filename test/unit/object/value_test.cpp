@@ -1,4 +1,6 @@
 // Reading documents: members, pointers, equality, text, differences.
+#include "object/detail/pointer_reader.hpp"
+
 #include <informer/object/diff.hpp>
 #include <informer/object/document_pool.hpp>
 #include <informer/object/json.hpp>
@@ -49,6 +51,26 @@ TEST_CASE("members, elements and pointers are found, and what is missing is miss
     for (const auto m : o["list"].members()) none += static_cast<int>(m.key.size()) + 1;
     for (const value v : o["a"]) none += v.exists();
     CHECK(none == 0);
+}
+
+TEST_CASE("a pointer that is read once gives of any value what at_pointer gives", "[value]") {
+    std::vector<object> objects{object()};
+    for (const char* json : {R"({"a":{"b":"1","long key":2}})", R"({"x":0,"a":{"long key":3,"y":1,"b":"4"}})", R"({"a":[10,{"b":[5]}]})",
+                             R"({"a":"text","":{"":6}})", R"({"~":{"/":7},"a/b":8,"a":{}})", R"({})"})
+        objects.push_back(parse_object(json));
+    for (const char* pointer : {"", "/", "//", "/a", "/a/b", "/a/long key", "/a/0", "/a/1/b/0", "/a/01", "/a/-", "/a/2", "/~0/~1", "/a~1b",
+                                "/a~2", "/~", "a", "/a/b/c", "/none/of/these"}) {
+        const detail::pointer_reader read{std::string_view(pointer)};
+        for (int round = 0; round < 2; ++round) // the second time each finds what another has left
+            for (const object& o : objects) {
+                CAPTURE(pointer, o.to_json());
+                const value v = read(o.value());
+                CHECK(v.handle() == o.at_pointer(pointer).handle());
+                CHECK(v.exists() == o.at_pointer(pointer).exists());
+            }
+    }
+    const detail::pointer_reader by_keys(std::vector<std::string>{"a/b"});
+    CHECK(by_keys(objects[5].value()).as_int64() == 8);
 }
 
 TEST_CASE("keys with one fingerprint are told apart", "[value]") {
