@@ -368,11 +368,11 @@ private:
     /// What has so many leaves at most, on the way to this hash.
     [[gnu::always_inline]] void prefetch_at(std::uint64_t hash, std::size_t leaves) const {
         const node* n = root_;
-        std::size_t below = size_; // leaves, if they lie evenly; not by depth, as all of a namespace go one way at first
+        std::size_t below = size_; // leaves, about, if they lie evenly; not by depth, as all of a namespace go one way at first
         for (std::uint64_t rest = hash; !n->is_bucket(); rest >>= level_bits) {
             const std::uint32_t bit = bit_of(rest, 0);
             if ((n->child_map & bit) == 0) return;
-            below /= n->children();
+            below >>= std::bit_width(n->children()) - 1; // no division: it takes as long as all the rest
             n = *n->child(rank(n->child_map, bit));
             if (below > leaves) continue;
             const auto* const at = reinterpret_cast<const std::byte*>(n);
