@@ -3,6 +3,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace informer {
@@ -38,16 +39,13 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
 
 asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shared_ptr<state> s, std::size_t max) {
     std::vector<event> events;
+    max = std::max<std::size_t>(max, 1);
     gift given(s.get(), max);
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_)); // as above
         if (given) {
-            if (!s->closed()) {
-                const shared_events all = given.take();
-                events = *all;
-                co_return events;
-            }
+            if (!s->closed()) co_return given.take_all();
             given.give_back();
         }
         if (look && s->poll(events, max) != outcome::nothing) co_return events;
@@ -82,10 +80,6 @@ asio::awaitable<void> subscription::state::room_of(std::shared_ptr<state> s) {
     }
 }
 
-asio::awaitable<std::optional<event>> subscription::state::next() { return next_of(shared_from_this()); }
-asio::awaitable<std::vector<event>> subscription::state::next_batch(std::size_t max) {
-    return next_batch_of(shared_from_this(), std::max<std::size_t>(max, 1));
-}
 asio::awaitable<void> subscription::state::synced() { return synced_of(shared_from_this()); }
 asio::awaitable<void> subscription::state::room() { return room_of(shared_from_this()); }
 
@@ -101,8 +95,8 @@ subscription::~subscription() {
     if (state_) state_->close(pending_events::discard);
 }
 
-asio::awaitable<std::optional<event>> subscription::next() { return state_->next(); }
-asio::awaitable<std::vector<event>> subscription::next_batch(std::size_t max) { return state_->next_batch(max); }
+asio::awaitable<std::optional<event>> subscription::next() { return state::next_of(state_); }
+asio::awaitable<std::vector<event>> subscription::next_batch(std::size_t max) { return state::next_batch_of(state_, max); }
 std::optional<event> subscription::try_next() { return state_->try_next(); }
 bool subscription::has_synced() const noexcept { return state_->has_synced(); }
 asio::awaitable<void> subscription::synced() { return state_->synced(); }

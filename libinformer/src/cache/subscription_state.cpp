@@ -92,22 +92,23 @@ void subscription::state::push(event e) {
 
 bool subscription::state::push_all(const shared_events& events, detail::wake_list& to_wake) {
     assert(events && !events->empty());
+    const std::size_t n = events->size();
     const guard lock(mutex_);
     if (closed_ || ended_) return true;
-    if (events->size() > options_.capacity_ || queued_ > options_.capacity_ - events->size()) return false;
-    if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && events->size() <= gift_->most_) {
+    if (n > options_.capacity_ || queued_ > options_.capacity_ - n) return false;
+    if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && n <= gift_->most_) {
         gift_->events_ = events;
         given_ = true;
         gift_sequence_ = next_sequence_;
-        next_sequence_ += events->size();
-        peak_ = std::max(peak_, events->size());
-        delivered_ += events->size();
+        next_sequence_ += n;
+        peak_ = std::max(peak_, n);
+        delivered_ += n;
         in_hand_ = true;
         note_drained();
         return true;
     }
     segments_.push_back(segment{events});
-    queued_ += events->size();
+    queued_ += n;
     peak_ = std::max(peak_, queued_);
     drained_.store(false, std::memory_order_relaxed);
     return true;
@@ -300,16 +301,25 @@ void subscription::state::pass_hidden_marks(aftermath& a) {
     if (pending_.empty()) by_key_.reset();
 }
 
+/// Of the initial state of a late subscriber; null at its end.
+const object* subscription::state::next_initial(aftermath& a) {
+    const object* const o = initial_->next();
+    if (o) {
+        in_hand_ = true;
+        ++delivered_;
+    } else {
+        a.rest().walked = std::move(initial_);
+    }
+    return o;
+}
+
 bool subscription::state::take(event& into, aftermath& a) {
     if (initial_) {
-        if (const object* o = initial_->next()) {
+        if (const object* o = next_initial(a)) {
             into = event(event_kind::added, *o, object(), event_reason::snapshot);
             into.initial = true;
-            in_hand_ = true;
-            ++delivered_;
             return true;
         }
-        a.rest().walked = std::move(initial_);
     }
     pass_hidden_marks(a);
     if (pending_.empty()) {
@@ -414,7 +424,7 @@ bool subscription::state::take_plain(std::optional<event>& into, shared_events& 
 }
 
 /// `into` is empty.
-subscription::state::outcome subscription::state::poll(std::vector<event>& into, std::size_t max) {
+subscription::state::outcome subscription::state::poll(std::vector<event>& into, std::size_t max, bool versions) {
     outcome result = outcome::taken;
     for (bool more = true; more && into.size() < max;) {
         const share some = take_share(max - into.size());
@@ -430,6 +440,10 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
         if (in_flight()) return outcome::nothing;
         in_hand_ = false;
         if (initial_ || !nothing_pending()) into.reserve(std::min(max, initial_ ? portion_size : queued_ + 1));
+        while (initial_ && into.size() < max) {
+            const object* const o = next_initial(a);
+            if (o) into.emplace_back(event_kind::added, *o, object(), event_reason::snapshot).initial = true;
+        }
         event e;
         while (into.size() < max && take(e, a)) {
             into.push_back(std::move(e));
@@ -437,7 +451,7 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
         if (into.empty()) result = nothing_taken();
         note_drained();
     }
-    complete(into);
+    if (versions) complete(into);
     return result;
 }
 
@@ -449,7 +463,7 @@ subscription::state::portion subscription::state::poll_portion() {
         into.from = all.from;
         into.more = all.more;
     } else {
-        into.more = poll(into.own, portion_size) == outcome::taken;
+        into.more = poll(into.own, portion_size, false) == outcome::taken;
     }
     return into;
 }

@@ -43,7 +43,7 @@ public:
     /// The same for many with their versions, which all subscribers share: costs one lock and at most one wake-up, whatever
     /// their number, and allocates nothing for each. False, and nothing is done, where not all of them fit into the capacity:
     /// push one by one. Who is to be woken is added to `to_wake`.
-    using shared_events = std::shared_ptr<const std::vector<event>>;
+    using shared_events = std::shared_ptr<std::vector<event>>; ///< changed by none but who holds it alone
     bool push_all(const shared_events& events, detail::wake_list& to_wake);
     /// All initial events have been pushed.
     void initial_complete(informer::resource_version version);
@@ -59,11 +59,14 @@ public:
     asio::awaitable<void> room();
 
     // ---- consumer's side: see class subscription -------------------------------------------------------------------
-    asio::awaitable<std::optional<event>> next();
-    asio::awaitable<std::vector<event>> next_batch(std::size_t max);
+    asio::awaitable<std::optional<event>> next() { return next_of(shared_from_this()); }
+    asio::awaitable<std::vector<event>> next_batch(std::size_t max) { return next_batch_of(shared_from_this(), max); }
+    /// The same, for who has a pointer at hand.
+    static asio::awaitable<std::optional<event>> next_of(std::shared_ptr<state> s);
+    static asio::awaitable<std::vector<event>> next_batch_of(std::shared_ptr<state> s, std::size_t max);
     std::optional<event> try_next();
     /// What is ready, without copies where it can be: a part of what all subscribers share, or events of its own. Without
-    /// waiting; empty when there is nothing.
+    /// waiting; empty when there is nothing. For handlers, who are not told versions: they may be missing.
     struct portion {
         shared_events shared;
         std::size_t from = 0;
@@ -130,6 +133,7 @@ private:
     void remember(entry& e);
     void drop(entry& e, aftermath& a);
     void pass_hidden_marks(aftermath& a);
+    const object* next_initial(aftermath& a);
     bool take(event& into, aftermath& a);
     void wake_consumer(aftermath& a);
     void wake_sync_waiters(aftermath& a);
@@ -146,7 +150,7 @@ private:
     };
     share take_share(std::size_t max);
     bool take_plain(std::optional<event>& into, shared_events& last);
-    outcome poll(std::vector<event>& into, std::size_t max);
+    outcome poll(std::vector<event>& into, std::size_t max, bool versions = true);
     /// What was taken is in `into`, or it is the last of `last`.
     outcome poll(std::optional<event>& into, shared_events& last);
     outcome nothing_taken() const;
@@ -162,6 +166,12 @@ private:
         ~gift() { give_back(); }
         explicit operator bool() const noexcept { return events_ != nullptr; }
         shared_events take() noexcept { return std::move(events_); }
+        /// What nobody else holds (any more) is moved, else copied.
+        std::vector<event> take_all() {
+            const shared_events taken = std::move(events_);
+            if (is_alone(taken)) return std::move(*taken);
+            return *taken;
+        }
         shared_events& place() noexcept { return events_; } ///< for others that are taken and returned at once
         void give_back() {
             if (events_) state_->give_back(std::move(events_));
@@ -169,6 +179,11 @@ private:
 
     private:
         friend class state;
+        static bool is_alone(const shared_events& taken) noexcept {
+            if (taken.use_count() != 1) return false;
+            std::atomic_thread_fence(std::memory_order_acquire); // with those who let it go
+            return true;
+        }
         state* state_;
         std::size_t most_; ///< not more events than that
         shared_events events_;
@@ -215,8 +230,6 @@ private:
         wait wait_;
     };
     void park(wait w, detail::waiter_ptr p);
-    static asio::awaitable<std::optional<event>> next_of(std::shared_ptr<state> s);
-    static asio::awaitable<std::vector<event>> next_batch_of(std::shared_ptr<state> s, std::size_t max);
     static asio::awaitable<void> synced_of(std::shared_ptr<state> s);
     static asio::awaitable<void> room_of(std::shared_ptr<state> s);
 

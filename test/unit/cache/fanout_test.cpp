@@ -37,7 +37,7 @@ std::string line(const event& e) {
            e.version.str();
 }
 
-bool share(const state_ptr& s, const std::shared_ptr<const events>& some) {
+bool share(const state_ptr& s, const std::shared_ptr<events>& some) {
     informer::detail::wake_list to_wake;
     return s->push_all(some, to_wake);
 }
@@ -100,7 +100,7 @@ TEST_CASE("fan-out: shared events are told as if each had been pushed by itself"
             case 2: {
                 events some;
                 for (std::size_t n = random() % 5 + 1; n > 0; --n) some.push_back(from.next());
-                const auto all = std::make_shared<const events>(some);
+                const auto all = std::make_shared<events>(some);
                 if (share(shared, all))
                     ++together;
                 else
@@ -166,8 +166,8 @@ TEST_CASE("fan-out: what does not fit is refused whole and changes nothing", "[s
         options.capacity(3).policy(policy);
         const auto state = std::make_shared<subscription::state>(options);
         history from(1);
-        const auto two = std::make_shared<const events>(events{from.next(), from.next()});
-        const auto four = std::make_shared<const events>(events{from.next(), from.next(), from.next(), from.next()});
+        const auto two = std::make_shared<events>(events{from.next(), from.next()});
+        const auto four = std::make_shared<events>(events{from.next(), from.next(), from.next(), from.next()});
         CHECK(share(state, two));
         CHECK_FALSE(share(state, two));
         CHECK_FALSE(share(state, four));
@@ -183,7 +183,7 @@ TEST_CASE("fan-out: shared events go when the last subscriber has taken or dropp
     std::vector<state_ptr> all;
     for (int i = 0; i < 4; ++i) all.push_back(std::make_shared<subscription::state>(subscription_options()));
     history from(1);
-    auto some = std::make_shared<const events>(events{from.next(), from.next(), from.next()});
+    auto some = std::make_shared<events>(events{from.next(), from.next(), from.next()});
     const std::weak_ptr<const events> alive = some;
     for (const state_ptr& s : all) CHECK(share(s, some));
     some.reset();
@@ -237,7 +237,7 @@ using log_lines = std::vector<std::string>;
 /// A consumer that waited and was told of one event, but has not run since.
 struct told_one {
     explicit told_one(std::size_t m) : max(m) {
-        CHECK(share(state, std::make_shared<const events>(events{e})));
+        CHECK(share(state, std::make_shared<events>(events{e})));
     }
     history from = history(7);
     state_ptr state = std::make_shared<subscription::state>(subscription_options());
@@ -263,9 +263,9 @@ TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or de
                 for (const event& e : all) expected.push_back(line(e));
                 {
                     waiting_one first(state, max, &lost);
-                    CHECK(share(state, std::make_shared<const events>(all.begin(), all.begin() + 2)));
+                    CHECK(share(state, std::make_shared<events>(all.begin(), all.begin() + 2)));
                     if (alone)
-                        CHECK(share(state, std::make_shared<const events>(all.begin() + 2, all.end())));
+                        CHECK(share(state, std::make_shared<events>(all.begin() + 2, all.end())));
                     else
                         for (auto e = all.begin() + 2; e != all.end(); ++e) state->push(*e);
                     if (cancelled) first.is_cancelled();
@@ -293,9 +293,9 @@ TEST_CASE("fan-out: the consumer that comes after a cancelled one does not overt
         asio::co_spawn(io, takes_some(state, 0, &lost), asio::bind_cancellation_slot(stop.slot(), asio::detached));
         io.poll();
         asio::post(io, [&] { asio::co_spawn(io, takes_some(state, 0, &got), asio::detached); }); // before the first is resumed
-        CHECK(share(state, std::make_shared<const events>(events{a})));
+        CHECK(share(state, std::make_shared<events>(events{a})));
         if (alone)
-            CHECK(share(state, std::make_shared<const events>(events{b})));
+            CHECK(share(state, std::make_shared<events>(events{b})));
         else
             state->push(b);
         stop.emit(asio::cancellation_type::terminal);
@@ -342,7 +342,7 @@ TEST_CASE("fan-out: what comes back wakes a consumer who waits already", "[subsc
                        asio::detached);
         asio::co_spawn(io, takes_some(state, 0, &lost), asio::detached);
         io.poll();
-        for (const state_ptr& s : {other, state}) CHECK(share(s, std::make_shared<const events>(events{e})));
+        for (const state_ptr& s : {other, state}) CHECK(share(s, std::make_shared<events>(events{e})));
     }
     REQUIRE(next);
     next->goes_on();
@@ -361,7 +361,7 @@ TEST_CASE("fan-out: what came back from a consumer merges as if it had never lef
     log_lines lost, got;
     waiting_one consumer(state, 0, &lost);
     const event a = change("a", 1, object()), b = change("b", 2, object());
-    CHECK(share(state, std::make_shared<const events>(events{a})));
+    CHECK(share(state, std::make_shared<events>(events{a})));
     state->push(b);
     state->push(change("c", 3, object()));
     state->push(change("b", 4, b.current)); // full
@@ -370,6 +370,30 @@ TEST_CASE("fan-out: what came back from a consumer merges as if it had never lef
     waiting_one next(state, 10, &got);
     CHECK(got == log_lines{"ADDED a ->5", "ADDED b ->4", "ADDED c ->3"});
     CHECK(lost.empty());
+}
+
+TEST_CASE("fan-out: a batch that nobody else holds any more is not copied", "[subscription]") {
+    history from(8);
+    const auto first = std::make_shared<subscription::state>(subscription_options()),
+               second = std::make_shared<subscription::state>(subscription_options());
+    events of_first, of_second;
+    asio::io_context io;
+    asio::co_spawn(io, takes_batch(first, 5, &of_first), asio::detached);
+    asio::co_spawn(io, takes_batch(second, 5, &of_second), asio::detached);
+    io.poll();
+    const events original{from.next(), from.next()};
+    auto some = std::make_shared<events>(original);
+    const event* const there = some->data();
+    CHECK(share(first, some));
+    CHECK(share(second, some));
+    some.reset();
+    io.poll();
+    CHECK(of_first.data() != there); // the second has it still
+    CHECK(of_second.data() == there);
+    for (const events& got : {of_first, of_second}) {
+        REQUIRE(got.size() == 2);
+        for (std::size_t i = 0; i < 2; ++i) CHECK(line(got[i]) == line(original[i]));
+    }
 }
 
 TEST_CASE("fan-out: what came to a consumer that waited is not delivered when the subscription was closed before it ran",
@@ -443,7 +467,7 @@ TEST_CASE("fan-out: whatever becomes of consumers, each key's events make sense,
                     some.push_back(from.next());
                     produced(some.back());
                 }
-                if (share(state, std::make_shared<const events>(some))) break;
+                if (share(state, std::make_shared<events>(some))) break;
                 for (const event& e : some) state->push(e);
                 break;
             }
@@ -488,7 +512,7 @@ TEST_CASE("fan-out: whatever becomes of consumers, each key's events make sense,
 
 TEST_CASE("fan-out: closed and ended subscribers ignore what is shared", "[subscription]") {
     history from(1);
-    const auto some = std::make_shared<const events>(events{from.next()});
+    const auto some = std::make_shared<events>(events{from.next()});
     subscription_options options;
     const auto closed = std::make_shared<subscription::state>(options),
                ended = std::make_shared<subscription::state>(options);
