@@ -1,6 +1,8 @@
 // The keys of objects: found in the cursor, interned or not, and gathered into shapes.
 #include "detail/builder.hpp"
 
+#include "detail/fingerprints.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -63,22 +65,21 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) const 
         const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, k);
         return i == n ? no_member : i;
     }
-    const auto* const prints = reinterpret_cast<const unsigned char*>(f.cursor_keys + n);
-    const unsigned char wanted = key_fingerprint(k);
+    std::uint32_t found = no_member;
     int tries = 8;
-    for (std::uint32_t i = 0; i < n; ++i) {
-        const void* const hit = std::memchr(prints + i, wanted, n - i);
-        if (!hit) return no_member;
-        i = size32(static_cast<std::size_t>(static_cast<const unsigned char*>(hit) - prints));
-        if (key_is(f.cursor_keys[i], k)) return i;
-        if (--tries == 0) { // keys made to look alike; these are all interned
-            const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
-            const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
-            const handle found = generation_->find(hash, header, k.data(), k.size());
-            return found ? by_handle(found) : no_member;
+    for_each_alike(f.cursor_keys, n, key_fingerprint(k), [&](std::uint32_t i) {
+        if (key_is(f.cursor_keys[i], k)) {
+            found = i;
+            return true;
         }
-    }
-    return no_member;
+        if (--tries > 0) return false;
+        // Keys made to look alike; these are all interned.
+        const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
+        const handle key = generation_->find(generation_->hash(header, k.data(), k.size()), header, k.data(), k.size());
+        if (key) found = by_handle(key);
+        return true;
+    });
+    return found;
 }
 
 void builder::other_key(std::string_view k) {

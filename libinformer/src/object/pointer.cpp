@@ -7,6 +7,8 @@
 
 namespace informer {
 
+using namespace detail;
+
 namespace {
 
 /// Takes the first token off a JSON pointer. False where it is none.
@@ -31,12 +33,13 @@ bool next_token(std::string_view& pointer, std::string_view& token, std::string&
     return true;
 }
 
-value element_at(const value& array, std::string_view token) noexcept {
+/// An element of an array, or nothing of anything else.
+value element_at(const generation* g, const children& of, std::string_view token) noexcept {
     std::size_t index = 0;
     const auto r = std::from_chars(token.data(), token.data() + token.size(), index);
     const bool canonical = token.size() == 1 || (!token.empty() && token[0] != '0');
-    if (r.ec != std::errc() || r.ptr != token.data() + token.size() || !canonical) return {};
-    return array[index];
+    if (r.ec != std::errc() || r.ptr != token.data() + token.size() || !canonical || index >= of.n) return {};
+    return value(g, of.values[index]);
 }
 
 } // namespace
@@ -47,7 +50,15 @@ value value::at_pointer(std::string_view pointer) const noexcept {
     std::string_view token;
     while (v && !pointer.empty()) {
         if (!next_token(pointer, token, unescaped)) return {};
-        v = v.is_array() ? element_at(v, token) : v[token];
+        const detail::generation* const g = v.generation();
+        const children c = children_of(g, v.handle());
+        if (!c.keys) {
+            v = element_at(g, c, token);
+            continue;
+        }
+        const std::uint32_t at = find_member(g, c, token);
+        if (at == c.n) return {};
+        v = value(g, c.values[at]);
     }
     return v;
 }
@@ -73,7 +84,7 @@ value pointer_reader::operator()(value v) const noexcept {
         const generation* const g = v.generation();
         const children c = children_of(g, v.handle());
         if (!c.keys) {
-            v = element_at(v, s.token);
+            v = element_at(g, c, s.token);
             continue;
         }
         std::uint32_t at = s.place.load(std::memory_order_relaxed);

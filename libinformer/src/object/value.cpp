@@ -1,6 +1,7 @@
 #include <informer/error.hpp>
 #include <informer/object/value.hpp>
 
+#include "detail/fingerprints.hpp"
 #include "detail/reading.hpp"
 
 #include <algorithm>
@@ -60,32 +61,15 @@ text string_of(const generation* g, handle h) noexcept {
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept {
     if (key.size() <= 3) return static_cast<std::uint32_t>(std::find(c.keys, c.keys + c.n, make_small_string(key)) - c.keys);
     if (shape_is_hashed(c.keys[-1])) return g->find_key(c.keys - 1, key);
-    const auto* prints = reinterpret_cast<const unsigned char*>(c.keys + c.n);
-    const unsigned char wanted = key_fingerprint(key);
-    const auto is_it = [&](std::uint32_t i) {
+    std::uint32_t found = c.n;
+    for_each_alike(c.keys, c.n, key_fingerprint(key), [&](std::uint32_t i) {
         if (!is_node(c.keys[i])) return false;
         const std::string_view own = node_text(g->node(c.keys[i]));
-        return own.size() == key.size() && std::memcmp(own.data(), key.data(), key.size()) == 0;
-    };
-    if (c.n <= 32) { // mostly: four at once (nodes are whole words) and no call
-        for (std::uint32_t i = 0; i < c.n; i += 4) {
-            std::uint32_t four;
-            std::memcpy(&four, prints + i, sizeof four);
-            four ^= wanted * 0x0101'0101u;
-            if (((four - 0x0101'0101u) & ~four & 0x8080'8080u) == 0) continue; // none of them is zero now
-            const std::uint32_t end = std::min(i + 4, c.n);
-            for (std::uint32_t k = i; k < end; ++k)
-                if (prints[k] == wanted && is_it(k)) return k;
-        }
-        return c.n;
-    }
-    for (std::uint32_t i = 0; i < c.n; ++i) {
-        const void* hit = std::memchr(prints + i, wanted, c.n - i);
-        if (!hit) return c.n;
-        i = static_cast<std::uint32_t>(static_cast<const unsigned char*>(hit) - prints);
-        if (is_it(i)) return i;
-    }
-    return c.n;
+        if (own.size() != key.size() || !same_bytes(own.data(), key.data(), key.size())) return false;
+        found = i;
+        return true;
+    });
+    return found;
 }
 
 std::uint32_t member_finder::find(const generation* g, handle key, std::uint32_t guess) {

@@ -73,6 +73,25 @@ TEST_CASE("a pointer that is read once gives of any value what at_pointer gives"
     CHECK(by_keys(objects[5].value()).as_int64() == 8);
 }
 
+TEST_CASE("a member is found in objects of every size, also among keys of one fingerprint, and no other", "[value]") {
+    for (const bool alike : {false, true}) {
+        const auto key = [alike](unsigned i) {
+            const std::string n = std::to_string(1000 + i);
+            return alike ? "a" + n + "-beyond" : n + "-" + n;
+        };
+        std::string text;
+        for (unsigned n = 1; n <= 270; ++n) {
+            text.append(n == 1 ? "{\"" : ",\"").append(key(n)).append("\":").append(std::to_string(n));
+            const object o = parse_object(text + "}");
+            CAPTURE(alike, n);
+            bool all = true;
+            for (unsigned i = 1; i <= n; ++i) all = all && o[key(i)].int64_or(0) == i;
+            CHECK(all);
+            CHECK_FALSE(o[key(n + 1)].exists());
+        }
+    }
+}
+
 TEST_CASE("keys with one fingerprint are told apart", "[value]") {
     std::string json = "{";
     for (int i = 0; i < 2000; ++i) json += "\"key-" + std::to_string(i * 7919) + "\":" + std::to_string(i) + ",";
