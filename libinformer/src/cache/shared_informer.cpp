@@ -86,7 +86,6 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     s->refresh_figures();
     s->note_phase();
     s->news();
-    s->let_go();
     co_await asio::this_coro::throw_if_cancelled(throwing);
     if (failed) std::rethrow_exception(failed);
 }

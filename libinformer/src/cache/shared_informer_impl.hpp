@@ -97,7 +97,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
               tasks(owner->rt.executor()), stop_asked(owner->rt.executor()), handlers_due(owner->rt.executor()) {
             owner->live = this;
         }
-        ~machinery() { owner->live = nullptr; }
+        ~machinery() {
+            owner->live = nullptr;
+            owner->let_go();
+        }
         machinery(const machinery&) = delete;
         machinery& operator=(const machinery&) = delete;
 
