@@ -29,6 +29,7 @@ struct replacement {
     }
     /// Puts it among them when two more came: the memory that this reads and writes has come by then.
     void put(object o) {
+        if (!bad_keys.empty()) forgive(o.key());
         const std::uint64_t hash = objects_.traits().hash(o);
         objects_.prefetch_way(hash);
         if (last_.o) objects_.prefetch(last_.hash);
@@ -54,6 +55,11 @@ struct replacement {
             return; // a page that was asked for again
         }
         if (bad.size() < most_bad_told) bad.push_back(std::move(b));
+    }
+    /// A good version came after it, or it was deleted.
+    void forgive(const object_key& key) {
+        if (bad_keys.erase(key) == 0) return;
+        std::erase_if(bad, [&key](const bad_object& b) { return b.key == key; });
     }
     /// What is not in `objects` is gone. With an unnamed bad object nothing is known to be absent.
     bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }

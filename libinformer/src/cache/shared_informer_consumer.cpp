@@ -107,6 +107,7 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         const object_key key = d.current.key();
         const object before = index.current(key);
         index.set_resource_version(d.current.resource_version());
+        if (!before) clear_quarantine(key); // it never was good
         // Nothing to tell of what nobody knows; and a resumed watch may repeat the end of a predecessor.
         if (!before || d.current.resource_version() < before.resource_version()) break;
         index.erase(key);
@@ -128,6 +129,8 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
             e.final_state_known = false;
             e.version = d.version.empty() ? before.resource_version() : d.version;
             events.push_back(std::move(e));
+        } else if (d.type == watch_event_type::deleted && bad.contains(d.bad->key)) {
+            clear_quarantine(d.bad->key); // it never was good
         } else {
             quarantine(*d.bad);
         }

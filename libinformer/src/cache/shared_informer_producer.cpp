@@ -81,13 +81,15 @@ public:
         if (ended_ || !acceptable(o, type, false)) return;
         // What only some events need is not looked up for each of an initial state.
         const bool collecting = owner_.machine.collecting();
-        const bool known = collecting && type != watch_event_type::added && collected_ && collected_->objects().find(o) != nullptr;
+        const bool known = collecting && type != watch_event_type::added && collected_ &&
+                           (collected_->objects().find(o) != nullptr || !collected_->proves_absence(o.key()));
         auto version = collecting ? informer::resource_version() : o.resource_version();
         switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
         case reflector::verdict::collect:
             if (!collected_) break;
             if (type == watch_event_type::deleted) {
                 collected_->objects().erase(o);
+                collected_->forgive(o.key());
             } else {
                 collected_->put(std::move(o));
             }
@@ -139,8 +141,9 @@ public:
             if (!collected_) break;
             if (b.type == watch_event_type::deleted && !b.key.empty()) {
                 collected_->objects().erase(detail::key_view::of(b.key));
-            } else if (b.key.empty() || !collected_->objects().find(detail::key_view::of(b.key))) {
-                collected_->quarantine(std::move(b)); // else: a good version came before and stays
+                collected_->forgive(b.key);
+            } else {
+                collected_->quarantine(std::move(b)); // a good version that came before stays
             }
             break;
         case reflector::verdict::apply: {

@@ -303,6 +303,61 @@ TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informe
     }
 }
 
+TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same key counts", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
+    read_all(events);
+    const std::string bad_a = R"({"metadata":{"namespace":"default","name":"a","resourceVersion":"7"},"spec":})";
+    const auto again = b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.pass(2s);
+    REQUIRE(again->taken());
+    SECTION("bad, then deleted: it is gone") {
+        again->added(bad_a).added(pod("b", 2)).deleted(bad_a).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events) == words{"-a:1?#"});
+        CHECK(b.pods.snapshot().size() == 1);
+        CHECK(b.pods.status().quarantined == 0);
+    }
+    SECTION("bad, then deleted with a text that can be read") {
+        again->added(bad_a).added(pod("b", 2)).deleted(pod("a", 8)).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events) == words{"-a:1?#"});
+        CHECK(b.pods.status().quarantined == 0);
+    }
+    SECTION("bad, then good: no reason to doubt that the server knows watch-list") {
+        again->added(bad_a).added(pod("b", 2)).modified(pod("a", 8, "good")).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events) == words{"~a:8#"});
+        CHECK(b.pods.status().quarantined == 0);
+        CHECK(b.source->watch_list() == watch_list_support::yes);
+    }
+    SECTION("good, then bad: the good version stays, and status says that it is not the last") {
+        again->added(pod("a", 1)).added(pod("b", 2)).modified(bad_a).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events).empty());
+        CHECK(b.pods.snapshot().size() == 2);
+        CHECK(b.pods.status().quarantined == 1);
+    }
+    CHECK(b.source->lists() == 0);
+}
+
+TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was never good", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    const std::string bad = R"({"metadata":{"namespace":"default","name":"x","resourceVersion":"7"},"spec":})";
+    w->added(bad);
+    b.settle();
+    REQUIRE(b.pods.status().quarantined == 1);
+    SECTION("by a text that can be read") { w->deleted(pod("x", 8)); }
+    SECTION("by one that cannot") { w->deleted(bad); }
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+    CHECK(b.pods.status().quarantine.empty());
+}
+
 TEST_CASE("X3 a transform runs exactly once for each received object", "[informer]") {
     int runs = 0;
     decode_options d;
