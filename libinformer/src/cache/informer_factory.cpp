@@ -101,6 +101,11 @@ struct informer_factory::impl {
         for (const auto& l : live()) out.push_back(l->informer);
         return out;
     }
+    /// Each is told itself: one whose coroutine has not begun will never run, and has nobody else to end what waits for it.
+    void stop() {
+        for (shared_informer& one : informers()) one.stop();
+        tasks->stop();
+    }
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, clock::duration at_most);
     static asio::awaitable<void> shutdown(std::shared_ptr<impl> s);
 
@@ -114,7 +119,7 @@ informer_factory::informer_factory(runtime r, list_watch_factory make)
     : impl_(std::make_shared<impl>(std::move(r), std::move(make))) {}
 
 informer_factory::~informer_factory() {
-    if (impl_->tasks) impl_->tasks->stop();
+    if (impl_->tasks) impl_->stop();
 }
 
 informer_handle informer_factory::get(const api_resource& resource, std::string name_space, informer_options options) {
@@ -213,7 +218,7 @@ std::vector<informer_status> informer_factory::status() const {
 asio::awaitable<void> informer_factory::impl::shutdown(std::shared_ptr<impl> s) {
     const auto tasks = s->tasks; // a second call waits too
     if (!tasks) co_return;
-    tasks->stop();
+    s->stop();
     co_await tasks->join();
     s->tasks.reset();
 }

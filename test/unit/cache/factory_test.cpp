@@ -222,6 +222,24 @@ TEST_CASE("after shutdown nothing runs and nothing can be started; handles may g
     CHECK(kept->get("default/a"));
 }
 
+TEST_CASE("what waits for informers that are shut down before they began is told", "[factory]") {
+    workshop w;
+    informer_handle kept;
+    std::string told;
+    asio::post(w.context, [&] {
+        kept = w.factory.get(pods);
+        auto events = std::make_shared<subscription>(kept->subscribe());
+        asio::co_spawn(w.context, events->next(), [&told, events](std::exception_ptr e, std::optional<event> one) {
+            told += e || one ? "?" : "end ";
+        });
+        asio::co_spawn(w.context, kept->synced(1h), [&told](std::exception_ptr e) { told += e ? "not synced " : "?"; });
+        asio::co_spawn(w.context, w.factory.shutdown(), [](std::exception_ptr) {});
+    });
+    w.settle();
+    CHECK(told == "end not synced ");
+    CHECK(kept->status().phase == informer_phase::stopped);
+}
+
 TEST_CASE("a factory and its context destroyed without shutdown are safe, before and after their handles", "[factory]") {
     for (int k = 0; k < 40; ++k) {
         informer_handle kept;
