@@ -58,8 +58,8 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             // Everything before a replacement must be seen before it.
             s->store->index.publish();
             s->news();
+            const std::size_t to = s->listeners(); // also where there is nothing to tell: who has left is let go
             if (!events.empty()) {
-                const std::size_t to = s->listeners();
                 std::vector<event> now = std::move(events);
                 events = std::vector<event>();
                 co_await deliver(s, std::move(now), to);

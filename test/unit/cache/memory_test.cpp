@@ -6,6 +6,8 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -209,6 +211,24 @@ TEST_CASE("what readers drop is freed within a minute, also where nothing comes"
     b.pass(1min);
     CHECK(b.pods.status().pool.node_bytes < before / 10);
     CHECK(b.pods.status().bookmarks == 0); // what was sent through the queue is none
+}
+
+TEST_CASE("who has unsubscribed is let go within a minute, also where nothing comes", "[informer][memory]") {
+    bench b;
+    bool synced = true;
+    SECTION("of an informer in sync") { b.sync_with({pod("a", 1)}, 5); }
+    SECTION("of one that never was") {
+        synced = false;
+        b.start();
+    }
+    REQUIRE(b.pods.has_synced() == synced);
+    const std::size_t before = mallinfo2().uordblks; // nothing under the sanitizers
+    for (int i = 0; i < 2000; ++i) {
+        auto events = b.pods.subscribe(subscription_options().name(std::string(2000, 'x')));
+        events.close();
+    }
+    b.pass(1min);
+    CHECK(mallinfo2().uordblks < before + 1'000'000);
 }
 
 TEST_CASE("after many deletions what lives is moved together, while others have turns of the executor", "[informer][memory]") {
