@@ -41,6 +41,8 @@ public:
         order_.erase(found->second);
         where_.erase(found);
     }
+    /// What `add` would forget; null: nothing.
+    const T* last() const noexcept { return order_.size() < limit_ ? nullptr : &order_.back().second; }
     std::size_t size() const noexcept { return order_.size(); }
     auto begin() { return order_.begin(); }
     auto end() { return order_.end(); }
@@ -119,7 +121,7 @@ struct event_correlator::impl {
     recent<series> all;
     recent<subject> subjects;
     recent<group> groups;
-    std::unordered_map<std::string, std::string> keys; ///< by the event's name
+    std::unordered_map<std::string, std::string> keys; ///< by the event's name, of all of them
     std::uint64_t dropped = 0, number = 0;
 
     bool allowed(const event_record& e, clock::time_point now);
@@ -199,9 +201,8 @@ std::vector<event_correlator::write> event_correlator::record(event_record e, cl
     out.push_back(fresh.last);
     s.keys[fresh.last.name] = key;
     fresh.last.create = false;
+    if (const series* forgotten = s.all.last()) s.keys.erase(forgotten->last.name);
     s.all.add(key, std::move(fresh));
-    if (s.keys.size() > 2 * s.limits.memory_) // names of series that were forgotten
-        std::erase_if(s.keys, [&](const auto& one) { return s.all.find(one.second) == nullptr; });
     return out;
 }
 

@@ -135,6 +135,19 @@ TEST_CASE("what is remembered of events is bounded") {
     CHECK(t.record(c, about("pod-0"))[0].create);
 }
 
+TEST_CASE("of a series that was forgotten and begun anew the old name is nobody's") {
+    event_correlator c(event_limits().memory(2));
+    const timeline t;
+    const std::string old = t.record(c, about("a"))[0].name;
+    t.record(c, about("b"));
+    t.record(c, about("c"));
+    REQUIRE(t.record(c, about("a"))[0].create);
+    c.forget(old); // its request, which failed, was on its way for long
+    const auto again = t.record(c, about("a"));
+    REQUIRE(again.size() == 1);
+    CHECK_FALSE(again[0].create);
+}
+
 TEST_CASE("an event's name is one that the server takes, whatever its subject is called") {
     event_correlator c;
     const timeline t;
