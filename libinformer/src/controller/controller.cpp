@@ -63,21 +63,30 @@ void controller::impl::break_off(failure why) {
     stop();
 }
 
+/// By the exception that is being handled.
+void controller::impl::attempt::fail() {
+    try {
+        throw;
+    } catch (const error& e) {
+        result = reconcile_result::error(e.failure());
+    } catch (const boost::system::system_error& e) {
+        result = reconcile_result::error(failure(e.code(), "reconcile"));
+    } catch (const std::exception& e) {
+        result = reconcile_result::error(failure(errc::bad_response, std::string("exception: ") + e.what()));
+        panic = true;
+    } catch (...) {
+        result = reconcile_result::error(failure(errc::bad_response, "an exception of unknown type"));
+        panic = true;
+    }
+}
+
 asio::awaitable<void> controller::impl::call(std::shared_ptr<impl> s, reconcile_request request,
                                              std::shared_ptr<attempt> out) {
     try {
         auto work = s->reconcile(std::move(request));
         out->result = co_await std::move(work);
-    } catch (const error& e) {
-        out->result = reconcile_result::error(e.failure());
-    } catch (const boost::system::system_error& e) {
-        out->result = reconcile_result::error(failure(e.code(), "reconcile"));
-    } catch (const std::exception& e) {
-        out->result = reconcile_result::error(failure(errc::bad_response, std::string("exception: ") + e.what()));
-        out->panic = true;
     } catch (...) {
-        out->result = reconcile_result::error(failure(errc::bad_response, "an exception of unknown type"));
-        out->panic = true;
+        out->fail();
     }
 }
 
@@ -172,14 +181,26 @@ asio::awaitable<void> controller::impl::timed(std::shared_ptr<impl> s, reconcile
 asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it) {
     const object_key key = it.key();
     const auto group = s->options.shards_;
-    const std::string text = group ? s->shard_text(key) : std::string();
-    if ((s->options.only_keys_ && !s->options.only_keys_(key)) || (group && !group->owns(text))) {
+    const auto out = std::make_shared<attempt>();
+    std::string text;
+    bool wanted = true, failed = false;
+    try {
+        if (group) text = s->shard_text(key);
+        wanted = !s->options.only_keys_ || s->options.only_keys_(key);
+    } catch (...) {
+        out->fail();
+        failed = true;
+    }
+    if (failed) { // whose it is nobody knows: tried again, as a reconcile that failed
+        s->finish(it, *out, false, clock::duration::zero());
+        co_return;
+    }
+    if (!wanted || (group && !group->owns(text))) {
         // Ours by the group's last look, which is out of date: what it finds when it looks again may be no change.
-        if (group && group->view().owns(text)) it.requeue_after(shard_look);
+        if (wanted && group->view().owns(text)) it.requeue_after(shard_look);
         s->drop(it);
         co_return;
     }
-    const auto out = std::make_shared<attempt>();
     const clock::time_point begun = s->rt.clock().now();
     s->at_work(+1);
     const reconcile_request request(key, it.requeues(), it.priority());

@@ -93,6 +93,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         reconcile_result result;
         bool panic = false;
         bool in_time = true;
+        void fail();
     };
     static asio::awaitable<void> timed(std::shared_ptr<impl> s, reconcile_request request,
                                        std::shared_ptr<attempt> out);

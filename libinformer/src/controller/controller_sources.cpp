@@ -8,6 +8,21 @@
 
 namespace informer {
 
+namespace {
+
+/// Of the exception that is being handled.
+std::string what_is_wrong() {
+    try {
+        throw;
+    } catch (const std::exception& x) {
+        return x.what();
+    } catch (...) {
+        return "an exception of unknown type";
+    }
+}
+
+} // namespace
+
 void controller::impl::source_failed(source& from, std::string_view doing, std::string_view why) {
     {
         const std::lock_guard lock(mutex);
@@ -23,8 +38,8 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
     if (!from.name_space.empty() && e.key().name_space != from.name_space) return;
     try {
         if (!from.when(e)) return;
-    } catch (const std::exception& x) {
-        source_failed(from, "predicate", x.what()); // and go on
+    } catch (...) {
+        source_failed(from, "predicate", what_is_wrong()); // and go on
     }
     const bool news = !e.initial && e.reason != event_reason::resync;
     const int priority = news ? from.priority : std::min(from.priority, low_priority);
@@ -39,8 +54,8 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
         asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
         for (const object_key& key : asked)
             if (only == nullptr || only->gained(shard_text(key))) keys->add(key, priority);
-    } catch (const std::exception& x) {
-        source_failed(from, "mapping", x.what());
+    } catch (...) {
+        source_failed(from, "mapping", what_is_wrong());
     }
 }
 
@@ -72,8 +87,8 @@ asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_
     try {
         auto pulling = from.run(ask);
         co_await std::move(pulling);
-    } catch (const std::exception& x) {
-        why = x.what();
+    } catch (...) {
+        why = what_is_wrong();
     }
     const auto asked = co_await asio::this_coro::cancellation_state;
     if (asked.cancelled() != asio::cancellation_type::none || s->stops != 0 || why.empty()) co_return;

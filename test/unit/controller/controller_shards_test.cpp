@@ -40,7 +40,8 @@ struct ledger {
 };
 
 struct worker {
-    worker(world& w, ledger& l, std::string name, std::chrono::nanoseconds takes = 0s)
+    worker(world& w, ledger& l, std::string name, std::chrono::nanoseconds takes = 0s,
+           std::function<bool(const object_key&)> only = nullptr)
         : all(w), self(w.add(name)), factory(self.rt, [this](const api_resource& r, const std::string& ns) {
               return self.client->make_list_watch(r, ns);
           }) {
@@ -52,7 +53,7 @@ struct worker {
         };
         work.emplace(controller_builder(self.rt, factory, "configs")
                          .for_(configmaps, source_options().name_space(space))
-                         .options(controller_options().workers(4).sharded_by(group))
+                         .options(controller_options().workers(4).sharded_by(group).only_keys(std::move(only)))
                          .build(std::move(f)));
     }
     ~worker() {
@@ -195,4 +196,17 @@ TEST_CASE("sharded controllers: an API server's absence stops work, and all of i
     w.server->clear_faults();
     w.run(30s);
     CHECK(l.keys() == objects);
+}
+
+TEST_CASE("sharded controllers: a key of ours that only_keys refuses is dropped, and not looked at again") {
+    world w;
+    ledger l;
+    for (int i = 0; i < objects; ++i) put(w, i, "first");
+    worker a{w, l, "a", 0s, [](const object_key& k) { return k.name != name_of(0); }};
+    a.start();
+    w.run(40s);
+    CHECK(l.keys() == objects - 1);
+    const auto before = a.work->figures().foreign;
+    w.run(10s);
+    CHECK(a.work->figures().foreign == before);
 }

@@ -1,0 +1,66 @@
+// What users may give a controller: functions that throw.
+#include "controller_fixture.hpp"
+
+#include <stdexcept>
+
+using namespace controller_test;
+
+namespace {
+
+/// User code may throw anything, also what is no std::exception.
+asio::awaitable<void> odd_exceptions() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    predicate odd([](const event& e) -> bool {
+        if (e.key().name == "p") throw 1;
+        return true;
+    });
+    map_function map = [](const object& o) -> std::vector<object_key> {
+        if (o.name() == "m") throw 2;
+        return {o.key()};
+    };
+    trigger_source source = [](controller_trigger) -> asio::awaitable<void> {
+        throw 3;
+        co_return;
+    };
+    int refused = 0;
+    const auto picky = [&refused](const object_key& k) -> bool {
+        if (k.name != "k") return true;
+        if (++refused == 1) throw std::runtime_error("no idea whose that is");
+        if (refused == 2) throw 4;
+        return true;
+    };
+    controller c = b.of_foos()
+                       .watches(deployments, map, b.source().when(odd))
+                       .triggered_by("poll", source)
+                       .options(controller_options().only_keys(picky))
+                       .build(b.noting());
+    b.start(c);
+    for (const char* name : {"p", "m", "k", "last"}) b.deployment_watch->added(deployment(name, 11, "x"));
+    const std::function<bool()> last = [&] { return b.count("last") == 1; };
+    bool ok = co_await eventually(last);
+    CHECK(ok);
+    CHECK(b.count("p") == 1); // filters nothing
+    CHECK(b.count("m") == 0);
+    CHECK(c.figures().source_errors == 3);
+    CHECK(b.has_logged("trigger poll has ended"));
+    CHECK(b.has_logged("no idea whose that is"));
+    b.clock->advance(1s);
+    const std::function<bool()> again = [&] { return refused == 2; };
+    ok = co_await eventually(again);
+    CHECK(ok);
+    CHECK(b.count("k") == 0);
+    b.clock->advance(1s);
+    const std::function<bool()> in_the_end = [&] { return b.count("k") == 1; };
+    ok = co_await eventually(in_the_end);
+    CHECK(ok);
+    CHECK(c.figures().panics == 2);
+    co_await b.finish(c);
+}
+
+} // namespace
+
+TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
+    run_test(odd_exceptions());
+}
