@@ -78,7 +78,7 @@ controller controller_builder::build(reconciler reconcile) {
             s.map = mapping::to_owner(*p.main, from.options.owners_);
         }
         s.when = from.options.when_;
-        s.name_space = from.options.name_space_;
+        if (from.resource.namespaced) s.name_space = from.options.name_space_;
         s.priority = from.options.priority_;
         s.options.name(p.name).resync(from.options.resync_);
         s.informer = p.factory->get(from.resource, from.options.name_space_, from.options.informer_);

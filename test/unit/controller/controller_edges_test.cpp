@@ -1,4 +1,4 @@
-// What users may give a controller: functions that throw.
+// What users may give a controller: functions that throw, and scopes that a resource has not.
 #include "controller_fixture.hpp"
 
 #include <stdexcept>
@@ -59,8 +59,25 @@ asio::awaitable<void> odd_exceptions() {
     co_await b.finish(c);
 }
 
+asio::awaitable<void> no_namespaces() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    api_resource nodes("", "v1", "nodes", "Node", false);
+    b.deployment_source = std::make_shared<scripted_list_watch>(ex, nodes);
+    b.serve({}, {R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u","resourceVersion":"3"}})"});
+    controller c = b.of_foos().watches(nodes, mapping::to_self(), b.source().name_space("ns")).build(b.noting());
+    b.start(c);
+    const std::function<bool()> told = [&] { return b.count("n1") == 1; };
+    const bool ok = co_await eventually(told);
+    CHECK(ok);
+    co_await b.finish(c);
+}
+
 } // namespace
 
 TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
     run_test(odd_exceptions());
+}
+TEST_CASE("a source without namespaces is not narrowed to one") {
+    run_test(no_namespaces());
 }
