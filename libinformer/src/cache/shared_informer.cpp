@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <utility>
 
 namespace informer {
@@ -23,11 +22,6 @@ reflector_options options_for(const informer_options& o, std::uint64_t seed) {
     r.watch_timeout_ = o.watch_timeout_;
     r.seed_ = seed;
     return r;
-}
-
-clock::time_point later(clock::time_point now, clock::duration d) {
-    const auto room = clock::time_point::max() - now;
-    return d >= room ? clock::time_point::max() : now + d;
 }
 
 /// Errors of documents end a stream too, when it cannot be framed any more.
@@ -144,7 +138,7 @@ void shared_informer::impl::give_up(const std::string& doing, errc why) const {
 }
 
 asio::awaitable<void> shared_informer::impl::wait_for(self s, std::string doing, clock::duration at_most, look at) {
-    const auto until = later(s->now(), at_most);
+    const auto until = detail::later(s->now(), at_most);
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
     std::optional<errc> end;

@@ -51,9 +51,11 @@ void shared_informer::impl::start_waiting_children() {
 
 asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber of) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    const auto period = of->options().resync_;
+    // What is longer than a clock counts is for ever.
+    const clock::duration period =
+        std::min(of->options().resync_, std::chrono::duration_cast<std::chrono::seconds>(clock::duration::max()));
     for (;;) {
-        const bool slept = co_await s->rt.clock().sleep_for(period);
+        const bool slept = co_await s->rt.clock().sleep_until(detail::later(s->now(), period));
         if (!slept || s->stopping || of->closed()) co_return;
         if (!s->store->has_synced()) continue;
         const bool due = std::any_of(s->resync_due.begin(), s->resync_due.end(),

@@ -163,7 +163,7 @@ asio::awaitable<void> controller::impl::timed(std::shared_ptr<impl> s, reconcile
                                               std::shared_ptr<attempt> out) {
     const auto limit = s->options.reconcile_timeout_;
     if (limit.count() > 0) {
-        const auto until = s->rt.clock().now() + limit;
+        const auto until = detail::later(s->rt.clock().now(), limit);
         out->in_time = co_await detail::run_until(s->rt.clock(), until, call(s, std::move(request), out));
         co_return;
     }
@@ -254,7 +254,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
             co_await s->workers_news.wait();
             continue;
         }
-        const auto until = s->stopped_at + s->options.shutdown_timeout_;
+        const auto until = detail::later(s->stopped_at, s->options.shutdown_timeout_);
         if (s->rt.clock().now() >= until) {
             s->log(log_level::warning, "reconciles still run after the shutdown time-out: cancelled");
             break;

@@ -136,7 +136,7 @@ asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, s
 }
 
 asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most) {
-    const auto deadline = at_most.count() > 0 ? s->rt.clock().now() + at_most : clock::time_point::max();
+    const auto deadline = at_most.count() > 0 ? detail::later(s->rt.clock().now(), at_most) : clock::time_point::max();
     for (std::size_t i = 0; i < s->sources.size(); ++i) {
         if (s->sources[i].events->has_synced()) continue;
         bool in_time = true;

@@ -232,7 +232,7 @@ asio::awaitable<void> event_recorder::run() {
 }
 
 asio::awaitable<bool> event_recorder::flush(std::chrono::nanoseconds at_most) {
-    const auto until = impl_->rt.clock().now() + std::chrono::duration_cast<clock::duration>(at_most);
+    const auto until = detail::later(impl_->rt.clock().now(), std::chrono::duration_cast<clock::duration>(at_most));
     return impl::flush(impl_, until);
 }
 

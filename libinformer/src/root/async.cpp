@@ -134,6 +134,10 @@ asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::cloc
     return state::wait_by(state_, &c, when);
 }
 
+clock::time_point later(clock::time_point now, clock::duration d) noexcept {
+    return d >= clock::time_point::max() - now ? clock::time_point::max() : now + d;
+}
+
 bool is_cancellation(const std::exception_ptr& e) noexcept {
     try {
         std::rethrow_exception(e);

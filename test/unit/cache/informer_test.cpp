@@ -387,6 +387,15 @@ TEST_CASE("R19 X13 resync repeats every object to the subscriber that asked, not
     CHECK(read_all(resyncing) == words{"~a:6", "~b:2@"});
 }
 
+TEST_CASE("R19 a resync period of for ever never comes", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe(subscription_options().resync(std::chrono::seconds::max()));
+    b.sync_with({pod("a", 1)}, 5);
+    read_all(events);
+    b.pass(24h);
+    CHECK(read_all(events).empty());
+}
+
 TEST_CASE("X10 a handler that throws is contained, counted, logged once, and syncs", "[informer]") {
     bench b;
     int calls = 0;

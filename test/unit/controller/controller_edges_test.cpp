@@ -1,4 +1,4 @@
-// What users may give a controller: functions that throw, and scopes that a resource has not.
+// What users may give a controller: functions that throw, scopes that a resource has not, time-outs without an end.
 #include "controller_fixture.hpp"
 
 #include <stdexcept>
@@ -73,6 +73,39 @@ asio::awaitable<void> no_namespaces() {
     co_await b.finish(c);
 }
 
+asio::awaitable<void> for_ever() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    door d(ex);
+    int finished = 0;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        const bool passed = co_await d.pass();
+        if (passed) ++finished;
+        co_return reconcile_result::done();
+    };
+    const auto ever = std::chrono::nanoseconds::max();
+    controller c = b.of_foos()
+                       .options(controller_options().sync_timeout(ever).reconcile_timeout(ever).shutdown_timeout(ever))
+                       .build(f);
+    b.start(c);
+    co_await settle(100);
+    CHECK_FALSE(*b.ended);
+    b.serve({foo("a", 1)});
+    const std::function<bool()> begun = [&] { return c.figures().active == 1; };
+    bool ok = co_await eventually(begun);
+    CHECK(ok);
+    c.stop();
+    co_await settle(100);
+    CHECK_FALSE(*b.ended);
+    d.open();
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK(finished == 1);
+    CHECK(c.figures().succeeded == 1);
+    co_await b.end();
+}
+
 } // namespace
 
 TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
@@ -80,4 +113,7 @@ TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the cont
 }
 TEST_CASE("a source without namespaces is not narrowed to one") {
     run_test(no_namespaces());
+}
+TEST_CASE("time-outs of for ever are for ever") {
+    run_test(for_ever());
 }

@@ -220,6 +220,12 @@ asio::awaitable<void> on_the_server() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> flush_for_ever(event_recorder* recorder, bool* over) {
+    const bool flushed = co_await recorder->flush(std::chrono::nanoseconds::max());
+    CHECK(flushed);
+    *over = true;
+}
+
 asio::awaitable<void> in_trouble() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -245,6 +251,10 @@ asio::awaitable<void> in_trouble() {
     for (int i = 0; i < 5; ++i) recorder.event(a, event_type::normal, "More" + std::to_string(i), "", "x");
     CHECK(recorder.figures().dropped == 3); // no room: capacity is three
     CHECK(recorder.figures().pending == 3);
+    bool over = false;
+    group.spawn(flush_for_ever(&recorder, &over));
+    co_await settle();
+    CHECK_FALSE(over);
     b.server.start_listening();
     b.clock->advance(13s);
     const std::function<bool()> through = [&] { return recorder.figures().written == 3; };
@@ -252,6 +262,10 @@ asio::awaitable<void> in_trouble() {
     CHECK(ok);
     const bool flushed = co_await recorder.flush(1s);
     CHECK(flushed);
+    b.clock->advance(10ms);
+    const std::function<bool()> ended = [&] { return over; };
+    ok = co_await eventually(ended);
+    CHECK(ok);
     // One that was dropped for want of room is not taken for known.
     recorder.event(a, event_type::normal, "More4", "", "x");
     const std::function<bool()> four = [&] { return recorder.figures().written == 4; };

@@ -30,6 +30,9 @@ private:
     std::shared_ptr<state> state_; // shared with the waiter, which may outlive the event by one step
 };
 
+/// `now + d`; what is further away than a time can be is for ever.
+clock::time_point later(clock::time_point now, clock::duration d) noexcept;
+
 /// How work usually ends that was told to stop.
 bool is_cancellation(const std::exception_ptr& e) noexcept;
 
