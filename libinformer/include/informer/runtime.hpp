@@ -44,7 +44,7 @@ using logger = std::function<void(log_level, std::string_view)>;
 /// Where figures go. Names and labels follow the Prometheus conventions.
 ///
 /// *Thread safety*: called from the executors of the objects that report; an implementation must be thread-safe when
-/// there are several.
+/// there are several. *Errors*: what it throws is dropped.
 class metrics_sink {
 public:
     using label = std::pair<std::string_view, std::string_view>;

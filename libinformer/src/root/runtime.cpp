@@ -51,6 +51,33 @@ std::uint64_t system_seed() {
     return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
+/// A broken sink must not stop what reports to it: most do so amid their work, as the coroutines of an informer.
+class contained_sink final : public metrics_sink {
+public:
+    explicit contained_sink(std::shared_ptr<metrics_sink> s) : inner_(std::move(s)) {}
+    void add(std::string_view counter, double value, labels of) override {
+        try {
+            inner_->add(counter, value, of);
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+    void set(std::string_view gauge, double value, labels of) override {
+        try {
+            inner_->set(gauge, value, of);
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+    void observe(std::string_view histogram, double value, labels of) override {
+        try {
+            inner_->observe(histogram, value, of);
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+
+private:
+    std::shared_ptr<metrics_sink> inner_;
+};
+
 } // namespace
 
 runtime::runtime(asio::any_io_executor executor)
@@ -68,7 +95,7 @@ runtime& runtime::with_logger(logger l, log_level most_verbose) {
 }
 
 runtime& runtime::with_metrics(std::shared_ptr<metrics_sink> m) {
-    metrics_ = std::move(m);
+    metrics_ = m ? std::make_shared<contained_sink>(std::move(m)) : nullptr;
     return *this;
 }
 

@@ -611,7 +611,32 @@ public:
     std::vector<double> lags;
 };
 
+class throwing_sink final : public metrics_sink {
+public:
+    void add(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+    void set(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+    void observe(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+};
+
 } // namespace
+
+TEST_CASE("a metrics sink that throws does not stop an informer", "[informer]") {
+    bench b;
+    runtime rt = b.rt;
+    rt.with_metrics(std::make_shared<throwing_sink>());
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source);
+    const auto w = source->on_watch();
+    w->added(pod("a", 1)).bookmark("1", true);
+    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr e) { CHECK_FALSE(e); });
+    b.settle();
+    CHECK(pods.has_synced());
+    w->modified(pod("a", 2));
+    b.settle();
+    CHECK(pods.get("default/a").resource_version().str() == "2");
+    pods.stop();
+    b.settle();
+}
 
 TEST_CASE("the lag from a change's arrival until every subscriber has it is a metric", "[informer]") {
     bench b;

@@ -63,6 +63,30 @@ TEST_CASE("a logger that throws disturbs nobody", "[runtime]") {
 
 namespace {
 
+class throwing_sink final : public metrics_sink {
+public:
+    void add(std::string_view, double, labels) override { throw std::runtime_error("no room"); }
+    void set(std::string_view, double, labels) override { throw 1; }
+    void observe(std::string_view, double, labels) override { throw std::runtime_error("no room"); }
+};
+
+} // namespace
+
+TEST_CASE("a metrics sink that throws disturbs nobody", "[runtime]") {
+    asio::io_context context;
+    runtime r(context.get_executor());
+    CHECK(r.metrics() == nullptr);
+    r.with_metrics(std::make_shared<throwing_sink>());
+    REQUIRE(r.metrics() != nullptr);
+    CHECK_NOTHROW(r.metrics()->add("a", 1, {{"b", "c"}}));
+    CHECK_NOTHROW(r.metrics()->set("a", 1, {}));
+    CHECK_NOTHROW(r.metrics()->observe("a", 1, {}));
+    r.with_metrics(nullptr);
+    CHECK(r.metrics() == nullptr);
+}
+
+namespace {
+
 asio::awaitable<void> sleeps(std::shared_ptr<informer::clock> c) {
     const auto start = c->now();
     const bool slept = co_await c->sleep_for(5ms);
