@@ -58,7 +58,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
         m->tasks.spawn(produce(s));
         s->start_waiting_children();
     }
-    while (!s->stopping) {
+    while (!s->stopping && !m->failed) { // without one of its coroutines it would only look alive
         const bool told = co_await m->stop_asked.wait();
         if (!told) break; // cancelled
     }
@@ -66,12 +66,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     s->stopping = true;
     m->queue.close();
     m->tasks.stop();
-    std::exception_ptr failed;
-    try {
-        co_await m->tasks.join();
-    } catch (...) {
-        failed = std::current_exception();
-    }
+    co_await m->tasks.join();
     s->ended = true;
     for (const auto* list : {&s->subscribers, &s->waiting})
         for (const subscriber& one : *list) one->end();
@@ -81,7 +76,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     s->note_phase();
     s->news();
     co_await asio::this_coro::throw_if_cancelled(throwing);
-    if (failed) std::rethrow_exception(failed);
+    if (m->failed) std::rethrow_exception(m->failed);
 }
 
 void shared_informer::impl::stop() {

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -96,6 +97,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
             : owner(std::move(s)), from(std::move(owner->from)), queue(owner->rt.executor(), owner->options.queue_capacity_),
               tasks(owner->rt.executor()), stop_asked(owner->rt.executor()), handlers_due(owner->rt.executor()) {
             owner->live = this;
+            tasks.on_error([this](std::exception_ptr e) { // who is told last is a child that we join
+                if (!failed) failed = std::move(e);
+                stop_asked.notify();
+            });
         }
         ~machinery() {
             owner->live = nullptr;
@@ -108,7 +113,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         std::shared_ptr<list_watch> from; ///< may hold timers and sockets of its own
         delta_queue queue;
         task_group tasks;
-        detail::async_event stop_asked;
+        detail::async_event stop_asked; ///< or a child failed
+        std::exception_ptr failed;      ///< the first exception that left a child
         std::vector<std::shared_ptr<handler_handle::state>> handlers;
         detail::async_event handlers_due; ///< there may be something to call them with
         bool calling = false;             ///< their coroutine runs

@@ -280,6 +280,8 @@ asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<lis
         why = e.failure();
     } catch (const std::exception& e) {
         thrown = e.what();
+    } catch (...) {
+        thrown = "an exception of unknown type";
     }
     // A source that throws breaks its promise; the informer goes on all the same.
     if (!thrown.empty()) why = failure(errc::bad_response, s->name + ": " + thrown);

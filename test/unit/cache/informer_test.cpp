@@ -460,10 +460,12 @@ TEST_CASE("what the source throws is a failed attempt", "[informer]") {
     struct throwing final : list_watch {
         api_resource r = api_resource("", "v1", "pods", "Pod");
         int calls = 0;
+        bool odd = false;
         const api_resource& resource() const override { return r; }
         std::string describe() const override { return "pods"; }
         asio::awaitable<list_result> list(list_options, object_sink&, failure&) override {
             ++calls;
+            if (odd) throw 1;
             throw std::runtime_error("list broke");
             co_return list_result();
         }
@@ -482,7 +484,55 @@ TEST_CASE("what the source throws is a failed attempt", "[informer]") {
     CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("list broke"));
     b.pass(10s);
     CHECK(source->calls > 2);
+    source->odd = true; // no std::exception
+    for (int before = source->calls, i = 0; i < 3; ++i, before = source->calls) {
+        b.pass(1min);
+        CHECK(source->calls > before);
+    }
+    CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("unknown type"));
     pods.stop();
+}
+
+TEST_CASE("an informer that one of its coroutines leaves by an exception ends by it", "[informer]") {
+    struct broken_clock final : informer::clock {
+        explicit broken_clock(std::shared_ptr<manual_clock> c) : inner(std::move(c)) {}
+        time_point now() const override { return inner->now(); }
+        std::chrono::system_clock::time_point wall() const override { return inner->wall(); }
+        asio::awaitable<bool> sleep_until(time_point when) override {
+            if (broken) throw std::runtime_error("no more timers");
+            return inner->sleep_until(when);
+        }
+        std::shared_ptr<manual_clock> inner;
+        bool broken = false;
+    };
+    bench b;
+    const auto clock = std::make_shared<broken_clock>(b.clock);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    runtime rt = b.rt;
+    rt.with_clock(clock);
+    shared_informer pods(rt, source, informer_options().watch_list(false));
+    auto events = pods.subscribe();
+    std::string end;
+    asio::co_spawn(b.context, pods.run(), [&end](std::exception_ptr e) {
+        try {
+            if (e) std::rethrow_exception(e);
+            end = "by itself";
+        } catch (const std::exception& x) {
+            end = x.what();
+        }
+    });
+    b.settle();
+    clock->broken = true;
+    source->on_list(list_script().fail(status_failure(503, "ServiceUnavailable"))); // to be tried again later
+    b.settle();
+    CHECK(end == "no more timers");
+    CHECK(pods.status().phase == informer_phase::stopped);
+    bool over = false;
+    asio::co_spawn(b.context, events.next(), [&over](std::exception_ptr, std::optional<event> e) { over = !e; });
+    b.settle();
+    CHECK(over);
+    pods.stop();
+    b.settle();
 }
 
 TEST_CASE("listers and snapshots outlive the informer", "[informer]") {
