@@ -612,6 +612,49 @@ TEST_CASE("fairness works through the queue: namespaces take turns") {
     CHECK(order == "loud/0 quiet/0 loud/1 loud/2 ");
 }
 
+TEST_CASE("a group function that throws costs no key and no timer") {
+    queue_scene s;
+    bool broken = false;
+    work_queue<> q(s.world, work_queue_options(), [&broken](const std::string&) -> std::uint64_t {
+        if (broken) throw std::runtime_error("no group");
+        return 1;
+    });
+    const auto next = [&q] {
+        queue::item one = q.try_get();
+        return one ? one.key() : std::string("-");
+    };
+    SECTION("when a delayed key is due") {
+        q.add_after("a", 1s);
+        q.add_after("b", 2s);
+        broken = true;
+        s.pass(1s);
+        CHECK(next() == "a");
+        broken = false;
+        s.pass(1s);
+        CHECK(q.size() == 1);
+        CHECK(next() == "b");
+    }
+    SECTION("when a key that was asked for again is done") {
+        q.add("a");
+        queue::item one = q.try_get();
+        REQUIRE(one.key() == "a");
+        q.add("a");
+        broken = true;
+        one = queue::item();
+        CHECK(next() == "a");
+    }
+    SECTION("when a key that nobody looked at goes back") {
+        q.add("a");
+        {
+            const queue::item one = q.try_get();
+            broken = true;
+        }
+        CHECK(next() == "a");
+    }
+    CHECK(q.figures().known == 0);
+    q.shut_down();
+}
+
 namespace {
 
 struct pair_key {

@@ -79,7 +79,7 @@ public:
         if (it.delayed()) {
             priority = std::max(priority, static_cast<int>(it.priority));
             if (!it.processing) {
-                enqueue(i, priority, now); // may throw
+                enqueue(i, prepare(i, priority), priority, now); // may throw
                 delays_.remove(items_, i);
                 return true;
             }
@@ -89,7 +89,7 @@ public:
             return false;
         }
         if (!it.processing) {
-            enqueue(i, priority, now);
+            enqueue(i, prepare(i, priority), priority, now);
             return true;
         }
         it.dirty = true;
@@ -155,7 +155,7 @@ public:
     bool finish(index i) {
         item& it = items_[i];
         if (it.dirty) {
-            const std::uint32_t lane = prepare(i, it.priority); // may throw: then the item is still in processing
+            const std::uint32_t lane = prepare_anyway(i, it.priority); // may throw: then the item is still in processing
             stop_processing(i);
             it.dirty = false;
             line_up(i, lane, false);
@@ -169,7 +169,7 @@ public:
     void give_back(index i, int priority) {
         item& it = items_[i];
         if (it.dirty || it.delayed()) priority = std::max(priority, static_cast<int>(it.priority));
-        const std::uint32_t lane = prepare(i, priority);
+        const std::uint32_t lane = prepare_anyway(i, priority);
         if (it.delayed()) delays_.remove(items_, i);
         stop_processing(i);
         it.dirty = false;
@@ -183,7 +183,13 @@ public:
         std::size_t moved = 0;
         for (; moved < limit && !delays_.empty() && delays_.next() <= now; ++moved) {
             const index i = delays_.front();
-            request(i, items_[i].priority, now);
+            const int priority = items_[i].priority;
+            if (items_[i].processing) {
+                request(i, priority, now);
+                continue;
+            }
+            enqueue(i, prepare_anyway(i, priority), priority, now);
+            delays_.remove(items_, i);
         }
         return moved;
     }
@@ -266,13 +272,21 @@ private:
     std::uint32_t prepare(index i, int priority) {
         return lanes_.prepare(priority, group_by_ ? group_by_(items_[i].key) : 0);
     }
+    /// Of a key that is here and must go on, whoever it belongs to: a group function that throws leaves it without a group.
+    std::uint32_t prepare_anyway(index i, int priority) {
+        std::uint64_t group = 0;
+        try {
+            if (group_by_) group = group_by_(items_[i].key);
+        } catch (...) { // NOLINT(bugprone-empty-catch) who asked for it has gone on long ago
+        }
+        return lanes_.prepare(priority, group);
+    }
     void line_up(index i, std::uint32_t lane, bool front) noexcept {
         items_[i].ready = true;
         lanes_.push(items_, i, lane, front);
     }
     // A request that is new.
-    void enqueue(index i, int priority, time_point now) {
-        const std::uint32_t lane = prepare(i, priority);
+    void enqueue(index i, std::uint32_t lane, int priority, time_point now) noexcept {
         items_[i].priority = priority;
         line_up(i, lane, false);
         if (items_.with_times()) items_.times(i).added = now;

@@ -171,7 +171,8 @@ public:
     /// Keys with the same number share one turn, for example the hash of their namespace.
     using group_function = std::function<std::uint64_t(const Key&)>;
 
-    /// `group_by` is called under the queue's lock: it must not call the queue.
+    /// `group_by` is called under the queue's lock: it must not call the queue. What it throws comes out of `add`; a key that
+    /// is in the queue goes on without a group.
     explicit work_queue(runtime rt, work_queue_options options = work_queue_options(),
                         group_function group_by = nullptr)
         : core_(std::make_shared<core>(std::move(rt), std::move(options), std::move(group_by))) {}
