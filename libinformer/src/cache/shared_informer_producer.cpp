@@ -342,6 +342,8 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     }
 
     failure why = r->why;
+    // Nobody told it to stop: to ask again at once would go on without a pause.
+    if (returned && why == condition::cancelled) why = failure(errc::connection_lost, why.what());
     if (!returned && !why) why = failure(errc::cancelled, s->name); // ended by the guard
     const std::string phase(s->machine.request_phase());
     if (list) {

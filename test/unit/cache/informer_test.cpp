@@ -493,6 +493,28 @@ TEST_CASE("what the source throws is a failed attempt", "[informer]") {
     pods.stop();
 }
 
+TEST_CASE("what the source cancels by itself is a failed attempt", "[informer]") {
+    const failure cut(errc::cancelled, "a time-out of the source's own");
+    SECTION("a list") {
+        bench b(informer_options().watch_list(false));
+        for (int i = 0; i < 5; ++i) b.source->on_list(list_script().fail(cut));
+        b.start();
+        CHECK(b.source->lists() == 1); // and not again at once
+        CHECK(b.pods.status().phase == informer_phase::backing_off);
+        b.pass(1min);
+        CHECK(b.source->lists() == 2);
+    }
+    SECTION("a watch") {
+        bench b;
+        const auto w = b.sync_with({}, 5);
+        for (int i = 0; i < 5; ++i) b.source->on_watch_fail(cut);
+        w->end();
+        b.settle();
+        CHECK(b.source->watches() == 2);
+        CHECK(b.pods.status().phase == informer_phase::backing_off);
+    }
+}
+
 TEST_CASE("an informer that one of its coroutines leaves by an exception ends by it", "[informer]") {
     struct broken_clock final : informer::clock {
         explicit broken_clock(std::shared_ptr<manual_clock> c) : inner(std::move(c)) {}
