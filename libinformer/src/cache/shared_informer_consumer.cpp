@@ -71,6 +71,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
                     s->resync_due.pop_front();
                     if (of && !of->closed()) co_await repeat(s, std::move(of));
                 }
+                s->handlers_are_due(); // also where nobody's was: those that were removed are let go
             }
             if (s->stopping) co_return;
         }

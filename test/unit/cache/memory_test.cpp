@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 
 using namespace informer;
 using namespace informer::testing;
@@ -229,6 +231,21 @@ TEST_CASE("who has unsubscribed is let go within a minute, also where nothing co
     }
     b.pass(1min);
     CHECK(mallinfo2().uordblks < before + 1'000'000);
+}
+
+TEST_CASE("a handler that was removed is let go within a minute, also where nothing comes", "[informer][memory]") {
+    bench b;
+    b.sync_with({pod("a", 1)}, 5);
+    auto held = std::make_shared<int>(0);
+    const std::weak_ptr<int> left = held;
+    std::optional<shared_informer::handler_handle> handle =
+        b.pods.add_event_handler([held = std::move(held)](const object&, bool) { ++*held; }, nullptr, nullptr);
+    b.settle();
+    REQUIRE(*left.lock() == 1);
+    handle->remove();
+    handle.reset();
+    b.pass(1min);
+    CHECK(left.expired());
 }
 
 TEST_CASE("after many deletions what lives is moved together, while others have turns of the executor", "[informer][memory]") {
