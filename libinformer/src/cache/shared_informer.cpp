@@ -85,11 +85,22 @@ void shared_informer::impl::stop() {
     if (live) live->stop_asked.notify();
     if (!started) {
         ended = true;
-        from.reset();
-        for (const subscriber& one : waiting) one->end();
-        waiting.clear();
         note_phase();
-        let_go();
+        end_unstarted();
+    }
+    news();
+}
+
+/// Also while a context goes: nobody is told but who waits.
+void shared_informer::impl::end_unstarted() {
+    stopping = ended = true;
+    from.reset();
+    for (const subscriber& one : waiting) one->end();
+    waiting.clear();
+    let_go();
+    {
+        const std::lock_guard lock(mutex);
+        figures.phase = informer_phase::stopped;
     }
     news();
 }

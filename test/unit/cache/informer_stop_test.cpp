@@ -1,6 +1,8 @@
 // Stopping and destroying an informer at every point of its life.
 #include "informer_fixture.hpp"
 
+#include <informer/task_group.hpp>
+
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 
@@ -115,6 +117,30 @@ TEST_CASE("handlers and observers are let go when the informer has stopped, also
         CAPTURE(runs);
         CHECK(there.expired());
     }
+}
+
+TEST_CASE("an informer whose run() was dropped before it began has stopped", "[informer][stop]") {
+    bench b;
+    auto kept = std::make_shared<int>();
+    const std::weak_ptr<int> there = kept;
+    b.pods.add_event_handler([mine = b.pods, kept = std::move(kept)](const object&, bool) {}, nullptr, nullptr);
+    auto events = b.pods.subscribe();
+    std::string told;
+    asio::co_spawn(b.context, events.next(), [&told](std::exception_ptr e, std::optional<event> one) {
+        told += e || one ? "?" : "end ";
+    });
+    asio::co_spawn(b.context, b.pods.synced(1h), [&told](std::exception_ptr e) { told += e ? "not synced " : "?"; });
+    b.settle();
+    CHECK(told.empty());
+    {
+        task_group group(b.context.get_executor());
+        group.spawn(b.pods.run());
+    } // which stops it
+    b.settle();
+    CHECK(told == "end not synced ");
+    CHECK(b.pods.status().phase == informer_phase::stopped);
+    CHECK(there.expired());
+    CHECK_FALSE(b.pods.subscribe().try_next());
 }
 
 TEST_CASE("G5 stopped after k handlers, for every k, run() ends and leaves no work", "[informer][stop]") {
