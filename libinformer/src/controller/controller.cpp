@@ -112,7 +112,7 @@ void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration to
     std::string_view result = "success";
     {
         const std::lock_guard lock(mutex);
-        if (cut && failed) { // not its fault: at once when somebody works again
+        if (cut && (failed || !a.in_time)) { // not its fault: at once when somebody works again
             it.requeue();
             it.done();
             return;

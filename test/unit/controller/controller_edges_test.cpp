@@ -106,6 +106,41 @@ asio::awaitable<void> for_ever() {
     co_await b.end();
 }
 
+asio::awaitable<void> cut_off() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    door d(ex);
+    int begun = 0;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        co_await asio::this_coro::throw_if_cancelled(false);
+        if (++begun == 1) co_await d.pass();
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().options(controller_options().reconcile_timeout(10s)).build(f);
+    b.group.spawn(c.run_sources());
+    {
+        task_group term(ex);
+        term.spawn(c.run_workers());
+        const std::function<bool()> works = [&] { return begun == 1; };
+        const bool ok = co_await eventually(works);
+        CHECK(ok);
+        term.stop(); // the lease is lost
+        co_await term.join();
+    }
+    CHECK(c.figures().timeouts == 0);
+    CHECK(c.figures().failed == 0);
+    CHECK(c.figures().queue.ready == 1); // asked for again, at once
+    CHECK(c.attempts(object_key("ns", "a")) == 0);
+    b.group.spawn(c.run_workers());
+    const std::function<bool()> again = [&] { return begun == 2; };
+    const bool ok = co_await eventually(again);
+    CHECK(ok);
+    c.stop();
+    co_await b.group.join();
+    co_await b.end();
+}
+
 } // namespace
 
 TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
@@ -116,4 +151,7 @@ TEST_CASE("a source without namespaces is not narrowed to one") {
 }
 TEST_CASE("time-outs of for ever are for ever") {
     run_test(for_ever());
+}
+TEST_CASE("a reconcile that was cut off by the end of its workers did not time out") {
+    run_test(cut_off());
 }
