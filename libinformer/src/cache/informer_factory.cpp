@@ -135,15 +135,13 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     const bool shareable = !options.decode_.transform_;
 
     std::shared_ptr<lease> found;
-    if (shareable) {
-        for (auto& l : impl_->live()) {
-            if (!l->can_be_shared || !(l->of == wanted)) continue;
-            if (l->name_space == name_space) {
-                found = std::move(l);
-                break;
-            }
-            if (l->name_space.empty()) found = std::move(l); // wider; an exact one is better
+    for (auto& l : impl_->live()) { // in any case: it forgets those that are gone
+        if (!shareable || !l->can_be_shared || !(l->of == wanted)) continue;
+        if (l->name_space == name_space) {
+            found = std::move(l);
+            break;
         }
+        if (l->name_space.empty()) found = std::move(l); // wider; an exact one is better
     }
     if (found) {
         for (auto& [index, function] : options.indexes_) {

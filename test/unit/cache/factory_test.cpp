@@ -7,6 +7,8 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <malloc.h>
+
 #include <map>
 
 using namespace informer;
@@ -180,6 +182,22 @@ TEST_CASE("requests with a transform are not shared", "[factory]") {
     auto c = w.factory.get(pods);
     CHECK(w.made.size() == 3);
     w.settle();
+}
+
+TEST_CASE("informers that are never shared leave nothing behind", "[factory]") {
+    workshop w;
+    informer_options with;
+    with.decode(decode_options().transform_with([](boost::json::value&) {}));
+    const auto rounds = [&](int n) {
+        for (int i = 0; i < n; ++i) {
+            w.factory.get(pods, "", with).release();
+            w.settle();
+            w.made.clear();
+        }
+        return mallinfo2().uordblks; // nothing under the sanitizers
+    };
+    const std::size_t before = rounds(100);
+    CHECK(rounds(1000) < before + 50'000);
 }
 
 TEST_CASE("the factory waits for all its informers and names those that failed", "[factory]") {
