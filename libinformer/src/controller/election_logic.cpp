@@ -1,5 +1,7 @@
 #include "controller/election_logic.hpp"
 
+#include <informer/detail/async.hpp>
+
 #include <algorithm>
 
 namespace informer::detail {
@@ -105,7 +107,7 @@ election_logic::step election_logic::next(time_point now) {
         request_until_ = time_point::min();
     }
     if (request_until_ == time_point::min()) {
-        request_until_ = now + ticks(options_.effective_request_timeout());
+        request_until_ = detail::later(now, ticks(options_.effective_request_timeout()));
         if (phase_ == phase::leading) request_until_ = std::min(request_until_, valid_until_);
         if (phase_ == phase::releasing) request_until_ = std::min(request_until_, release_until_);
     }

@@ -2,6 +2,8 @@
 
 #include "controller/rendezvous.hpp"
 
+#include <informer/detail/async.hpp>
+
 #include <algorithm>
 #include <set>
 
@@ -42,7 +44,7 @@ void shard_logic::advance(time_point now) {
 shard_logic::step shard_logic::request(time_point now, action what) {
     if (pending_ != what) {
         pending_ = what;
-        request_until_ = now + ticks(options_.effective_request_timeout());
+        request_until_ = detail::later(now, ticks(options_.effective_request_timeout()));
         if (what == action::leave) request_until_ = std::min(request_until_, leave_until_);
     }
     step s(what, request_until_);

@@ -302,6 +302,17 @@ TEST_CASE("LE4 a request that hangs ends in time to try again, and at the deadli
     CHECK_FALSE(b.logic.work_wanted());
 }
 
+TEST_CASE("LE4 a request time-out of for ever cuts no request short") {
+    auto o = me();
+    o.request_timeout(std::chrono::nanoseconds::max());
+    REQUIRE_FALSE(o.check());
+    bench b(o);
+    CHECK(b.logic.next(b.now).until == clock::time_point::max());
+    b.lead();
+    b.now += b.wait();
+    CHECK(b.logic.next(b.now).until == b.logic.valid_until());
+}
+
 TEST_CASE("LE4 the validity counts from the sending of a renewal, not from its answer") {
     bench b;
     b.lead();

@@ -62,6 +62,14 @@ struct bench {
 
 } // namespace
 
+TEST_CASE("a request time-out of for ever cuts no request short") {
+    auto o = group();
+    o.request_timeout(std::chrono::nanoseconds::max());
+    REQUIRE_FALSE(o.check());
+    shard_logic logic(o, "me", 1);
+    CHECK(logic.next(start).until == clock::time_point::max());
+}
+
 TEST_CASE("sharding: rendezvous hashing is the same everywhere and for ever") {
     const std::vector<std::string> members{"alpha", "beta", "gamma"};
     std::string owners;
