@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t most_logged_kinds = 16; // of exceptions, for each handler
 constexpr std::size_t calls_at_once = 16;     // between two looks at the clock
+constexpr auto longest_sleep = std::chrono::seconds(30); // of a resync, which may be hours away: its subscriber may go
 
 } // namespace
 
@@ -54,13 +55,15 @@ asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber o
     // What is longer than a clock counts is for ever.
     const clock::duration period =
         std::min(of->options().resync_, std::chrono::duration_cast<std::chrono::seconds>(clock::duration::max()));
-    for (;;) {
-        const bool slept = co_await s->rt.clock().sleep_until(detail::later(s->now(), period));
+    for (clock::time_point due = detail::later(s->now(), period);;) {
+        const bool slept = co_await s->rt.clock().sleep_until(std::min(due, s->now() + longest_sleep));
         if (!slept || s->stopping || of->closed()) co_return;
+        if (s->now() < due) continue;
+        due = detail::later(s->now(), period);
         if (!s->store->has_synced()) continue;
-        const bool due = std::any_of(s->resync_due.begin(), s->resync_due.end(),
-                                     [&of](const auto& weak) { return weak.lock() == of; });
-        if (due) continue; // the last one has not been served yet
+        const bool waits = std::any_of(s->resync_due.begin(), s->resync_due.end(),
+                                       [&of](const auto& weak) { return weak.lock() == of; });
+        if (waits) continue; // the last one has not been served yet
         s->resync_due.push_back(of);
         s->live->queue.push(delta(delta::kind::resync));
     }

@@ -218,7 +218,12 @@ TEST_CASE("what readers drop is freed within a minute, also where nothing comes"
 TEST_CASE("who has unsubscribed is let go within a minute, also where nothing comes", "[informer][memory]") {
     bench b;
     bool synced = true;
+    subscription_options options;
     SECTION("of an informer in sync") { b.sync_with({pod("a", 1)}, 5); }
+    SECTION("who wanted a resync in the evening") {
+        b.sync_with({pod("a", 1)}, 5);
+        options.resync(10h);
+    }
     SECTION("of one that never was") {
         synced = false;
         b.start();
@@ -226,9 +231,10 @@ TEST_CASE("who has unsubscribed is let go within a minute, also where nothing co
     REQUIRE(b.pods.has_synced() == synced);
     const std::size_t before = mallinfo2().uordblks; // nothing under the sanitizers
     for (int i = 0; i < 2000; ++i) {
-        auto events = b.pods.subscribe(subscription_options().name(std::string(2000, 'x')));
+        auto events = b.pods.subscribe(options.name(std::string(2000, 'x')));
         events.close();
     }
+    b.settle();
     b.pass(1min);
     CHECK(mallinfo2().uordblks < before + 1'000'000);
 }
