@@ -231,7 +231,11 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
     figures.since = rt.clock().wall();
 }
 
-shared_informer::impl::~impl() = default;
+shared_informer::impl::~impl() {
+    // Those who are still there were never told: run() was not called, or its context went.
+    for (const auto* list : {&subscribers, &waiting})
+        for (const subscriber& one : *list) one->end();
+}
 
 bool shared_informer::impl::collecting() const noexcept {
     return into->collecting();

@@ -143,6 +143,30 @@ TEST_CASE("an informer whose run() was dropped before it began has stopped", "[i
     CHECK_FALSE(b.pods.subscribe().try_next());
 }
 
+TEST_CASE("an informer that goes without having stopped ends its subscriptions", "[informer][stop]") {
+    for (const bool ran : {false, true}) {
+        asio::io_context elsewhere(1);
+        std::optional<asio::io_context> context(1);
+        auto source = std::make_shared<scripted_list_watch>(context->get_executor());
+        std::optional<shared_informer> pods(std::in_place, runtime(context->get_executor()), source);
+        auto events = pods->subscribe();
+        bool ended = false;
+        asio::co_spawn(elsewhere, events.next(), [&ended](std::exception_ptr e, std::optional<event> one) {
+            ended = !e && !one;
+        });
+        elsewhere.poll();
+        if (ran) asio::co_spawn(*context, pods->run(), [](std::exception_ptr) {});
+        context->poll();
+        source.reset();
+        context.reset();
+        pods.reset();
+        elsewhere.restart();
+        elsewhere.poll();
+        CAPTURE(ran);
+        CHECK(ended);
+    }
+}
+
 TEST_CASE("G5 stopped after k handlers, for every k, run() ends and leaves no work", "[informer][stop]") {
     const int all = length_of_life();
     REQUIRE(all > 100);
