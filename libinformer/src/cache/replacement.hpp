@@ -36,11 +36,8 @@ struct replacement {
         settle(before_last_);
         before_last_ = std::exchange(last_, {std::move(o), hash});
     }
-    /// Back to what there was.
-    void restore(object_map before) {
-        before_last_ = last_ = {};
-        objects_ = std::move(before);
-    }
+    /// Back to what there was, bad objects included.
+    void restore(replacement before) { *this = std::move(before); }
 
     std::unordered_set<object_key> bad_keys; ///< there, but unusable: their last good version stays
     std::size_t unnamed = 0;                        ///< bad ones whose key could not be read

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <exception>
+#include <optional>
 #include <utility>
 
 namespace informer {
@@ -35,14 +36,14 @@ public:
             collected_ = std::make_shared<detail::replacement>(owner_.store->index.seed()); // it will be compared with that
             objects_ = 0;
         }
-        if (!watch_ && collected_) before_page_ = collected_->objects();
+        if (!watch_ && collected_) before_page_ = *collected_;
     }
     void end() {
         request_.reset();
-        before_page_ = detail::object_map();
+        before_page_.reset();
     }
     void forget_page() {
-        if (collected_) collected_->restore(before_page_);
+        if (collected_ && before_page_) collected_->restore(*std::move(before_page_));
     }
     void forget_all() { collected_.reset(); }
     std::shared_ptr<detail::replacement> take() { return std::exchange(collected_, nullptr); }
@@ -211,7 +212,7 @@ private:
     impl& owner_;
     std::weak_ptr<request> request_; ///< it hangs on the executor
     std::shared_ptr<detail::replacement> collected_;
-    detail::object_map before_page_; ///< what was collected before this page began
+    std::optional<detail::replacement> before_page_; ///< what was collected before this page began
     std::size_t objects_ = 0;
     bool ended_ = false, check_ = false, watch_ = false;
 };

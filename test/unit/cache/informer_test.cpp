@@ -303,6 +303,27 @@ TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informe
     }
 }
 
+TEST_CASE("bad objects of a page that broke and was asked for again do not count", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    read_all(events);
+    list_script first, broken, second;
+    b.source->on_list(first.item(pod("a", 1)).version("9").continue_token("t"));
+    broken.item(R"({"metadata":)").item(R"({"metadata":{"namespace":"default","name":"c"},"spec":})");
+    b.source->on_list(broken.fail(failure(errc::connection_lost, "test")));
+    b.source->on_list(second.item(pod("b", 2)).version("9"));
+    b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    for (int i = 0; i < 3; ++i) b.pass(5s);
+    CHECK(b.pods.status().relists == 1);
+    CHECK(read_all(events) == words{"-c:3?#"});
+    CHECK(b.pods.status().quarantined == 0);
+}
+
 TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same key counts", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();

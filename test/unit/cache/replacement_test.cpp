@@ -32,11 +32,13 @@ TEST_CASE("replacement: of one key the object put last stays, whenever it is loo
 TEST_CASE("replacement: what is restored holds nothing that came later") {
     detail::replacement all(7);
     all.put(made("a", 1));
-    const detail::object_map before = all.objects();
+    detail::replacement before = all;
     all.put(made("b", 2));
     all.put(made("a", 3));
-    CHECK(before.size() == 1);
+    all.quarantine(bad_object());
+    CHECK(before.objects().size() == 1);
     all.restore(before);
+    CHECK(all.proves_absence(object_key("", "b")));
     REQUIRE(all.objects().size() == 1);
     CHECK(all.objects().find(made("a", 0))->value()["v"].as_int64() == 1);
 }
