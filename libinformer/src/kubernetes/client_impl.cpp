@@ -101,7 +101,7 @@ std::string describe(const api_resource& r, std::string_view name_space) {
 } // namespace detail
 
 client::impl::impl(runtime r, client_config c, failure& f)
-    : rt(std::move(r)), config(std::move(c)), token(config.credentials, rt, f) {
+    : rt(std::move(r)), config(std::move(c)), token(config.credentials, rt, f), tls(config, rt) {
     if (f) return;
     const auto to = http::endpoint::parse(config.server, f);
     if (f) {
@@ -155,8 +155,10 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     std::string line;
     if (debug) line = r.method_ + " " + r.target_.substr(0, 1024);
 
+    self->tls.look(*self->http);
     http::response answer = co_await self->http->send(std::move(r), f);
     if (f) {
+        if (f == errc::tls_failed) self->tls.refused();
         if (debug) self->rt.log(log_level::debug, line + ": " + f.what());
         f = f.within(doing);
         co_return answer;
@@ -165,7 +167,10 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     const int status = answer.status();
     if (debug) self->rt.log(log_level::debug, line + ": " + std::to_string(status));
     if (status >= 200 && status < 300) co_return answer;
-    if (status == 401) self->token.refused();
+    if (status == 401) {
+        self->token.refused();
+        self->tls.refused();
+    }
     const std::string retry_after(answer.header("Retry-After"));
     failure cut; // half an explanation is better than none
     const std::string body = co_await answer.read_all(detail::largest_error_body, cut);

@@ -4,6 +4,7 @@
 #include <informer/http/client.hpp>
 #include <informer/kubernetes/client.hpp>
 
+#include "kubernetes/tls_source.hpp"
 #include "kubernetes/token_source.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -67,6 +68,7 @@ struct client::impl {
     client_config config;
     bool keep_managed_fields = false;
     detail::token_source token;
+    detail::tls_source tls;
     std::unique_ptr<http::client> http;
     std::set<std::string, std::less<>> warned; ///< texts of the server's warnings that were logged
     std::optional<discovery> known;

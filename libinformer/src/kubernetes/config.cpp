@@ -35,8 +35,8 @@ std::string beside(const located_text& path) {
     return (std::filesystem::path(path.at.file).parent_path() / p).lexically_normal().string();
 }
 
-/// Inline data, else the file's content; both must be PEM.
-std::string pem(const located_text& data, const located_text& file, std::string_view key, failure& f) {
+/// Inline data, else the file's content, and its path in `from`; both must be PEM.
+std::string pem(const located_text& data, const located_text& file, std::string_view key, std::string& from, failure& f) {
     if (f || (!data.given() && !file.given())) return {};
     const place& at = data.given() ? data.at : file.at;
     std::string text, name(key);
@@ -58,6 +58,7 @@ std::string pem(const located_text& data, const located_text& file, std::string_
         }
         name += ": " + path;
         text = std::move(*content);
+        from = path;
     }
     if (text.find("-----BEGIN ") == std::string::npos) {
         f = at.refuse(name + " holds no PEM");
@@ -148,7 +149,7 @@ private:
         }
         config_.tls.server_name_ = c.tls_server_name.text;
         config_.tls.insecure_ = c.insecure;
-        if (!options_.insecure_) config_.tls.ca_pem_ = pem(c.ca_data, c.ca_file, "certificate-authority", f);
+        if (!options_.insecure_) config_.tls.ca_pem_ = pem(c.ca_data, c.ca_file, "certificate-authority", config_.tls_files.ca, f);
     }
 
     void settle_server(const detail::context_entry* context, failure& f) {
@@ -223,8 +224,9 @@ private:
                                                : " has a client-key, but no client-certificate"));
             return;
         }
-        config_.tls.certificate_pem_ = pem(u.certificate_data, u.certificate_file, "client-certificate", f);
-        config_.tls.key_pem_ = pem(u.key_data, u.key_file, "client-key", f);
+        auto& files = config_.tls_files;
+        config_.tls.certificate_pem_ = pem(u.certificate_data, u.certificate_file, "client-certificate", files.certificate, f);
+        config_.tls.key_pem_ = pem(u.key_data, u.key_file, "client-key", files.key, f);
     }
 
     void add_token_file(const located_text& file, failure& f) {
@@ -366,10 +368,11 @@ client_config in_cluster_config(failure& f, std::string root) {
     if (!token) return refuse("cannot read " + c.credentials.token_file + ": " + why);
     c.credentials.token = detail::trimmed(*token);
     if (c.credentials.token.empty()) return refuse(c.credentials.token_file + " is empty");
-    if (const auto ca = detail::read_file(root + "/ca.crt", why); ca && !detail::trimmed(*ca).empty())
+    c.tls_files.ca = root + "/ca.crt";
+    if (const auto ca = detail::read_file(c.tls_files.ca, why); ca && !detail::trimmed(*ca).empty())
         c.tls.ca_pem_ = *ca;
     else
-        c.warnings.push_back("cannot read " + root + "/ca.crt (" + (ca ? "the file is empty" : why) +
+        c.warnings.push_back("cannot read " + c.tls_files.ca + " (" + (ca ? "the file is empty" : why) +
                              "): the system's certificate authorities are used");
     // The order of client-go.
     if (const std::string space = variable("POD_NAMESPACE"); !space.empty()) c.name_space = space;

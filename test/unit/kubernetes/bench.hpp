@@ -90,10 +90,14 @@ struct script {
 class bench {
 public:
     bench() : bench(kubernetes::credentials()) {}
-    explicit bench(kubernetes::credentials who)
-        : clock(std::make_shared<testing::manual_clock>()), rt(io.get_executor()), answers(std::make_shared<script>()) {
+    explicit bench(kubernetes::credentials who) : bench(as(std::move(who)), http::server_options()) {}
+    /// The configuration but for the server's address.
+    bench(client_config c, http::server_options serving)
+        : clock(std::make_shared<testing::manual_clock>()), rt(io.get_executor()), answers(std::make_shared<script>()),
+          config(std::move(c)) {
         rt.with_clock(clock).with_logger(log.logger(), log_level::debug);
-        server = std::make_unique<http::server>(runtime(io.get_executor()), http::server_options(),
+        const std::string scheme = serving.use_tls_ ? "https" : "http";
+        server = std::make_unique<http::server>(runtime(io.get_executor()), std::move(serving),
                                                 [s = answers](std::shared_ptr<http::server_request> q,
                                                               std::shared_ptr<http::server_response> a) {
                                                     return script::serve(s, std::move(q), std::move(a));
@@ -101,8 +105,7 @@ public:
         failure f;
         server->listen(f);
         throw_on(f);
-        config.server = "http://127.0.0.1:" + std::to_string(server->port());
-        config.credentials = std::move(who);
+        config.server = scheme + "://127.0.0.1:" + std::to_string(server->port());
         api.emplace(rt, config);
     }
     ~bench() {
@@ -163,6 +166,11 @@ public:
     std::vector<std::chrono::nanoseconds> slept;
 
 private:
+    static client_config as(kubernetes::credentials who) {
+        client_config c;
+        c.credentials = std::move(who);
+        return c;
+    }
     void drive(const bool& done) {
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (!done && std::chrono::steady_clock::now() < until) {

@@ -1,44 +1,22 @@
+#include "support/folder.hpp"
+
 #include <informer/kubernetes/config.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 using namespace informer;
 using namespace informer::kubernetes;
+using informer::testing::folder;
 
 namespace {
 
 constexpr const char* pem_text = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 // base64 of "-----BEGIN X-----\n"
 constexpr const char* pem_base64 = "LS0tLS1CRUdJTiBYLS0tLS0K";
-
-class folder {
-public:
-    folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "informer-config-XXXXXX").string();
-        path_ = mkdtemp(name.data());
-    }
-    ~folder() {
-        std::error_code ec;
-        std::filesystem::remove_all(path_, ec);
-    }
-    folder(const folder&) = delete;
-    folder& operator=(const folder&) = delete;
-    std::string write(const std::string& name, const std::string& text) const {
-        const auto file = path_ / name;
-        std::filesystem::create_directories(file.parent_path());
-        std::ofstream(file) << text;
-        return file.string();
-    }
-    std::string path(const std::string& name) const { return (path_ / name).string(); }
-
-private:
-    std::filesystem::path path_;
-};
 
 std::string config_with(const std::string& cluster, const std::string& user, const std::string& context_extra = "") {
     return "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -175,6 +153,8 @@ TEST_CASE("kubeconfig: files are named where they cannot be read, and are relati
     const auto c = load_kubeconfig(kubeconfig_options().path(file), f);
     CHECK_FALSE(f);
     CHECK(c.tls.ca_pem_ == pem_text);
+    CHECK(c.tls_files.ca == dir.path("sub/certs/ca.crt"));
+    CHECK(c.tls_files.certificate.empty());
     CHECK(c.origin == file);
 }
 
@@ -182,6 +162,7 @@ TEST_CASE("kubeconfig: data beats file") {
     const auto c = good(config_with(std::string("{server: 'https://h', certificate-authority: /none, certificate-authority-data: ") +
                                         pem_base64 + "}", "{}"));
     CHECK(c.tls.ca_pem_ == "-----BEGIN X-----\n");
+    CHECK(c.tls_files.ca.empty());
 }
 
 TEST_CASE("kubeconfig: a file that was asked for must be there") {

@@ -24,6 +24,14 @@ public:
     std::vector<std::string> impersonate_groups;
 };
 
+/// The files that parts of `client_config::tls` were read from; empty: it did not come from a file. They are read again every
+/// minute, and after a certificate was refused: what rotates them need not tell us.
+class tls_files {
+public:
+    tls_files() {}
+    std::string ca, certificate, key;
+};
+
 /// One of the server's warnings: something worked, and will not for ever ("policy/v1beta1 PodDisruptionBudget is
 /// deprecated in v1.21+"), or was odd (an unknown field).
 struct server_warning {
@@ -39,6 +47,7 @@ public:
     client_config() {}
     std::string server;               ///< URL
     http::tls_options tls;            ///< CA, client certificate, server name, insecure
+    kubernetes::tls_files tls_files;
     kubernetes::credentials credentials;
     std::string name_space = "default";
     std::string context;              ///< name of the context, for messages

@@ -1,0 +1,102 @@
+// Certificates that are replaced on disk.
+#include "bench.hpp"
+#include "support/folder.hpp"
+
+#include <informer/testing/certificates.hpp>
+
+#include <chrono>
+
+using namespace kubernetes_test;
+using namespace std::chrono_literals;
+using informer::testing::certificate_authority;
+using informer::testing::folder;
+using informer::testing::key_pair;
+
+namespace {
+
+http::server_options serving(const certificate_authority& ca) {
+    const key_pair own = ca.server({"127.0.0.1"});
+    http::server_tls tls;
+    tls.certificate_pem_ = own.certificate_pem;
+    tls.key_pem_ = own.key_pem;
+    tls.client_ca_pem_ = ca.certificate_pem();
+    return http::server_options().tls(tls);
+}
+
+/// By a kubeconfig that names files.
+client_config config_of(const folder& dir) {
+    const std::string file = dir.write("config", "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                                                 "clusters:\n- name: k\n  cluster: {server: 'https://h', certificate-authority: ca.crt}\n"
+                                                 "users:\n- name: u\n  user: {client-certificate: me.crt, client-key: me.key}\n"
+                                                 "contexts:\n- name: c\n  context: {cluster: k, user: u}\n");
+    failure f;
+    client_config c = kubernetes::load_kubeconfig(kubernetes::kubeconfig_options().path(file), f);
+    throw_on(f);
+    return c;
+}
+
+/// Who the server takes us for; what went wrong where it answers nothing.
+std::string seen_as(bench& b) {
+    b.answers->next.emplace_back(pod("a"));
+    failure f;
+    b.run(b.api->get(pods(), object_key("default", "a"), f));
+    if (f) b.answers->next.clear();
+    return f ? f.what() : b.answers->requests.back().client_common_name;
+}
+
+} // namespace
+
+TEST_CASE("client: certificates on disk are read again every minute, what cannot be used leaves the old ones in use") {
+    const certificate_authority ca;
+    const key_pair alice = ca.client("alice", {}), bob = ca.client("bob", {});
+    const folder dir;
+    dir.write("ca.crt", ca.certificate_pem());
+    dir.write("me.crt", alice.certificate_pem);
+    dir.write("me.key", alice.key_pem);
+    bench b(config_of(dir), serving(ca));
+    const auto complaints = [&] { return b.log.count("those read before stay in use"); };
+    CHECK(seen_as(b) == "alice");
+    dir.write("me.crt", bob.certificate_pem);
+    b.clock->advance(59s);
+    CHECK(seen_as(b) == "alice");
+    b.clock->advance(1s);
+    CHECK(seen_as(b) == "alice"); // the key has not come yet
+    CHECK(complaints() == 1);
+    b.clock->advance(1min);
+    CHECK(seen_as(b) == "alice");
+    CHECK(complaints() == 1);
+    dir.write("me.key", bob.key_pem);
+    b.clock->advance(1min);
+    CHECK(seen_as(b) == "bob");
+    dir.write("ca.crt", "");
+    b.clock->advance(1min);
+    CHECK(seen_as(b) == "bob");
+    CHECK(complaints() == 2);
+    CHECK(b.log.count(dir.path("ca.crt") + ": holds no PEM") == 1);
+    dir.write("ca.crt", ca.certificate_pem());
+    b.clock->advance(1min);
+    CHECK(seen_as(b) == "bob");
+    CHECK(b.answers->requests.back().connection == 2);
+}
+
+TEST_CASE("client: after a certificate was refused the files are looked at before the next request") {
+    const certificate_authority old, fresh;
+    const key_pair alice = fresh.client("alice", {}), bob = fresh.client("bob", {});
+    const folder dir;
+    dir.write("ca.crt", old.certificate_pem());
+    dir.write("me.crt", alice.certificate_pem);
+    dir.write("me.key", alice.key_pem);
+    bench b(config_of(dir), serving(fresh));
+    failure f;
+    b.run(b.api->get(pods(), object_key("default", "a"), f));
+    CHECK(f == errc::tls_failed);
+    dir.write("ca.crt", fresh.certificate_pem());
+    CHECK(seen_as(b) == "alice");
+
+    dir.write("me.crt", bob.certificate_pem);
+    dir.write("me.key", bob.key_pem);
+    b.answers->next.emplace_back(401, status(401, "Unauthorized", "Unauthorized"));
+    b.run(b.api->get(pods(), object_key("default", "a"), f));
+    CHECK(f == errc::unauthorized);
+    CHECK(seen_as(b) == "bob");
+}
