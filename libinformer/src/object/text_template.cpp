@@ -13,7 +13,8 @@ namespace {
 using container = text_template::container;
 constexpr std::uint32_t none = text_template::none;
 
-/// Walks a text that a parser has accepted along the document that came of it.
+/// Walks a text that a parser has accepted along the document that came of it. Of managedFields, which were cut out unread, it is
+/// only known that their brackets balance: what the walk does not expect, or is deeper than any document, ends it.
 class mapper {
 public:
     mapper(text_template& to, const generation& g) : to_(to), generation_(g), p_(to.text.data()), seen_() {}
@@ -27,9 +28,11 @@ private:
     std::uint32_t here() const noexcept { return static_cast<std::uint32_t>(p_ - to_.text.data()); }
     const char* end() const noexcept { return to_.text.data() + to_.text.size(); }
 
-    void string() noexcept {
-        bool plain = true;
-        p_ = string_end(p_ + 1, end(), plain);
+    /// Goes behind the string at hand. False: there is none.
+    bool string(bool& plain) noexcept {
+        const char* const behind = *p_ == '"' ? string_end(p_ + 1, end(), plain) : nullptr;
+        if (behind) p_ = behind;
+        return behind != nullptr;
     }
     /// h missing: the value is not stored. Then, below the outermost container left out, parent is `none`.
     bool value(std::uint32_t parent, std::uint32_t slot, handle h) {
@@ -41,15 +44,18 @@ private:
             if (next() != (c == '{' ? '}' : ']')) return container(c == '{', begin, parent, slot, h);
             ++p_;
         } else if (c == '"') {
-            string();
+            bool plain = true;
+            if (!string(plain)) return false;
         } else {
             p_ = bare_end(p_, end());
+            if (begin == here()) return false;
             open_end = 1;
         }
         to_.places.push_back({begin, here() + open_end, h ? parent : none, slot});
         return true;
     }
     bool container(bool object, std::uint32_t begin, std::uint32_t parent, std::uint32_t slot, handle h) {
+        if (++depth_ > deepest) return false;
         const children c = children_of(&generation_, h);
         if (h && object != (h == empty_object_handle || (is_node(h) && c.keys))) return false;
         const auto index = static_cast<std::uint32_t>(to_.containers.size());
@@ -63,7 +69,8 @@ private:
         }
         const std::uint32_t values = to_.values - c.n;
         std::uint32_t elements = 0;
-        for (char after = ','; after == ','; after = *p_++) {
+        char after = ',';
+        for (; after == ','; after = *p_++) {
             handle child = missing_handle;
             std::uint32_t child_slot = none;
             if (object) {
@@ -75,8 +82,10 @@ private:
                 child = c.values[child_slot];
             }
             if (!value(h ? index : none, child_slot, child)) return false;
-            next();
+            if (!next()) return false;
         }
+        --depth_;
+        if (after != (object ? '}' : ']')) return false;
         // The document has up to two members that the text has not: its type.
         if (h && elements != c.n && (index != 0 || !only_type_missing(c, values))) return false;
         if (known) {
@@ -85,12 +94,12 @@ private:
         }
         return true;
     }
-    /// Reads "key":. False for a key that came before.
+    /// Reads "key":. False if there is none, and for a key that came before.
     bool member(const children& c, bool stored, std::uint32_t values, std::uint32_t& found, std::uint32_t& slot) {
         next();
         const std::uint32_t begin = here();
         bool plain = true;
-        p_ = string_end(p_ + 1, end(), plain);
+        if (!string(plain)) return false;
         const std::string_view literal(to_.text.data() + begin, here() - begin);
         if (stored) {
             std::string_view key = literal.substr(1, literal.size() - 2);
@@ -112,7 +121,7 @@ private:
         } else {
             to_.places.push_back({begin, here(), none, text_template::is_key});
         }
-        next();
+        if (next() != ':') return false;
         ++p_;
         return true;
     }
@@ -131,9 +140,12 @@ private:
         return true;
     }
 
+    static constexpr unsigned deepest = 1000; // of a document; a frame of the stack for each
+
     text_template& to_;
     const generation& generation_;
     const char* p_;
+    unsigned depth_ = 0;
     std::vector<bool> seen_;
 };
 

@@ -611,3 +611,21 @@ TEST_CASE("what was tried in vain leaves no trace", "[pool][difference]") {
         CHECK((a ? a.to_json() : "") == (b ? b.to_json() : ""));
     }
 }
+
+TEST_CASE("managedFields that were cut out unread may hold anything", "[pool][difference]") {
+    const auto text = [](const std::string& managed_fields) {
+        return R"({"metadata":{"name":"a","managedFields":)" + managed_fields + "}}";
+    };
+    const std::string opening(30'000, '['), closing(30'000, ']');
+    for (const std::string& skipped :
+         {std::string("[{]]"), std::string("[{x]]"), std::string("[{:]]"), std::string("[{,}]"), std::string("[,,]"),
+          std::string(R"(["a""b"])"), std::string(R"([{"a"}])"), std::string(R"([{"a":}])"), std::string(R"([{"a" "b"}])"),
+          std::string(R"([\])"), opening + closing}) {
+        CAPTURE(skipped.substr(0, 20));
+        const auto pool = make_pool(true);
+        const object first = decode(*pool, text(skipped)), second = decode(*pool, text(skipped));
+        CHECK(second.to_json() == R"({"metadata":{"name":"a"}})");
+        CHECK(pool->statistics().templates == 0); // it cannot be mapped
+        CHECK(decode(*pool, text("[1]"), second).same_as(second));
+    }
+}
