@@ -66,8 +66,9 @@ asio::awaitable<void> exchange::perform(failure& f) {
         any_byte_ = false;
         f = failure();
         co_await send(f);
-        // A server that refuses a long body answers and closes before it has read it: look for that answer.
-        if (!f || (f == errc::write_failed && !reused)) {
+        // A server that refuses a long body answers and closes before it has read it: look for that answer. A GET, which has
+        // none, met a connection that is dead.
+        if (!f || (f == errc::write_failed && !(reused && request_.get))) {
             failure reading;
             co_await read_header(reading);
             if (!f || !reading || reading == errc::cancelled) f = reading;

@@ -139,6 +139,30 @@ asio::awaitable<void> race(raw_peer::script script, http::request second, int co
     p.close();
 }
 
+/// Refuses the second request before it has read it, and is gone: a proxy with a limit for bodies.
+asio::awaitable<void> refuse_second(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig");
+}
+
+asio::awaitable<void> refused_on_a_used_connection() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, refuse_second);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    co_await text_of(&c, get(), f);
+    REQUIRE(c.figures().idle == 1);
+    http::request q("PUT", "/");
+    q.body(std::string(30'000'000, 'x'), "text/plain");
+    auto r = co_await c.send(std::move(q), f);
+    CHECK_FALSE(f);
+    CHECK(r.status() == 413);
+    CHECK(p.accepted() == 1);
+    p.close();
+}
+
 asio::awaitable<void> lose_at_once(std::shared_ptr<tcp::socket> s) {
     co_await read_head(s);
 }
@@ -255,6 +279,9 @@ TEST_CASE("a POST that meets a closing connection is not sent again") {
 }
 TEST_CASE("a GET whose answer had begun is not sent again") {
     run_test(race(answer_half, get(), 1, false));
+}
+TEST_CASE("an upload that is refused before its end sees the refusal, also on a connection that was used before") {
+    run_test(refused_on_a_used_connection());
 }
 TEST_CASE("a GET on a new connection is not sent again") {
     run_test(fresh_loss());
