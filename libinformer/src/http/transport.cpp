@@ -118,6 +118,8 @@ public:
     /// What the server's certificate must be valid for.
     void expect(std::string name) {
         name_ = std::move(name);
+        // It says that no search list applies; certificates and SNI are without it. (No name at all would not be verified.)
+        if (name_.size() > 1 && name_.ends_with('.')) name_.pop_back();
         SSL* s = stream_.handle();
         if (is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
             if (context_->verify_)

@@ -206,6 +206,13 @@ TEST_CASE("SNI is sent for names and never for addresses") {
     CHECK(sni("localhost", "10.0.0.1") == "(none)");
 }
 
+TEST_CASE("the dot at the end of a complete name is no part of what is checked and sent") {
+    CHECK(sni("127.0.0.1", "api.test.") == "api.test");
+    CHECK_FALSE(run(server_tls(authority().server({"api.test"})), trusting().server_name("api.test.")).f);
+    for (const char* other : {"test.", ".", ".."})
+        CHECK(run(server_tls(authority().server({"api.test"})), trusting().server_name(other)).f == errc::tls_failed);
+}
+
 TEST_CASE("a certificate for another host is refused, and the names are said") {
     auto o = run(server_tls(authority().server({"api.test", "10.0.0.1"})), trusting());
     CHECK(o.f == errc::tls_failed);
