@@ -204,6 +204,10 @@ void response::close() noexcept {
     if (exchange_) exchange_->close();
 }
 
+void response::finish_within(std::chrono::milliseconds rest) {
+    if (exchange_) exchange_->finish_within(rest);
+}
+
 int response::status() const noexcept {
     return exchange_ ? exchange_->message().status() : 0;
 }

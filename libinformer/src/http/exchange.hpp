@@ -37,6 +37,7 @@ public:
     static asio::awaitable<void> start(std::shared_ptr<exchange> self, failure& f);
     static asio::awaitable<std::size_t> read_some(std::shared_ptr<exchange> self, asio::mutable_buffer to, failure& f);
     static asio::awaitable<std::size_t> receive(std::shared_ptr<exchange> self, body_parts& parts, failure& f);
+    void finish_within(std::chrono::milliseconds rest) { timer_->finish_within(rest); }
     /// The response was given up.
     void close() noexcept;
 

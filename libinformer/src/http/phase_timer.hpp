@@ -6,6 +6,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -24,6 +25,12 @@ public:
     /// `whole`: limit for everything, from now; zero: none.
     phase_timer(asio::any_io_executor executor, std::chrono::milliseconds whole) : timer_(std::move(executor)) {
         if (whole.count() > 0) whole_ = clock::now() + whole;
+    }
+
+    /// The whole ends after `rest` from now, if not before.
+    void finish_within(std::chrono::milliseconds rest) {
+        const auto end = clock::now() + rest;
+        whole_ = std::min(whole_.value_or(end), end);
     }
 
     /// What ends the running operation, from now on.

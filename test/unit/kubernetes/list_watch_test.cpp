@@ -521,6 +521,27 @@ TEST_CASE("watch: a refusal to open keeps the server's words") {
     CHECK(sink.lines.empty());
 }
 
+TEST_CASE("list and watch: a refusal whose words do not end is told all the same, and soon") {
+    bench b;
+    b.config.time.body_idle(100ms);
+    b.api.emplace(b.rt, b.config);
+    recorder sink;
+    failure f;
+    const auto endless = [&](int code) {
+        b.answers->next.push_back(reply().streamed({status(code, "Any", "the words")}, reply::stall));
+        b.answers->next.back().status = code;
+    };
+    endless(410);
+    watch(b, sink, f, watch_options().timeout(300s));
+    CHECK(f == errc::gone);
+    CHECK(f.what().find("the words") != std::string::npos);
+    endless(500);
+    list(b, sink, f);
+    CHECK(f == errc::server_error);
+    CHECK(f.what().find("the words") != std::string::npos);
+    CHECK(sink.lines.empty());
+}
+
 TEST_CASE("watch: the sink ends it, and cancellation ends it at once") {
     bench b;
     b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1"))}, reply::stall));

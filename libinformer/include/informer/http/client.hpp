@@ -118,6 +118,8 @@ public:
     asio::awaitable<std::size_t> receive(body_parts& parts, failure& f);
     /// The rest of the body as one string, at most `limit` bytes (then errc::too_large).
     asio::awaitable<std::string> read_all(std::size_t limit, failure& f);
+    /// The rest of the body must come within this time from now, whatever was allowed to the request; else request_timeout.
+    void finish_within(std::chrono::milliseconds rest);
     /// Closes the connection now.
     void close() noexcept;
 
