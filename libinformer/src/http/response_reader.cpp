@@ -107,14 +107,16 @@ std::size_t response_reader::header(std::string_view in, error_code& ec) {
 std::size_t response_reader::body(std::string_view in, std::string_view& part, error_code& ec) {
     auto& p = *state_->parser;
     p.eager(true);
-    p.get().body() = {};
+    p.get().body() = part = {};
     std::size_t used = 0;
     ec = {};
+    if (!body_begun_ && p.chunked() && is_unfinished_end(in)) return 0;
     while (!p.is_done() && used < in.size()) {
         used += put(p, in.substr(used), ec);
         if (ec) break;
     }
     if (ec == bh::error::need_more || ec == bh::error::need_buffer) ec = {};
+    body_begun_ = body_begun_ || used > 0;
     part = p.get().body();
     return used;
 }

@@ -14,6 +14,12 @@ namespace informer::http::detail {
 /// Largest response header. client-go's transport has 10 MiB; API servers send some hundred bytes.
 inline constexpr std::size_t max_header = std::size_t(256) << 10;
 
+/// Whether a chunked body, at its beginning, ends there, and the end is not all there: less than "0\r\n\r\n". Beast must not see
+/// that: it takes note of the last chunk's first line, and next time asserts that this many bytes have come.
+inline bool is_unfinished_end(std::string_view in) noexcept {
+    return in.size() < 5 && in.starts_with("0\r\n");
+}
+
 /// Parses one response out of bytes that are handed in as they come.
 class response_reader {
 public:
@@ -43,7 +49,7 @@ public:
 private:
     struct state;
     std::unique_ptr<state> state_;
-    bool head_, header_done_ = false;
+    bool head_, header_done_ = false, body_begun_ = false;
 };
 
 } // namespace informer::http::detail

@@ -1,6 +1,7 @@
 // The only unit of the server that Beast's parser is compiled in.
 #include "http/server_session.hpp"
 
+#include "http/response_reader.hpp"
 #include "http/server_exchange.hpp"
 
 #include <informer/http/url.hpp>
@@ -99,11 +100,14 @@ std::size_t put(request_parser& p, std::string_view in, error_code& ec) {
 
 /// Reads a whole request into `p`. False when there is none (then the connection is to be closed).
 asio::awaitable<bool> read_request(std::shared_ptr<server_connection> c, std::shared_ptr<request_parser> p) {
-    bool expected = false;
+    bool expected = false, body_begun = false;
     while (!p->is_done()) {
         error_code ec;
-        if (!c->in.empty()) {
-            c->consume(put(*p, c->in.view(), ec));
+        const bool held_back = expected && !body_begun && p->chunked() && is_unfinished_end(c->in.view());
+        if (!c->in.empty() && !held_back) {
+            const std::size_t used = put(*p, c->in.view(), ec);
+            c->consume(used);
+            body_begun = body_begun || (expected && used > 0);
         } else {
             ec = bh::error::need_more;
         }

@@ -64,6 +64,13 @@ asio::awaitable<void> requests() {
     co_await write_all(
         w.socket(), "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
     all = co_await expect(w.socket(), "[abcde]");
+    const std::string empty = "POST /e HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    w.socket()->set_option(tcp::no_delay(true));
+    for (const char c : empty) { // byte by byte
+        co_await write_all(w.socket(), std::string(1, c));
+        for (int turns = 0; turns < 10; ++turns) co_await asio::post(ex, asio::use_awaitable);
+    }
+    all = co_await expect(w.socket(), "POST /e []");
     // Two at once are answered in turn.
     co_await write_all(w.socket(), "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n");
     all = co_await expect(w.socket(), "GET /2 []");
