@@ -184,9 +184,9 @@ std::string redacted(std::string text) {
     }
     for (std::size_t at = 0; (at = text.find("://", at)) != std::string_view::npos;) {
         at += 3;
-        const std::size_t end = text.find_first_of("/?# \t\r\n\"'", at);
-        const std::size_t sign = std::string_view(text).substr(0, std::min(end, text.size())).rfind('@');
-        if (sign != std::string_view::npos && sign > at) text.replace(at, sign - at, mask);
+        const std::size_t end = std::min(text.find_first_of("/?# \t\r\n\"'", at), text.size());
+        const std::size_t sign = std::string_view(text).substr(at, end - at).rfind('@');
+        if (sign != std::string_view::npos && sign > 0) text.replace(at, sign, mask);
     }
     return text;
 }

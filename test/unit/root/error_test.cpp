@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <ctime>
 #include <initializer_list>
 #include <set>
 #include <string>
@@ -169,4 +170,13 @@ TEST_CASE("secrets never stay in a failure", "[error]") {
     // What only looks like one stays readable.
     CHECK(failure(errc::unauthorized, "the bearer token expired").message() == "the bearer token expired");
     CHECK(failure(errc::bad_request, "get https://host/a@b").message() == "get https://host/a@b");
+}
+
+TEST_CASE("a message made of addresses is looked through once, not once for each") {
+    std::string many = "a@b ";
+    while (many.size() < std::size_t(256) << 10) many += "x://y ";
+    const auto begun = std::clock(); // processor time: others may be busy
+    const failure f(errc::bad_request, many);
+    CHECK(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC < 1);
+    CHECK(f.message() == many);
 }
