@@ -16,6 +16,7 @@
 #include <functional>
 #include <initializer_list>
 #include <random>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,27 @@ TEST_CASE("a wide object in another order shares all its values with its older v
         REQUIRE(changes.size() == 1);
         CHECK(changes[0].pointer == "/one-more");
     }
+}
+
+TEST_CASE("very many short keys are not looked for among very many others one by one", "[pool][edges]") {
+    constexpr unsigned n = 100'000;
+    static constexpr std::string_view letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~";
+    const auto text = [](unsigned first) { // every second one, in order, as API servers write them
+        std::string s = R"({"metadata":{"name":"a"},"data":{)";
+        for (unsigned i = first; i < 2 * n; i += 2)
+            s.append(i == first ? "\"" : ",\"").append({letters[i >> 12], letters[i >> 6 & 63], letters[i & 63]}).append("\":1");
+        return s + "}}";
+    };
+    failure f;
+    const auto pool = document_pool::make();
+    const object even = pool->decode(text(0), object(), f);
+    REQUIRE(even["data"].size() == n);
+    const auto begun = std::clock(); // processor time: others may be busy
+    const object odd = pool->decode(text(1), even, f);
+    CHECK(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC < 1);
+    CHECK(odd["data"].size() == n);
+    CHECK(odd.to_json() == text(1));
+    CHECK(pool->decode(text(0), odd, f).to_json() == text(0));
 }
 
 TEST_CASE("of keys that come twice in a wide object the last value counts, at the first place", "[pool][edges]") {
