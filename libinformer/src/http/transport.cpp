@@ -121,22 +121,28 @@ public:
         // It says that no search list applies; certificates and SNI are without it. (No name at all would not be verified.)
         if (name_.size() > 1 && name_.ends_with('.')) name_.pop_back();
         SSL* s = stream_.handle();
+        bool known = true;
         if (is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
             if (context_->verify_)
-                X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), name_.substr(0, name_.find('%')).c_str());
+                known = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), name_.substr(0, name_.find('%')).c_str()) == 1;
         } else {
             SSL_set_tlsext_host_name(s, name_.c_str());
             if (context_->verify_) {
                 SSL_set_hostflags(s, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-                SSL_set1_host(s, name_.c_str());
+                known = SSL_set1_host(s, name_.c_str()) == 1;
             }
         }
         if (!context_->verify_) return;
+        if (!known) problem_ = "the name \"" + name_ + "\" cannot be checked";
         SSL_set_app_data(s, this);
         SSL_set_verify(s, SSL_get_verify_mode(s), note);
     }
 
     asio::awaitable<void> handshake(error_code& ec) override {
+        if (!problem_.empty()) { // else OpenSSL would take any name
+            ec = asio::error::invalid_argument;
+            co_return;
+        }
         co_await stream_.handshake(role_, ec);
         if (problem_.empty() && is_tls_error(ec)) {
             const int reason = ERR_GET_REASON(static_cast<unsigned long>(ec.value()));
