@@ -68,13 +68,13 @@ private:
             seen_.resize(to_.values);
         }
         const std::uint32_t values = to_.values - c.n;
-        std::uint32_t elements = 0;
+        std::uint32_t elements = 0, next_slot = 0;
         char after = ',';
         for (; after == ','; after = *p_++) {
             handle child = missing_handle;
             std::uint32_t child_slot = none;
             if (object) {
-                if (!member(c, h != missing_handle, values, elements, child_slot)) return false;
+                if (!member(c, h != missing_handle, values, elements, next_slot, child_slot)) return false;
                 if (child_slot != none) child = c.values[child_slot];
             } else if (h) {
                 if (elements == c.n) return false;
@@ -94,8 +94,10 @@ private:
         }
         return true;
     }
-    /// Reads "key":. False if there is none, and for a key that came before.
-    bool member(const children& c, bool stored, std::uint32_t values, std::uint32_t& found, std::uint32_t& slot) {
+    /// Reads "key":. False if there is none, and for a key that came before. `next_slot`: where its member probably is, and where the one
+    /// behind it will be.
+    bool member(const children& c, bool stored, std::uint32_t values, std::uint32_t& found, std::uint32_t& next_slot,
+                std::uint32_t& slot) {
         next();
         const std::uint32_t begin = here();
         bool plain = true;
@@ -109,13 +111,15 @@ private:
                 if (!unescaped) return false;
                 key = *unescaped;
             }
-            // Probably the one behind the last.
-            slot = c.n ? find_member(&generation_, c, key) : 0;
+            slot = next_slot < c.n && is_text(&generation_, c.keys[next_slot], key) ? next_slot
+                   : c.n                                                            ? find_member(&generation_, c, key)
+                                                                                    : 0;
             if (slot == c.n) {
                 slot = none;
             } else {
                 if (seen_[values + slot]) return false;
                 seen_[values + slot] = true;
+                next_slot = slot + 1;
                 ++found;
             }
         } else {

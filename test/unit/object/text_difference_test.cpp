@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <ctime>
+#include <limits>
 #include <random>
 #include <string>
 #include <string_view>
@@ -628,4 +630,29 @@ TEST_CASE("managedFields that were cut out unread may hold anything", "[pool][di
         CHECK(pool->statistics().templates == 0); // it cannot be mapped
         CHECK(decode(*pool, text("[1]"), second).same_as(second));
     }
+}
+
+TEST_CASE("a template of very many short keys is made without looking for each among all", "[pool][difference]") {
+    static constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuvwxyz";
+    std::string text = R"({"metadata":{"name":"a"},"data":{)";
+    for (unsigned i = 0; i < 2400; ++i)
+        text.append(i == 0 ? "\"" : ",\"").append({letters[i % 36], letters[i / 36 % 36], letters[i / 1296]}).append("\":1");
+    text += "}}";
+    std::size_t templates = 0;
+    const auto least = [&](bool difference) { // processor time: others may be busy
+        std::clock_t best = std::numeric_limits<std::clock_t>::max();
+        for (int times = 0; times < 5; ++times) {
+            const auto pool = make_pool(difference);
+            const object before = decode(*pool, R"({"metadata":{"name":"b"}})"); // the first one is no template
+            const auto begun = std::clock();
+            const object o = decode(*pool, text);
+            best = std::min(best, std::clock() - begun);
+            CHECK(o["data"].size() == 2400);
+            templates = pool->statistics().templates;
+        }
+        return static_cast<double>(best);
+    };
+    const double parsed = least(false), with_template = least(true);
+    CHECK(templates == 1);
+    CHECK(with_template < 6 * parsed);
 }
