@@ -158,6 +158,7 @@ TEST_CASE("an informer that goes without having stopped ends its subscriptions",
         if (ran) asio::co_spawn(*context, pods->run(), [](std::exception_ptr) {});
         context->poll();
         source.reset();
+        if (!ran) pods.reset(); // it has its source still, which lives there
         context.reset();
         pods.reset();
         elsewhere.restart();
