@@ -206,10 +206,12 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
     const reconcile_request request(key, it.requeues(), it.priority());
     auto work = timed(s, request, out);
     owned_end end = owned_end::done;
-    if (group)
+    if (group) {
+        out->result = reconcile_result::error(failure(errc::cancelled, "reconcile")); // it may be cut off before it begins
         end = co_await group->run_owned(text, std::move(work));
-    else
+    } else {
         co_await std::move(work);
+    }
     const bool cut = co_await detail::cancelled();
     s->at_work(-1);
     if (end != owned_end::done && !cut) // its new owner goes on from here

@@ -6,6 +6,7 @@
 #include <informer/controller/key_sharding.hpp>
 #include <informer/task_group.hpp>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/json.hpp>
 
@@ -85,6 +86,18 @@ struct worker {
         co_await w->factory.shutdown();
     }
     void start() { self.start(live(this)); }
+    /// All but its workers.
+    static asio::awaitable<void> stand_by(worker* w) {
+        const auto executor = co_await asio::this_coro::executor;
+        co_await asio::this_coro::throw_if_cancelled(false);
+        task_group sharing(executor), following(executor);
+        sharing.spawn(w->group->run());
+        following.spawn(w->work->run_sources());
+        co_await following.join();
+        sharing.stop();
+        co_await sharing.join();
+        co_await w->factory.shutdown();
+    }
 
     world& all;
     replica& self;
@@ -209,4 +222,27 @@ TEST_CASE("sharded controllers: a key of ours that only_keys refuses is dropped,
     const auto before = a.work->figures().foreign;
     w.run(10s);
     CHECK(a.work->figures().foreign == before);
+}
+
+TEST_CASE("sharded controllers: a reconcile that was cut off before it began is asked for again") {
+    world w;
+    ledger l;
+    put(w, 0, "first");
+    worker a(w, l, "a");
+    a.self.start(worker::stand_by(&a));
+    w.run(10s);
+    task_group term(a.self.io.get_executor());
+    term.spawn(a.work->run_workers());
+    w.settle();
+    REQUIRE(l.keys() == 1);
+    l.done.clear();
+    // The lease is lost at the moment at which a worker gets its key.
+    asio::post(a.self.io, [&] {
+        term.stop();
+        a.work->enqueue(object_key(space, name_of(0)));
+    });
+    w.settle();
+    REQUIRE(term.size() == 0);
+    CHECK(l.keys() == 0);
+    CHECK(a.work->figures().queue.ready == 1);
 }
