@@ -81,10 +81,11 @@ struct held_work {
     std::string key;
     detail::async_event wake;
     clock::time_point owned_until{};
-    bool finished = false;
+    bool begun = false, finished = false;
     std::exception_ptr failed;
 
     static asio::awaitable<void> carry(std::shared_ptr<held_work> h, asio::awaitable<void> work) {
+        h->begun = true;
         try {
             co_await std::move(work);
         } catch (...) {
@@ -344,7 +345,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
             told = true;
             group.stop();
         }
-        if (cancelled) break;
+        if (cancelled || (told && !h->begun)) break; // what has not begun never will
         if (told && !overdue && now >= *lost_at + whole) {
             overdue = true;
             self->rt.log(log_level::error, self->where() + ": the work for " + h->key +

@@ -83,7 +83,7 @@ struct election : std::enable_shared_from_this<election> {
 
     std::shared_ptr<leadership::term> term;
     std::unique_ptr<task_group> work;
-    bool work_told = false, work_ended = false, overdue_said = false;
+    bool work_told = false, work_begun = false, work_ended = false, overdue_said = false;
     std::exception_ptr work_failed;
     std::string reported;
     std::uint64_t slow_paths = 0;
@@ -146,7 +146,7 @@ void election::note_error(const failure& f) {
 void election::start_work() {
     term = std::make_shared<leadership::term>(rt.shared_clock(), logic.token(), options.identity_);
     work = std::make_unique<task_group>(rt.executor());
-    work_told = work_ended = overdue_said = false;
+    work_told = work_begun = work_ended = overdue_said = false;
     announce("became leader");
     gauge(1);
 }
@@ -166,12 +166,14 @@ void election::attend(const leading_work_ptr& lead) {
         if (logic.lost()) rt.log(log_level::error, where() + ": lost: " + logic.why_lost());
         gauge(0);
         work->stop();
+        if (!work_begun) work_ended = true; // it never will
     }
     if (work && logic.overdue(now()) && !std::exchange(overdue_said, true))
         rt.log(log_level::error, where() + ": the leading work outlives its Lease; another may lead");
 }
 
 asio::awaitable<void> election::run_work(std::shared_ptr<election> e, leading_work_ptr lead, leadership l) {
+    e->work_begun = true;
     try {
         auto work = (*lead)(std::move(l));
         co_await std::move(work);
