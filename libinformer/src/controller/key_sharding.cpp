@@ -116,6 +116,7 @@ struct shard_group::impl {
     std::shared_ptr<detail::async_event> over;
     std::optional<detail::lease_call> call;
     object own; ///< our Lease as read or written last
+    std::exception_ptr failed; ///< what left drive()
 
     shard_view view;
     resource_version token;
@@ -307,17 +308,21 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
     co_await asio::this_coro::throw_if_cancelled(false);
     // A child, so that our own cancellation reaches neither the renewals that work under way needs nor the leaving.
     task_group group(self->rt.executor());
+    group.on_error([self, over = self->over](std::exception_ptr e) {
+        self->failed = std::move(e);
+        over->notify();
+    });
     group.spawn(drive(self));
     co_await self->over->wait();
     self->stopping = true;
     self->wake->notify();
-    std::exception_ptr failed;
-    try {
-        co_await group.join();
-    } catch (...) {
-        failed = std::current_exception();
-    }
+    co_await group.join();
     self->running = false;
+    const auto failed = std::exchange(self->failed, nullptr);
+    if (failed) { // nobody renews any more
+        for (const auto& h : self->held) h->wake.notify();
+        co_await self->call->abandon();
+    }
     co_await asio::this_coro::throw_if_cancelled(throwing);
     if (failed) std::rethrow_exception(failed);
 }
@@ -327,6 +332,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
     const auto whole = self->hand_over();
     std::optional<clock::time_point> lost_at;
     bool told = false, overdue = false;
+    std::exception_ptr broken;
     task_group group(self->rt.executor());
     group.spawn(held_work::carry(h, std::move(work)));
     while (!h->finished) {
@@ -353,9 +359,17 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
         }
         auto until = h->owned_until;
         if (lost_at) until = overdue ? clock::time_point::max() : *lost_at + (told ? whole : whole / 2);
-        co_await h->wake.wait_until(self->rt.clock(), until);
+        try {
+            co_await h->wake.wait_until(self->rt.clock(), until);
+        } catch (...) { // the clock's
+            broken = std::current_exception();
+        }
+        if (!broken) continue;
+        group.stop();
+        break;
     }
     co_await group.join();
+    if (broken) std::rethrow_exception(broken);
     if (h->failed && !(told && detail::is_cancellation(h->failed))) std::rethrow_exception(h->failed);
     co_return told ? owned_end::lost : owned_end::done;
 }

@@ -85,6 +85,7 @@ struct election : std::enable_shared_from_this<election> {
     std::unique_ptr<task_group> work;
     bool work_told = false, work_begun = false, work_ended = false, overdue_said = false;
     std::exception_ptr work_failed;
+    std::exception_ptr failed; ///< what left drive()
     std::string reported;
     std::uint64_t slow_paths = 0;
     failure last_error;
@@ -104,6 +105,7 @@ struct election : std::enable_shared_from_this<election> {
 
     static asio::awaitable<void> run_work(std::shared_ptr<election> e, leading_work_ptr lead, leadership l);
     static asio::awaitable<void> join_work(std::shared_ptr<election> e);
+    static asio::awaitable<void> give_up(std::shared_ptr<election> e);
     static asio::awaitable<void> request(std::shared_ptr<election> e, election_logic::step s, leading_work_ptr lead);
     static asio::awaitable<void> drive(std::shared_ptr<election> e, leading_work_ptr lead);
 };
@@ -194,6 +196,18 @@ asio::awaitable<void> election::join_work(std::shared_ptr<election> e) {
     e->announce("stopped leading");
     e->logic.work_over();
     if (e->work_failed) e->logic.stop(); // also after a loss: broken work is not elected again
+}
+
+/// Nobody renews any more: the work has to end.
+asio::awaitable<void> election::give_up(std::shared_ptr<election> e) {
+    e->rt.log(log_level::error, e->where() + ": broken off by an exception");
+    if (e->work) {
+        e->work_told = true;
+        e->term->until.store(clock::duration::min().count(), std::memory_order_relaxed);
+        e->work->stop();
+        co_await join_work(e);
+    }
+    co_await e->call.abandon();
 }
 
 void election::begin(election_logic::action a) {
@@ -287,19 +301,19 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     co_await asio::this_coro::throw_if_cancelled(false);
     // A child, so that our own cancellation reaches neither the renewals that the work needs to its end nor the release.
     task_group group(self->rt.executor());
+    group.on_error([e](std::exception_ptr x) {
+        e->failed = std::move(x);
+        e->over.notify();
+    });
     group.spawn(election::drive(e, std::make_shared<const leading_work>(std::move(lead))));
     co_await e->over.wait();
     e->logic.stop();
     e->wake->notify();
-    std::exception_ptr failed;
-    try {
-        co_await group.join();
-    } catch (...) {
-        failed = std::current_exception();
-    }
+    co_await group.join();
+    if (e->failed) co_await election::give_up(e);
     self->running = false;
     co_await asio::this_coro::throw_if_cancelled(throwing);
-    if (failed) std::rethrow_exception(failed);
+    if (e->failed) std::rethrow_exception(e->failed);
     if (e->work_failed) std::rethrow_exception(e->work_failed);
     co_return e->logic.end();
 }

@@ -93,10 +93,16 @@ asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s, asio::s
 
 asio::awaitable<void> async_event::state::tick(std::shared_ptr<state> s, std::shared_ptr<bool> passed,
                                                informer::clock* c, informer::clock::time_point when) {
-    const bool slept = co_await c->sleep_until(when);
-    if (!slept) co_return;
+    std::exception_ptr failed;
+    try {
+        const bool slept = co_await c->sleep_until(when);
+        if (!slept) co_return;
+    } catch (...) {
+        failed = std::current_exception(); // the clock's: who waits for it must hear of it
+    }
     *passed = true;
     s->look_again();
+    if (failed) std::rethrow_exception(failed);
 }
 
 asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, informer::clock* c,
@@ -122,8 +128,14 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
     ticker.stop();
-    co_await ticker.join();
+    std::exception_ptr failed;
+    try {
+        co_await ticker.join();
+    } catch (...) {
+        failed = std::current_exception();
+    }
     co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (failed) std::rethrow_exception(failed);
     co_return notified;
 }
 
@@ -181,13 +193,19 @@ asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point dea
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
     w->group.spawn(carry(w, std::move(work)));
-    co_await w->done.wait_until(*c, deadline);
+    std::exception_ptr broken; // the clock
+    try {
+        co_await w->done.wait_until(*c, deadline);
+    } catch (...) {
+        broken = std::current_exception();
+    }
     const bool in_time = w->finished;
     const auto asked = co_await asio::this_coro::cancellation_state;
     const bool by_deadline = !in_time && asked.cancelled() == asio::cancellation_type::none;
     w->group.stop();
     co_await w->group.join();
     co_await asio::this_coro::throw_if_cancelled(throwing);
+    if (broken) std::rethrow_exception(broken);
     if (w->failed && !(by_deadline && is_cancellation(w->failed))) std::rethrow_exception(w->failed);
     co_return in_time;
 }

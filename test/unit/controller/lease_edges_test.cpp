@@ -119,3 +119,54 @@ TEST_CASE("leader election: run() ends when the Lease is lost before the work co
         if (end) CHECK(begun == ended);
     }
 }
+
+TEST_CASE("leader election: run() ends where its clock fails, and the work with it") {
+    world w;
+    odd_replica a(w);
+    leader_election_options o(space, "lock");
+    o.identity("a");
+    leader_elector e(a.rt, *a.self.client, o);
+    bool begun = false, ended = false;
+    const std::function<asio::awaitable<void>(leadership)> lead = [&](leadership) {
+        return work_until_told(&begun, &ended, a.self.clock);
+    };
+    const auto stand = [](leader_elector* who, std::function<asio::awaitable<void>(leadership)> work) -> asio::awaitable<void> {
+        co_await who->run(std::move(work));
+    };
+    a.self.start(stand(&e, lead));
+    w.run(1s);
+    REQUIRE(begun);
+    a.time->broken = true;
+    w.run(5s);
+    CHECK(a.self.ended);
+    CHECK(a.why() == "no more timers");
+    CHECK(ended);
+    CHECK_FALSE(e.is_leader());
+    a.time->broken = false;
+}
+
+TEST_CASE("sharding: run() ends where its clock fails, and the work with it") {
+    world w;
+    odd_replica a(w);
+    shard_group_options o(space, "shop");
+    o.identity("a");
+    shard_group g(a.rt, *a.self.client, o);
+    a.self.start(g.run());
+    w.run(1s);
+    bool begun = false, ended = false, returned = false;
+    asio::co_spawn(a.self.io, g.run_owned("x", work_until_told(&begun, &ended, a.self.clock)),
+                   [&](std::exception_ptr, owned_end) {
+                       returned = true;
+                       CHECK(ended); // and not later
+                   });
+    w.settle();
+    REQUIRE(begun);
+    a.time->broken = true;
+    w.run(5s);
+    CHECK(a.self.ended);
+    CHECK(a.why() == "no more timers");
+    CHECK_FALSE(g.owns("x"));
+    CHECK(ended);
+    CHECK(returned);
+    a.time->broken = false;
+}

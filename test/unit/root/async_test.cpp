@@ -55,6 +55,24 @@ asio::awaitable<void> remembers_once() {
     CHECK_FALSE(second);
 }
 
+asio::awaitable<void> clock_fails() {
+    struct broken_clock final : informer::clock {
+        time_point now() const override { return {}; }
+        std::chrono::system_clock::time_point wall() const override { return {}; }
+        asio::awaitable<bool> sleep_until(time_point) override { throw std::runtime_error("no more timers"); }
+    };
+    const auto executor = co_await asio::this_coro::executor;
+    async_event event(executor);
+    broken_clock clock;
+    std::string why;
+    try {
+        co_await event.wait_until(clock, clock.now() + 1s);
+    } catch (const std::runtime_error& x) {
+        why = x.what();
+    }
+    CHECK(why == "no more timers");
+}
+
 asio::awaitable<void> wakes() {
     const auto executor = co_await asio::this_coro::executor;
     const auto event = std::make_shared<async_event>(executor);
@@ -162,6 +180,10 @@ asio::awaitable<void> waits(int* count, bool throwing, bool with_clock, clock_pt
 }
 
 } // namespace
+
+TEST_CASE("an event: who waits for a clock that fails is told", "[async]") {
+    run_test(clock_fails());
+}
 
 TEST_CASE("async_event remembers one notification", "[async]") {
     run_test(remembers_once());
