@@ -32,7 +32,8 @@ public:
     /// Waits. *Cancellation*: terminal, partial and total; a cancelled sleep returns false, a finished one true; it
     /// never throws.
     virtual asio::awaitable<bool> sleep_until(time_point when) = 0;
-    asio::awaitable<bool> sleep_for(duration d) { return sleep_until(now() + d); }
+    /// What is longer than a clock counts is for ever.
+    asio::awaitable<bool> sleep_for(duration d);
 };
 /// The real one: steady_clock and system_clock, `asio::steady_timer`.
 std::shared_ptr<clock> system_clock();

@@ -166,9 +166,11 @@ asio::awaitable<void> event_recorder::impl::send(std::shared_ptr<impl> s, event_
                           "event " + w.event.reason + " about " + w.event.regarding.name + " is lost: " + f.what());
             co_return;
         }
-        const double factor = std::uniform_real_distribution<double>(1.0, 1.25)(s->random);
-        const bool slept = co_await s->rt.clock().sleep_for(
-            std::chrono::duration_cast<clock::duration>(s->options.retry_after_ * factor));
+        const double share = std::uniform_real_distribution<double>(0.0, 0.25)(s->random);
+        const auto pause = s->options.retry_after_;
+        const auto extra = std::chrono::duration_cast<clock::duration>(pause * share);
+        const auto until = detail::later(detail::later(s->rt.clock().now(), pause), extra);
+        const bool slept = co_await s->rt.clock().sleep_until(until);
         if (!slept) co_return;
     }
 }

@@ -1,5 +1,6 @@
 #include <informer/controller/update.hpp>
 
+#include <informer/detail/async.hpp>
 #include <informer/object/json.hpp>
 
 #include <boost/asio/this_coro.hpp>
@@ -18,9 +19,10 @@ namespace {
 asio::awaitable<bool> next_attempt(runtime rt, conflict_retry how, unsigned made) {
     if (made >= how.attempts_) co_return false;
     std::mt19937_64 random(rt.draw_seed());
-    const double factor = std::uniform_real_distribution<double>(1.0, 1.1)(random);
-    const auto delay = std::chrono::duration_cast<clock::duration>(how.delay_ * factor);
-    const bool slept = co_await rt.clock().sleep_for(delay);
+    const double share = std::uniform_real_distribution<double>(0.0, 0.1)(random);
+    const auto extra = std::chrono::duration_cast<clock::duration>(how.delay_ * share);
+    const auto until = detail::later(detail::later(rt.clock().now(), how.delay_), extra);
+    const bool slept = co_await rt.clock().sleep_until(until);
     co_return slept;
 }
 

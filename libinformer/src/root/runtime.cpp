@@ -1,3 +1,4 @@
+#include <informer/detail/async.hpp>
 #include <informer/runtime.hpp>
 
 #include "system_clock.hpp"
@@ -25,6 +26,10 @@ asio::awaitable<bool> real_clock::sleep_until(time_point when) {
 }
 
 } // namespace detail
+
+asio::awaitable<bool> clock::sleep_for(duration d) {
+    return sleep_until(detail::later(now(), d));
+}
 
 std::shared_ptr<clock> system_clock() {
     return std::make_shared<detail::real_clock>();

@@ -277,6 +277,24 @@ asio::awaitable<void> in_trouble() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> pause_of_for_ever() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    event_recorder recorder(b.rt, b.client, event_recorder_options("c").retry_after(std::chrono::nanoseconds::max()));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    b.server.stop_listening();
+    recorder.event(b.read("a"), event_type::normal, "Unreachable", "", "x");
+    const std::function<bool()> sleeping = [&] { return b.clock->next_deadline() == clock::time_point::max(); };
+    const bool ok = co_await eventually(sleeping);
+    CHECK(ok);
+    CHECK(recorder.figures().failed == 0);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 } // namespace
 
 TEST_CASE("events arrive at the server with all that describes them, and series as patches") {
@@ -285,4 +303,7 @@ TEST_CASE("events arrive at the server with all that describes them, and series 
 TEST_CASE(
     "EV1 refusals are given up, an unreachable server is tried again, and what has no room is dropped and counted") {
     run_test(in_trouble());
+}
+TEST_CASE("a pause of for ever between the tries of an event is for ever") {
+    run_test(pause_of_for_ever());
 }

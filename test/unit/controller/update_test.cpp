@@ -111,6 +111,26 @@ asio::awaitable<void> status() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> pause_of_for_ever() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    int attempts = 0;
+    std::function<asio::awaitable<void>()> conflicting = [&]() -> asio::awaitable<void> {
+        ++attempts;
+        throw error(errc::conflict, "write");
+        co_return;
+    };
+    task_group group(ex);
+    group.on_error([](std::exception_ptr) {});
+    group.spawn(retry_on_conflict(b.rt, conflicting, conflict_retry().delay(std::chrono::nanoseconds::max())));
+    co_await settle(100);
+    CHECK(attempts == 1);
+    CHECK(group.size() == 1);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 } // namespace
 
 TEST_CASE("a conflicting write reads anew and tries again, at most five times, and keeps the other's work") {
@@ -118,4 +138,7 @@ TEST_CASE("a conflicting write reads anew and tries again, at most five times, a
 }
 TEST_CASE("a status patch sends what differs, removes what is not wanted, and asks nothing when nothing differs") {
     run_test(status());
+}
+TEST_CASE("a pause of for ever between attempts is for ever") {
+    run_test(pause_of_for_ever());
 }

@@ -109,3 +109,23 @@ TEST_CASE("a missing clock is the system clock", "[runtime]") {
     const auto before = std::chrono::steady_clock::now();
     CHECK(r.clock().now() >= before);
 }
+
+TEST_CASE("a sleep of for ever is for ever", "[runtime]") {
+    struct noting_clock final : informer::clock {
+        time_point now() const override { return time_point(std::chrono::hours(1)); }
+        std::chrono::system_clock::time_point wall() const override { return {}; }
+        asio::awaitable<bool> sleep_until(time_point when) override {
+            until = when;
+            co_return true;
+        }
+        time_point until;
+    };
+    noting_clock c;
+    const auto sleep = [](noting_clock* of, clock::duration d) -> asio::awaitable<void> {
+        co_await of->sleep_for(d);
+    };
+    testing::run_test(sleep(&c, clock::duration::max()));
+    CHECK(c.until == clock::time_point::max());
+    testing::run_test(sleep(&c, std::chrono::hours(2)));
+    CHECK(c.until == clock::time_point(std::chrono::hours(3)));
+}
