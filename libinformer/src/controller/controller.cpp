@@ -91,9 +91,12 @@ asio::awaitable<void> controller::impl::call(std::shared_ptr<impl> s, reconcile_
 }
 
 void controller::impl::at_work(int change) {
-    const std::lock_guard lock(mutex);
-    figures.active += static_cast<std::size_t>(change);
-    gauge("controller_runtime_active_workers", static_cast<double>(figures.active));
+    std::size_t active = 0;
+    {
+        const std::lock_guard lock(mutex); // but not while the sink is told: it may ask for the figures
+        active = figures.active += static_cast<std::size_t>(change);
+    }
+    gauge("controller_runtime_active_workers", static_cast<double>(active));
 }
 
 void controller::impl::drop(item& it) {
@@ -119,15 +122,11 @@ void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration to
         }
         if (!a.in_time) {
             ++figures.timeouts;
-            count("controller_runtime_reconcile_timeouts_total");
             const auto seconds = std::chrono::duration<double>(options.reconcile_timeout_).count();
             r = reconcile_result::error(
                 failure(errc::deadline_exceeded, "reconcile: cancelled after " + std::to_string(seconds) + " s"));
         }
-        if (a.panic) {
-            ++figures.panics;
-            count("controller_runtime_reconcile_panics_total");
-        }
+        if (a.panic) ++figures.panics;
         switch (r.what()) {
         case done: ++figures.succeeded; break;
         case requeue_after: ++figures.succeeded, result = "requeue_after"; break;
@@ -136,6 +135,8 @@ void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration to
         case terminal: ++figures.failed, ++figures.terminal, result = "error"; break;
         }
     }
+    if (!a.in_time) count("controller_runtime_reconcile_timeouts_total");
+    if (a.panic) count("controller_runtime_reconcile_panics_total");
     count("controller_runtime_reconcile_total", "result", result);
     if (result == "error") count("controller_runtime_reconcile_errors_total");
     if (r.what() == terminal) count("controller_runtime_terminal_reconcile_errors_total");

@@ -1,7 +1,10 @@
 // What users may give a controller: functions that throw, scopes that a resource has not, time-outs without an end.
 #include "controller_fixture.hpp"
 
+#include <future>
+#include <optional>
 #include <stdexcept>
+#include <thread>
 
 using namespace controller_test;
 
@@ -141,6 +144,64 @@ asio::awaitable<void> cut_off() {
     co_await b.end();
 }
 
+/// A dashboard that asks for everything whenever it is told of anything. From another thread, as there it can be given up.
+class asking_sink final : public metrics_sink {
+public:
+    ~asking_sink() override {
+        for (auto& t : asking_) t.join();
+    }
+    void add(std::string_view, double, labels) override { ask(); }
+    void set(std::string_view, double, labels) override { ask(); }
+    void observe(std::string_view, double, labels) override { ask(); }
+    std::optional<controller> whom;
+    int answers = 0;
+    bool stuck = false;
+
+private:
+    void ask() {
+        if (!whom || stuck) return;
+        auto answered = std::make_shared<std::promise<void>>();
+        auto told = answered->get_future();
+        asking_.emplace_back([answered, c = &*whom] { // no copy, which might be the last to go
+            (void)c->figures();
+            answered->set_value();
+        });
+        stuck = told.wait_for(5s) != std::future_status::ready;
+        ++answers;
+        if (stuck) return;
+        asking_.back().join();
+        asking_.pop_back();
+    }
+    std::vector<std::thread> asking_;
+};
+
+asio::awaitable<void> asked_by_the_sink() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const auto sink = std::make_shared<asking_sink>();
+    b.rt.with_metrics(sink);
+    b.serve({foo("a", 1), foo("late", 2)});
+    reconciler f = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        if (q.key.name == "a") throw std::runtime_error("a panic");
+        co_await b.clock->sleep_for(1h);
+        co_return reconcile_result::done();
+    };
+    controller c = b.of_foos().options(controller_options().reconcile_timeout(10s).workers(2)).build(f);
+    sink->whom.emplace(c);
+    b.start(c);
+    const std::function<bool()> at_work = [&] { return c.figures().panics == 1 && c.figures().active == 1; };
+    bool ok = co_await eventually(at_work);
+    CHECK(ok);
+    b.clock->advance(10s);
+    const std::function<bool()> late = [&] { return c.figures().timeouts >= 1; };
+    ok = co_await eventually(late);
+    CHECK(ok);
+    co_await b.finish(c);
+    CHECK(sink->answers > 5);
+    CHECK_FALSE(sink->stuck);
+    sink->whom.reset(); // it holds the sink
+}
+
 } // namespace
 
 TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
@@ -154,4 +215,7 @@ TEST_CASE("time-outs of for ever are for ever") {
 }
 TEST_CASE("a reconcile that was cut off by the end of its workers did not time out") {
     run_test(cut_off());
+}
+TEST_CASE("a metrics sink may ask for the controller's figures") {
+    run_test(asked_by_the_sink());
 }
