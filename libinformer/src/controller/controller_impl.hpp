@@ -28,7 +28,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         int priority = 0;
         subscription_options options;
         std::shared_ptr<subscription> events;
-        std::string told; ///< the last error of its functions that was logged
+        std::vector<std::string> told; ///< errors of its functions that were logged
     };
     /// What the group of replicas has told and nobody has gone after yet.
     struct shard_news {

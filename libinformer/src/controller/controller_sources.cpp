@@ -10,6 +10,8 @@ namespace informer {
 
 namespace {
 
+constexpr std::size_t most_told_kinds = 16; // of failures, for each source
+
 /// Of the exception that is being handled.
 std::string what_is_wrong() {
     try {
@@ -29,9 +31,10 @@ void controller::impl::source_failed(source& from, std::string_view doing, std::
         ++figures.source_errors;
     }
     std::string line = from.name + ": " + std::string(doing) + " failed: " + std::string(why);
-    if (line == from.told) return; // once per kind of failure
+    if (std::find(from.told.begin(), from.told.end(), line) != from.told.end()) return; // once per kind of failure
+    if (from.told.size() >= most_told_kinds) return;
     log(log_level::error, line);
-    from.told = std::move(line);
+    from.told.push_back(std::move(line));
 }
 
 void controller::impl::handle(source& from, const event& e, const shard_change* only) {

@@ -202,6 +202,36 @@ asio::awaitable<void> asked_by_the_sink() {
     sink->whom.reset(); // it holds the sink
 }
 
+asio::awaitable<void> failures_that_alternate() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    int events = 0;
+    predicate odd([&events](const event& e) -> bool {
+        throw std::runtime_error(e.key().name.substr(0, 1) == "n" ? "no. " + std::to_string(++events)
+                                                                  : "no. " + e.key().name);
+    });
+    controller c = b.of_foos().watches(deployments, mapping::to_self(), b.source().when(odd)).build(b.noting());
+    b.start(c);
+    const auto lines = [&b] {
+        return std::count_if(b.logged->begin(), b.logged->end(),
+                             [](const auto& line) { return line.find("predicate failed") != std::string::npos; });
+    };
+    int version = 10;
+    for (int i = 0; i < 10; ++i)
+        for (const char* name : {"a", "b"}) b.deployment_watch->modified(deployment(name, ++version, "x"));
+    const std::function<bool()> ten = [&] { return c.figures().source_errors == 20; };
+    bool ok = co_await eventually(ten);
+    CHECK(ok);
+    CHECK(lines() == 2);
+    for (int i = 0; i < 50; ++i) b.deployment_watch->modified(deployment("n", ++version, "x"));
+    const std::function<bool()> all = [&] { return c.figures().source_errors == 70; };
+    ok = co_await eventually(all);
+    CHECK(ok);
+    CHECK(lines() == 16); // and no more, whatever they say
+    co_await b.finish(c);
+}
+
 } // namespace
 
 TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
@@ -218,4 +248,7 @@ TEST_CASE("a reconcile that was cut off by the end of its workers did not time o
 }
 TEST_CASE("a metrics sink may ask for the controller's figures") {
     run_test(asked_by_the_sink());
+}
+TEST_CASE("failures of a source's functions are logged once for each kind, and not without end") {
+    run_test(failures_that_alternate());
 }
