@@ -122,6 +122,7 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     case delta::kind::bad: {
         index.set_resource_version(d.version);
         const object before = d.bad->key.empty() ? object() : index.current(d.bad->key);
+        if (before && d.version < before.resource_version()) break; // a repetition
         if (d.type == watch_event_type::deleted && before) {
             // Its last state cannot be read, but that it is gone can.
             index.erase(d.bad->key);
@@ -167,7 +168,7 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
                                    event_reason why, bool guarded, std::vector<event>& events) {
     auto& index = store->index;
     const object& before = there.before;
-    if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key());
+    if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key(), version);
     if (!before) {
         index.put(o, there);
         event e(event_kind::added, o, object(), why);
@@ -491,6 +492,11 @@ void shared_informer::impl::quarantine(const bad_object& b) {
 
 void shared_informer::impl::clear_quarantine(const object_key& key) {
     bad.erase(key);
+}
+
+void shared_informer::impl::clear_quarantine(const object_key& key, const informer::resource_version& by) {
+    const auto there = bad.find(key);
+    if (there != bad.end() && !(by < there->second.resource_version)) bad.erase(there);
 }
 
 } // namespace informer

@@ -173,6 +173,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
                 bool guarded, std::vector<event>& events);
     void quarantine(const bad_object& b);
     void clear_quarantine(const object_key& key);
+    void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless that is older
     std::size_t listeners(); ///< how many there are, without those that were closed
     void count_events(const std::vector<event>& events) const;
     /// From the arrival of the oldest delta of a batch until the last one is delivered.

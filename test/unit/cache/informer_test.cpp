@@ -255,6 +255,33 @@ TEST_CASE("X7 a bad event is quarantined, its last good version stays, a good on
     CHECK(b.note("a") == "good again");
 }
 
+TEST_CASE("X7 what is repeated neither clears a younger bad object nor is taken for one", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 5)}, 5);
+    read_all(events);
+    const auto table = [](int version) {
+        return R"({"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"namespace":"default","name":"a","resourceVersion":")" +
+               std::to_string(version) + R"("}})";
+    };
+    w->modified(table(3));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+    w->deleted(table(4));
+    b.settle();
+    CHECK(b.pods.snapshot().size() == 1);
+    w->modified(table(9)).modified(pod("a", 5)).modified(pod("a", 8, "older than the bad one"));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 1);
+    CHECK(read_all(events) == words{"~a:8"});
+    w->modified(pod("a", 10));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+    w->deleted(table(12));
+    b.settle();
+    CHECK(read_all(events) == words{"~a:10", "-a:12?"});
+}
+
 TEST_CASE("a deletion whose object cannot be read deletes all the same", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
