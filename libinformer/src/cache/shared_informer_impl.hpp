@@ -212,6 +212,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
 
     // producer
     std::unique_ptr<sink> into;
+    bool held_up = false; ///< the request under way waits for room: that time is not its own
     detail::slice_watch reading;
     std::string api_version; ///< of the resource
 

@@ -170,7 +170,13 @@ private:
         s->reading.end();
         co_await asio::post(s->rt.executor(), asio::use_awaitable);
         if (s->into->ended_) co_return false;
-        co_return co_await s->live->queue.room();
+        delta_queue& queue = s->live->queue;
+        s->held_up = queue.size() >= queue.capacity();
+        const bool room = co_await queue.room();
+        if (!std::exchange(s->held_up, false)) co_return room;
+        s->machine.progress(s->now()); // while a slow subscriber held us up nothing could come
+        if (const auto r = s->into->request_.lock()) r->recheck.notify();
+        co_return room;
     }
 
     static asio::awaitable<bool> take_turn(self s) {
@@ -300,11 +306,11 @@ asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<lis
 asio::awaitable<void> shared_informer::impl::guard(self s, std::shared_ptr<request> r) {
     co_await asio::this_coro::throw_if_cancelled(false);
     while (!r->returned) {
-        const auto when = s->machine.deadline();
+        const auto when = s->held_up ? clock::time_point::max() : s->machine.deadline();
         const bool changed = co_await r->recheck.wait_until(s->rt.clock(), when);
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none || r->returned) co_return;
-        if (changed) continue;
+        if (changed || s->held_up) continue;
         const bool enough = s->machine.tick(s->now());
         s->note_phase();
         if (enough) {

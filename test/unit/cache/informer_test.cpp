@@ -605,6 +605,28 @@ TEST_CASE("an informer that one of its coroutines leaves by an exception ends by
     b.settle();
 }
 
+TEST_CASE("a list that a slow subscriber holds up is not taken for stalled", "[informer]") {
+    bench b(informer_options().watch_list(false).queue_capacity(1));
+    auto events = b.pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
+    b.source->on_list(list_script().version("5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    w->added(pod("a", 6)).added(pod("b", 7)); // one more than there is room for
+    b.settle();
+    b.pass(30s); // and one more that asks for nothing
+    w->fail(status_failure(410, "Expired"));
+    b.source->on_list(list_script().items({pod("a", 6), pod("b", 7)}).version("9").slice(1));
+    const auto next = b.source->on_watch();
+    b.settle();
+    for (int i = 0; i < 20; ++i) b.pass(30s);
+    REQUIRE(b.source->lists() == 2); // and not cut off and begun again
+    CHECK_FALSE(b.pods.status().last_error == errc::body_idle_timeout);
+    CHECK_FALSE(next->taken());
+    while (events.try_next()) b.settle();
+    CHECK(next->taken());
+    CHECK(b.pods.snapshot().size() == 2);
+}
+
 TEST_CASE("listers and snapshots outlive the informer", "[informer]") {
     std::optional<informer::lister> kept;
     cache_snapshot snapshot;
