@@ -288,11 +288,19 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
     if (request_.first_page) {
         first_page_ = r.resource_version;
         listed_ = false;
+        milestone_.clear();
+        pages_ = 0;
+        milestone_at_ = 1;
     }
     listed_ = listed_ || r.items != 0;
     if (first_page_.empty()) first_page_ = r.resource_version; // PG2: the first one that there is
     if (!r.continue_token.empty()) {
-        if (r.continue_token != request_.continue_token) {
+        if (r.continue_token != request_.continue_token && r.continue_token != milestone_) {
+            if (++pages_ == milestone_at_) { // R. P. Brent's way to find any cycle
+                milestone_ = r.continue_token;
+                milestone_at_ *= 2;
+                pages_ = 0;
+            }
             continue_ = r.continue_token;
             paging_ = true;
             return page_verdict::more;

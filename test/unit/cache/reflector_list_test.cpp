@@ -113,6 +113,31 @@ TEST_CASE("PG a page that could not be fetched is asked for again, the pages bef
     CHECK(m.last.list.continue_ == "t1");
 }
 
+TEST_CASE("PG continue tokens that lead round in a circle are an error, not an endless list", "[reflector]") {
+    const unsigned circle = GENERATE(2U, 3U, 7U);
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("10", "once");
+    unsigned pages = 0;
+    bool more = true;
+    while (more && pages < 100) {
+        m.next();
+        more = m.page_done("10", "t" + std::to_string(pages++ % circle)) == page::more;
+    }
+    CHECK(pages < 40);
+    CHECK(m.why == errc::bad_response);
+    CHECK(m.waits());
+    m.wait();
+    CHECK(m.next().list.continue_.empty());
+    // And a list as long as any, of tokens that are all different.
+    more = m.page_done("11", "u") == page::more;
+    for (int i = 0; more && i < 1000; ++i) {
+        m.next();
+        more = m.page_done("11", "u" + std::to_string(i)) == page::more;
+    }
+    CHECK(more);
+}
+
 TEST_CASE("PG the same continue token twice is an error, not an endless list", "[reflector]") {
     machine m(no_watch_list());
     m.next();

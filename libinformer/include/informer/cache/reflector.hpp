@@ -149,6 +149,8 @@ private:
     std::optional<time_point> wait_;
     resource_version last_, first_page_;
     std::string continue_;        // of the next page
+    std::string milestone_;       // a token of this list: one that comes again leads round in a circle
+    std::uint64_t pages_ = 0, milestone_at_ = 1; // since the milestone, and when the next one is taken
     bool paging_ = false;         // between two pages of one list
     bool in_one_piece_ = false;   // the continue token expired: once without paging
     bool consistent_ = false;     // the last version was refused: read the newest
