@@ -1,4 +1,5 @@
 #include <informer/cache/reflector.hpp>
+#include <informer/detail/async.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -250,7 +251,7 @@ void reflector::delay(time_point now, const failure& f) {
         const auto told = std::min<std::chrono::seconds>(*f.status()->retry_after, longest_retry_after);
         d = std::max<clock::duration>(d, told);
     }
-    wait_ = now + d;
+    wait_ = detail::later(now, d);
 }
 
 void reflector::failed(time_point now, const failure& f, bool parked) {

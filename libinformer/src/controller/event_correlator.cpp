@@ -1,4 +1,5 @@
 #include <informer/controller/event_correlator.hpp>
+#include <informer/detail/async.hpp>
 
 #include <algorithm>
 #include <list>
@@ -229,11 +230,8 @@ std::vector<event_correlator::write> event_correlator::tick(clock::time_point no
 clock::time_point event_correlator::next_due() const {
     auto due = clock::time_point::max();
     for (auto& [key, one] : impl_->all) {
-        due = std::min(
-            due, clock::time_point(one.seen + std::chrono::duration_cast<clock::duration>(impl_->limits.series_over_)));
-        if (one.unwritten)
-            due = std::min(due, clock::time_point(one.written +
-                                                  std::chrono::duration_cast<clock::duration>(impl_->limits.refresh_)));
+        due = std::min(due, detail::later(one.seen, impl_->limits.series_over_));
+        if (one.unwritten) due = std::min(due, detail::later(one.written, impl_->limits.refresh_));
     }
     return due;
 }

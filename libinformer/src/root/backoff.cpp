@@ -17,6 +17,8 @@ std::chrono::nanoseconds backoff::next() {
     if (options_.jitter_ <= 0) return base;
     std::uniform_real_distribution<double> stretch(0.0, options_.jitter_);
     const double extra = static_cast<double>(base.count()) * stretch(random_);
+    const auto most = std::chrono::nanoseconds::max();
+    if (extra >= static_cast<double>((most - base).count())) return most;
     return base + std::chrono::nanoseconds(static_cast<std::int64_t>(extra));
 }
 

@@ -157,3 +157,14 @@ TEST_CASE("W14 a list without a resource version is an error", "[reflector]") {
     CHECK(m.wait() == 800ms);
     CHECK(m.next().what == step::list);
 }
+
+TEST_CASE("R1 a back-off of for ever is for ever", "[reflector]") {
+    auto o = no_watch_list();
+    o.backoff_.initial(std::chrono::nanoseconds::max()).cap(std::chrono::nanoseconds::max());
+    machine m(o);
+    m.next();
+    m.list_failed(status(500));
+    const auto a = m.next();
+    CHECK(a.what == step::wait);
+    CHECK(a.until == clock::time_point::max());
+}

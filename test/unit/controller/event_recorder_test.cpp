@@ -77,6 +77,15 @@ TEST_CASE("EV3 the first event is created, the second makes a series, which is w
     CHECK(w[0].name != name);
 }
 
+TEST_CASE("EV3 series that never end are never due") {
+    const auto ever = std::chrono::nanoseconds::max();
+    event_correlator c(event_limits().series_over(ever).refresh(ever));
+    timeline t;
+    for (int i = 0; i < 3; ++i) t.record(c, about("a"));
+    CHECK(c.next_due() == clock::time_point::max());
+    CHECK(c.tick(t.now).empty());
+}
+
 TEST_CASE("events that differ in subject, reason, type or note are different ones") {
     event_correlator c;
     const timeline t;

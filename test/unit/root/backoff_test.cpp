@@ -80,4 +80,7 @@ TEST_CASE("odd options do no harm", "[backoff]") {
     backoff steep(backoff_options().factor(1e300).jitter(0));
     steep.next();
     CHECK(steep.next() == 30s);
+    constexpr auto ever = std::chrono::nanoseconds::max();
+    backoff endless(backoff_options().initial(ever).cap(ever), 7);
+    for (int i = 0; i < 10; ++i) CHECK(endless.next() == ever);
 }
