@@ -200,6 +200,17 @@ TEST_CASE("client: no wait begins that would end after the time limit") {
     CHECK(b.slept == std::vector<std::chrono::nanoseconds>{3s});
 }
 
+TEST_CASE("client: a time limit of for ever is for ever") {
+    bench b;
+    failure f;
+    auto patient = with(b, [](client_config& c) { c.time_limit = std::chrono::milliseconds::max(); });
+    for (int i = 0; i < 2; ++i) b.answers->next.push_back(reply(429, "slow down").header("Retry-After", "3"));
+    b.answers->next.emplace_back(pod("a"));
+    b.run(patient.get(pods(), a, get_options(), f));
+    CHECK_FALSE(f);
+    CHECK(b.slept == std::vector<std::chrono::nanoseconds>{3s, 3s});
+}
+
 TEST_CASE("client: an attempt that is under way when the time is up is an error that says so") {
     bench b;
     failure f;
