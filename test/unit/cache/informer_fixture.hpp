@@ -117,4 +117,18 @@ inline std::vector<std::string> read_all(subscription& s) {
 
 using words = std::vector<std::string>;
 
+inline failure status_failure(int code, const std::string& reason, const std::string& message = "") {
+    api_status s;
+    s.code = code;
+    s.reason = reason;
+    s.message = message;
+    return failure(std::move(s), "watch pods");
+}
+
+inline list_script list_of(std::vector<std::string> items, const std::string& version, const std::string& token = "") {
+    list_script l;
+    l.items(std::move(items)).version(version).continue_token(token);
+    return l;
+}
+
 } // namespace informer::testing

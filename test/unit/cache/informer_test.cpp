@@ -4,16 +4,13 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/json/value.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
-using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("WL1 an informer syncs by watch-list and follows the same stream", "[informer]") {
     bench b;
@@ -47,23 +44,6 @@ TEST_CASE("WL1 an informer syncs by watch-list and follows the same stream", "[i
     CHECK(b.source->under_way() == 0);
     CHECK_FALSE(events.try_next());
 }
-
-namespace {
-
-failure status_failure(int code, const std::string& reason) {
-    api_status s;
-    s.code = code;
-    s.reason = reason;
-    return failure(std::move(s), "test");
-}
-
-list_script list_of(std::vector<std::string> items, const std::string& version, const std::string& token = "") {
-    list_script l;
-    l.items(std::move(items)).version(version).continue_token(token);
-    return l;
-}
-
-} // namespace
 
 TEST_CASE("W1 a list of three pages yields every object once, then watches from the first page's version",
           "[informer]") {
@@ -224,188 +204,6 @@ TEST_CASE("an old deletion does not take a younger object away", "[informer]") {
     CHECK(b.pods.snapshot().size() == 0);
 }
 
-TEST_CASE("X7 a bad event is quarantined, its last good version stays, a good one clears it", "[informer]") {
-    bench b;
-    auto events = b.pods.subscribe();
-    const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
-    read_all(events);
-    const std::string head = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a")";
-    w->modified(head + R"(,"resourceVersion":"6"},"spec":{"note":})");
-    w->modified(R"({"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"7"}})");
-    w->modified(R"({"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"namespace":"default","name":"t"}})");
-    w->modified(pod("b", 9, "fine"));
-    b.settle();
-    CHECK(read_all(events) == words{"~b:9"}); // everything else goes on
-    CHECK(b.pods.get("default/a").resource_version().str() == "1");
-    auto s = b.pods.status();
-    CHECK(s.quarantined == 3);
-    REQUIRE(s.quarantine.size() == 3);
-    bool named = false, nameless = false, table = false;
-    for (const auto& q : s.quarantine) {
-        named = named || (q.key.str() == "default/a" && q.why);
-        nameless = nameless || q.why == errc::no_metadata;
-        table = table || (q.key.name == "t" && q.why == errc::not_an_object);
-    }
-    CHECK(named);
-    CHECK(nameless);
-    CHECK(table);
-    w->modified(pod("a", 10, "good again"));
-    b.settle();
-    CHECK(b.pods.status().quarantined == 2);
-    CHECK(b.note("a") == "good again");
-}
-
-TEST_CASE("X7 what is repeated neither clears a younger bad object nor is taken for one", "[informer]") {
-    bench b;
-    auto events = b.pods.subscribe();
-    const auto w = b.sync_with({pod("a", 5)}, 5);
-    read_all(events);
-    const auto table = [](int version) {
-        return R"({"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"namespace":"default","name":"a","resourceVersion":")" +
-               std::to_string(version) + R"("}})";
-    };
-    w->modified(table(3));
-    b.settle();
-    CHECK(b.pods.status().quarantined == 0);
-    w->deleted(table(4));
-    b.settle();
-    CHECK(b.pods.snapshot().size() == 1);
-    w->modified(table(9)).modified(pod("a", 5)).modified(pod("a", 8, "older than the bad one"));
-    b.settle();
-    CHECK(b.pods.status().quarantined == 1);
-    CHECK(read_all(events) == words{"~a:8"});
-    w->modified(pod("a", 10));
-    b.settle();
-    CHECK(b.pods.status().quarantined == 0);
-    w->deleted(table(12));
-    b.settle();
-    CHECK(read_all(events) == words{"~a:10", "-a:12?"});
-}
-
-TEST_CASE("a deletion whose object cannot be read deletes all the same", "[informer]") {
-    bench b;
-    auto events = b.pods.subscribe();
-    const auto w = b.sync_with({pod("a", 1)}, 5);
-    read_all(events);
-    w->deleted(R"({"metadata":{"namespace":"default","name":"a","resourceVersion":"7"},"spec":})");
-    b.settle();
-    CHECK(read_all(events) == words{"-a:1?"});
-    CHECK(b.pods.snapshot().size() == 0);
-}
-
-TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informer]") {
-    bench b(informer_options().watch_list(false));
-    auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
-    read_all(events);
-    const std::string bad_a = R"({"metadata":{"namespace":"default","name":"a"},"spec":})";
-    const auto again = b.source->on_watch();
-    SECTION("named: it alone stays") {
-        b.source->on_list(list_of({bad_a, pod("b", 2)}, "9"));
-        w->fail(status_failure(410, "Expired"));
-        b.settle();
-        b.pass(2s);
-        CHECK(read_all(events) == words{"-c:3?#"});
-        CHECK(b.pods.get("default/a").resource_version().str() == "1");
-        CHECK(b.pods.status().quarantined == 1);
-        SECTION("and the next clean list clears it") {
-            b.source->on_list(list_of({pod("b", 2)}, "12"));
-            again->fail(status_failure(410, "Expired"));
-            b.settle();
-            b.pass(5s);
-            CHECK(b.pods.status().quarantined == 0);
-            CHECK(b.pods.snapshot().size() == 1);
-        }
-    }
-    SECTION("unnamed: nothing is known to be absent") {
-        b.source->on_list(list_of({R"({"metadata":)", pod("b", 2)}, "9"));
-        w->fail(status_failure(410, "Expired"));
-        b.settle();
-        b.pass(2s);
-        CHECK(read_all(events).empty());
-        CHECK(b.pods.snapshot().size() == 3);
-        CHECK(b.pods.status().quarantined == 1);
-    }
-}
-
-TEST_CASE("bad objects of a page that broke and was asked for again do not count", "[informer]") {
-    bench b(informer_options().watch_list(false));
-    auto events = b.pods.subscribe();
-    b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
-    const auto w = b.source->on_watch();
-    b.start();
-    read_all(events);
-    list_script first, broken, second;
-    b.source->on_list(first.item(pod("a", 1)).version("9").continue_token("t"));
-    broken.item(R"({"metadata":)").item(R"({"metadata":{"namespace":"default","name":"c"},"spec":})");
-    b.source->on_list(broken.fail(failure(errc::connection_lost, "test")));
-    b.source->on_list(second.item(pod("b", 2)).version("9"));
-    b.source->on_watch();
-    w->fail(status_failure(410, "Expired"));
-    b.settle();
-    for (int i = 0; i < 3; ++i) b.pass(5s);
-    CHECK(b.pods.status().relists == 1);
-    CHECK(read_all(events) == words{"-c:3?#"});
-    CHECK(b.pods.status().quarantined == 0);
-}
-
-TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same key counts", "[informer]") {
-    bench b;
-    auto events = b.pods.subscribe();
-    const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
-    read_all(events);
-    const std::string bad_a = R"({"metadata":{"namespace":"default","name":"a","resourceVersion":"7"},"spec":})";
-    const auto again = b.source->on_watch();
-    w->fail(status_failure(410, "Expired"));
-    b.settle();
-    b.pass(2s);
-    REQUIRE(again->taken());
-    SECTION("bad, then deleted: it is gone") {
-        again->added(bad_a).added(pod("b", 2)).deleted(bad_a).bookmark("9", true);
-        b.settle();
-        CHECK(read_all(events) == words{"-a:1?#"});
-        CHECK(b.pods.snapshot().size() == 1);
-        CHECK(b.pods.status().quarantined == 0);
-    }
-    SECTION("bad, then deleted with a text that can be read") {
-        again->added(bad_a).added(pod("b", 2)).deleted(pod("a", 8)).bookmark("9", true);
-        b.settle();
-        CHECK(read_all(events) == words{"-a:1?#"});
-        CHECK(b.pods.status().quarantined == 0);
-    }
-    SECTION("bad, then good: no reason to doubt that the server knows watch-list") {
-        again->added(bad_a).added(pod("b", 2)).modified(pod("a", 8, "good")).bookmark("9", true);
-        b.settle();
-        CHECK(read_all(events) == words{"~a:8#"});
-        CHECK(b.pods.status().quarantined == 0);
-        CHECK(b.source->watch_list() == watch_list_support::yes);
-    }
-    SECTION("good, then bad: the good version stays, and status says that it is not the last") {
-        again->added(pod("a", 1)).added(pod("b", 2)).modified(bad_a).bookmark("9", true);
-        b.settle();
-        CHECK(read_all(events).empty());
-        CHECK(b.pods.snapshot().size() == 2);
-        CHECK(b.pods.status().quarantined == 1);
-    }
-    CHECK(b.source->lists() == 0);
-}
-
-TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was never good", "[informer]") {
-    bench b;
-    const auto w = b.sync_with({pod("a", 1)}, 5);
-    const std::string bad = R"({"metadata":{"namespace":"default","name":"x","resourceVersion":"7"},"spec":})";
-    w->added(bad);
-    b.settle();
-    REQUIRE(b.pods.status().quarantined == 1);
-    SECTION("by a text that can be read") { w->deleted(pod("x", 8)); }
-    SECTION("by one that cannot") { w->deleted(bad); }
-    b.settle();
-    CHECK(b.pods.status().quarantined == 0);
-    CHECK(b.pods.status().quarantine.empty());
-}
-
 TEST_CASE("X3 a transform runs exactly once for each received object", "[informer]") {
     int runs = 0;
     decode_options d;
@@ -442,27 +240,6 @@ TEST_CASE("R19 a resync period of for ever never comes", "[informer]") {
     read_all(events);
     b.pass(24h);
     CHECK(read_all(events).empty());
-}
-
-TEST_CASE("X10 a handler that throws is contained, counted, logged once, and syncs", "[informer]") {
-    bench b;
-    int calls = 0;
-    const auto h = b.pods.add_event_handler(
-        [&calls](const object&, bool) {
-            ++calls;
-            throw std::runtime_error("no luck");
-        },
-        nullptr, nullptr);
-    CHECK_FALSE(h.has_synced());
-    const auto w = b.sync_with({pod("a", 1), pod("b", 2), pod("c", 3)}, 5);
-    CHECK(calls == 3);
-    CHECK(h.has_synced());
-    CHECK(h.exceptions() == 3);
-    CHECK(b.log.count("no luck") == 1);
-    w->added(pod("d", 6));
-    b.settle();
-    CHECK(h.exceptions() == 4);
-    CHECK(b.log.count("no luck") == 1);
 }
 
 TEST_CASE("run() may be called once, and ends by cancellation", "[informer]") {
@@ -502,107 +279,6 @@ TEST_CASE("stopped before it ran: run() returns at once", "[informer]") {
     CHECK(b.source->calls().empty());
     CHECK_FALSE(events.try_next());
     CHECK(b.pods.status().phase == informer_phase::stopped);
-}
-
-TEST_CASE("what the source throws is a failed attempt", "[informer]") {
-    struct throwing final : list_watch {
-        api_resource r = api_resource("", "v1", "pods", "Pod");
-        int calls = 0;
-        bool odd = false;
-        const api_resource& resource() const override { return r; }
-        std::string describe() const override { return "pods"; }
-        asio::awaitable<list_result> list(list_options, object_sink&, failure&) override {
-            ++calls;
-            if (odd) throw 1;
-            throw std::runtime_error("list broke");
-            co_return list_result();
-        }
-        asio::awaitable<void> watch(watch_options, object_sink&, failure&) override {
-            ++calls;
-            throw std::runtime_error("watch broke");
-            co_return;
-        }
-    };
-    bench b;
-    const auto source = std::make_shared<throwing>();
-    shared_informer pods(b.rt, source);
-    asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
-    b.settle();
-    CHECK(pods.status().phase == informer_phase::backing_off);
-    CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("list broke"));
-    b.pass(10s);
-    CHECK(source->calls > 2);
-    source->odd = true; // no std::exception
-    for (int before = source->calls, i = 0; i < 3; ++i, before = source->calls) {
-        b.pass(1min);
-        CHECK(source->calls > before);
-    }
-    CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("unknown type"));
-    pods.stop();
-}
-
-TEST_CASE("what the source cancels by itself is a failed attempt", "[informer]") {
-    const failure cut(errc::cancelled, "a time-out of the source's own");
-    SECTION("a list") {
-        bench b(informer_options().watch_list(false));
-        for (int i = 0; i < 5; ++i) b.source->on_list(list_script().fail(cut));
-        b.start();
-        CHECK(b.source->lists() == 1); // and not again at once
-        CHECK(b.pods.status().phase == informer_phase::backing_off);
-        b.pass(1min);
-        CHECK(b.source->lists() == 2);
-    }
-    SECTION("a watch") {
-        bench b;
-        const auto w = b.sync_with({}, 5);
-        for (int i = 0; i < 5; ++i) b.source->on_watch_fail(cut);
-        w->end();
-        b.settle();
-        CHECK(b.source->watches() == 2);
-        CHECK(b.pods.status().phase == informer_phase::backing_off);
-    }
-}
-
-TEST_CASE("an informer that one of its coroutines leaves by an exception ends by it", "[informer]") {
-    struct broken_clock final : informer::clock {
-        explicit broken_clock(std::shared_ptr<manual_clock> c) : inner(std::move(c)) {}
-        time_point now() const override { return inner->now(); }
-        std::chrono::system_clock::time_point wall() const override { return inner->wall(); }
-        asio::awaitable<bool> sleep_until(time_point when) override {
-            if (broken) throw std::runtime_error("no more timers");
-            return inner->sleep_until(when);
-        }
-        std::shared_ptr<manual_clock> inner;
-        bool broken = false;
-    };
-    bench b;
-    const auto clock = std::make_shared<broken_clock>(b.clock);
-    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
-    runtime rt = b.rt;
-    rt.with_clock(clock);
-    shared_informer pods(rt, source, informer_options().watch_list(false));
-    auto events = pods.subscribe();
-    std::string end;
-    asio::co_spawn(b.context, pods.run(), [&end](std::exception_ptr e) {
-        try {
-            if (e) std::rethrow_exception(e);
-            end = "by itself";
-        } catch (const std::exception& x) {
-            end = x.what();
-        }
-    });
-    b.settle();
-    clock->broken = true;
-    source->on_list(list_script().fail(status_failure(503, "ServiceUnavailable"))); // to be tried again later
-    b.settle();
-    CHECK(end == "no more timers");
-    CHECK(pods.status().phase == informer_phase::stopped);
-    bool over = false;
-    asio::co_spawn(b.context, events.next(), [&over](std::exception_ptr, std::optional<event> e) { over = !e; });
-    b.settle();
-    CHECK(over);
-    pods.stop();
-    b.settle();
 }
 
 TEST_CASE("a list that a slow subscriber holds up is not taken for stalled", "[informer]") {
@@ -753,32 +429,7 @@ public:
     std::vector<double> lags;
 };
 
-class throwing_sink final : public metrics_sink {
-public:
-    void add(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-    void set(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-    void observe(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-};
-
 } // namespace
-
-TEST_CASE("a metrics sink that throws does not stop an informer", "[informer]") {
-    bench b;
-    runtime rt = b.rt;
-    rt.with_metrics(std::make_shared<throwing_sink>());
-    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
-    shared_informer pods(rt, source);
-    const auto w = source->on_watch();
-    w->added(pod("a", 1)).bookmark("1", true);
-    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr e) { CHECK_FALSE(e); });
-    b.settle();
-    CHECK(pods.has_synced());
-    w->modified(pod("a", 2));
-    b.settle();
-    CHECK(pods.get("default/a").resource_version().str() == "2");
-    pods.stop();
-    b.settle();
-}
 
 TEST_CASE("the lag from a change's arrival until every subscriber has it is a metric", "[informer]") {
     bench b;

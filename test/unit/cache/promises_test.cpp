@@ -20,14 +20,6 @@ words sorted(words w) {
     return w;
 }
 
-failure status_failure(int code, const std::string& reason, const std::string& message = "") {
-    api_status s;
-    s.code = code;
-    s.reason = reason;
-    s.message = message;
-    return failure(std::move(s), "watch pods");
-}
-
 /// Runs a coroutine of the test beside the informer and keeps how it ended.
 struct spawned {
     bool done = false;

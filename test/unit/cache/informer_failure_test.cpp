@@ -1,0 +1,164 @@
+// What handlers, sources, sinks and clocks throw at an informer.
+#include "informer_fixture.hpp"
+
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("X10 a handler that throws is contained, counted, logged once, and syncs", "[informer]") {
+    bench b;
+    int calls = 0;
+    const auto h = b.pods.add_event_handler(
+        [&calls](const object&, bool) {
+            ++calls;
+            throw std::runtime_error("no luck");
+        },
+        nullptr, nullptr);
+    CHECK_FALSE(h.has_synced());
+    const auto w = b.sync_with({pod("a", 1), pod("b", 2), pod("c", 3)}, 5);
+    CHECK(calls == 3);
+    CHECK(h.has_synced());
+    CHECK(h.exceptions() == 3);
+    CHECK(b.log.count("no luck") == 1);
+    w->added(pod("d", 6));
+    b.settle();
+    CHECK(h.exceptions() == 4);
+    CHECK(b.log.count("no luck") == 1);
+}
+
+TEST_CASE("what the source throws is a failed attempt", "[informer]") {
+    struct throwing final : list_watch {
+        api_resource r = api_resource("", "v1", "pods", "Pod");
+        int calls = 0;
+        bool odd = false;
+        const api_resource& resource() const override { return r; }
+        std::string describe() const override { return "pods"; }
+        asio::awaitable<list_result> list(list_options, object_sink&, failure&) override {
+            ++calls;
+            if (odd) throw 1;
+            throw std::runtime_error("list broke");
+            co_return list_result();
+        }
+        asio::awaitable<void> watch(watch_options, object_sink&, failure&) override {
+            ++calls;
+            throw std::runtime_error("watch broke");
+            co_return;
+        }
+    };
+    bench b;
+    const auto source = std::make_shared<throwing>();
+    shared_informer pods(b.rt, source);
+    asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
+    b.settle();
+    CHECK(pods.status().phase == informer_phase::backing_off);
+    CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("list broke"));
+    b.pass(10s);
+    CHECK(source->calls > 2);
+    source->odd = true; // no std::exception
+    for (int before = source->calls, i = 0; i < 3; ++i, before = source->calls) {
+        b.pass(1min);
+        CHECK(source->calls > before);
+    }
+    CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("unknown type"));
+    pods.stop();
+}
+
+TEST_CASE("what the source cancels by itself is a failed attempt", "[informer]") {
+    const failure cut(errc::cancelled, "a time-out of the source's own");
+    SECTION("a list") {
+        bench b(informer_options().watch_list(false));
+        for (int i = 0; i < 5; ++i) b.source->on_list(list_script().fail(cut));
+        b.start();
+        CHECK(b.source->lists() == 1); // and not again at once
+        CHECK(b.pods.status().phase == informer_phase::backing_off);
+        b.pass(1min);
+        CHECK(b.source->lists() == 2);
+    }
+    SECTION("a watch") {
+        bench b;
+        const auto w = b.sync_with({}, 5);
+        for (int i = 0; i < 5; ++i) b.source->on_watch_fail(cut);
+        w->end();
+        b.settle();
+        CHECK(b.source->watches() == 2);
+        CHECK(b.pods.status().phase == informer_phase::backing_off);
+    }
+}
+
+TEST_CASE("an informer that one of its coroutines leaves by an exception ends by it", "[informer]") {
+    struct broken_clock final : informer::clock {
+        explicit broken_clock(std::shared_ptr<manual_clock> c) : inner(std::move(c)) {}
+        time_point now() const override { return inner->now(); }
+        std::chrono::system_clock::time_point wall() const override { return inner->wall(); }
+        asio::awaitable<bool> sleep_until(time_point when) override {
+            if (broken) throw std::runtime_error("no more timers");
+            return inner->sleep_until(when);
+        }
+        std::shared_ptr<manual_clock> inner;
+        bool broken = false;
+    };
+    bench b;
+    const auto clock = std::make_shared<broken_clock>(b.clock);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    runtime rt = b.rt;
+    rt.with_clock(clock);
+    shared_informer pods(rt, source, informer_options().watch_list(false));
+    auto events = pods.subscribe();
+    std::string end;
+    asio::co_spawn(b.context, pods.run(), [&end](std::exception_ptr e) {
+        try {
+            if (e) std::rethrow_exception(e);
+            end = "by itself";
+        } catch (const std::exception& x) {
+            end = x.what();
+        }
+    });
+    b.settle();
+    clock->broken = true;
+    source->on_list(list_script().fail(status_failure(503, "ServiceUnavailable"))); // to be tried again later
+    b.settle();
+    CHECK(end == "no more timers");
+    CHECK(pods.status().phase == informer_phase::stopped);
+    bool over = false;
+    asio::co_spawn(b.context, events.next(), [&over](std::exception_ptr, std::optional<event> e) { over = !e; });
+    b.settle();
+    CHECK(over);
+    pods.stop();
+    b.settle();
+}
+
+namespace {
+
+class throwing_sink final : public metrics_sink {
+public:
+    void add(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+    void set(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+    void observe(std::string_view, double, labels) override { throw std::runtime_error("no"); }
+};
+
+} // namespace
+
+TEST_CASE("a metrics sink that throws does not stop an informer", "[informer]") {
+    bench b;
+    runtime rt = b.rt;
+    rt.with_metrics(std::make_shared<throwing_sink>());
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source);
+    const auto w = source->on_watch();
+    w->added(pod("a", 1)).bookmark("1", true);
+    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr e) { CHECK_FALSE(e); });
+    b.settle();
+    CHECK(pods.has_synced());
+    w->modified(pod("a", 2));
+    b.settle();
+    CHECK(pods.get("default/a").resource_version().str() == "2");
+    pods.stop();
+    b.settle();
+}

@@ -1,0 +1,188 @@
+// Objects that an informer cannot use.
+#include "informer_fixture.hpp"
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("X7 a bad event is quarantined, its last good version stays, a good one clears it", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
+    read_all(events);
+    const std::string head = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a")";
+    w->modified(head + R"(,"resourceVersion":"6"},"spec":{"note":})");
+    w->modified(R"({"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"7"}})");
+    w->modified(R"({"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"namespace":"default","name":"t"}})");
+    w->modified(pod("b", 9, "fine"));
+    b.settle();
+    CHECK(read_all(events) == words{"~b:9"}); // everything else goes on
+    CHECK(b.pods.get("default/a").resource_version().str() == "1");
+    auto s = b.pods.status();
+    CHECK(s.quarantined == 3);
+    REQUIRE(s.quarantine.size() == 3);
+    bool named = false, nameless = false, table = false;
+    for (const auto& q : s.quarantine) {
+        named = named || (q.key.str() == "default/a" && q.why);
+        nameless = nameless || q.why == errc::no_metadata;
+        table = table || (q.key.name == "t" && q.why == errc::not_an_object);
+    }
+    CHECK(named);
+    CHECK(nameless);
+    CHECK(table);
+    w->modified(pod("a", 10, "good again"));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 2);
+    CHECK(b.note("a") == "good again");
+}
+
+TEST_CASE("X7 what is repeated neither clears a younger bad object nor is taken for one", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 5)}, 5);
+    read_all(events);
+    const auto table = [](int version) {
+        return R"({"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"namespace":"default","name":"a","resourceVersion":")" +
+               std::to_string(version) + R"("}})";
+    };
+    w->modified(table(3));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+    w->deleted(table(4));
+    b.settle();
+    CHECK(b.pods.snapshot().size() == 1);
+    w->modified(table(9)).modified(pod("a", 5)).modified(pod("a", 8, "older than the bad one"));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 1);
+    CHECK(read_all(events) == words{"~a:8"});
+    w->modified(pod("a", 10));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+    w->deleted(table(12));
+    b.settle();
+    CHECK(read_all(events) == words{"~a:10", "-a:12?"});
+}
+
+TEST_CASE("a deletion whose object cannot be read deletes all the same", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    read_all(events);
+    w->deleted(R"({"metadata":{"namespace":"default","name":"a","resourceVersion":"7"},"spec":})");
+    b.settle();
+    CHECK(read_all(events) == words{"-a:1?"});
+    CHECK(b.pods.snapshot().size() == 0);
+}
+
+TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    read_all(events);
+    const std::string bad_a = R"({"metadata":{"namespace":"default","name":"a"},"spec":})";
+    const auto again = b.source->on_watch();
+    SECTION("named: it alone stays") {
+        b.source->on_list(list_of({bad_a, pod("b", 2)}, "9"));
+        w->fail(status_failure(410, "Expired"));
+        b.settle();
+        b.pass(2s);
+        CHECK(read_all(events) == words{"-c:3?#"});
+        CHECK(b.pods.get("default/a").resource_version().str() == "1");
+        CHECK(b.pods.status().quarantined == 1);
+        SECTION("and the next clean list clears it") {
+            b.source->on_list(list_of({pod("b", 2)}, "12"));
+            again->fail(status_failure(410, "Expired"));
+            b.settle();
+            b.pass(5s);
+            CHECK(b.pods.status().quarantined == 0);
+            CHECK(b.pods.snapshot().size() == 1);
+        }
+    }
+    SECTION("unnamed: nothing is known to be absent") {
+        b.source->on_list(list_of({R"({"metadata":)", pod("b", 2)}, "9"));
+        w->fail(status_failure(410, "Expired"));
+        b.settle();
+        b.pass(2s);
+        CHECK(read_all(events).empty());
+        CHECK(b.pods.snapshot().size() == 3);
+        CHECK(b.pods.status().quarantined == 1);
+    }
+}
+
+TEST_CASE("bad objects of a page that broke and was asked for again do not count", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({pod("a", 1), pod("b", 2), pod("c", 3)}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    read_all(events);
+    list_script first, broken, second;
+    b.source->on_list(first.item(pod("a", 1)).version("9").continue_token("t"));
+    broken.item(R"({"metadata":)").item(R"({"metadata":{"namespace":"default","name":"c"},"spec":})");
+    b.source->on_list(broken.fail(failure(errc::connection_lost, "test")));
+    b.source->on_list(second.item(pod("b", 2)).version("9"));
+    b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    for (int i = 0; i < 3; ++i) b.pass(5s);
+    CHECK(b.pods.status().relists == 1);
+    CHECK(read_all(events) == words{"-c:3?#"});
+    CHECK(b.pods.status().quarantined == 0);
+}
+
+TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same key counts", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
+    read_all(events);
+    const std::string bad_a = R"({"metadata":{"namespace":"default","name":"a","resourceVersion":"7"},"spec":})";
+    const auto again = b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.pass(2s);
+    REQUIRE(again->taken());
+    SECTION("bad, then deleted: it is gone") {
+        again->added(bad_a).added(pod("b", 2)).deleted(bad_a).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events) == words{"-a:1?#"});
+        CHECK(b.pods.snapshot().size() == 1);
+        CHECK(b.pods.status().quarantined == 0);
+    }
+    SECTION("bad, then deleted with a text that can be read") {
+        again->added(bad_a).added(pod("b", 2)).deleted(pod("a", 8)).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events) == words{"-a:1?#"});
+        CHECK(b.pods.status().quarantined == 0);
+    }
+    SECTION("bad, then good: no reason to doubt that the server knows watch-list") {
+        again->added(bad_a).added(pod("b", 2)).modified(pod("a", 8, "good")).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events) == words{"~a:8#"});
+        CHECK(b.pods.status().quarantined == 0);
+        CHECK(b.source->watch_list() == watch_list_support::yes);
+    }
+    SECTION("good, then bad: the good version stays, and status says that it is not the last") {
+        again->added(pod("a", 1)).added(pod("b", 2)).modified(bad_a).bookmark("9", true);
+        b.settle();
+        CHECK(read_all(events).empty());
+        CHECK(b.pods.snapshot().size() == 2);
+        CHECK(b.pods.status().quarantined == 1);
+    }
+    CHECK(b.source->lists() == 0);
+}
+
+TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was never good", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    const std::string bad = R"({"metadata":{"namespace":"default","name":"x","resourceVersion":"7"},"spec":})";
+    w->added(bad);
+    b.settle();
+    REQUIRE(b.pods.status().quarantined == 1);
+    SECTION("by a text that can be read") { w->deleted(pod("x", 8)); }
+    SECTION("by one that cannot") { w->deleted(bad); }
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+    CHECK(b.pods.status().quarantine.empty());
+}
