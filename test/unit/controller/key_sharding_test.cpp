@@ -120,7 +120,8 @@ struct trio {
         for (auto* s : {&a, &b, &c}) s->start();
         w.run(20s);
         REQUIRE(total({&a, &b, &c}) == keys);
-        for (const auto* s : {&a, &b, &c}) REQUIRE(s->owned().size() > 8);
+        // Their names are random: of 20 on average, 8 or fewer are one in a thousand, 2 or fewer one in ten million.
+        for (const auto* s : {&a, &b, &c}) REQUIRE(s->owned().size() > 2);
     }
     sharer a, b, c;
 };
