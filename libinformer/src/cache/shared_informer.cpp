@@ -68,10 +68,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     m->tasks.stop();
     co_await m->tasks.join();
     s->ended = true;
-    for (const auto* list : {&s->subscribers, &s->waiting})
-        for (const subscriber& one : *list) one->end();
-    s->subscribers.clear();
-    s->waiting.clear();
+    s->end_subscribers();
     s->refresh_figures();
     s->note_phase();
     s->news();
@@ -95,14 +92,20 @@ void shared_informer::impl::stop() {
 void shared_informer::impl::end_unstarted() {
     stopping = ended = true;
     from.reset();
-    for (const subscriber& one : waiting) one->end();
-    waiting.clear();
+    end_subscribers();
     let_go();
     {
         const std::lock_guard lock(mutex);
         figures.phase = informer_phase::stopped;
     }
     news();
+}
+
+void shared_informer::impl::end_subscribers() {
+    for (auto* list : {&subscribers, &waiting}) {
+        for (const subscriber& one : *list) one->end();
+        list->clear();
+    }
 }
 
 /// Nobody is told anything any more, and who was may own us.

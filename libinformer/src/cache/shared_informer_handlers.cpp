@@ -52,9 +52,7 @@ void shared_informer::impl::start_waiting_children() {
 
 asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber of) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    // What is longer than a clock counts is for ever.
-    const clock::duration period =
-        std::min(of->options().resync_, std::chrono::duration_cast<std::chrono::seconds>(clock::duration::max()));
+    const auto period = of->options().resync_;
     for (clock::time_point due = detail::later(s->now(), period);;) {
         const bool slept = co_await s->rt.clock().sleep_until(std::min(due, s->now() + longest_sleep));
         if (!slept || s->stopping || of->closed()) co_return;

@@ -139,6 +139,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void note_phase();
     void report(std::string_view phase, const failure& f);
     void tell_state() const;
+    void end_subscribers();
     void let_go();
     void tell_bad(const bad_object& b) const;
     void refresh_figures();

@@ -239,9 +239,7 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
 }
 
 shared_informer::impl::~impl() {
-    // Those who are still there were never told: run() was not called, or its context went.
-    for (const auto* list : {&subscribers, &waiting})
-        for (const subscriber& one : *list) one->end();
+    end_subscribers(); // they were never told: run() was not called, or its context went
 }
 
 bool shared_informer::impl::collecting() const noexcept {
@@ -280,7 +278,6 @@ asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<lis
                                                      std::shared_ptr<request> r) {
     co_await asio::this_coro::throw_if_cancelled(false);
     failure why;
-    std::string thrown;
     try {
         if (a.what == reflector::step::list) {
             r->result = co_await from->list(std::move(a.list), *s->into, why);
@@ -289,13 +286,10 @@ asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<lis
         }
     } catch (const error& e) {
         why = e.failure();
-    } catch (const std::exception& e) {
-        thrown = e.what();
     } catch (...) {
-        thrown = "an exception of unknown type";
+        // A source that throws breaks its promise; the informer goes on all the same.
+        why = failure(errc::bad_response, s->name + ": " + detail::what_is_wrong());
     }
-    // A source that throws breaks its promise; the informer goes on all the same.
-    if (!thrown.empty()) why = failure(errc::bad_response, s->name + ": " + thrown);
     s->reading.end();
     r->why = std::move(why);
     r->returned = true;

@@ -12,17 +12,6 @@ namespace {
 
 constexpr std::size_t most_told_kinds = 16; // of failures, for each source
 
-/// Of the exception that is being handled.
-std::string what_is_wrong() {
-    try {
-        throw;
-    } catch (const std::exception& x) {
-        return x.what();
-    } catch (...) {
-        return "an exception of unknown type";
-    }
-}
-
 } // namespace
 
 void controller::impl::source_failed(source& from, std::string_view doing, std::string_view why) {
@@ -42,7 +31,7 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
     try {
         if (!from.when(e)) return;
     } catch (...) {
-        source_failed(from, "predicate", what_is_wrong()); // and go on
+        source_failed(from, "predicate", detail::what_is_wrong()); // and go on
     }
     const bool news = !e.initial && e.reason != event_reason::resync;
     const int priority = news ? from.priority : std::min(from.priority, low_priority);
@@ -58,7 +47,7 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
         for (const object_key& key : asked)
             if (only == nullptr || only->gained(shard_text(key))) keys->add(key, priority);
     } catch (...) {
-        source_failed(from, "mapping", what_is_wrong());
+        source_failed(from, "mapping", detail::what_is_wrong());
     }
 }
 
@@ -91,7 +80,7 @@ asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_
         auto pulling = from.run(ask);
         co_await std::move(pulling);
     } catch (...) {
-        why = what_is_wrong();
+        why = detail::what_is_wrong();
     }
     const auto asked = co_await asio::this_coro::cancellation_state;
     if (asked.cancelled() != asio::cancellation_type::none || s->stops != 0 || why.empty()) co_return;

@@ -167,10 +167,7 @@ asio::awaitable<void> event_recorder::impl::send(std::shared_ptr<impl> s, event_
             co_return;
         }
         const double share = std::uniform_real_distribution<double>(0.0, 0.25)(s->random);
-        const auto pause = s->options.retry_after_;
-        const auto extra = std::chrono::duration_cast<clock::duration>(pause * share);
-        const auto until = detail::later(detail::later(s->rt.clock().now(), pause), extra);
-        const bool slept = co_await s->rt.clock().sleep_until(until);
+        const bool slept = co_await s->rt.clock().sleep_for(detail::stretched(s->options.retry_after_, share));
         if (!slept) co_return;
     }
 }
@@ -234,7 +231,7 @@ asio::awaitable<void> event_recorder::run() {
 }
 
 asio::awaitable<bool> event_recorder::flush(std::chrono::nanoseconds at_most) {
-    const auto until = detail::later(impl_->rt.clock().now(), std::chrono::duration_cast<clock::duration>(at_most));
+    const auto until = detail::later(impl_->rt.clock().now(), at_most);
     return impl::flush(impl_, until);
 }
 

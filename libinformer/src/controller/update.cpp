@@ -20,9 +20,7 @@ asio::awaitable<bool> next_attempt(runtime rt, conflict_retry how, unsigned made
     if (made >= how.attempts_) co_return false;
     std::mt19937_64 random(rt.draw_seed());
     const double share = std::uniform_real_distribution<double>(0.0, 0.1)(random);
-    const auto extra = std::chrono::duration_cast<clock::duration>(how.delay_ * share);
-    const auto until = detail::later(detail::later(rt.clock().now(), how.delay_), extra);
-    const bool slept = co_await rt.clock().sleep_until(until);
+    const bool slept = co_await rt.clock().sleep_for(detail::stretched(how.delay_, share));
     co_return slept;
 }
 

@@ -117,8 +117,7 @@ client::impl::impl(runtime r, client_config c, failure& f)
 std::optional<clock::time_point> client::impl::deadline_of(std::chrono::milliseconds limit) const {
     if (limit.count() <= 0) limit = config.time_limit;
     if (limit.count() <= 0) return std::nullopt;
-    const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(clock::duration::max()); // and so for ever
-    return informer::detail::later(rt.clock().now(), std::min(limit, most));
+    return informer::detail::later(rt.clock().now(), limit);
 }
 
 void client::impl::log_warning(const server_warning& w) {

@@ -52,12 +52,13 @@ handle builder::key_of_cursor(frame& f, handle key) {
 /// would take quadratic time.
 std::uint32_t builder::find_handle(const frame& f, handle key) {
     const handle *const keys = f.cursor_keys, *const end = keys + f.cursor_size;
-    if (f.cursor_size > 256) {
+    if (f.cursor_size >= wide_shape) {
         if (!sorted_ || sorted_->of != keys) sorted_ = std::make_unique<sorted_keys>(keys);
         sorted_keys& s = *sorted_;
-        if (++s.searches == 16)
+        if (++s.searches == 16) {
             for (std::uint32_t i = 0; i < f.cursor_size; ++i) s.places.emplace_back(keys[i], i);
-        if (s.searches == 16) std::sort(s.places.begin(), s.places.end());
+            std::sort(s.places.begin(), s.places.end());
+        }
         if (s.searches >= 16) {
             const auto at = std::lower_bound(s.places.begin(), s.places.end(), std::pair(key, 0u));
             return at != s.places.end() && at->first == key ? at->second : no_member;

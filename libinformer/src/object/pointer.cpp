@@ -87,12 +87,9 @@ value pointer_reader::operator()(value v) const noexcept {
             v = element_at(g, c, s.token);
             continue;
         }
-        std::uint32_t at = s.place.load(std::memory_order_relaxed);
-        if (at >= c.n || !is_text(g, c.keys[at], s.token)) {
-            at = find_member(g, c, s.token);
-            if (at == c.n) return {};
-            s.place.store(at, std::memory_order_relaxed);
-        }
+        const std::uint32_t guess = s.place.load(std::memory_order_relaxed), at = find_member(g, c, s.token, guess);
+        if (at == c.n) return {};
+        if (at != guess) s.place.store(at, std::memory_order_relaxed);
         v = value(g, c.values[at]);
     }
     return v;

@@ -111,9 +111,7 @@ private:
                 if (!unescaped) return false;
                 key = *unescaped;
             }
-            slot = next_slot < c.n && is_text(&generation_, c.keys[next_slot], key) ? next_slot
-                   : c.n                                                            ? find_member(&generation_, c, key)
-                                                                                    : 0;
+            slot = c.n ? find_member(&generation_, c, key, next_slot) : 0;
             if (slot == c.n) {
                 slot = none;
             } else {

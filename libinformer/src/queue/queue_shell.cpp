@@ -121,27 +121,22 @@ void queue_shell::carry_out(aftermath& a) {
     if (a.report) publish(*a.report);
 }
 
+// A runtime's sink does not throw.
 void queue_shell::publish(const queue_report& r) noexcept {
-    try {
-        const metrics_sink::label name("name", name_);
-        if (r.added != 0) sink_->add("workqueue_adds_total", static_cast<double>(r.added), {name});
-        if (r.retried != 0) sink_->add("workqueue_retries_total", static_cast<double>(r.retried), {name});
-        for (const double s : r.waited) sink_->observe("workqueue_queue_duration_seconds", s, {name});
-        for (const double s : r.worked) sink_->observe("workqueue_work_duration_seconds", s, {name});
-        const std::lock_guard lock(publishing_);
-        sink_->set("workqueue_depth", static_cast<double>(depth_.load(std::memory_order_relaxed)), {name});
-    } catch (...) { // NOLINT(bugprone-empty-catch) a broken sink must not stop a queue
-    }
+    const metrics_sink::label name("name", name_);
+    if (r.added != 0) sink_->add("workqueue_adds_total", static_cast<double>(r.added), {name});
+    if (r.retried != 0) sink_->add("workqueue_retries_total", static_cast<double>(r.retried), {name});
+    for (const double s : r.waited) sink_->observe("workqueue_queue_duration_seconds", s, {name});
+    for (const double s : r.worked) sink_->observe("workqueue_work_duration_seconds", s, {name});
+    const std::lock_guard lock(publishing_);
+    sink_->set("workqueue_depth", static_cast<double>(depth_.load(std::memory_order_relaxed)), {name});
 }
 
 void queue_shell::publish_unfinished(double all, double oldest) noexcept {
     if (sink_ == nullptr) return;
-    try {
-        const metrics_sink::label name("name", name_);
-        sink_->set("workqueue_unfinished_work_seconds", all, {name});
-        sink_->set("workqueue_longest_running_processor_seconds", oldest, {name});
-    } catch (...) { // NOLINT(bugprone-empty-catch) as above
-    }
+    const metrics_sink::label name("name", name_);
+    sink_->set("workqueue_unfinished_work_seconds", all, {name});
+    sink_->set("workqueue_longest_running_processor_seconds", oldest, {name});
 }
 
 } // namespace informer::detail

@@ -146,8 +146,20 @@ asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::cloc
     return state::wait_by(state_, &c, when);
 }
 
-clock::time_point later(clock::time_point now, clock::duration d) noexcept {
-    return d >= clock::time_point::max() - now ? clock::time_point::max() : now + d;
+clock::duration stretched(clock::duration d, double share) noexcept {
+    const double extra = static_cast<double>(d.count()) * share;
+    if (extra >= static_cast<double>((clock::duration::max() - d).count())) return clock::duration::max();
+    return d + clock::duration(static_cast<clock::duration::rep>(extra));
+}
+
+std::string what_is_wrong() {
+    try {
+        throw;
+    } catch (const std::exception& x) {
+        return x.what();
+    } catch (...) {
+        return "an exception of unknown type";
+    }
 }
 
 bool is_cancellation(const std::exception_ptr& e) noexcept {

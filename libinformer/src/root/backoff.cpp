@@ -1,4 +1,5 @@
 #include <informer/backoff.hpp>
+#include <informer/detail/async.hpp>
 
 #include <algorithm>
 
@@ -16,10 +17,7 @@ std::chrono::nanoseconds backoff::next() {
     if (attempts_ != ~0U) ++attempts_;
     if (options_.jitter_ <= 0) return base;
     std::uniform_real_distribution<double> stretch(0.0, options_.jitter_);
-    const double extra = static_cast<double>(base.count()) * stretch(random_);
-    const auto most = std::chrono::nanoseconds::max();
-    if (extra >= static_cast<double>((most - base).count())) return most;
-    return base + std::chrono::nanoseconds(static_cast<std::int64_t>(extra));
+    return detail::stretched(base, stretch(random_));
 }
 
 void backoff::healthy_for(std::chrono::nanoseconds d) {

@@ -1,5 +1,6 @@
 // What handlers, sources, sinks and clocks throw at an informer.
 #include "informer_fixture.hpp"
+#include "support/throwing_sink.hpp"
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -134,21 +135,10 @@ TEST_CASE("an informer that one of its coroutines leaves by an exception ends by
     b.settle();
 }
 
-namespace {
-
-class throwing_sink final : public metrics_sink {
-public:
-    void add(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-    void set(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-    void observe(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-};
-
-} // namespace
-
 TEST_CASE("a metrics sink that throws does not stop an informer", "[informer]") {
     bench b;
     runtime rt = b.rt;
-    rt.with_metrics(std::make_shared<throwing_sink>());
+    rt.with_metrics(std::make_shared<informer::testing::throwing_sink>());
     const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
     shared_informer pods(rt, source);
     const auto w = source->on_watch();

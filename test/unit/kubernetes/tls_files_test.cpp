@@ -23,6 +23,11 @@ http::server_options serving(const certificate_authority& ca) {
     return http::server_options().tls(tls);
 }
 
+void write_pair(const folder& dir, const key_pair& p) {
+    dir.write("me.crt", p.certificate_pem);
+    dir.write("me.key", p.key_pem);
+}
+
 /// By a kubeconfig that names files.
 client_config config_of(const folder& dir) {
     const std::string file = dir.write("config", "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
@@ -51,8 +56,7 @@ TEST_CASE("client: certificates on disk are read again every minute, what cannot
     const key_pair alice = ca.client("alice", {}), bob = ca.client("bob", {});
     const folder dir;
     dir.write("ca.crt", ca.certificate_pem());
-    dir.write("me.crt", alice.certificate_pem);
-    dir.write("me.key", alice.key_pem);
+    write_pair(dir, alice);
     bench b(config_of(dir), serving(ca));
     const auto complaints = [&] { return b.log.count("those read before stay in use"); };
     CHECK(seen_as(b) == "alice");
@@ -84,8 +88,7 @@ TEST_CASE("client: after a certificate was refused the files are looked at befor
     const key_pair alice = fresh.client("alice", {}), bob = fresh.client("bob", {});
     const folder dir;
     dir.write("ca.crt", old.certificate_pem());
-    dir.write("me.crt", alice.certificate_pem);
-    dir.write("me.key", alice.key_pem);
+    write_pair(dir, alice);
     bench b(config_of(dir), serving(fresh));
     failure f;
     b.run(b.api->get(pods(), object_key("default", "a"), f));
@@ -93,8 +96,7 @@ TEST_CASE("client: after a certificate was refused the files are looked at befor
     dir.write("ca.crt", fresh.certificate_pem());
     CHECK(seen_as(b) == "alice");
 
-    dir.write("me.crt", bob.certificate_pem);
-    dir.write("me.key", bob.key_pem);
+    write_pair(dir, bob);
     b.answers->next.emplace_back(401, status(401, "Unauthorized", "Unauthorized"));
     b.run(b.api->get(pods(), object_key("default", "a"), f));
     CHECK(f == errc::unauthorized);

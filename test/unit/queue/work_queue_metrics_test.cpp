@@ -1,4 +1,5 @@
 #include "queue_scene.hpp"
+#include "support/throwing_sink.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -30,13 +31,6 @@ private:
         for (const label& l : of) s += " " + std::string(l.first) + "=" + std::string(l.second);
         return s;
     }
-};
-
-class throwing_sink final : public metrics_sink {
-public:
-    void add(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-    void set(std::string_view, double, labels) override { throw std::runtime_error("no"); }
-    void observe(std::string_view, double, labels) override { throw std::runtime_error("no"); }
 };
 
 } // namespace
@@ -140,7 +134,7 @@ TEST_CASE("Q9 a queue without a name has no metrics, and no timer for them") {
 }
 
 TEST_CASE("Q9 a sink that throws disturbs nobody") {
-    queue_scene s(work_queue_options().name("foos"), std::make_shared<throwing_sink>());
+    queue_scene s(work_queue_options().name("foos"), std::make_shared<informer::testing::throwing_sink>());
     s.q->add("a");
     s.q->add_after("b", 1s);
     s.pass(1s);

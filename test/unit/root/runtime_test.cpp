@@ -1,5 +1,6 @@
 #include "support/log_capture.hpp"
 #include "support/run.hpp"
+#include "support/throwing_sink.hpp"
 
 #include <informer/runtime.hpp>
 
@@ -61,22 +62,11 @@ TEST_CASE("a logger that throws disturbs nobody", "[runtime]") {
     CHECK_NOTHROW(r.log(log_level::error, "x"));
 }
 
-namespace {
-
-class throwing_sink final : public metrics_sink {
-public:
-    void add(std::string_view, double, labels) override { throw std::runtime_error("no room"); }
-    void set(std::string_view, double, labels) override { throw 1; }
-    void observe(std::string_view, double, labels) override { throw std::runtime_error("no room"); }
-};
-
-} // namespace
-
 TEST_CASE("a metrics sink that throws disturbs nobody", "[runtime]") {
     asio::io_context context;
     runtime r(context.get_executor());
     CHECK(r.metrics() == nullptr);
-    r.with_metrics(std::make_shared<throwing_sink>());
+    r.with_metrics(std::make_shared<informer::testing::throwing_sink>());
     REQUIRE(r.metrics() != nullptr);
     CHECK_NOTHROW(r.metrics()->add("a", 1, {{"b", "c"}}));
     CHECK_NOTHROW(r.metrics()->set("a", 1, {}));

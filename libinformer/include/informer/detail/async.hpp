@@ -5,8 +5,10 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include <chrono>
 #include <exception>
 #include <memory>
+#include <string>
 
 namespace informer::detail {
 
@@ -30,8 +32,17 @@ private:
     std::shared_ptr<state> state_; // shared with the waiter, which may outlive the event by one step
 };
 
-/// `now + d`; what is further away than a time can be is for ever.
-clock::time_point later(clock::time_point now, clock::duration d) noexcept;
+/// `now + d`, of whatever unit; what is further away than a time can be is for ever.
+template <class Rep, class Period>
+clock::time_point later(clock::time_point now, std::chrono::duration<Rep, Period> d) noexcept {
+    const auto room = std::chrono::duration_cast<std::chrono::duration<Rep, Period>>(clock::time_point::max() - now);
+    return d > room ? clock::time_point::max() : now + d;
+}
+/// `d` and this share of it more; what is longer than a clock counts is for ever.
+clock::duration stretched(clock::duration d, double share) noexcept;
+
+/// Of the exception that is being handled.
+std::string what_is_wrong();
 
 /// How work usually ends that was told to stop.
 bool is_cancellation(const std::exception_ptr& e) noexcept;

@@ -53,12 +53,18 @@ inline bool is_text(const generation* g, handle h, std::string_view s) noexcept 
 }
 /// Index of the member with this key, or c.n.
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept;
+/// The same, which is probably `guess`; of anything that has members.
+inline std::uint32_t find_member(const generation* g, const children& c, std::string_view key, std::uint32_t guess) noexcept {
+    return guess < c.n && is_text(g, c.keys[guess], key) ? guess : find_member(g, c, key);
+}
 
 /// The member with this key, probably the one at `guess`; missing if this is no object or has none.
 inline value member_at(const value& of, std::uint32_t guess, std::string_view key) noexcept {
     const generation* g = of.generation();
     const children c = children_of(g, of.handle());
-    return c.keys && guess < c.n && is_text(g, c.keys[guess], key) ? value(g, c.values[guess]) : of[key];
+    if (!c.keys) return {};
+    const std::uint32_t at = find_member(g, c, key, guess);
+    return at < c.n ? value(g, c.values[at]) : value();
 }
 
 /// One member of many objects: those of one shape have it at one place, so its key is looked for once a shape.
