@@ -1,4 +1,5 @@
 #include <informer/cache/informer_factory.hpp>
+#include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
 #include <boost/asio/dispatch.hpp>
@@ -34,8 +35,8 @@ asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::string 
     std::string why;
     try {
         co_await informer.run();
-    } catch (const std::exception& e) {
-        why = e.what();
+    } catch (...) {
+        why = detail::what_is_wrong();
     }
     token.reset();
     if (!why.empty()) rt.log(log_level::error, name + ": the informer ended: " + why);

@@ -15,9 +15,8 @@ namespace json = boost::json;
 
 namespace {
 
-/// Waits before the next attempt; false: there is none.
-asio::awaitable<bool> next_attempt(runtime rt, conflict_retry how, unsigned made) {
-    if (made >= how.attempts_) co_return false;
+/// Before the next attempt. False: it was cancelled.
+asio::awaitable<bool> pause(runtime rt, conflict_retry how) {
     std::mt19937_64 random(rt.draw_seed());
     const double share = std::uniform_real_distribution<double>(0.0, 0.1)(random);
     const bool slept = co_await rt.clock().sleep_for(detail::stretched(how.delay_, share));
@@ -27,6 +26,7 @@ asio::awaitable<bool> next_attempt(runtime rt, conflict_retry how, unsigned made
 asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                     object_change change, kubernetes::write_options options,
                                     failure& f) { // lint: law2 the caller keeps it
+    const conflict_retry how;
     for (unsigned made = 1;; ++made) {
         object current = co_await c.get(resource, key, f);
         if (f) co_return object();
@@ -34,8 +34,11 @@ asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resour
         if (!change(wanted)) co_return current;
         object stored = co_await c.update(resource, std::move(wanted), options, f);
         if (!(f == errc::conflict)) co_return stored;
-        const bool again = co_await next_attempt(rt, conflict_retry(), made);
-        if (!again) co_return object();
+        if (made >= how.attempts_) co_return object();
+        const bool slept = co_await pause(rt, how);
+        if (slept) continue;
+        f = failure(errc::cancelled, "update " + resource.group_resource() + " " + key.str() + ": wait to try again");
+        co_return object();
     }
 }
 
@@ -83,8 +86,9 @@ asio::awaitable<void> attempts(runtime rt, std::function<asio::awaitable<void>()
             conflict = std::current_exception();
         }
         if (!conflict) co_return;
-        const bool again = co_await next_attempt(rt, how, made);
-        if (!again) std::rethrow_exception(conflict);
+        if (made >= how.attempts_) std::rethrow_exception(conflict);
+        const bool slept = co_await pause(rt, how);
+        if (!slept) throw error(errc::cancelled, "try again after a conflict");
     }
 }
 

@@ -128,7 +128,8 @@ public:
         } else {
             SSL_set_tlsext_host_name(s, name_.c_str());
             if (context_->verify_) {
-                SSL_set_hostflags(s, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+                // As Go does it: what stands in the subject is nobody's host name.
+                SSL_set_hostflags(s, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
                 known = SSL_set1_host(s, name_.c_str()) == 1;
             }
         }

@@ -149,7 +149,7 @@ key_pair certificate_authority::server(std::vector<std::string> names, std::chro
     const signer s = read(self_);
     const key k = new_key();
     const certificate c = blank(k.get(), valid_since, valid_since + valid_for);
-    add_name(X509_get_subject_name(c.get()), "CN", "libinformer test server");
+    add_name(X509_get_subject_name(c.get()), "CN", certificate_authority::server_common_name);
     std::string all;
     for (const auto& n : names) all += (all.empty() ? "" : ",") + alternative(n);
     if (!all.empty()) add_extension(c.get(), s.cert.get(), NID_subject_alt_name, all);

@@ -111,6 +111,34 @@ asio::awaitable<void> status() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> told_to_stop() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    failure f;
+    const auto updating = [&]() -> asio::awaitable<void> {
+        const kubernetes::write_options plain;
+        co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), with_rival(b, 100), plain, f);
+    };
+    std::function<asio::awaitable<void>()> conflicting = []() -> asio::awaitable<void> {
+        throw error(errc::conflict, "write");
+        co_return;
+    };
+    int wrong = 0;
+    task_group group(ex);
+    group.on_error([&](std::exception_ptr) { ++wrong; }); // whoever was told to stop need not say so
+    group.spawn(updating());
+    group.spawn(retry_on_conflict(b.rt, conflicting));
+    const std::function<bool()> both_wait = [&] { return b.clock->waiters() >= 2 && f == errc::conflict; };
+    const bool waiting = co_await eventually(both_wait);
+    CHECK(waiting);
+    group.stop();
+    co_await group.join();
+    CHECK(f == errc::cancelled);
+    CHECK(wrong == 0);
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> pause_of_for_ever() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -138,6 +166,9 @@ TEST_CASE("a conflicting write reads anew and tries again, at most five times, a
 }
 TEST_CASE("a status patch sends what differs, removes what is not wanted, and asks nothing when nothing differs") {
     run_test(status());
+}
+TEST_CASE("who is told to stop between two attempts hears of that, not of a conflict") {
+    run_test(told_to_stop());
 }
 TEST_CASE("a pause of for ever between attempts is for ever") {
     run_test(pause_of_for_ever());

@@ -225,6 +225,15 @@ TEST_CASE("a certificate for another host is refused, and the names are said") {
     CHECK(o.f == errc::tls_failed);
 }
 
+TEST_CASE("the common name of a certificate is no host name") {
+    const std::string name = informer::testing::certificate_authority::server_common_name;
+    for (const auto& names : {std::vector<std::string>(), {"api.test"}, {"10.0.0.1"}}) {
+        const auto o = run(server_tls(authority().server(names)), trusting().server_name(name));
+        CHECK(o.f == errc::tls_failed);
+        CHECK(says(o.f, "not valid for " + name));
+    }
+}
+
 TEST_CASE("an expired certificate and one not yet valid are refused by name") {
     using std::chrono::hours;
     auto o = run(server_tls(authority().server({"127.0.0.1"}, hours(1), hours(-3))), trusting());
