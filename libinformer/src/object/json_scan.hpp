@@ -41,6 +41,8 @@ public:
     const char* scan(const char* p, const char* end) noexcept;
     bool complete() const noexcept { return complete_; }
     bool bad() const noexcept { return bad_; }
+    /// What was scanned ends within a string.
+    bool in_string() const noexcept { return in_string_; }
     /// The text ends here: a scalar is complete then.
     bool is_scalar() const noexcept { return kind_ == kind::scalar; }
 

@@ -39,6 +39,9 @@ struct watch_framer::impl {
     bool unproven = false;
     bool by_braces = false; ///< the event at hand
 
+    char last_byte = 0;     ///< that is no space, of the token
+    bool line_begun = false; ///< only spaces since a line feed outside of strings
+
     bool fail(failure f) {
         failed = std::move(f);
         return false;
@@ -50,6 +53,9 @@ struct watch_framer::impl {
     line cut_line();
     bool step(bool& have_event);
     bool check_size();
+    bool begin_token(char first);
+    std::string_view scan();
+    void check_lines(detail::value_scanner before, std::string_view scanned);
     bool scan_key();
     bool scan_value();
     bool end_event(bool& have_event);
@@ -120,7 +126,7 @@ bool watch_framer::impl::step(bool& have_event) {
         if (c != '"') return expected(at == state::member ? "a key" : "a key or '}'");
         token_start = text.offset();
         if (skipping) text.mark();
-        scanner.begin(c);
+        begin_token(c);
         at = state::key;
         return scan_key();
     case state::key: return scan_key();
@@ -130,7 +136,7 @@ bool watch_framer::impl::step(bool& have_event) {
         at = state::value;
         return true;
     case state::value:
-        if (!scanner.begin(c)) return expected("a value");
+        if (!begin_token(c)) return expected("a value");
         token_start = text.offset();
         if (member == role::object) {
             object_start = token_start;
@@ -167,9 +173,49 @@ bool watch_framer::impl::check_size() {
     return true;
 }
 
+bool watch_framer::impl::begin_token(char first) {
+    last_byte = 0;
+    line_begun = false;
+    return scanner.begin(first);
+}
+
+/// Scans on. A quote or a bracket too few makes the next events part of this one, and brackets alone do not tell; the line
+/// feeds between the events do.
+std::string_view watch_framer::impl::scan() {
+    const detail::value_scanner before = scanner;
+    const std::string_view scanned = text.scan(scanner);
+    if (line_begun || scanned.find('\n') != scanned.npos) check_lines(before, scanned);
+    const auto last = scanned.find_last_not_of(" \t\r\n");
+    if (last != scanned.npos) last_byte = scanned[last];
+    return scanned;
+}
+
+/// No string holds a line feed, and no '{' stands but behind a ':', ',' or '['.
+void watch_framer::impl::check_lines(detail::value_scanner s, std::string_view scanned) {
+    const auto wrong = [&](const char* where, std::string_view what) {
+        const auto behind = static_cast<std::size_t>(scanned.data() + scanned.size() - where);
+        fail(detail::framing_error("watch", text.offset() - behind, what));
+    };
+    char last = last_byte;
+    for (std::string_view rest = scanned; !rest.empty();) {
+        const std::string_view one = rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1);
+        rest.remove_prefix(one.size());
+        s.scan(one.data(), one.data() + one.size());
+        if (one.back() == '\n' && s.in_string()) return wrong(&one.back(), "the end of a string");
+        const auto first = one.find_first_not_of(" \t\r\n");
+        if (first != one.npos) {
+            const bool follows = last == ':' || last == ',' || last == '[';
+            if (line_begun && one[first] == '{' && !follows) return wrong(&one[first], "the end of the event before");
+            last = one[one.find_last_not_of(" \t\r\n")];
+            line_begun = false;
+        }
+        if (one.back() == '\n') line_begun = true;
+    }
+}
+
 bool watch_framer::impl::scan_key() {
-    text.scan(scanner);
-    if (!check_size()) return false;
+    scan();
+    if (failed || !check_size()) return false;
     if (!scanner.complete()) return true;
     const std::string_view key = text.since(token_start);
     if (detail::says(key, "type"))
@@ -182,7 +228,8 @@ bool watch_framer::impl::scan_key() {
 }
 
 bool watch_framer::impl::scan_value() {
-    const std::string_view scanned = text.scan(scanner);
+    const std::string_view scanned = scan();
+    if (failed) return false;
     if (scanner.bad()) return expected("the end of a value");
     if (skipping && member == role::object) detail::append_up_to(beginning, scanned, detail::oversize_prefix);
     if (!check_size()) return false;

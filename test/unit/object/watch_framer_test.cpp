@@ -79,6 +79,70 @@ TEST_CASE("a watch that cannot be framed is a syntax error with its offset", "[f
     }
 }
 
+TEST_CASE("a malformed event does not swallow those behind it", "[framer]") {
+    struct row {
+        std::string event;
+        std::string where;
+        bool told_by_next = true; ///< else by its own line feed
+    };
+    const std::string good = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})" "\n";
+    const auto at = [&](std::size_t n) { return "byte " + std::to_string(good.size() + n) + ": expected "; };
+    std::vector<row> rows;
+    const auto quote = [&](const std::string& event) {
+        rows.push_back({event, at(event.find('\n')) + "the end of a string", false});
+    };
+    const auto bracket = [&](const std::string& event) {
+        rows.push_back({event, at(event.size()) + "the end of the event before"});
+    };
+    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b},"x":1}})" "\n");
+    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":"\"}})" "\n");
+    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b\)" "\n");
+    quote(R"({"type":"ADDED","object":{"metadata":{"name")" "\"\n");
+    quote(R"({"type":"DELETED,"object":{"metadata":{"name":"b"}}})" "\n");
+    rows.back().where = at(18) + "',' or '}'";
+    quote(R"({"type":"DELETED)" "\n");
+    quote(R"({"ty)" "\n");
+    quote("{\"type\":\"ADDED\",\"object\":{\"a\":\"\n\"}}\n");
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"}})" "\n");
+    rows.back().where = at(rows.back().event.size()) + "',' or '}'";
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"})" "\n");
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b")" "\r\n \n");
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":[1,2}}})" "\n");
+    rows.back().where.clear(); // brackets are counted, not matched: an object for the parser
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":[[[1,2]}})" "\n");
+    bracket(R"({"type":"ADDED","object":{"x":1)" "\n");
+    bracket(R"({"type":"ADDED","object":{)" "\n");
+    bracket(R"({"type":"ADDED","object":{"x":[{)" "\n");
+    const std::string next = R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})" "\n";
+    for (const std::string cut : {R"({"type":"ADDED","object":{"x":1,)", R"({"type":"ADDED","object":{"x":)", R"({"type":"ADDED","object":[)"})
+        rows.push_back({cut + "\n", at(cut.size() + 1 + next.size()) + "the end of the event before"}); // may go on so
+    for (const auto& r : rows) {
+        CAPTURE(r.event);
+        for (const std::size_t limit : {default_max_object, std::size_t(60)}) {
+            const auto s = stream_of(good + r.event + next + next, limit);
+            if (r.where.empty()) {
+                CHECK_FALSE(s.failed);
+                CHECK(s.events.size() == 4);
+                continue;
+            }
+            CHECK(s.failed == errc::syntax_error);
+            CHECK(s.failed.what() == "watch, " + r.where + ": JSON syntax error");
+            CHECK(s.events.size() == 1);
+            if (!r.told_by_next) CHECK(stream_of(good + r.event, limit).failed.what() == s.failed.what());
+        }
+    }
+}
+
+TEST_CASE("an event in many lines is one event", "[framer]") {
+    const std::string object = "{\n\t\"a\" :\r\n {\n} ,\n\n \"b\": [\n {}\n,\n{ \"c, \" : \"[\"\n} ]\n\n}";
+    const std::string text = "{\n\"type\"\n:\n\"ADDED\"\n,\n\"object\":\n" + object + "\n}\n";
+    const auto s = stream_of(text + "\n" + text);
+    CHECK_FALSE(s.failed);
+    CHECK(s.idle);
+    REQUIRE(s.events.size() == 2);
+    CHECK(s.events[1] == event{"ADDED", object, false});
+}
+
 TEST_CASE("an event over the limit is skipped, with its type and the beginning of its object", "[framer]") {
     const std::string big = R"({"metadata":{"name":"big","namespace":"ns"},"x":")" + std::string(300, 'y') + "\"}";
     const std::string small = R"({"type":"ADDED","object":{"a":1}})";

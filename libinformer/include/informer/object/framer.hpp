@@ -58,6 +58,10 @@ private:
 /// API servers write an event as one line. A line that begins and ends as they write it is cut there without a look into
 /// it, and its object is `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end;
 /// where it does not, `look_again()` lets `next()` hand out the same event anew, cut by its braces.
+///
+/// An event that a quote or a bracket is missing from has no end of its own. The stream is a `syntax_error` as soon as a line
+/// feed shows it, so that it does not swallow the events behind it: nobody can tell what it was, a deletion perhaps, so the
+/// reader has to ask for it again.
 class watch_framer {
 public:
     explicit watch_framer(std::size_t max_object = default_max_object);
