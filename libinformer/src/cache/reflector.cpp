@@ -486,7 +486,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
         return;
     case kind::other: {
         failed(now, f, false);
-        const bool corrupt = f.status() && f.status()->reason == "StoreReadError";
+        const bool corrupt = f.status() && f.status()->reason == "StorageReadError";
         if (r.opened || code_of(f) == 500) ++stuck_;
         // The same error at the same version: it will not go away by asking again.
         if (corrupt || stuck_ >= (r.opened ? 2U : 5U)) {

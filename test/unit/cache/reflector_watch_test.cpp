@@ -133,10 +133,10 @@ TEST_CASE("R14 an ERROR event watches again from the last version; only if it co
     CHECK(m.next().fresh);
 }
 
-TEST_CASE("R14 StoreReadError fetches the state again: the deletion of a corrupt object has no event", "[reflector]") {
+TEST_CASE("R14 StorageReadError fetches the state again: the deletion of a corrupt object has no event", "[reflector]") {
     machine m;
     m.follow("20");
-    m.watch_done(status(500, "StoreReadError"));
+    m.watch_done(status(500, "StorageReadError"));
     m.wait();
     CHECK(m.next().fresh);
 }
