@@ -215,13 +215,21 @@ void apply_merge_patch(json::value& target, const json::value& patch) {
     }
     if (!target.is_object()) target.emplace_object();
     auto& object = target.get_object();
+    std::size_t gone = 0;
     for (const auto& m : *members) {
-        if (!m.value().is_null()) {
+        if (!m.value().is_null())
             apply_merge_patch(object[m.key()], m.value());
-        } else if (const auto at = object.find(m.key()); at != object.end()) {
-            object.stable_erase(at);
-        }
+        else
+            gone += object.count(m.key());
     }
+    if (gone == 0) return;
+    // All at once: to take out one member and keep the order moves all behind it.
+    json::object kept(object.storage());
+    kept.reserve(object.size() - gone);
+    for (auto& m : object)
+        if (const auto* change = members->if_contains(m.key()); change == nullptr || !change->is_null())
+            kept.emplace(m.key(), std::move(m.value()));
+    object = std::move(kept);
 }
 
 bool apply_json_patch(json::value& target, const json::value& operations, failure& f) {
