@@ -119,6 +119,7 @@ asio::awaitable<bool> read_request(std::shared_ptr<server_connection> c, std::sh
                 static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
                 const bool ok = co_await c->write(go_on);
                 if (!ok) co_return false;
+                c->expect_peer(); // writing ended its turn; the body is still to come
             }
             continue;
         }

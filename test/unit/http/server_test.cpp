@@ -416,6 +416,18 @@ asio::awaitable<void> impatience(bool talks_first) {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> impatience_with_a_body() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex, echo, http::server_options().patience(50ms));
+    wire w(ex, b.server.port());
+    co_await write_all(w.socket(), "PUT / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    const std::string all = co_await expect(w.socket(), "100 Continue\r\n\r\n"); // and then not a byte
+    const std::function<bool()> none = [&] { return b.server.connections() == 0; };
+    const bool gone = co_await eventually(none);
+    CHECK(gone);
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> unread_answers() {
     const auto ex = co_await asio::this_coro::executor;
     bool finished = false, sent = true;
@@ -461,6 +473,7 @@ asio::awaitable<void> crowd() {
 TEST_CASE("a peer that lets us wait for its request longer than our patience is let go") {
     run_test(impatience(false));
     run_test(impatience(true));
+    run_test(impatience_with_a_body());
 }
 TEST_CASE("a peer that does not read our answer is let go when our patience ends") {
     run_test(unread_answers());
