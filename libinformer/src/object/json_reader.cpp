@@ -1,8 +1,8 @@
 // The only unit that instantiates Boost.JSON's parser with a handler of ours.
 #include "detail/json_reader.hpp"
 
-#include "detail/utf8.hpp"
 #include "json_scan.hpp"
+#include "root/utf8.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parser.hpp>

@@ -2,8 +2,8 @@
 
 #include "detail/json_reader.hpp"
 #include "detail/reading.hpp"
-#include "detail/utf8.hpp"
 #include "json_scan.hpp"
+#include "root/utf8.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,6 @@
 #include <informer/serving/prometheus_metrics.hpp>
 
+#include "root/utf8.hpp"
 #include "serving/known_metrics.hpp"
 #include "serving/process_figures.hpp"
 
@@ -52,6 +53,24 @@ std::map<std::string, std::string> as_map(metrics_sink::labels of) {
     std::map<std::string, std::string> m;
     for (const auto& [key, value] : of) m.insert_or_assign(std::string(key), std::string(value));
     return m;
+}
+
+bool is_utf8(std::string_view s) {
+    return informer::detail::utf8_end(s) == s.size();
+}
+
+/// The serialiser escapes label values, help texts it does not: a line break would begin a line that is no comment.
+std::string escaped_help(std::string_view help) {
+    std::string out;
+    for (const char c : help.substr(0, informer::detail::utf8_end(help))) {
+        if (c == '\n')
+            out += "\\n";
+        else if (c == '\\')
+            out += "\\\\";
+        else
+            out += c;
+    }
+    return out;
 }
 
 prometheus::MetricFamily single(std::string name, std::string help, prometheus::MetricType type, double value) {
@@ -122,7 +141,9 @@ Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Make ma
         if (metric == nullptr) ++dropped;
         return metric == nullptr ? nullptr : *metric;
     }
-    if (known.size() < options.max_series_) {
+    // A scrape with a single byte in it that is no UTF-8 is refused as a whole.
+    const bool readable = std::all_of(of.begin(), of.end(), [](const auto& l) { return is_utf8(l.second); });
+    if (readable && known.size() < options.max_series_) {
         try { // bad names, bad labels, another type under this name
             Metric& made = make(describe(name), as_map(of));
             known.emplace(scratch, &made);
@@ -169,7 +190,11 @@ void prometheus_metrics::observe(std::string_view histogram, double value, label
                 .Register(impl_->registry)
                 .Add(l, d.buckets);
         });
-    if (h != nullptr) h->Observe(value);
+    if (h == nullptr) return;
+    if (std::isfinite(value)) // one that is not would be the sum from then on
+        h->Observe(value);
+    else
+        ++impl_->dropped;
 }
 
 void prometheus_metrics::describe(std::string_view name, std::string_view help) {
@@ -179,7 +204,7 @@ void prometheus_metrics::describe(std::string_view name, std::string_view help) 
 void prometheus_metrics::describe(std::string_view name, std::string_view help, std::vector<double> buckets) {
     const std::lock_guard lock(impl_->mutex);
     description d;
-    d.help = std::string(help);
+    d.help = escaped_help(help);
     d.buckets = buckets.empty() ? detail::default_buckets() : std::move(buckets);
     impl_->described.insert_or_assign(std::string(name), std::move(d));
 }

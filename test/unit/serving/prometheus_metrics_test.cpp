@@ -92,6 +92,32 @@ TEST_CASE("what cannot be kept is dropped and counted, and nothing is thrown") {
     CHECK(has_line(m.text(), "informer_metrics_dropped_total 6"));
 }
 
+TEST_CASE("a help text of several lines is still one comment") {
+    prometheus_metrics m;
+    m.describe("g", "Two\nlines and a \\.");
+    m.set("g", 1, {});
+    INFO(m.text());
+    CHECK(has_line(m.text(), "# HELP g Two\\nlines and a \\\\."));
+}
+
+TEST_CASE("a label that is no UTF-8 does not spoil the scrape for all others") {
+    prometheus_metrics m;
+    m.set("g", 1, {{"text", "\xff"}});
+    CHECK(m.dropped() == 1);
+    CHECK(m.text().find('\xff') == std::string::npos);
+    m.set("g", 1, {{"text", "\xc3\xa4"}});
+    CHECK(has_line(m.text(), "g{text=\"\xc3\xa4\"} 1"));
+}
+
+TEST_CASE("an observation that is no number does not spoil a histogram's sum") {
+    prometheus_metrics m;
+    m.observe("my_seconds", 1, {});
+    m.observe("my_seconds", std::numeric_limits<double>::quiet_NaN(), {});
+    CHECK(m.dropped() == 1);
+    CHECK(has_line(m.text(), "my_seconds_sum 1"));
+    CHECK(has_line(m.text(), "my_seconds_count 1"));
+}
+
 TEST_CASE("a label that takes ever new values does not grow us beyond the limit") {
     prometheus_metrics m(prometheus_options().max_series(100));
     for (int i = 0; i < 1000; ++i) m.add("seen_total", 1, {{"pod", std::to_string(i)}});

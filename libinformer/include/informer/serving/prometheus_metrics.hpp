@@ -33,8 +33,9 @@ public:
 /// have such a figure, so that dashboards made for them work unchanged; docs/metrics.md lists all.
 ///
 /// *Thread safety*: full. *Complexity*: one hash look-up for each figure told, no allocation once a series exists.
-/// *Errors*: what cannot be kept (a name or label that Prometheus does not allow, a counter that is told as a gauge, a
-/// series too many) is dropped and counted, never thrown: metrics must not break what they measure.
+/// *Errors*: what cannot be kept (a name or label that Prometheus does not allow, a label's text that is no UTF-8, a count
+/// or observation that is no finite number, a counter that is told as a gauge, a series too many) is dropped and counted,
+/// never thrown: metrics must not break what they measure.
 class prometheus_metrics final : public metrics_sink {
 public:
     explicit prometheus_metrics(prometheus_options options = prometheus_options());
