@@ -1,7 +1,8 @@
 #include "negotiation.hpp"
 
+#include "json_tools.hpp"
+
 #include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
 #include <algorithm>
@@ -56,9 +57,9 @@ std::optional<answer_form> form_of(std::string_view accept) {
 std::string partial_text(std::string_view stored_text) {
     std::string whole = "{";
     whole += stored_text;
-    const auto v = boost::json::parse(whole);
+    const auto all = parse_body(whole); // as deep as what was stored may be
     boost::json::object o;
-    if (const auto* metadata = v.get_object().if_contains("metadata")) o["metadata"] = *metadata;
+    if (const auto* metadata = all.if_contains("metadata")) o["metadata"] = *metadata;
     return boost::json::serialize(o).substr(1);
 }
 

@@ -98,3 +98,17 @@ TEST_CASE("of an Accept header the first form that fits is taken", "[api_server]
     CHECK(kind(maps + "/a", partial_list) == "406");
     CHECK(kind(maps + "?watch=true", partial_list) == "406");
 }
+
+TEST_CASE("objects nested deeply have a partial form, too", "[api_server]") {
+    server_fixture s;
+    json::value data = 1; // as deep as the schema of many a definition
+    for (int i = 0; i < 50; ++i) data = json::array(1, data);
+    s.server.create({{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "deep"}}}, {"data", data}});
+    CHECK(s.ask(get(maps + "/deep", partial)).at("/metadata/name") == "deep");
+    const auto all = s.ask(get(maps, partial_list));
+    REQUIRE_FALSE(all.f);
+    CHECK(all.at("/items/0/metadata/name") == "deep");
+    auto w = s.watch(get(maps + "?watch=1", partial));
+    CHECK(w.next().name() == "deep");
+    w.close();
+}
