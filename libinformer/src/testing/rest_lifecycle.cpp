@@ -60,16 +60,20 @@ void rest_api::finish_namespace(const std::string& name) {
 
 // A client that plays the namespace controller itself (there is none beside a bare kube-apiserver).
 stored rest_api::finalize_namespace(const target& t, const json::object& body, const write_by& by) {
-    static_cast<void>(by);
     const auto old = must_find(t);
     const auto* finalizers = find_at(body, {"spec", "finalizers"});
     const bool none = finalizers == nullptr || !finalizers->is_array() || finalizers->get_array().empty();
     if (!none || !old->terminating) return old;
     auto last = tree(*t.type, *old);
     object_at(last, "spec").erase("finalizers");
-    auto final_state = render(*t.type, last, store_.next());
-    store_.erase(*t.type->rows, final_state);
-    return final_state;
+    auto now = render(*t.type, last, by.dry_run ? old->version : store_.next());
+    if (by.dry_run) return now;
+    if (old->has_finalizers) {
+        store_.put(*t.type->rows, now);
+    } else {
+        store_.erase(*t.type->rows, now);
+    }
+    return now;
 }
 
 // ---- definitions
@@ -144,14 +148,17 @@ void rest_api::stop_serving(const std::string& definition) {
     }
     if (!type) return;
     const auto rows = type->rows;
+    std::set<std::string> emptied;
     while (!rows->objects.empty()) {
         const auto o = rows->objects.begin()->second;
+        emptied.insert(o->name_space);
         auto last = tree(*type, *o);
         store_.erase(*rows, render(*type, last, store_.next()));
     }
     types_.remove(group, plural);
     rows->removed = true;
     store_.touched(*rows);
+    for (const auto& name : emptied) finish_namespace(name);
 }
 
 // ---- time travel

@@ -288,6 +288,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     if (t.type->api.group == "apiextensions.k8s.io" && !status_only) serve_definition(after);
     auto now = render(*t.type, after, store_.next());
     store_.put(*t.type->rows, now);
+    if (t.type->api.group.empty() && t.type->api.plural == "namespaces") finish_namespace(t.name);
     return now;
 }
 

@@ -181,3 +181,38 @@ TEST_CASE("a terminating namespace takes nothing new and waits for finalizers", 
     s.ask("PATCH", maps + "/held", R"({"metadata":{"finalizers":null}})", merge);
     CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
 }
+
+TEST_CASE("a terminating namespace waits for its own finalizers, and goes with the last", "[api_server][namespace]") {
+    server_fixture s;
+    s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work","finalizers":["x.io/y"]}})");
+    s.ask("DELETE", "/api/v1/namespaces/work");
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").at("/status/phase") == "Terminating");
+    s.ask("PATCH", "/api/v1/namespaces/work", R"({"metadata":{"finalizers":null}})", merge);
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
+}
+
+TEST_CASE("a terminating namespace goes when a deleted definition takes the last of its objects",
+          "[api_server][namespace][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work"}})");
+    const std::string held = R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["x.io/y"]}})";
+    REQUIRE(s.ask("POST", "/apis/samples.io/v1/namespaces/work/foos", held).status == 201);
+    s.ask("DELETE", "/api/v1/namespaces/work");
+    REQUIRE(s.ask("GET", "/api/v1/namespaces/work").status == 200);
+    s.ask("DELETE", definitions + "/foos.samples.io");
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
+}
+
+TEST_CASE("finalizing a namespace can be tried out, and leaves what its own finalizers hold", "[api_server][namespace]") {
+    server_fixture s;
+    s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work","finalizers":["x.io/y"]}})");
+    s.ask("DELETE", "/api/v1/namespaces/work");
+    const std::string body = R"({"metadata":{"name":"work"},"spec":{"finalizers":[]}})";
+    CHECK(s.ask("PUT", "/api/v1/namespaces/work/finalize?dryRun=All", body).status == 200);
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").at("/spec/finalizers/0") == "kubernetes");
+    CHECK(s.ask("PUT", "/api/v1/namespaces/work/finalize", body).status == 200);
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").at("/spec/finalizers/0").empty());
+    s.ask("PATCH", "/api/v1/namespaces/work", R"({"metadata":{"finalizers":null}})", merge);
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
+}
