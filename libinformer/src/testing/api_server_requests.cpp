@@ -163,6 +163,7 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     if (!known_part) throw refused(404, "NotFound", "the server could not find the requested resource");
     const bool wants_name = t.name.empty() && (verb == "update" || verb == "patch");
     if (verb == "other" || wants_name || (verb == "create" && !t.name.empty()) ||
+        (verb == "delete" && !t.subresource.empty()) ||
         (wants_namespace && verb != "deletecollection")) {
         throw refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
     }

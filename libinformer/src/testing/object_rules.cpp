@@ -249,7 +249,7 @@ bool same_but_bookkeeping(const json::object& a, const json::object& b) {
     };
     const auto without_metadata = [](const json::object& x, const json::object& y) {
         for (const auto& [key, v] : x) {
-            if (key == "metadata") continue;
+            if (key == "metadata" || key == "kind" || key == "apiVersion") continue;
             const auto* other = y.if_contains(key);
             if (other == nullptr || *other != v) return false;
         }

@@ -126,6 +126,8 @@ private:
     std::string now_text() const;
     std::string new_uid();
     std::string random_suffix();
+    /// One that is free, if it can be found in a few attempts.
+    std::string generated_name(const target& t, std::string_view prefix);
     void check_body_identity(const target& t, const boost::json::object& body) const;
     void check_namespace_for_create(const target& t) const;
     stored must_find(const target& t) const;

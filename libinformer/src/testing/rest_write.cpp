@@ -83,6 +83,18 @@ std::string rest_api::random_suffix() {
     return out;
 }
 
+std::string rest_api::generated_name(const target& t, std::string_view prefix) {
+    constexpr std::size_t longest = 58; // with the suffix a label
+    constexpr int attempts = 8;
+    const auto before = t.type->api.namespaced ? t.name_space + "/" : std::string();
+    std::string name;
+    for (int i = 0; i < attempts; ++i) {
+        name = std::string(prefix.substr(0, longest)) + random_suffix();
+        if (!t.type->rows->find(before + name)) break;
+    }
+    return name;
+}
+
 void rest_api::check_body_identity(const target& t, const json::object& body) const {
     const auto kind = string_at(body, {"kind"});
     const auto api_version = string_at(body, {"apiVersion"});
@@ -190,7 +202,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     if (t.name.empty() && prefix.empty()) {
         invalid_field(t, "FieldValueRequired", "metadata.name", "Required value: name or generateName is required");
     }
-    if (t.name.empty()) t.name = prefix + random_suffix();
+    if (t.name.empty()) t.name = generated_name(t, prefix);
     check_namespace_for_create(t);
     check_name(*t.type, t.name);
     check_references(*t.type, t.name, body);

@@ -49,6 +49,13 @@ TEST_CASE("generateName makes a name", "[api_server]") {
     CHECK(a.at("/metadata/generateName") == "run-");
 }
 
+TEST_CASE("generated names that are taken are drawn again", "[api_server]") {
+    server_fixture s;
+    for (int i = 0; i < 12'000; ++i) // some 5 pairs of these share their first suffix
+        s.server.create({{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"generateName", "run-"}}}});
+    CHECK(s.server.list("configmaps").size() == 12'000);
+}
+
 TEST_CASE("creations that cannot be are refused with the status of the real server", "[api_server]") {
     server_fixture s;
     s.put("taken", "1");
@@ -298,4 +305,29 @@ TEST_CASE("objects nested almost a thousand levels deep are kept, deeper ones re
     CHECK(changed.status == 200);
     CHECK(changed.body.find(R"("labels":{"a":"b"})") != std::string::npos);
     CHECK(s.ask("DELETE", maps + "/deep").status == 200);
+}
+
+TEST_CASE("numbers that no double can hold are refused: as text they would be no JSON", "[api_server]") {
+    server_fixture s;
+    const auto odd = s.ask("POST", maps, map_named("odd", R"("data":{"k":1e400})"));
+    INFO(odd.body);
+    CHECK(odd.status == 400);
+    CHECK(s.ask("POST", maps, map_named("small", R"("data":{"k":1e-400,"big":1e308})")).status == 201);
+    CHECK(s.ask("GET", maps).json().at("items").as_array().size() == 1);
+}
+
+TEST_CASE("a subresource is not deleted, nor the object by it", "[api_server]") {
+    server_fixture s;
+    s.ask("POST", "/api/v1/namespaces/default/services", R"({"metadata":{"name":"a"}})");
+    CHECK(s.ask("DELETE", "/api/v1/namespaces/default/services/a/status").status == 405);
+    CHECK(s.ask("GET", "/api/v1/namespaces/default/services/a").status == 200);
+}
+
+TEST_CASE("an object put back as a list showed it is no change", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    const auto before = s.server.current_resource_version();
+    const auto item = json::serialize(s.ask("GET", maps).json().at("items").at(0)); // without kind and apiVersion
+    CHECK(s.ask("PUT", maps + "/a", item).status == 200);
+    CHECK(s.server.current_resource_version() == before);
 }
