@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <iostream>
 #include <system_error>
 
@@ -84,6 +85,13 @@ int serve(const options& o) {
     if (!o.forbidden_token.empty()) so.token(o.forbidden_token, "nobody", "none");
 
     program p(runtime, std::move(so), o);
+    p.group.on_error([](std::exception_ptr e) { // the server goes on without the play, and ends when told to
+        try {
+            std::rethrow_exception(e);
+        } catch (const std::exception& why) {
+            std::cerr << "devserver: the simulated cluster has come to a halt: " << why.what() << '\n';
+        }
+    });
     asio::signal_set signals(io, SIGINT, SIGTERM);
     informer::task_group main(io.get_executor());
     p.server.start();

@@ -62,7 +62,7 @@ bool simulator::tolerant(const action& write) {
     try {
         write();
         return true;
-    } catch (const informer::error&) {
+    } catch (const std::exception&) { // refused, or a guest made something else of the object than we knew
         return false;
     }
 }
@@ -340,7 +340,7 @@ void simulator::roll_out(deployment& d) {
         if (o.is_null()) return;
         auto& root = o.as_object();
         auto& container =
-            root["spec"].as_object()["template"].as_object()["spec"].as_object()["containers"].as_array()[0];
+            root["spec"].as_object()["template"].as_object()["spec"].as_object()["containers"].as_array().at(0);
         container.as_object()["image"] = d.shape.full_image();
         root["metadata"].as_object()["annotations"].as_object()["deployment.kubernetes.io/revision"] =
             std::to_string(d.revision);

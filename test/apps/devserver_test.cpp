@@ -132,6 +132,19 @@ TEST_CASE("the simulated cluster lives", "[devserver]") {
     CHECK(sets.at("items").as_array().size() >= 6);
 }
 
+TEST_CASE("the simulated cluster lives on, whatever its guests do to it", "[devserver]") {
+    server s({"--simulate", "--speed", "1", "--seed", "5"});
+    for (const std::string name : {"cart", "frontend", "checkout"}) {
+        s.curl("PATCH", "/apis/apps/v1/namespaces/shop/deployments/" + name,
+               R"({"metadata":{"annotations":null},"spec":{"template":null}})", "application/merge-patch+json");
+    }
+    // "cart" is rolled out next, after that a container of the gateway crashes.
+    process curl({"curl", "-sN", "--max-time", "30", s.url + "/api/v1/namespaces/payments/events?watch=1"});
+    CHECK(curl.line_where([](const std::string& l) { return l.find("\"BackOff\"") != std::string::npos; }));
+    s.child().signal(SIGTERM);
+    CHECK(s.child().wait(std::chrono::seconds(10)) == 0);
+}
+
 TEST_CASE("the simulated cluster does the same for the same seed", "[devserver]") {
     const auto play = [](const std::string& seed) {
         server s({"--simulate", "--speed", "60", "--seed", seed});
