@@ -55,7 +55,7 @@ int complain(const std::string& what) {
     std::string one_line = what;
     for (char& c : one_line)
         if (c == '\n' || c == '\r') c = ' ';
-    std::fprintf(stderr, "informerctl: %s\n", one_line.c_str());
+    std::fprintf(stderr, "informerctl: %s\n", visible(one_line).c_str());
     return 1;
 }
 
@@ -73,7 +73,7 @@ asio::awaitable<int> run_command(std::shared_ptr<session> s) {
 
 void log_to_stderr(informer::log_level level, std::string_view text) {
     static constexpr const char* names[] = {"error", "warning", "info", "debug"};
-    std::fprintf(stderr, "informerctl: %s: %.*s\n", names[static_cast<int>(level)], static_cast<int>(text.size()), text.data());
+    std::fprintf(stderr, "informerctl: %s: %s\n", names[static_cast<int>(level)], visible(text).c_str());
 }
 
 int run(const command_line& line) {

@@ -1,5 +1,7 @@
 #include "printer.hpp"
 
+#include "terminal.hpp"
+
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -43,7 +45,7 @@ std::string resource_name(const informer::api_resource& r, const object& o) {
     std::string kind = r.singular.empty() ? r.kind : r.singular;
     std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (!r.group.empty()) kind += "." + r.group;
-    return kind + "/" + o.meta().name().str();
+    return visible(kind + "/" + o.meta().name().str());
 }
 
 std::string labels(const object& o) {
@@ -97,9 +99,12 @@ bool plain_is_safe(const std::string& s) {
     return true;
 }
 
-/// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, and the byte order mark.
+/// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, the other control characters of U+0080 to
+/// U+009F, and the byte order mark.
 bool needs_escapes(const std::string& s) {
-    for (const char* special : {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf"})
+    for (auto at = s.find('\xc2'); at != std::string::npos; at = s.find('\xc2', at + 1))
+        if (at + 1 < s.size() && static_cast<unsigned char>(s[at + 1]) < 0xa0) return true;
+    for (const char* special : {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf"})
         if (s.find(special) != std::string::npos) return true;
     return false;
 }
@@ -197,8 +202,8 @@ std::string diff_lines(const object& before, const object& after) {
     std::string out;
     for (const auto& c : informer::diff(before, after)) {
         if (c.pointer == "/metadata/resourceVersion") continue;
-        out += "    " + field_path(c.pointer, c.after.exists() ? after : before) + ": " + short_json(c.before) + " → " +
-               short_json(c.after) + "\n";
+        const auto field = field_path(c.pointer, c.after.exists() ? after : before);
+        out += "    " + visible(field + ": " + short_json(c.before) + " → " + short_json(c.after)) + "\n";
     }
     return out;
 }
@@ -207,7 +212,10 @@ table::table(std::vector<std::string> header, bool show_header) {
     if (show_header) rows_.push_back(std::move(header));
 }
 
-void table::row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+void table::row(std::vector<std::string> cells) {
+    for (auto& c : cells) c = visible(c);
+    rows_.push_back(std::move(cells));
+}
 
 std::string table::str() const {
     std::vector<std::size_t> widths;

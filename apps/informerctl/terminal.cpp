@@ -90,6 +90,25 @@ bool output::flush() {
     return !closed_;
 }
 
+std::string visible(std::string_view text) {
+    const auto hex = [](unsigned char c) {
+        static constexpr char digits[] = "0123456789abcdef";
+        return std::string("\\x") + digits[c >> 4] + digits[c & 15];
+    };
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+        if (c == '\n') out += "\\n";
+        else if (c < 0x20 || c == 0x7f) out += hex(c);
+        else if (c == 0xc2 && next >= 0x80 && next < 0xa0) { // U+0080 to U+009F
+            out += hex(next);
+            ++i;
+        } else out += text[i];
+    }
+    return out;
+}
+
 progress::progress(std::string what)
     : what_(std::move(what)), started_(seconds(CLOCK_MONOTONIC)), terminal_(::isatty(STDERR_FILENO) == 1) {}
 

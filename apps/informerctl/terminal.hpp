@@ -43,6 +43,9 @@ bool signalled() noexcept;
 /// Readable once a signal came; for poll and for Asio.
 int signal_descriptor() noexcept;
 
+/// Text of others for people to read: control characters, which would command the terminal, as "\x1b" or "\n".
+std::string visible(std::string_view text);
+
 /// A line on stderr that redraws itself, on a terminal only, and only for what lasts over 2 s.
 class progress {
 public:

@@ -60,11 +60,12 @@ private:
         out += timestamp(session_.runtime.clock().wall()) + "  ";
         std::string type(to_string(e.kind));
         type.resize(8, ' ');
-        out += type + "  " + e.current.kind().str() + "  " + e.key().str() + "  " + e.current.resource_version().str();
+        std::string about = e.current.kind().str() + "  " + e.key().str() + "  " + e.current.resource_version().str();
         if (session_.line.output == "wide") {
             const auto born = e.current.meta().creation_time();
-            out += "  " + (born ? age(session_.runtime.clock().wall() - *born) : std::string("<unknown>")) + "  " + labels(e.current);
+            about += "  " + (born ? age(session_.runtime.clock().wall() - *born) : std::string("<unknown>")) + "  " + labels(e.current);
         }
+        out += type + "  " + visible(about);
         if (e.kind == event_kind::deleted && !e.final_state_known) out += "  (final state unknown)";
         out += '\n';
         if (session_.line.diff && e.kind == event_kind::updated && e.previous) out += diff_lines(e.previous, e.current);
@@ -113,7 +114,7 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
         const bool failing = now.attempts > 0;
         if (failing == report->failing) return; // told once, not at each retry
         report->failing = failing;
-        if (failing) std::fprintf(stderr, "informerctl: %s: %s; trying again\n", what.c_str(), now.last_error.what().c_str());
+        if (failing) std::fprintf(stderr, "informerctl: %s: %s; trying again\n", what.c_str(), visible(now.last_error.what()).c_str());
         else std::fprintf(stderr, "informerctl: %s: following again\n", what.c_str());
     });
 

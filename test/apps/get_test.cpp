@@ -1,3 +1,4 @@
+#include "plain_server.hpp"
 #include "programs.hpp"
 
 #include <algorithm>
@@ -53,6 +54,46 @@ TEST_CASE("get prints what is asked for in every form") {
         CHECK(escaped.find(breaks) == std::string::npos);
         CHECK(escaped.find("value: \"x\\") != std::string::npos);
     }
+}
+
+TEST_CASE("what is in objects and errors does not command the reader's terminal") {
+    const server s;
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    const auto tame = [](const std::string& text) {
+        INFO(text);
+        CHECK(text.find_first_of("\x1b\x07\r") == std::string::npos);
+        CHECK(text.find("\xc2\x9b") == std::string::npos); // the same in one character
+    };
+    s.curl("POST", "/api/v1/namespaces/default/pods",
+           R"({"metadata":{"name":"p","labels":{"l":"\u001b[2J"}}})");
+    s.curl("PATCH", "/api/v1/namespaces/default/pods/p/status",
+           R"({"status":{"phase":"\u001b]0;title\u0007\nnginx   Running\u009b1m\u00e4"}})", "application/merge-patch+json");
+    const auto table = run({"get", k, "pods", "-o", "wide"});
+    tame(table.out);
+    CHECK(lines(table.out) == 2);
+    CHECK(table.out.find("\\x1b]0;title\\x07\\nnginx   Running\\x9b1m\xc3\xa4") != std::string::npos);
+    tame(run({"get", k, "pods", "-o", "yaml"}).out);
+
+    s.make("x", "1");
+    process w(ctl({"watch", "cm", "x", "-o", "wide", "--diff", k}));
+    REQUIRE(w.line());
+    s.curl("PATCH", "/api/v1/namespaces/default/configmaps/x",
+           R"({"metadata":{"labels":{"l":"\u001bc"}},"data":{"\u001b[1m":"\u009b31m"}})", "application/merge-patch+json");
+    for (int i = 0; i < 3; ++i) {
+        const auto l = w.line();
+        REQUIRE(l);
+        tame(*l);
+    }
+
+    plain_server::script hostile;
+    hostile.list_status = "403 Forbidden";
+    hostile.list = R"({"kind":"Status","apiVersion":"v1","status":"Failure","message":"\u001b]0;title\u0007 no","code":403})";
+    const plain_server bad(hostile);
+    const auto failed = run({"get", "--server", bad.url, "cm"});
+    CHECK(failed.code == 1);
+    CHECK(failed.err.find("title") != std::string::npos);
+    tame(failed.err);
+    CHECK(lines(failed.err) == 1);
 }
 
 TEST_CASE("get finds resources by plural, singular, short and qualified name, and custom ones") {
