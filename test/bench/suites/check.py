@@ -7,6 +7,7 @@ import tempfile
 import pathlib
 
 from driver import programs
+from driver.arguments import amount
 from driver.text import number, table, versions
 
 summary = "counts the instructions of load, relist, events, reads and queue; fails when they rise over the recorded ones"
@@ -24,7 +25,7 @@ what = {
 
 def arguments(parser):
     parser.add_argument("--record", action="store_true", help="writes test/bench/instructions.json anew")
-    parser.add_argument("--tolerance", type=float, default=10, metavar="PERCENT", help="how far a part may rise (10)")
+    parser.add_argument("--tolerance", type=amount, default=10, metavar="PERCENT", help="how far a part may rise (10)")
 
 
 def valgrind():

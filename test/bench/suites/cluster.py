@@ -14,6 +14,7 @@ import threading
 import time
 
 from driver import peers, programs, sections, text
+from driver.arguments import count
 from driver.processes import Failed, Program
 from driver.text import number
 
@@ -23,10 +24,10 @@ marker_rate = 20
 
 
 def arguments(parser):
-    parser.add_argument("--deployments", type=int, default=10, metavar="N", help="Deployments (10)")
-    parser.add_argument("--replicas", type=int, default=500, metavar="N", help="replicas of each (500)")
-    parser.add_argument("--rollouts", type=int, default=1, metavar="N", help="roll-outs, one after the other (1)")
-    parser.add_argument("--nodes", type=int, default=50, metavar="N", help="nodes (50)")
+    parser.add_argument("--deployments", type=count, default=10, metavar="N", help="Deployments (10)")
+    parser.add_argument("--replicas", type=count, default=500, metavar="N", help="replicas of each (500)")
+    parser.add_argument("--rollouts", type=count, default=1, metavar="N", help="roll-outs, one after the other (1)")
+    parser.add_argument("--nodes", type=count, default=50, metavar="N", help="nodes (50)")
     parser.add_argument("--peer", action="append", metavar="NAME", help="client-go's way: typed-protobuf (default), typed-json, dynamic, controller-runtime")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
                         help="where the figures go; docs/benchmarks.md at the default size, else build/bench/cluster.md")

@@ -5,6 +5,7 @@ import statistics
 import subprocess
 
 from driver import measure, peers, programs, sections
+from driver.arguments import count
 from driver.corpora import Corpus
 from driver.processes import Failed, Server
 from driver.text import Sample, number, table
@@ -15,7 +16,7 @@ most_times, most_off, tiny_most, step_most = 4, 0.10, 200, 5
 
 
 def arguments(parser):
-    parser.add_argument("--runs", type=int, default=3, help="runs; the median counts (3), from a server of two more")
+    parser.add_argument("--runs", type=count, default=3, help="runs; the median counts (3), from a server of two more")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 

@@ -5,6 +5,7 @@ import sys
 import time
 
 from driver import extras, measure, peers, programs, report, sections
+from driver.arguments import amount, count
 from driver.corpora import Corpus
 from driver.measure import Plan
 from driver.processes import Failed, Server
@@ -15,11 +16,11 @@ main_scale = 20000
 
 
 def arguments(parser):
-    parser.add_argument("--scale", type=int, metavar="N", help="pods, instead of 2,000, 20,000 and 50,000")
+    parser.add_argument("--scale", type=count, metavar="N", help="pods, instead of 2,000, 20,000 and 50,000")
     parser.add_argument("--only", metavar="PEER", help="peers whose name contains this")
-    parser.add_argument("--runs", type=int, metavar="K", default=3, help="runs of which the median counts (3)")
+    parser.add_argument("--runs", type=count, metavar="K", default=3, help="runs of which the median counts (3)")
     parser.add_argument("--quick", action="store_true", help="2,000 pods, one run, no other kinds: does it all work?")
-    parser.add_argument("--minutes", type=float, default=40, help="after so many (40; about 30 are needed) nothing more is begun, building not counted")
+    parser.add_argument("--minutes", type=amount, default=40, help="after so many (40; about 30 are needed) nothing more is begun, building not counted")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
                         help="where the report goes; docs/benchmarks.md after a whole run, else build/bench/report.md")
 

@@ -2,13 +2,14 @@
 import subprocess
 
 from driver import programs
+from driver.arguments import count
 
 summary = "the document pool alone: bytes and time per pod against Boost.JSON's SAX parser"
 
 
 def arguments(parser):
-    parser.add_argument("--pods", type=int, default=20000)
-    parser.add_argument("--replicas", type=int, default=20, help="pods per Deployment")
+    parser.add_argument("--pods", type=count, default=20000)
+    parser.add_argument("--replicas", type=count, default=20, help="pods per Deployment")
 
 
 def run(options):

@@ -4,6 +4,7 @@ import statistics
 import subprocess
 
 from driver import peers, programs, sections
+from driver.arguments import count
 from driver.text import number, table
 from suites import fanout
 
@@ -26,8 +27,8 @@ rows = [
 
 
 def arguments(parser):
-    parser.add_argument("--runs", type=int, default=3, help="runs of both programs, in turn; the median counts (3)")
-    parser.add_argument("--rounds", type=int, default=5, help="how often a run repeats each case; the best counts (5)")
+    parser.add_argument("--runs", type=count, default=3, help="runs of both programs, in turn; the median counts (3)")
+    parser.add_argument("--rounds", type=count, default=5, help="how often a run repeats each case; the best counts (5)")
 
 
 def answers(command):

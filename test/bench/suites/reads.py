@@ -5,6 +5,7 @@ import statistics
 import subprocess
 
 from driver import peers, programs, sections
+from driver.arguments import amount, count
 from driver.text import number, table
 
 summary = "get, list, index and selector reads beside client-go's and controller-runtime's; readers on 1 to 4 threads beside a writer"
@@ -27,8 +28,8 @@ rows = [
 
 
 def arguments(parser):
-    parser.add_argument("--runs", type=int, default=3, help="runs of all programs, in turn; the median counts (3)")
-    parser.add_argument("--seconds", type=float, default=2, help="how long readers and the writer run together, for each number of threads (2)")
+    parser.add_argument("--runs", type=count, default=3, help="runs of all programs, in turn; the median counts (3)")
+    parser.add_argument("--seconds", type=amount, default=2, help="how long readers and the writer run together, for each number of threads (2)")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 
