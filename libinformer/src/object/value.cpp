@@ -175,7 +175,8 @@ bool equal(const generation* ga, handle a, const generation* gb, handle b) {
         }
         return true;
     }
-    default: return true; // null, missing; booleans have one handle each
+    case value_kind::boolean: return false; // each of the two has one handle, and these differ
+    default: return true;                   // null, missing
     }
 }
 

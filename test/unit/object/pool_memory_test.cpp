@@ -50,6 +50,18 @@ TEST_CASE("order of members and spelling of numbers make no new version", "[pool
     CHECK_FALSE(decode(*pool, R"({"list":[2,1],"spec":{"name":"long enough","weight":2.5,"replicas":1}})", a).same_as(a));
 }
 
+TEST_CASE("a boolean that turns makes a new version, read at once and in slices", "[pool]") {
+    const auto pool = document_pool::make();
+    failure f;
+    const object on = pool->decode(R"({"a":[1,2,3],"b":{"on":true}})", object(), f);
+    constexpr std::string_view turned = R"({"a":[1,2,3],"b":{"on":false}})";
+    CHECK(pool->decode(turned, on, f).to_json() == turned);
+    const auto steps = pool->begin_decode(turned, on);
+    while (!steps->step(1)) {
+    }
+    CHECK(steps->finish(f).to_json() == turned);
+}
+
 TEST_CASE("a changed document shares its unchanged parts", "[pool]") {
     const auto pool = document_pool::make();
     const object one = decode(*pool, pod(1));

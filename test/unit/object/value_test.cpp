@@ -152,6 +152,10 @@ TEST_CASE("equality is deep, in one pool and between pools", "[value]") {
     CHECK_FALSE(same(R"({"n":9223372036854775807})", R"({"n":9223372036854775806})"));
     CHECK_FALSE(same(R"({"a":1})", R"({"a":"1"})"));
     CHECK_FALSE(same(R"({"a":1})", R"({"a":true})"));
+    CHECK(same(R"({"a":true,"b":[false]})", R"({"b":[false],"a":true})"));
+    CHECK_FALSE(same(R"({"a":true})", R"({"a":false})"));
+    CHECK_FALSE(same(R"({"a":[{"b":false}]})", R"({"a":[{"b":true}]})"));
+    CHECK_FALSE(same(R"({"a":null})", R"({"a":false})"));
     CHECK_FALSE(same(R"({"a":null})", R"({})"));
     CHECK_FALSE(same(R"({"a":null})", R"({"b":null})"));
     CHECK_FALSE(same(R"({"a":{}})", R"({"a":[]})"));
@@ -265,6 +269,7 @@ TEST_CASE("diff names what changed, was added and was removed", "[diff]") {
         CHECK(d(R"({"a":1})", R"({"a":1})") == "");
         CHECK(d(R"({"a":1,"b":"some text","c":[1,2]})", R"({"c":[1,2],"b":"some text","a":1.0})") == "");
         CHECK(d(R"({"a":1,"b":2})", R"({"a":1,"b":3})") == "/b 2>3; ");
+        CHECK(d(R"({"a":true,"b":true})", R"({"a":true,"b":false})") == "/b true>false; ");
         CHECK(d(R"({"a":{"x":1,"gone":{"y":2}}})", R"({"a":{"new":[1],"x":2}})") == "/a/new ->[1]; /a/x 1>2; /a/gone {\"y\":2}>-; ");
         CHECK(d(R"({"a":[1,2,3]})", R"({"a":[1,5]})") == "/a/1 2>5; /a/2 3>-; ");
         CHECK(d(R"({"a":[1]})", R"({"a":[1,{"b":2}]})") == "/a/1 ->{\"b\":2}; ");
