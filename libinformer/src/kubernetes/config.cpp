@@ -15,13 +15,11 @@ namespace informer::kubernetes {
 
 namespace {
 
+using detail::in_quotes;
 using detail::kubeconfig;
 using detail::located_text;
 using detail::place;
-
-std::string in_quotes(std::string_view s) {
-    return "\"" + std::string(s.substr(0, 256)) + "\"";
-}
+using detail::shown;
 
 std::string variable(const char* name) {
     const char* v = std::getenv(name); // NOLINT(concurrency-mt-unsafe) read at start-up, as kubectl does
@@ -53,10 +51,10 @@ std::string pem(const located_text& data, const located_text& file, std::string_
         std::string why;
         auto content = detail::read_file(path, why);
         if (!content) {
-            f = at.refuse(name + ": cannot read " + path + ": " + why);
+            f = at.refuse(name + ": cannot read " + shown(path) + ": " + why);
             return {};
         }
-        name += ": " + path;
+        name += ": " + shown(path);
         text = std::move(*content);
         from = path;
     }
@@ -119,13 +117,13 @@ private:
     }
 
     std::string known_contexts() const {
-        constexpr std::size_t shown = 8;
+        constexpr std::size_t most = 8;
         std::string text;
         std::size_t n = 0;
         for (const auto& [name, entry] : files_.contexts)
-            if (++n <= shown) text += (n == 1 ? " (there are: " : ", ") + name;
+            if (++n <= most) text += (n == 1 ? " (there are: " : ", ") + shown(name);
         if (n == 0) return " (there are no contexts)";
-        return text + (n > shown ? ", …)" : ")");
+        return text + (n > most ? ", …)" : ")");
     }
 
     void add_cluster(const detail::context_entry& context, failure& f) {
@@ -173,7 +171,8 @@ private:
         failure bad;
         endpoint_ = http::endpoint::parse(server_.text, bad);
         if (bad) {
-            f = server_.at.refuse("server: " + bad.message());
+            const bool is_safe = shown(server_.text) == server_.text;
+            f = server_.at.refuse("server: " + (is_safe ? bad.message() : in_quotes(server_.text) + ": not a URL"));
             return;
         }
         config_.server = server_.text;
@@ -238,9 +237,9 @@ private:
         if (text && why.empty()) {
             c.token = detail::trimmed(*text);
         } else if (c.token.empty()) {
-            f = file.at.refuse("tokenFile: cannot read " + c.token_file + ": " + why);
+            f = file.at.refuse("tokenFile: cannot read " + shown(c.token_file) + ": " + why);
         } else {
-            config_.warnings.push_back("tokenFile: cannot read " + c.token_file + ": " + why);
+            config_.warnings.push_back("tokenFile: cannot read " + shown(c.token_file) + ": " + why);
         }
     }
 

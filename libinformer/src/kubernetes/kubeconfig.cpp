@@ -15,11 +15,15 @@ failure place::refuse(std::string_view what) const {
     return failure(errc::bad_kubeconfig, text.append(": ").append(what));
 }
 
-namespace {
-
-std::string in_quotes(std::string_view s) {
-    return "\"" + std::string(s.substr(0, 256)) + "\"";
+std::string shown(std::string_view text) {
+    return std::string(text.substr(0, std::min<std::size_t>(text.find(": "), 256)));
 }
+
+std::string in_quotes(std::string_view text) {
+    return "\"" + shown(text) + "\"";
+}
+
+namespace {
 
 std::string_view name_of(YAML::NodeType::value type) {
     switch (type) {

@@ -19,6 +19,11 @@ struct place {
     failure refuse(std::string_view what) const;
 };
 
+/// A name, path or address that stands in a file, for messages. Where a quote was left open it goes on over the next members, which
+/// may be secrets: no further than to the first ": ".
+std::string shown(std::string_view text);
+std::string in_quotes(std::string_view text);
+
 struct located_text {
     std::string text; ///< empty: not given
     place at;

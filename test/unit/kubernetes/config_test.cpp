@@ -291,6 +291,28 @@ TEST_CASE("kubeconfig: secrets never reach messages") {
     CHECK_FALSE(has(refusal(config_with("{server: 'https://me:s3cret@h'}", "{}")), "s3cret"));
 }
 
+TEST_CASE("kubeconfig: a quote that is left open takes no secrets along into messages") {
+    const std::string whole = "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                              "clusters:\n- name: k\n  cluster:\n    server: https://h\n    certificate-authority: ca.crt\n"
+                              "users:\n- name: u\n  user:\n    token: s3cret\n    tokenFile: token\n"
+                              "- name: w\n  user:\n    client-key: key.pem\n    password: s3cret\n"
+                              "- name: e\n  user: {exec: {command: x, env: [{name: a, value: s3cret}]}}\n"
+                              "contexts:\n- name: d\n  context:\n    cluster: k\n    user: w\n"
+                              "- name: c\n  context:\n    cluster: k\n    user: u\n";
+    for (const std::string context : {"c", "d"})
+        for (const char* const quote : {"'", "\""})
+            for (std::size_t i = 0; i <= whole.size(); ++i)
+                for (std::size_t end = whole.find('\n', i); end < whole.size(); end = whole.find('\n', end + 1)) {
+                    std::string text = whole; // from here to the end of that line
+                    text.insert(end, quote).insert(i, quote);
+                    failure f;
+                    const auto c = parse(text, f, kubeconfig_options().context(context));
+                    std::string said = f.what();
+                    for (const auto& w : c.warnings) said += w;
+                    if (said.find("s3cret") != std::string::npos) FAIL_CHECK(said << " of\n" << text);
+                }
+}
+
 TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     const folder dir;
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
