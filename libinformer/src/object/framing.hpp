@@ -182,7 +182,7 @@ bool advance(Framer& s, failure& f) {
     bool whole = false;
     while (!s.failed && !whole) {
         if (s.inside() ? s.text.empty() : !s.text.skip_space()) {
-            if (s.text.more()) continue;
+            if (s.check_size() && s.text.more()) continue; // space between two tokens is kept like these
             break;
         }
         s.step(whole);

@@ -66,7 +66,12 @@ struct list_framer::impl {
     bool scan_key();
     bool scan_member_value();
     bool scan_item(bool& have_item);
-    bool member_fits() const noexcept { return envelope.size() + text.since_mark().size() <= max_object; }
+    /// False on error: a member of the envelope is too large.
+    bool check_size() {
+        const bool in_member = at == state::key || at == state::colon || at == state::value || at == state::in_value;
+        if (!in_member || envelope.size() + text.since_mark().size() <= max_object) return true;
+        return fail(detail::over_limit("list: the envelope is", max_object));
+    }
     void keep_member();
 };
 
@@ -204,7 +209,7 @@ bool list_framer::impl::begin_value(state inside) {
 
 bool list_framer::impl::scan_key() {
     text.scan(scanner);
-    if (!member_fits()) return fail(detail::over_limit("list: the envelope is", max_object));
+    if (!check_size()) return false;
     if (!scanner.complete()) return true;
     items_member = detail::says(text.since_mark(), "items");
     at = state::colon;
@@ -214,7 +219,7 @@ bool list_framer::impl::scan_key() {
 bool list_framer::impl::scan_member_value() {
     text.scan(scanner);
     if (scanner.bad()) return expected("the end of a value");
-    if (!member_fits()) return fail(detail::over_limit("list: the envelope is", max_object));
+    if (!check_size()) return false;
     if (!scanner.complete()) return true;
     keep_member();
     text.unmark();

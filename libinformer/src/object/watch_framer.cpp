@@ -158,6 +158,7 @@ bool watch_framer::impl::step(bool& have_event) {
 
 // Past the limit only the token being read is kept, and the beginning of the object.
 bool watch_framer::impl::check_size() {
+    if (at == state::idle) return true;
     const bool keeps_token = at == state::key || (at == state::in_value && member == role::type);
     if (!skipping && text.offset() - event_start > max_object) {
         skipping = true;

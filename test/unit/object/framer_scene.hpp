@@ -6,7 +6,9 @@
 #include <boost/json/parse.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -142,6 +144,27 @@ inline stream cut_stream(const std::vector<std::string_view>& pieces, std::size_
     const stream s = cut_stream(pieces, limit, false);
     CHECK(cut_stream(pieces, limit, true) == s);
     return s;
+}
+
+/// Feeds 128 MB of space behind `head`, and how much the process grew by it.
+template <class Framer>
+std::size_t growth_by_space(Framer& framer, std::string_view head, failure& f) {
+    const auto resident = [] {
+        std::ifstream statm("/proc/self/statm");
+        std::size_t size = 0, pages = 0;
+        statm >> size >> pages;
+        return pages * 4096;
+    };
+    const std::string spaces(std::size_t(1) << 20, ' ');
+    framer.feed(head);
+    CHECK_FALSE(framer.next(f));
+    const std::size_t before = resident();
+    for (int i = 0; i < 128; ++i) {
+        framer.lend(spaces);
+        CHECK_FALSE(framer.next(f));
+    }
+    const std::size_t after = resident();
+    return after - std::min(before, after);
 }
 
 } // namespace informer::testing

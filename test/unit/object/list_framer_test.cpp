@@ -209,6 +209,28 @@ TEST_CASE("list framer moves", "[framer]") {
 
 // ---- items whose end is guessed ----
 
+TEST_CASE("space between the tokens of a list is not kept past the limit", "[framer]") {
+    for (const std::string head : {"{", R"({"kind":"PodList",)", R"({"items":[)", R"({"items":[{"a":1})", R"({"items":[{"a":1}])"}) {
+        CAPTURE(head);
+        list_framer framer(1 << 20);
+        failure f;
+        const bool has_item = head.find('1') != std::string::npos;
+        if (has_item) {
+            framer.feed(head);
+            REQUIRE(framer.next(f));
+        }
+        CHECK(growth_by_space(framer, has_item ? "" : head, f) < (std::size_t(64) << 20));
+        CHECK_FALSE(f);
+    }
+    for (const char* head : {R"({"kind")", R"({"kind":)"}) {
+        CAPTURE(head);
+        list_framer framer(1 << 20);
+        failure f;
+        CHECK(growth_by_space(framer, head, f) < (std::size_t(64) << 20));
+        CHECK(f == errc::too_large);
+    }
+}
+
 TEST_CASE("an item is cut where one like it begins, and is the same item when it is looked at again", "[framer]") {
     const std::string item = R"({"metadata":{"name":"a"},"x":["}\"{",{},{"metadata":1}]})";
     const std::string text = R"({"items":[)" + item + "," + item + "," + item + "]}";

@@ -180,6 +180,26 @@ TEST_CASE("of a giant event only 64 KiB are kept", "[framer]") {
     CHECK(framer.idle());
 }
 
+TEST_CASE("space between the tokens of an event is not kept past the limit", "[framer]") {
+    const std::string object = R"({"metadata":{"name":"a"}})";
+    for (const std::string& head : {std::string("{"), std::string("{\"type\""), std::string("{\"type\":"),
+                                    "{\"object\":" + object, "{\"object\":" + object + ","}) {
+        CAPTURE(head);
+        watch_framer framer(1 << 20);
+        failure f;
+        CHECK(growth_by_space(framer, head, f) < (std::size_t(64) << 20));
+        CHECK_FALSE(f);
+        framer.feed(head.ends_with("type\"") ? ":\"ADDED\"}"
+                    : head.ends_with(":")     ? "\"ADDED\"}"
+                    : head.ends_with("}")     ? ",\"type\":\"ADDED\"}"
+                                              : "\"type\":\"ADDED\"}");
+        REQUIRE(framer.next(f));
+        CHECK(framer.oversized());
+        CHECK(framer.type() == "ADDED");
+        CHECK(framer.object() == (head.find("object") != std::string::npos ? object : ""));
+    }
+}
+
 TEST_CASE("past the limit a giant key ends the stream", "[framer]") {
     watch_framer framer(1000);
     failure f;
