@@ -1,6 +1,7 @@
 // Coroutines that wait to be woken, by whatever thread: parked where the destruction of their io_context finds them.
 #pragma once
 
+#include <informer/detail/only_thread.hpp>
 #include <informer/runtime.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -53,8 +54,11 @@ public:
     bool leaving() const noexcept { return state_.load(std::memory_order_acquire) >= state::claimed; }
     /// True for one of those who call it while somebody waits: that one must wake it, before anything else that may wait or end.
     bool claim() noexcept {
+        if (!waiting()) return false;
         state expected = state::waiting;
-        return waiting() && state_.compare_exchange_strong(expected, state::claimed, std::memory_order_acq_rel);
+        if (!is_only_thread()) return state_.compare_exchange_strong(expected, state::claimed, std::memory_order_acq_rel);
+        state_.store(state::claimed, std::memory_order_relaxed);
+        return true;
     }
     /// What was claimed. It must be kept until this returns.
     void wake_claimed(bool woken = true);

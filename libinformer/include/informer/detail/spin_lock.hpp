@@ -1,21 +1,29 @@
 // A lock for short sections.
 #pragma once
 
+#include "only_thread.hpp"
+
 #include <atomic>
 #include <thread>
 
 namespace informer::detail {
 
-/// One atomic exchange to lock, a plain store to unlock: half the price of an uncontended std::mutex, which pays an atomic
-/// operation at both ends (figures: docs/design/work-queue.md). For sections that are short nearly always: tens of nanoseconds;
-/// where a subscription merges or unfolds a full queue under it, tens of microseconds. Who finds it taken for long gives up
-/// its time slice, for that long or since the holder may have lost its own. Meets the requirements of *Lockable*.
+/// One atomic exchange to lock (none in a process of one thread), a plain store to unlock: half the price of an uncontended
+/// std::mutex, which pays an atomic operation at both ends (figures: docs/design/work-queue.md). For sections that are short
+/// nearly always: tens of nanoseconds; where a subscription merges or unfolds a full queue under it, tens of microseconds. Who
+/// finds it taken for long gives up its time slice, for that long or since the holder may have lost its own. Meets the
+/// requirements of *Lockable*.
 class spin_lock {
 public:
     void lock() noexcept {
-        while (taken_.exchange(true, std::memory_order_acquire)) wait();
+        while (!try_lock()) wait();
     }
-    bool try_lock() noexcept { return !taken_.exchange(true, std::memory_order_acquire); }
+    bool try_lock() noexcept {
+        if (!is_only_thread()) return !taken_.exchange(true, std::memory_order_acquire);
+        if (taken_.load(std::memory_order_relaxed)) return false;
+        taken_.store(true, std::memory_order_relaxed);
+        return true;
+    }
     void unlock() noexcept { taken_.store(false, std::memory_order_release); }
 
 private:
