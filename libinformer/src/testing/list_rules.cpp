@@ -28,7 +28,7 @@ constexpr list_rule rules[] = {
     {"topologySpreadConstraints", "topologyKey", {"topologyKey", "whenUnsatisfiable"}},
     {"resourceClaims", "name", {"name"}},
     {"secrets", "name", {"name"}},
-    {"finalizers", "", {"="}},
+    {"finalizers", "=", {"="}},
     {"podIPs", "ip", {"ip"}},
 };
 constexpr list_rule container_ports = {"ports", "containerPort", {"containerPort", "protocol"}};

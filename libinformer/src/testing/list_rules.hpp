@@ -11,7 +11,7 @@ namespace informer::testing::detail {
 
 struct list_rule {
     std::string_view list;                    ///< name of the field
-    std::string_view strategic;               ///< patchMergeKey; empty: replaced as a whole
+    std::string_view strategic;               ///< patchMergeKey; "=": a set of scalars; empty: replaced as a whole
     std::array<std::string_view, 2> map_keys; ///< of server-side apply; {"="}: a set of scalars; {}: atomic
 };
 

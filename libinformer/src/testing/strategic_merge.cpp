@@ -14,7 +14,27 @@ namespace json = boost::json;
 
 namespace {
 
+void merge_scalars(json::array& target, const json::array& patch) {
+    for (const auto& v : patch) {
+        if (std::find(target.begin(), target.end(), v) == target.end()) target.push_back(v);
+    }
+}
+
+void take_scalars(json::object& from, std::string_view list, const json::value& gone) {
+    auto* place = from.if_contains(list);
+    if (place == nullptr || !place->is_array() || !gone.is_array()) return;
+    json::array kept;
+    for (const auto& v : place->get_array()) {
+        if (std::find(gone.get_array().begin(), gone.get_array().end(), v) == gone.get_array().end()) kept.push_back(v);
+    }
+    *place = std::move(kept);
+}
+
 void merge_list(json::array& target, const json::array& patch, std::string_view key) {
+    const bool replaces = std::any_of(patch.begin(), patch.end(), [](const json::value& p) {
+        return p.is_object() && string_at(p.get_object(), {"$patch"}) == "replace";
+    });
+    if (replaces) target.clear();
     for (const auto& p : patch) {
         const auto* item = p.if_object();
         const auto* id = item == nullptr ? nullptr : item->if_contains(key);
@@ -43,6 +63,8 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
     if (directive == "replace" || directive == "delete") target.clear();
     if (directive == "delete") return;
     for (const auto& [key, v] : patch) {
+        constexpr std::string_view taking = "$deleteFromPrimitiveList/";
+        if (key.starts_with(taking)) take_scalars(target, std::string_view(key).substr(taking.size()), v);
         if (key.starts_with("$")) continue;
         if (v.is_null()) {
             target.erase(key);
@@ -61,7 +83,10 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
             continue;
         }
         if (!place.is_array()) place.emplace_array();
-        merge_list(place.get_array(), v.get_array(), by);
+        if (by == "=")
+            merge_scalars(place.get_array(), v.get_array());
+        else
+            merge_list(place.get_array(), v.get_array(), by);
     }
 }
 

@@ -5,8 +5,8 @@
 
 namespace informer::testing::detail {
 
-/// Objects merge, null deletes, `$patch` (replace, delete) is honoured, `$setElementOrder` and `$retainKeys` are read
-/// over. Lists that Kubernetes merges by a key (containers, volumes, env, ports, conditions, owner references, …) merge
+/// Objects merge, null deletes, `$patch` (replace, delete) and `$deleteFromPrimitiveList` are honoured,
+/// `$setElementOrder` and `$retainKeys` are read over. Lists that Kubernetes merges by a key (containers, volumes, env, ports, conditions, owner references, …) merge
 /// by it; all others are replaced.
 void apply_strategic_merge(boost::json::object& target, const boost::json::object& patch);
 

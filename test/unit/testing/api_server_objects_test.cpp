@@ -207,6 +207,27 @@ TEST_CASE("merge, JSON and strategic patches change what they say", "[api_server
     CHECK(strategic.json().at_pointer("/spec/containers").as_array().size() == 2);
 }
 
+TEST_CASE("a strategic patch adds to finalizers and takes from them", "[api_server]") {
+    server_fixture s;
+    const std::string strategic = "application/strategic-merge-patch+json";
+    s.ask("POST", maps, R"({"metadata":{"name":"a","finalizers":["x.io/1","x.io/2"]}})");
+    s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["x.io/2","x.io/3"]}})", strategic);
+    CHECK(s.ask("GET", maps + "/a").at("/metadata/finalizers") == R"(["x.io/1","x.io/2","x.io/3"])");
+    s.ask("PATCH", maps + "/a",
+          R"({"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/2"],"$setElementOrder/finalizers":["x.io/1","x.io/3"]}})",
+          strategic); // as kubectl edit and controller-runtime say it
+    CHECK(s.ask("GET", maps + "/a").at("/metadata/finalizers") == R"(["x.io/1","x.io/3"])");
+}
+
+TEST_CASE("a strategic patch replaces a list where it says so", "[api_server]") {
+    server_fixture s;
+    const std::string pods = "/api/v1/namespaces/default/pods";
+    s.ask("POST", pods, R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"a"},{"name":"b"}]}})");
+    s.ask("PATCH", pods + "/p", R"({"spec":{"containers":[{"name":"c"},{"$patch":"replace"}]}})",
+          "application/strategic-merge-patch+json");
+    CHECK(s.ask("GET", pods + "/p").at("/spec/containers") == R"([{"name":"c"}])");
+}
+
 TEST_CASE("deleting answers, honours preconditions, and is done", "[api_server]") {
     server_fixture s;
     const auto made = s.ask("POST", maps, map_named("a"));
