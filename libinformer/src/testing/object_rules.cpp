@@ -192,6 +192,15 @@ void tidy_metadata(json::object& object) {
     metadata = std::move(tidy);
 }
 
+std::vector<std::string> selectable_values(const table& of, const json::object& object) {
+    std::vector<std::string> values;
+    for (const auto& f : of.selectable) {
+        const auto* v = find_at(object, f.path);
+        values.push_back(v == nullptr ? std::string() : scalar_text(*v));
+    }
+    return values;
+}
+
 stored render(const resource_type& type, json::object& object, std::uint64_t version) {
     auto& metadata = object_at(object, "metadata");
     metadata["resourceVersion"] = std::to_string(version);
@@ -207,10 +216,7 @@ stored render(const resource_type& type, json::object& object, std::uint64_t ver
     if (const auto* labels = tidied.if_contains("labels"); labels != nullptr && labels->is_object()) {
         for (const auto& [k, v] : labels->get_object()) o->labels.emplace_back(std::string(k), scalar_text(v));
     }
-    for (const auto& f : type.rows->selectable) {
-        const auto* v = find_at(object, f.path);
-        o->fields.push_back(v == nullptr ? std::string() : scalar_text(*v));
-    }
+    o->fields = selectable_values(*type.rows, object);
     std::string& text = o->text;
     text = "\"metadata\":";
     text += json::serialize(tidied);

@@ -16,6 +16,9 @@ namespace informer::testing::detail {
 /// RFC 3339 in UTC with whole seconds, as metav1.Time.
 std::string rfc3339(std::chrono::system_clock::time_point t);
 
+/// What field selectors see of an object, in the table's order.
+std::vector<std::string> selectable_values(const table& of, const boost::json::object& object);
+
 /// Refuses (400) metadata whose parts have wrong types.
 void check_metadata_types(const boost::json::object& object);
 /// Refuses (422) names the resource does not allow.

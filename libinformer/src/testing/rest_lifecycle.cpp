@@ -135,6 +135,13 @@ void rest_api::serve_definition(const json::object& definition) {
     }
     types_.remove(group, plural);
     for (auto& t : types_of_definition(definition, rows)) types_.add(std::move(t));
+    if (!rows) return;
+    for (auto& [key, o] : rows->objects) { // rendered before there were so many fields to select by
+        if (o->fields.size() == rows->selectable.size()) continue;
+        auto complete = std::make_shared<stored_object>(*o);
+        complete->fields = selectable_values(*rows, parse_body("{" + o->text));
+        o = std::move(complete);
+    }
 }
 
 void rest_api::stop_serving(const std::string& definition) {

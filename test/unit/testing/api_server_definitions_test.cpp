@@ -88,6 +88,24 @@ TEST_CASE("a definition offers fields for selectors", "[api_server][crd]") {
     CHECK(s.ask("GET", foos + "?fieldSelector=spec.shade%3Dred").status == 400);
 }
 
+TEST_CASE("a field that a definition offers later selects the objects of before, too", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", R"({"size":"large"})"));
+    s.ask("POST", foos, foo("b", R"({"size":"small"})"));
+    const auto version = s.ask("GET", foos + "/a").at("/metadata/resourceVersion");
+    const std::string versions = R"([{"name":"v1","served":true,"storage":true,"selectableFields":[{"jsonPath":".spec.size"}]}])";
+    REQUIRE(s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"versions":)" + versions + "}}", merge).status == 200);
+    const auto large = s.ask("GET", foos + "?fieldSelector=spec.size%3Dlarge");
+    REQUIRE(large.json().at("items").as_array().size() == 1);
+    CHECK(large.at("/items/0/metadata/name") == "a");
+    CHECK(large.at("/items/0/metadata/resourceVersion") == version);
+    auto w = s.watch(foos + "?watch=1&fieldSelector=spec.size%3Dlarge&resourceVersion=" + s.server.current_resource_version());
+    CHECK(s.ask("PATCH", foos + "/a", R"({"spec":{"size":"small"}})", merge).status == 200);
+    CHECK(w.next().type == "DELETED");
+    w.close();
+}
+
 TEST_CASE("a definition that is deleted takes its objects along, ends watches, and is unknown then",
           "[api_server][crd]") {
     server_fixture s;
