@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -123,6 +124,12 @@ private:
         std::map<std::shared_ptr<table>, std::map<std::string, stored, std::less<>>> tables;
     };
 
+    struct written_event {
+        informer::clock::time_point at;
+        target where;
+        std::weak_ptr<const stored_object> state;
+    };
+
     std::string now_text() const;
     std::string new_uid();
     std::string random_suffix();
@@ -140,6 +147,9 @@ private:
     field_manager manager(const target& t, const write_by& by, std::string_view operation) const;
     void add_managed(const target& t, boost::json::object& after, const boost::json::object* before,
                      const write_by& by);
+    /// Events live for an hour after they were written last: otherwise a server that runs for days fills up with them.
+    void forget_old_events();
+    void written(const target& t, const stored& now);
     void stop_serving(const std::string& definition);
     void prepare_definition(boost::json::object& definition);
     void serve_definition(const boost::json::object& definition);
@@ -152,6 +162,7 @@ private:
     std::mt19937_64 random_;
     object_store store_;
     type_registry types_;
+    std::deque<written_event> written_events_; ///< oldest first
     std::map<std::uint64_t, saved_state> checkpoints_;
     std::uint64_t last_checkpoint_ = 0;
 };

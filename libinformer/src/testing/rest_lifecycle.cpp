@@ -76,6 +76,37 @@ stored rest_api::finalize_namespace(const target& t, const json::object& body, c
     return now;
 }
 
+// ---- events
+
+namespace {
+
+constexpr std::chrono::hours events_live_for(1);
+
+bool is_event(const resource_type& type) {
+    return type.api.plural == "events" && !type.custom;
+}
+
+} // namespace
+
+void rest_api::forget_old_events() {
+    const auto now = clock_->now();
+    while (!written_events_.empty() && written_events_.front().at + events_live_for <= now) {
+        const auto e = std::move(written_events_.front());
+        written_events_.pop_front();
+        const auto o = e.state.lock();
+        if (o && e.where.type->rows->find(o->key()) == o) erase(e.where, o, tree(*e.where.type, *o));
+    }
+}
+
+void rest_api::written(const target& t, const stored& now) {
+    if (!is_event(*t.type)) return;
+    written_event e;
+    e.at = clock_->now();
+    e.where = t;
+    e.state = now;
+    written_events_.push_back(std::move(e));
+}
+
 // ---- definitions
 
 namespace {

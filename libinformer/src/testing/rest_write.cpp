@@ -212,9 +212,11 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     tidy_metadata(body);
     add_managed(t, body, nullptr, by);
     if (by.dry_run) return render_dry(*t.type, body);
+    forget_old_events();
     auto now = render(*t.type, body, store_.next());
     if (t.type->api.group == "apiextensions.k8s.io") serve_definition(body);
     store_.put(*t.type->rows, now);
+    written(t, now);
     return now;
 }
 
@@ -300,6 +302,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     if (t.type->api.group == "apiextensions.k8s.io" && !status_only) serve_definition(after);
     auto now = render(*t.type, after, store_.next());
     store_.put(*t.type->rows, now);
+    written(t, now);
     if (t.type->api.group.empty() && t.type->api.plural == "namespaces") finish_namespace(t.name);
     return now;
 }

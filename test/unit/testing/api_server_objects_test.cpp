@@ -228,6 +228,29 @@ TEST_CASE("a strategic patch replaces a list where it says so", "[api_server]") 
     CHECK(s.ask("GET", pods + "/p").at("/spec/containers") == R"([{"name":"c"}])");
 }
 
+TEST_CASE("events are forgotten after an hour", "[api_server]") {
+    server_fixture s(api_server_options(), true);
+    const std::string events = "/api/v1/namespaces/default/events";
+    const auto make = [&](const std::string& name) {
+        REQUIRE(s.ask("POST", events, R"({"metadata":{"name":")" + name + R"("},"reason":"r"})").status == 201);
+    };
+    make("old");
+    make("repeated");
+    s.advance(std::chrono::minutes(40));
+    s.ask("PATCH", events + "/repeated", R"({"count":2})", merge);
+    s.put("map", "1");
+    auto w = s.watch(events + "?watch=1&timeoutSeconds=7200&resourceVersion=" + s.server.current_resource_version());
+    s.advance(std::chrono::minutes(40));
+    make("new");
+    const auto gone = w.next();
+    CHECK(gone.type == "DELETED");
+    CHECK(gone.name() == "old");
+    CHECK(w.next().name() == "new");
+    CHECK(s.ask("GET", events).json().at("items").as_array().size() == 2);
+    CHECK(s.ask("GET", maps + "/map").status == 200);
+    w.close();
+}
+
 TEST_CASE("deleting answers, honours preconditions, and is done", "[api_server]") {
     server_fixture s;
     const auto made = s.ask("POST", maps, map_named("a"));
