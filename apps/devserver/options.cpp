@@ -17,7 +17,9 @@ bool parse(int argc, char** argv, options& o, int& code) {
     app.add_option("--forbidden-token", o.forbidden_token, "also know this token, of a user who may do nothing (403)");
     app.add_flag("--simulate", o.simulate, "play a small living cluster");
     app.add_option("--seed", o.seed, "what the simulated cluster does")->capture_default_str();
-    app.add_option("--pods", o.pods, "create so many pods before serving")->capture_default_str();
+    app.add_option("--pods", o.pods, "create so many pods before serving")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     app.add_option("--speed", o.speed, "how many times faster the simulated cluster lives")
         ->check(CLI::Range(0.01, 1000.0))
         ->capture_default_str();

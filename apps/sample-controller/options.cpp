@@ -8,6 +8,7 @@ namespace sample_controller {
 
 bool parse(int argc, char** argv, options& o, int& code) {
     CLI::App app("Keeps a Deployment for every Foo (samplecontroller.k8s.io/v1alpha1).", "sample-controller");
+    const CLI::Range seconds(0.001, 1e9); // what a clock can count
     app.set_version_flag("--version", "sample-controller " INFORMER_VERSION);
     app.add_option("--kubeconfig", o.kubeconfig,
                    "kubeconfig; default: $KUBECONFIG, ~/.kube/config, the pod's service account");
@@ -22,10 +23,14 @@ bool parse(int argc, char** argv, options& o, int& code) {
     app.add_option("--lease-name", o.lease_name, "name of the Lease")->capture_default_str();
     app.add_option("--identity", o.identity, "who we are in the Lease; default: host name and a random number");
     app.add_option("--lease-duration", o.lease_duration, "seconds that others wait before they take the Lease")
+        ->check(seconds)
         ->capture_default_str();
     app.add_option("--renew-deadline", o.renew_deadline, "seconds without renewal after which we stop leading")
+        ->check(seconds)
         ->capture_default_str();
-    app.add_option("--retry-period", o.retry_period, "seconds between renewals")->capture_default_str();
+    app.add_option("--retry-period", o.retry_period, "seconds between renewals")
+        ->check(seconds)
+        ->capture_default_str();
     app.add_option("--http-port", o.http_port,
                    "serve /metrics, /healthz and /readyz on this port; 0: any (it is logged); default: not");
     app.add_option("--http-address", o.http_address, "address for --http-port")->capture_default_str();

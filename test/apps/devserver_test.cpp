@@ -62,6 +62,7 @@ TEST_CASE("devserver refuses bad usage with 2 and says what hinders it with 1, i
     CHECK(ends({"--nonsense"}, 2).find("--nonsense") != std::string::npos);
     ends({"--port", "x"}, 2);
     ends({"--port", "70000"}, 2);
+    ends({"--pods", "-1"}, 2);
     ends({"--speed", "0"}, 2);
     CHECK(ends({"--kubeconfig", "/nonexistent/folder/file"}, 1).find("/nonexistent/folder/file") != std::string::npos);
     server s;

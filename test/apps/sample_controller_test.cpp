@@ -213,6 +213,7 @@ TEST_CASE("sample-controller: bad usage is 2, what hinders it is 1, each in one 
     };
     CHECK(ends({"--nonsense"}).first == 2);
     CHECK(ends({"--workers", "0"}).first == 2);
+    CHECK(ends({"--leader-elect", "--lease-duration", "1e12"}).first == 2); // more than a clock can count
     CHECK(ends({"--help"}).first == 0);
     CHECK(ends({"--kubeconfig", "/nonexistent"}).first == 1);
     const cluster c;
