@@ -200,17 +200,24 @@ std::string json_path::evaluate(const std::vector<informer::object>& items) cons
         }
         const auto& s = p.steps;
         bool first = true;
+        const auto add_items = [&] {
+            out += '[';
+            for (std::size_t i = 0; i < items.size(); ++i) {
+                if (i != 0) out += ',';
+                items[i].value().to_json(out);
+            }
+            out += ']';
+        };
+        if (s.empty()) {
+            out += "{\"apiVersion\":\"v1\",\"items\":";
+            add_items();
+            out += ",\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"\"}}";
+            continue;
+        }
         if (s.size() < 2 || s[0].what != step::kind::field || s[0].name != "items") {
             if (s.size() == 1 && s[0].what == step::kind::field && s[0].name == "kind") out += "List";
             if (s.size() == 1 && s[0].what == step::kind::field && s[0].name == "apiVersion") out += "v1";
-            if (s.size() == 1 && s[0].what == step::kind::field && s[0].name == "items") {
-                out += '[';
-                for (std::size_t i = 0; i < items.size(); ++i) {
-                    if (i != 0) out += ',';
-                    items[i].value().to_json(out);
-                }
-                out += ']';
-            }
+            if (s.size() == 1 && s[0].what == step::kind::field && s[0].name == "items") add_items();
             continue;
         }
         if (s[1].what == step::kind::all) {

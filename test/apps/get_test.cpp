@@ -44,6 +44,9 @@ TEST_CASE("get prints what is asked for in every form") {
     CHECK(get({"cm", "a", "-o", "jsonpath={.metadata.labels.tier}"}) == "t");
     CHECK(get({"cm", "a", "-o", "jsonpath={.no.such.path}"}).empty());
     CHECK(json::parse(get({"cm", "-o", "jsonpath={.items}"})).as_array().size() == 2);
+    const auto whole = json::parse(get({"cm", "-o", "jsonpath={@}"}));
+    CHECK(whole.at("kind").as_string() == "List");
+    CHECK(whole.at("items").as_array().size() == 2);
     const auto yaml = get({"cm", "a", "-o", "yaml"});
     CHECK(yaml.find("\n  name: a\n") != std::string::npos);
     CHECK(yaml.find("value: \"1\"") != std::string::npos); // a string that looks like a number stays a string
@@ -146,6 +149,7 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
     fails(run({"get", k, "cm", "-o", "jsonpath={.a"}), 2, "missing }");
     fails(run({"frobnicate"}), 2, "");
     fails(run({"sync", k, "pods", "--index", "nonsense"}), 2, "--index");
+    fails(run({"sync", k, "pods", "--updates", "-1"}), 2, "--updates");
     CHECK(run({"--help"}).code == 0);
 }
 
