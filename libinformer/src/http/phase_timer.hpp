@@ -1,6 +1,7 @@
 // Time-outs by phase and for the whole request, on one timer.
 #pragma once
 
+#include <informer/detail/async.hpp>
 #include <informer/error.hpp>
 #include <informer/runtime.hpp>
 
@@ -24,12 +25,12 @@ public:
 
     /// `whole`: limit for everything, from now; zero: none.
     phase_timer(asio::any_io_executor executor, std::chrono::milliseconds whole) : timer_(std::move(executor)) {
-        if (whole.count() > 0) whole_ = clock::now() + whole;
+        if (whole.count() > 0) whole_ = informer::detail::later(clock::now(), whole);
     }
 
     /// The whole ends after `rest` from now, if not before.
     void finish_within(std::chrono::milliseconds rest) {
-        const auto end = clock::now() + rest;
+        const auto end = informer::detail::later(clock::now(), rest);
         whole_ = std::min(whole_.value_or(end), end);
     }
 
@@ -43,7 +44,7 @@ public:
         code_ = code;
         due_.reset();
         const auto now = clock::now();
-        if (limit.count() > 0) due_ = now + limit;
+        if (limit.count() > 0) due_ = informer::detail::later(now, limit);
         if (whole_ && (!due_ || *whole_ <= *due_)) {
             due_ = whole_;
             code_ = errc::request_timeout;

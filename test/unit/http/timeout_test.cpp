@@ -272,8 +272,24 @@ asio::awaitable<void> slow_reader() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> no_limits() {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto for_ever = std::chrono::milliseconds::max();
+    bench b(ex, quick, http::server_options().patience(for_ever));
+    http::timeouts t;
+    t.resolve(for_ever).connect(for_ever).tls(for_ever).header(for_ever).body_idle(for_ever).request(for_ever);
+    const auto c = b.client();
+    const failure f = co_await failure_of(c.get(), get(t));
+    INFO(f.what());
+    CHECK_FALSE(f);
+    co_await b.server.stop();
+}
+
 } // namespace
 
+TEST_CASE("a limit of for ever is for ever") {
+    run_test(no_limits());
+}
 TEST_CASE("resolving: its own time-out, which does not wait for getaddrinfo; unknown names; localhost") {
     run_test(resolve_phase());
 }
