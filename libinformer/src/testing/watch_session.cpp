@@ -25,8 +25,8 @@ watch_session::watch_session(runtime r, watch_plan plan, std::chrono::millisecon
       bookmark_every_(std::max(bookmark_every, std::chrono::milliseconds(1))), announced_(plan_.after) {
     const auto now = runtime_.clock().now();
     const auto time_out = plan_.time_out.count() > 0 ? plan_.time_out : default_time_out;
-    deadline_ = now + time_out;
-    next_bookmark_ = plan_.bookmarks ? now + bookmark_every_ : time_point::max();
+    deadline_ = informer::detail::later(now, time_out);
+    next_bookmark_ = plan_.bookmarks ? informer::detail::later(now, bookmark_every_) : time_point::max();
     last_bookmark_due_ = plan_.bookmarks && time_out > before_the_end;
     last_bookmark_ = deadline_ - before_the_end;
 }
@@ -87,7 +87,7 @@ void watch_session::append_bookmarks_due(std::string& piece, const rest_api& api
     const auto now = runtime_.clock().now();
     bool due = std::exchange(bookmark_now_, false);
     if (now >= next_bookmark_) {
-        next_bookmark_ = now + bookmark_every_;
+        next_bookmark_ = informer::detail::later(now, bookmark_every_);
         due = true;
     }
     const auto current = api.store().current();

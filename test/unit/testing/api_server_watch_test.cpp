@@ -224,6 +224,17 @@ TEST_CASE("bookmarks come at their interval, to those who asked", "[api_server][
     silent.close();
 }
 
+TEST_CASE("bookmarks that never come and watches that never end are just that", "[api_server][watch]") {
+    const auto for_ever = std::chrono::milliseconds::max();
+    server_fixture s(api_server_options().bookmark_every(for_ever).default_watch_timeout(for_ever), true);
+    auto w = s.watch(since(s, "&allowWatchBookmarks=true"));
+    s.advance(std::chrono::hours(1000));
+    CHECK(w.quiet());
+    s.put("a", "1");
+    expect(w.next(), "ADDED", "a");
+    w.close();
+}
+
 TEST_CASE("a last bookmark comes before the time-out if something changed", "[api_server][watch]") {
     server_fixture s(api_server_options(), true);
     auto w = s.watch(since(s, "&allowWatchBookmarks=true&timeoutSeconds=5"));
