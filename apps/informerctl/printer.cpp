@@ -91,7 +91,8 @@ bool plain_is_safe(const std::string& s) {
     }
     static constexpr std::array words{"null", "Null", "NULL", "~",  "true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes",
                                       "YES",  "no",   "No",   "NO", "on",   "On",   "ON",   "off",   "Off",   "OFF",   "y",   "Y",
-                                      "n",    "N",    "<<",   "=",  ".nan", ".NaN", ".inf", "-.inf"};
+                                      "n",    "N",    "<<",   "=",  ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "-.inf", "-.Inf",
+                                      "-.INF", "+.inf", "+.Inf", "+.INF"};
     if (std::find(words.begin(), words.end(), s) != words.end()) return false;
     // Anything that begins like a number or a date is quoted: 1, 0x1f, 1e3, 12:30, 2026-01-01.
     const char c = s.front();
@@ -99,9 +100,10 @@ bool plain_is_safe(const std::string& s) {
     return true;
 }
 
-/// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, the other control characters of U+0080 to
+/// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, the other control characters from U+007F to
 /// U+009F, and the byte order mark.
 bool needs_escapes(const std::string& s) {
+    if (s.find('\x7f') != std::string::npos) return true;
     for (auto at = s.find('\xc2'); at != std::string::npos; at = s.find('\xc2', at + 1))
         if (at + 1 < s.size() && static_cast<unsigned char>(s[at + 1]) < 0xa0) return true;
     for (const char* special : {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf"})
