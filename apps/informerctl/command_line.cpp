@@ -68,6 +68,8 @@ std::string judge(command_line& c) {
         break;
     case command::sync: break;
     }
+    for (const auto& name : c.names)
+        if (name.empty()) return "a name is empty";
     if (!c.name_space.empty() && c.all_namespaces) return "-n and -A exclude each other";
     if (!c.names.empty() && c.all_namespaces) return "a name and -A exclude each other: names are unique within a namespace";
     if (!c.names.empty() && (!c.labels.empty() || !c.fields.empty())) return "a name and a selector exclude each other";

@@ -149,6 +149,8 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
         fails(run({command, k, "pods", "-l", "a in (x"}), 2, "-l");
     }
     fails(run({"get", k, "cm", "absent"}), 1, "absent");
+    fails(run({"get", k, "cm", ""}), 2, "empty");
+    fails(run({"watch", k, "cm", ""}), 2, "empty"); // a shell variable that was not set; it would wait for ever
     fails(run({"get", k, "cm", "-o", "xml"}), 2, "xml");
     fails(run({"get", k, "cm", "-o", "jsonpath={.a"}), 2, "missing }");
     fails(run({"frobnicate"}), 2, "");
