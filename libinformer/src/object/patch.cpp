@@ -261,7 +261,7 @@ json::value make_merge_patch(const json::value& from, const json::value& to) {
     for (const auto& m : *after) {
         const auto* old = before->if_contains(m.key());
         if (old == nullptr) {
-            patch[m.key()] = m.value();
+            if (!m.value().is_null()) patch[m.key()] = m.value(); // a null takes out what is not there
         } else if (old->is_object() && m.value().is_object()) {
             auto inner = make_merge_patch(*old, m.value());
             if (!inner.get_object().empty()) patch[m.key()] = std::move(inner);

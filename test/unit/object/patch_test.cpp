@@ -92,6 +92,7 @@ TEST_CASE("make_merge_patch makes one document of the other", "[patch]") {
             apply_merge_patch(v, make_merge_patch(v, parse(to)));
             CHECK(v == parse(to));
         }
+    CHECK(make_merge_patch(parse(R"({"a":{},"x":null})"), parse(R"({"a":{"b":null},"x":null,"y":null})")) == parse("{}"));
     CHECK(make_merge_patch(parse(R"({"a":{"b":1},"x":2})"), parse(R"({"a":{"b":1},"x":2})")) == parse("{}"));
     CHECK(make_merge_patch(parse(R"({"a":{"b":1,"c":1}})"), parse(R"({"a":{"b":2,"c":1}})")) == parse(R"({"a":{"b":2}})"));
 }
