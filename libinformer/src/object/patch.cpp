@@ -11,8 +11,9 @@ namespace {
 
 namespace json = boost::json;
 
-/// Limits on what a small patch can blow up: "copy" doubles a document, and every recursion below trusts the depth.
-constexpr std::size_t max_copied_values = 1'000'000;
+/// Limits on what a small patch can blow up: "copy" doubles a document, "move" walks through what it moves as often as it is
+/// asked to, and every recursion below trusts the depth.
+constexpr std::size_t max_handled_values = 1'000'000;
 constexpr std::size_t max_depth = 1000;
 
 struct extent {
@@ -179,15 +180,13 @@ private:
         if (!parse_pointer(text(operation, "from"), from)) return "\"from\" is no JSON pointer";
         json::value* const source = find(document_, from.begin(), from.end());
         if (source == nullptr) return "\"from\" does not exist";
-        if (!move) {
-            copied_ += measure(*source).values;
-            if (copied_ > max_copied_values) return "the copies are too large";
-            return add(*source);
-        }
-        if (from == path_) return nullptr;
-        if (from.size() < path_.size() && std::equal(from.begin(), from.end(), path_.begin()))
+        if (move && from == path_) return nullptr;
+        if (move && from.size() < path_.size() && std::equal(from.begin(), from.end(), path_.begin()))
             return "a value cannot be moved into itself";
-        json::value value = *source;
+        handled_ += measure(*source).values;
+        if (handled_ > max_handled_values) return "copies or moves too much";
+        if (!move) return add(*source);
+        json::value value = std::move(*source);
         const char* const wrong = remove(from);
         return wrong != nullptr ? wrong : add(std::move(value));
     }
@@ -195,7 +194,7 @@ private:
     json::value& document_;
     std::string_view path_text_;
     tokens path_;
-    std::size_t copied_ = 0;
+    std::size_t handled_ = 0; ///< by copies and moves
 };
 
 failure bad_operation(std::size_t index, const json::value& operation, std::string_view wrong) {
