@@ -62,7 +62,14 @@ public:
             refuse(n, std::string(key) + " must be a string, not " + std::string(name_of(n.Type())));
             return {};
         }
-        return located_text{n.Scalar(), at(n)};
+        return taken(n) ? located_text{n.Scalar(), at(n)} : located_text();
+    }
+
+    /// Counts a text that is copied. Only by aliases can there be more than the file holds: a few of a large one would take all memory.
+    bool taken(const YAML::Node& n) {
+        taken_ += n.Scalar().size() + 1;
+        if (taken_ > largest_file) refuse(n, "aliases make more than 16 MiB of the file");
+        return taken_ <= largest_file;
     }
 
     bool flag(const YAML::Node& map, const char* key) {
@@ -131,8 +138,9 @@ public:
         if (groups.IsDefined() && !groups.IsSequence()) refuse(groups, "as-groups must be a list");
         if (groups.IsDefined() && groups.IsSequence())
             for (const YAML::Node& g : groups) {
-                if (g.IsScalar()) u.impersonate_groups.push_back(g.Scalar());
-                else refuse(g, "as-groups must be a list of strings");
+                if (wrong) break;
+                if (!g.IsScalar()) refuse(g, "as-groups must be a list of strings");
+                else if (taken(g)) u.impersonate_groups.push_back(g.Scalar());
             }
         unsupported(n, u);
         return u;
@@ -160,6 +168,7 @@ public:
 
 private:
     std::string file_;
+    std::size_t taken_ = 0;
 };
 
 } // namespace

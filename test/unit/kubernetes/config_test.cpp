@@ -130,6 +130,15 @@ TEST_CASE("kubeconfig: nesting, aliases and size are bounded") {
     CHECK(has(refusal(bomb), "no current-context"));
     CHECK(has(refusal(bomb + "users: *a39\n"), "an entry of users must be a map"));
     CHECK(has(refusal(std::string((16 << 20) + 1, ' ')), "larger than 16 MiB"));
+    std::string clusters = "clusters:\n- {name: k, cluster: &k {certificate-authority-data: " + std::string(1 << 20, 'a') + "}}\n";
+    std::string users = "users:\n- {name: u, user: &u {as-groups: [&g " + std::string(1 << 20, 'a');
+    for (int i = 0; i < 20; ++i) {
+        clusters += "- {name: k" + std::to_string(i) + ", cluster: *k}\n";
+        users += ", *g";
+    }
+    CHECK(has(refusal(clusters), "aliases make more than 16 MiB"));
+    CHECK(has(refusal(users + "]}}\n"), "aliases make more than 16 MiB"));
+    good("x: &k {server: 'https://h'}\n" + config_with("*k", "{}"));
 }
 
 TEST_CASE("kubeconfig: bad data is named by key, never by value") {
