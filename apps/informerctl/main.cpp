@@ -129,7 +129,9 @@ int run(const command_line& line) {
     context.run();
     s->out.flush();
     if (s->out.error() != 0) return complain(std::string("stdout: ") + std::strerror(s->out.error()));
-    if (ended_from_outside || signalled() || s->out.closed()) return 0;
+    // A watch ends like this; of anything else a part is missing.
+    if (const int signal = signalled()) return line.command == command::watch ? 0 : 128 + signal;
+    if (ended_from_outside || s->out.closed()) return 0;
     if (failed) {
         try {
             std::rethrow_exception(failed);

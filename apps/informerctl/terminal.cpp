@@ -18,9 +18,9 @@ namespace {
 volatile std::sig_atomic_t got_signal = 0;
 int self_pipe[2] = {-1, -1};
 
-void on_signal(int) {
+void on_signal(int signal) {
     const int saved = errno;
-    got_signal = 1;
+    got_signal = signal;
     [[maybe_unused]] const auto n = ::write(self_pipe[1], "s", 1);
     errno = saved;
 }
@@ -55,7 +55,7 @@ void install_signals() {
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool signalled() noexcept { return got_signal != 0; }
+int signalled() noexcept { return got_signal; }
 int signal_descriptor() noexcept { return self_pipe[0]; }
 
 output::output() { buffer_.reserve(std::size_t(64) << 10); }
@@ -66,7 +66,7 @@ bool output::flush() {
     double patience = 0;
     while (!closed_ && done < buffer_.size()) {
         pollfd fds[2] = {{STDOUT_FILENO, POLLOUT, 0}, {self_pipe[0], POLLIN, 0}};
-        const bool stopping = signalled();
+        const bool stopping = signalled() != 0;
         const int ready = ::poll(fds, stopping ? 1 : 2, stopping ? 100 : -1);
         if (ready < 0 && errno != EINTR) break;
         if (fds[0].revents & (POLLERR | POLLNVAL)) {

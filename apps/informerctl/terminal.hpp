@@ -39,7 +39,7 @@ void occupy_standard_descriptors();
 
 /// Installs handlers for SIGINT and SIGTERM (flag and self-pipe), ignores SIGPIPE.
 void install_signals();
-bool signalled() noexcept;
+int signalled() noexcept; ///< which of them came last, or 0
 /// Readable once a signal came; for poll and for Asio.
 int signal_descriptor() noexcept;
 
