@@ -161,6 +161,10 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
     return verdict::collect; // R18, WL5: versions of initial events are not recorded
 }
 
+void reflector::deletion_lost() noexcept {
+    if (request_.why == cut::none) request_.why = cut::deletion_lost;
+}
+
 reflector::verdict reflector::bookmark_seen(time_point now, const resource_version& version, bool initial_events_end) {
     if (request_.why != cut::none) return verdict::end;
     request_.last_progress = now;
@@ -372,6 +376,8 @@ failure reflector::our_words(const failure& f) const {
     case cut::went_back:
         return failure(errc::bad_response,
                        "watch: a bookmark is older than version " + last_.str() + ", which was seen");
+    case cut::deletion_lost:
+        return failure(errc::bad_response, "watch: something was deleted, but what cannot be read; listing");
     }
     return f;
 }
@@ -404,6 +410,7 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case cut::unusable_end: list_now(true); return;
     case cut::stalled: list_now(support_ != watch_list_support::yes); return; // it can, but not just now
     case cut::went_back: consistent_ = true; return;
+    case cut::deletion_lost: failed(now, f, false); return;
     case cut::none:
     case cut::overdue: break;
     }
@@ -444,6 +451,11 @@ void reflector::follow_ended(time_point now, const failure& f) {
     const auto lived = now - r.started;
     if (r.why == cut::went_back) {
         goal_ = goal::check;
+        failed(now, f, false);
+        return;
+    }
+    if (r.why == cut::deletion_lost) {
+        fetch_again(true); // its version may be unreadable as well
         failed(now, f, false);
         return;
     }

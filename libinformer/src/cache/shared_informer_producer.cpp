@@ -137,7 +137,12 @@ public:
             if (collected_) collected_->quarantine(std::move(b));
             return;
         }
-        switch (owner_.machine.event_seen(owner_.now(), b.type, b.resource_version, true)) {
+        const auto verdict = owner_.machine.event_seen(owner_.now(), b.type, b.resource_version, true);
+        if (b.type == watch_event_type::deleted && b.key.empty()) {
+            owner_.machine.deletion_lost();
+            ended_ = true;
+        }
+        switch (verdict) {
         case reflector::verdict::collect:
             if (!collected_) break;
             if (b.type == watch_event_type::deleted && !b.key.empty()) {

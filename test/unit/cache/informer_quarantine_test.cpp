@@ -1,6 +1,8 @@
 // Objects that an informer cannot use.
 #include "informer_fixture.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
@@ -72,6 +74,45 @@ TEST_CASE("a deletion whose object cannot be read deletes all the same", "[infor
     b.settle();
     CHECK(read_all(events) == words{"-a:1?"});
     CHECK(b.pods.snapshot().size() == 0);
+}
+
+TEST_CASE("a deletion that does not say of what is found by a list", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    read_all(events);
+    b.source->on_list(list_of({pod("b", 2)}, "9"));
+    const auto again = b.source->on_watch();
+    const std::string nameless = GENERATE(Catch::Generators::as<std::string>(), R"({"metadata":)", R"({"metadata":{"resourceVersion":"8"}})");
+    w->deleted(nameless);
+    b.settle();
+    CHECK(b.pods.status().phase == informer_phase::backing_off);
+    CHECK(b.pods.status().quarantined == 1);
+    b.pass(2s);
+    CHECK(read_all(events) == words{"-a:1?#"});
+    CHECK(b.pods.status().quarantined == 0);
+    CHECK(b.source->calls()[b.source->calls().size() - 2].list.resource_version_.empty()); // the newest state
+    // What it cannot read of an object that is there does not make it ask anew.
+    again->modified(nameless);
+    b.settle();
+    CHECK(b.source->lists() == 2);
+    CHECK(b.pods.status().quarantined == 1);
+}
+
+TEST_CASE("WL7 a deletion amid the initial events that does not say of what begins them anew", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.source->on_watch();
+    const auto again = b.source->on_watch();
+    b.start();
+    w->added(pod("a", 1)).added(pod("b", 2)).deleted(R"({"metadata":)").bookmark("9", true);
+    b.settle();
+    CHECK(b.pods.snapshot().size() == 0);
+    again->added(pod("b", 2)).bookmark("9", true);
+    b.pass(2s);
+    CHECK(read_all(events) == words{"+b:2!"});
 }
 
 TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informer]") {

@@ -72,6 +72,8 @@ public:
     /// `known`: the key was collected before. Only looked at while the initial state is collected, for what is no added event;
     /// `version` only when it is not.
     verdict event_seen(time_point now, watch_event_type type, const resource_version& version, bool known);
+    /// Of the event that was seen last: it is a deletion that does not say of what. Only a list tells; the request is to be ended.
+    void deletion_lost() noexcept;
     verdict bookmark_seen(time_point now, const resource_version& version, bool initial_events_end);
     /// When `tick()` wants to be called; `time_point::max()` when never.
     time_point deadline() const;
@@ -115,7 +117,7 @@ public:
 private:
     enum class goal { fetch, follow, check };
     /// Why we ended a request ourselves.
-    enum class cut { none, silent, plain_events, unusable_end, stalled, overdue, went_back };
+    enum class cut { none, silent, plain_events, unusable_end, stalled, overdue, went_back, deletion_lost };
     struct request {
         bool watch = false, collecting = false, consistent = false, first_page = false;
         bool opened = false, proven = false, delivered = false, synced = false;
