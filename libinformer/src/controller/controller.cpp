@@ -270,6 +270,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
 }
 
 asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
+    if (s->stops != 0) co_return; // nobody will bring the sources in sync any more
     std::exception_ptr failed;
     try {
         co_await synced(s, s->options.sync_timeout_);

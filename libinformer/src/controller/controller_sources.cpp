@@ -94,13 +94,14 @@ asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_
 asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     if (s->sources_run) throw error(errc::already_running, "controller " + s->name + ": sources");
-    if (s->stops != 0) throw error(errc::stopped, "controller " + s->name);
     s->sources_run = true;
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
-    for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
-    for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
-    if (s->options.shards_) group.spawn(follow_shards(s));
+    if (s->stops == 0) { // else only those who wait for the sync are to be told
+        for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
+        for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
+        if (s->options.shards_) group.spawn(follow_shards(s));
+    }
     for (;;) {
         const bool asked = co_await detail::cancelled();
         if (asked || s->stops != 0) break;

@@ -232,8 +232,40 @@ asio::awaitable<void> failures_that_alternate() {
     co_await b.finish(c);
 }
 
+/// `apart`: sources and workers, as those who stand for election run them.
+asio::awaitable<void> stopped_too_early(bool apart) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    bool triggered = false;
+    trigger_source t = [&](controller_trigger) -> asio::awaitable<void> {
+        triggered = true;
+        co_return;
+    };
+    controller c = b.of_foos().triggered_by("news", t).options(controller_options().sync_timeout(0s)).build(b.noting());
+    auto workers_ended = std::make_shared<bool>(!apart);
+    if (apart) {
+        b.group.spawn(bench::keep_error(c.run_workers(), b.error_of_run, workers_ended));
+        b.group.spawn(bench::keep_error(c.run_sources(), b.error_of_run, b.ended));
+    } else {
+        b.start(c);
+    }
+    c.stop(); // before any of them has begun
+    const std::function<bool()> over = [&] { return *b.ended && *workers_ended; };
+    const bool ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK(b.error_of_run->empty());
+    CHECK_FALSE(triggered);
+    CHECK(b.seen.empty());
+    co_await b.end();
+}
+
 } // namespace
 
+TEST_CASE("a controller that is stopped before it has begun ends at once") {
+    run_test(stopped_too_early(false));
+    run_test(stopped_too_early(true));
+}
 TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
     run_test(odd_exceptions());
 }
