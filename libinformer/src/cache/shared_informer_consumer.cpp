@@ -227,7 +227,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     }
     s->bad.clear();
     s->bad_unnamed.clear();
-    s->bad_unnamed_count = all->unnamed;
+    s->bad_unnamed_count = 0;
     if (first && !s->home && index.current_size() == 0) {
         // Nobody has been told anything yet: no events to make, and no second map.
         const auto collected = std::make_shared<cache_snapshot::data>();
@@ -264,6 +264,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         b.from_list = true;
         s->bad.emplace(key, std::move(b));
     }
+    s->bad_unnamed_count = all->unnamed; // all of them, of which some were just told
 
     const bool new_epoch = all->epoch != s->epoch;
     s->epoch = all->epoch;
@@ -482,7 +483,7 @@ void shared_informer::impl::quarantine(const bad_object& b) {
         rt.log(log_level::warning, name + ": " + which + " cannot be used: " + b.why.what());
     }
     if (b.key.empty() || (bad.size() >= detail::most_bad_keys && !bad.contains(b.key))) {
-        if (!b.from_list) ++bad_unnamed_count; // those of a list were counted together
+        ++bad_unnamed_count;
         if (bad_unnamed.size() < detail::most_bad_told) bad_unnamed.push_back(b);
     } else {
         bad.insert_or_assign(b.key, b);

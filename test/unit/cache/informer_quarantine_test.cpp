@@ -227,3 +227,22 @@ TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was neve
     CHECK(b.pods.status().quarantined == 0);
     CHECK(b.pods.status().quarantine.empty());
 }
+
+TEST_CASE("X7 bad objects without a name count once, by watch-list as by list", "[informer]") {
+    const std::string nameless = R"({"metadata":{"resourceVersion":"4"}})";
+    SECTION("by watch-list") {
+        bench b;
+        const auto w = b.sync_with({pod("a", 1), nameless, nameless}, 5);
+        CHECK(b.pods.status().quarantined == 2);
+        w->added(nameless);
+        b.settle();
+        CHECK(b.pods.status().quarantined == 3);
+    }
+    SECTION("by list") {
+        bench b(informer_options().watch_list(false));
+        b.source->on_list(list_of({pod("a", 1), nameless, nameless}, "5"));
+        const auto w = b.source->on_watch();
+        b.start();
+        CHECK(b.pods.status().quarantined == 2);
+    }
+}
