@@ -131,8 +131,8 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
             e.final_state_known = false;
             e.version = d.version.empty() ? before.resource_version() : d.version;
             events.push_back(std::move(e));
-        } else if (d.type == watch_event_type::deleted && bad.contains(d.bad->key)) {
-            clear_quarantine(d.bad->key); // it never was good
+        } else if (d.type == watch_event_type::deleted && !d.bad->key.empty()) {
+            clear_quarantine(d.bad->key); // it never was good, if it was there at all
         } else {
             quarantine(*d.bad);
         }

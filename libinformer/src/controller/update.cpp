@@ -27,8 +27,11 @@ asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resour
                                     object_change change, kubernetes::write_options options,
                                     failure& f) { // lint: law2 the caller keeps it
     const conflict_retry how;
+    // A status comes with the whole object, which one may read who may not read the status by itself. Others are of another kind.
+    kubernetes::get_options read;
+    if (options.subresource_ != "status") read.subresource(options.subresource_);
     for (unsigned made = 1;; ++made) {
-        object current = co_await c.get(resource, key, f);
+        object current = co_await c.get(resource, key, read, f);
         if (f) co_return object();
         json::value wanted = to_value(current);
         if (!change(wanted)) co_return current;

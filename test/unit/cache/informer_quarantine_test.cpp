@@ -226,6 +226,9 @@ TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was neve
     b.settle();
     CHECK(b.pods.status().quarantined == 0);
     CHECK(b.pods.status().quarantine.empty());
+    w->deleted(bad); // of what nobody knows
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
 }
 
 TEST_CASE("X7 bad objects without a name count once, by watch-list as by list", "[informer]") {

@@ -111,6 +111,33 @@ asio::awaitable<void> status() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> parts() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.server.create(
+        json::parse(R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"d"},
+        "spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})"));
+    const object_key d("default", "d");
+    const object_change three = [](json::value& scale) {
+        CHECK(scale.at("kind").as_string() == "Scale");
+        scale.at("spec").as_object()["replicas"] = 3;
+        return true;
+    };
+    const auto to_scale = kubernetes::write_options().subresource("scale");
+    const object scale = co_await update_with_retry(b.rt, b.client, deployments, d, three, to_scale);
+    CHECK(scale.at_pointer("/spec/replicas").int64_or(0) == 3);
+    const object_change seen = [](json::value& whole) {
+        CHECK(whole.at("kind").as_string() == "Deployment");
+        whole.as_object()["status"] = json::object{{"observedGeneration", 2}};
+        return true;
+    };
+    const auto to_status = kubernetes::write_options().subresource("status");
+    const object stored = co_await update_with_retry(b.rt, b.client, deployments, d, seen, to_status);
+    CHECK(stored.at_pointer("/spec/replicas").int64_or(0) == 3);
+    CHECK(stored.at_pointer("/status/observedGeneration").int64_or(0) == 2);
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> told_to_stop() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -166,6 +193,9 @@ TEST_CASE("a conflicting write reads anew and tries again, at most five times, a
 }
 TEST_CASE("a status patch sends what differs, removes what is not wanted, and asks nothing when nothing differs") {
     run_test(status());
+}
+TEST_CASE("a subresource is written as what it is: a scale as a scale, a status with its object") {
+    run_test(parts());
 }
 TEST_CASE("who is told to stop between two attempts hears of that, not of a conflict") {
     run_test(told_to_stop());

@@ -27,7 +27,8 @@ struct informer_status {
     std::string resource;        ///< "pods", "deployments.apps in ns1"
     informer_phase phase = informer_phase::idle;
     bool synced = false;         ///< the cache was complete once
-    failure last_error;          ///< of the last failed attempt, kept until an attempt succeeds
+    /// Of the last failed attempt, kept until an attempt succeeds; of a watch that was cut and went on at once until the next relist.
+    failure last_error;
     std::string last_error_phase; ///< list, watch-list, open, stream, decode
     std::uint64_t attempts = 0;  ///< failed in a row
     std::chrono::system_clock::time_point since{};        ///< of the phase

@@ -41,7 +41,7 @@ using object_change = std::function<bool(boost::json::value& o)>;
 
 /// Reads, changes, and replaces under the version that was read; again where somebody else was faster. Answers with what is stored.
 ///
-/// `options`: with a subresource ("status") that part alone is written. *Errors*: as `client::get` and `client::update`; the
+/// `options`: with a subresource ("status", "scale") that part alone is written; `change` is given the object, or the scale. *Errors*: as `client::get` and `client::update`; the
 /// twin without failure& throws `error`. *Cancellation*: terminal.
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                           object_change change, kubernetes::write_options options, failure& f);
