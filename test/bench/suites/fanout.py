@@ -1,8 +1,10 @@
 """One informer's changes to 1 … 1,000 listeners, beside client-go's shared informer, in one run."""
 import json
+import statistics
 import subprocess
 
 from driver import peers, programs, sections
+from driver.arguments import count
 from driver.text import number, table
 
 summary = "one informer's changes to 1 to 1,000 listeners beside client-go's shared informer: CPU an event and listener, bytes"
@@ -10,7 +12,7 @@ goal = 5  # times less than client-go, by CPU and by bytes
 
 
 def arguments(parser):
-    del parser
+    parser.add_argument("--runs", type=count, default=3, help="runs of both programs, in turn; the median counts (3)")
 
 
 def lines_of(command):
@@ -18,26 +20,43 @@ def lines_of(command):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def medians(runs):
+    """Of the same lines of several runs, figure by figure."""
+    return [{k: statistics.median(line[k] for line in same) if isinstance(v, (int, float)) else v for k, v in same[0].items()}
+            for same in zip(*runs)]
+
+
+def listeners_alone(lines):
+    """Of client-go's: without what the informer costs that has none."""
+    by_count = {int(line["name"].removeprefix("fanout/")): line for line in lines}
+    return [dict(line, listeners=n, cpu_ns_per_op=line["cpu_ns_per_op"] - by_count[0]["cpu_ns_per_op"] / n)
+            for n, line in by_count.items() if n != 0]
+
+
 def run(options):
-    del options
     ours, = programs.build("fanout")
-    theirs = {}
+    go = None
     try:
-        for line in lines_of([peers.go_program("micro"), "--only", "fanout"]):
-            theirs[int(line["name"].removeprefix("fanout/"))] = line
+        go = peers.go_program("micro")
     except programs.Unavailable as why:
         programs.log("note: %s: libinformer alone" % why)
+    our_runs, their_runs = [], []
+    for turn in range(options.runs):
+        programs.log("run %d of %d" % (turn + 1, options.runs))
+        if go:
+            their_runs.append(listeners_alone(lines_of([go, "--only", "fanout"])))
+        our_runs.append(lines_of([ours]))
+    theirs = {line["listeners"]: line for line in medians(their_runs)}
     rows, missed = [], 0
-    for line in lines_of([ours]):
-        listeners = line["listeners"]
+    for line in medians(our_runs):
+        listeners = int(line["listeners"])
         peer = theirs.get(listeners)
-        if peer: # by the listeners alone, as ours: without what the informer costs that has none
-            peer = dict(peer, cpu_ns_per_op=peer["cpu_ns_per_op"] - theirs[0]["cpu_ns_per_op"] / listeners)
         cpu, size = line["ns_per_event_and_listener"], line["bytes_per_idle_listener"]
-        row = [line["by"], line["events_a_slice"], "{:,}".format(listeners), number(cpu), number(size)]
+        row = [line["by"], int(line["events_a_slice"]), "{:,}".format(listeners), number(cpu), number(size)]
         if peer:
             # What the listeners add is a difference: of a few, it may be lost in what the rest of the run varies by.
-            ratios = [peer["cpu_ns_per_op"] / cpu if cpu > 0 and peer["cpu_ns_per_op"] > 0 else None, peer["bytes_per_item"] / size if size else None]
+            ratios = [theirs_of / own if own > 0 and theirs_of > 0 else None
+                      for theirs_of, own in ((peer["cpu_ns_per_op"], cpu), (peer["bytes_per_item"], size))]
             met = all(r is None or r >= goal for r in ratios)
             # Handlers are what client-go has; the rest is told beside.
             counts = line["by"] == "handlers" and line["events_a_slice"] > 1
@@ -49,8 +68,9 @@ def run(options):
         "## Fan-out", "",
         sections.written_by("fanout", peers.go_versions() if theirs else None), "",
         "CPU nanoseconds for one event at one listener, without what an informer costs that has no listener (measured in turn, of",
-        "both), and bytes an idle listener costs. A slice is what the executor handles at once; with one event in it every",
-        "listener is woken for each event. Goal: a %dth of client-go's." % goal, "",
+        "both), and bytes an idle listener costs; the median of %d runs of both, in turn. What a few listeners add is a small" % options.runs,
+        "difference of large figures. A slice is what the executor handles at once; with one event in it every listener is woken",
+        "for each event. Goal: a %dth of client-go's." % goal, "",
         table(["listeners by", "events a slice", "listeners", "CPU ns", "bytes", "Go CPU ns", "Go bytes", "ratio (CPU)", "ratio (bytes)", "goal"], rows)])
     print(report)
     sections.keep("fanout", report, theirs)
