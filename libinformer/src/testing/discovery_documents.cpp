@@ -24,7 +24,7 @@ struct subresource {
 
 std::vector<subresource> subresources_of(const resource_type& t) {
     std::vector<subresource> out;
-    if (t.api.group.empty() && t.api.plural == "namespaces") out.push_back({"finalize", nullptr, {"update"}});
+    if (t.is_namespace()) out.push_back({"finalize", nullptr, {"update"}});
     if (t.scale) out.push_back({"scale", "Scale", {"get", "patch", "update"}});
     if (t.status) out.push_back({"status", nullptr, {"get", "patch", "update"}});
     return out;

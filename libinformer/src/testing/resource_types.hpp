@@ -30,6 +30,7 @@ struct resource_type {
     std::shared_ptr<table> rows;  ///< shared by the versions of one resource
 
     std::string api_version() const { return api.api_version(); }
+    bool is_namespace() const { return api.group.empty() && api.plural == "namespaces"; }
     /// What comes before `stored_object::text` where kind and apiVersion are wanted.
     std::string head() const;
 };

@@ -45,6 +45,8 @@ struct write_by {
 struct target {
     type_ptr type;
     std::string name_space, name, subresource;
+    /// In the table of its type.
+    std::string key() const { return type->api.namespaced ? name_space + "/" + name : name; }
 };
 
 /// The answer to a list: `head`, the items (each `item_head` + text, separated by commas), `tail`.

@@ -57,7 +57,7 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     if (!managed_fields_of(configuration).empty()) throw bad_request("metadata.managedFields must be nil");
     configuration = configuration_of(std::move(configuration), *t.type, t.subresource);
 
-    const auto old = t.type->rows->find(t.type->api.namespaced ? t.name_space + "/" + t.name : t.name);
+    const auto old = t.type->rows->find(t.key());
     if (!old && !t.subresource.empty()) throw not_found(*t.type, t.name);
     const auto version = string_at(configuration, {"metadata", "resourceVersion"});
     json::object live;

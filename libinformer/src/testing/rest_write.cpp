@@ -86,13 +86,12 @@ std::string rest_api::random_suffix() {
 std::string rest_api::generated_name(const target& t, std::string_view prefix) {
     constexpr std::size_t longest = 58; // with the suffix a label
     constexpr int attempts = 8;
-    const auto before = t.type->api.namespaced ? t.name_space + "/" : std::string();
-    std::string name;
+    target made = t;
     for (int i = 0; i < attempts; ++i) {
-        name = std::string(prefix.substr(0, longest)) + random_suffix();
-        if (!t.type->rows->find(before + name)) break;
+        made.name = std::string(prefix.substr(0, longest)) + random_suffix();
+        if (!t.type->rows->find(made.key())) break;
     }
-    return name;
+    return made.name;
 }
 
 void rest_api::check_body_identity(const target& t, const json::object& body) const {
@@ -206,8 +205,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     check_namespace_for_create(t);
     check_name(*t.type, t.name);
     check_references(*t.type, t.name, body);
-    const auto key = t.type->api.namespaced ? t.name_space + "/" + t.name : t.name;
-    if (t.type->rows->find(key)) throw already_exists(*t.type, t.name);
+    if (t.type->rows->find(t.key())) throw already_exists(*t.type, t.name);
     prepare_new(t, body, by);
     tidy_metadata(body);
     add_managed(t, body, nullptr, by);
@@ -280,7 +278,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
             }
         }
     }
-    if (t.type->api.group.empty() && t.type->api.plural == "namespaces") {
+    if (t.type->is_namespace()) {
         object_at(metadata, "labels")["kubernetes.io/metadata.name"] = t.name;
         object_at(after, "spec")["finalizers"] = json::array{"kubernetes"};
     } else if (t.type->api.group == "apiextensions.k8s.io" && !status_only) {
@@ -295,15 +293,14 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     }
     add_managed(t, after, &before, by);
     if (by.dry_run) return render(*t.type, after, old->version);
-    if (old->terminating && !object_at(after, "metadata").contains("finalizers") &&
-        !(t.type->api.group.empty() && t.type->api.plural == "namespaces")) {
+    if (old->terminating && !object_at(after, "metadata").contains("finalizers") && !t.type->is_namespace()) {
         return erase(t, old, std::move(after)); // that was the last finalizer
     }
     if (t.type->api.group == "apiextensions.k8s.io" && !status_only) serve_definition(after);
     auto now = render(*t.type, after, store_.next());
     store_.put(*t.type->rows, now);
     written(t, now);
-    if (t.type->api.group.empty() && t.type->api.plural == "namespaces") finish_namespace(t.name);
+    if (t.type->is_namespace()) finish_namespace(t.name);
     return now;
 }
 
@@ -383,7 +380,7 @@ stored rest_api::remove(const target& t, const json::object& options, const writ
                        "Precondition failed: ResourceVersion in precondition: " + version +
                            ", ResourceVersion in object meta: " + std::to_string(old->version));
     }
-    const bool is_namespace = t.type->api.group.empty() && t.type->api.plural == "namespaces";
+    const bool is_namespace = t.type->is_namespace();
     gone = !old->has_finalizers && !is_namespace;
     auto last = tree(*t.type, *old);
     if (gone) {
