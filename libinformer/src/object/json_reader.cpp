@@ -8,6 +8,7 @@
 #include <boost/json/parser.hpp>
 #include <boost/json/value.hpp>
 
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -303,6 +304,31 @@ bool read_value(document_reader& to, const json::value& v, std::size_t max_depth
     return read(to, v, max_depth, f);
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 4> identity = {"name", "namespace", "uid", "resourceVersion"};
+
+json::object* metadata_of(json::value& v) {
+    json::object* const o = v.if_object();
+    json::value* const metadata = o ? o->if_contains("metadata") : nullptr;
+    return metadata ? metadata->if_object() : nullptr;
+}
+
+/// Which object it is, and which state of it, is the server's to say: a watch goes on from that state, and a deletion and what
+/// cannot be used are known by the key of the text.
+void keep_identity(json::value& v, const json::object& was) {
+    json::object* const metadata = metadata_of(v);
+    if (!metadata) return; // it is refused
+    for (const std::string_view member : identity) {
+        if (const json::value* const one = was.if_contains(member))
+            (*metadata)[member] = *one;
+        else
+            metadata->erase(member);
+    }
+}
+
+} // namespace
+
 bool parse_transformed(json::value& to, std::string_view text, std::size_t max_depth, const transform& rewrite,
                        failure& f) {
     json::parse_options options;
@@ -321,8 +347,13 @@ bool parse_transformed(json::value& to, std::string_view text, std::size_t max_d
         f = failure(errc::not_an_object, "the document is no JSON object");
         return false;
     }
+    json::object was;
+    if (const json::object* const metadata = metadata_of(to))
+        for (const std::string_view member : identity)
+            if (const json::value* const one = metadata->if_contains(member)) was.emplace(member, *one);
     try {
         rewrite(to);
+        keep_identity(to, was);
     } catch (const std::exception& e) {
         f = failure(errc::bad_configuration, std::string("the transform threw: ") + e.what());
     } catch (...) {

@@ -215,6 +215,23 @@ TEST_CASE("X3 a transform runs exactly once for each received object", "[informe
     CHECK(runs == 3);
 }
 
+TEST_CASE("a transform that takes resource versions out does not make a resumed watch repeat what was told", "[informer]") {
+    decode_options d;
+    d.transform_with([](boost::json::value& v) { v.as_object()["metadata"].as_object().erase("resourceVersion"); });
+    bench b(informer_options().decode(d));
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    w->modified(pod("a", 6, "x")).modified(pod("a", 7, "y")).end();
+    const auto resumed = b.source->on_watch();
+    b.settle();
+    REQUIRE(resumed->taken());
+    CHECK(b.source->calls().back().query.resource_version_ == "7");
+    resumed->modified(pod("a", 6, "x")); // a repetition
+    b.settle();
+    CHECK(b.note("a") == "y");
+    CHECK(read_all(events) == words{"+a:1!", "~a:6", "~a:7"});
+}
+
 TEST_CASE("R19 X13 resync repeats every object to the subscriber that asked, not what is pending", "[informer]") {
     bench b;
     auto plain = b.pods.subscribe();

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <limits>
 #include <random>
-#include <stdexcept>
 #include <string>
 
 using namespace informer;
@@ -388,27 +387,6 @@ TEST_CASE("apiVersion and kind come first and are restored when missing", "[pool
           R"({"apiVersion":"apps/v1","kind":"Deployment","spec":1})");
     CHECK(round_trip(R"({"spec":1,"kind":"K"})") == R"({"kind":"K","spec":1})");
     CHECK(parse_object("{}", decode_options().type("v1", "Pod")).to_json() == R"({"apiVersion":"v1","kind":"Pod"})");
-}
-
-TEST_CASE("a transform rewrites each object once before it is stored", "[pool]") {
-    int calls = 0;
-    const auto pool = document_pool::make(decode_options().transform_with([&](boost::json::value& v) {
-        ++calls;
-        if (v.as_object().contains("boom")) throw std::runtime_error("no such luck");
-        if (v.as_object().contains("list")) v = boost::json::array();
-        else v.as_object()["added"] = calls;
-    }));
-    failure f;
-    const object o = pool->decode(R"({"metadata":{"managedFields":[1],"name":"x"},"a":1.25})", object(), f);
-    CHECK(o.to_json() == R"({"metadata":{"name":"x"},"a":1.25,"added":1})");
-    CHECK(calls == 1);
-    CHECK_FALSE(pool->decode(R"({"boom":1})", object(), f));
-    CHECK(f.message().find("no such luck") != std::string::npos);
-    CHECK_FALSE(pool->decode(R"({"list":1})", object(), f));
-    CHECK(f == errc::not_an_object);
-    CHECK_FALSE(pool->decode(R"({"a":)", object(), f));
-    CHECK(f == errc::syntax_error);
-    CHECK(calls == 3);
 }
 
 TEST_CASE("timestamps, UUIDs and short strings come back character for character", "[pool]") {

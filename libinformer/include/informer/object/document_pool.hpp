@@ -16,7 +16,7 @@
 
 namespace informer {
 
-/// Rewrites an object before it is stored; runs exactly once for each received object.
+/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion stay.
 using transform = std::function<void(boost::json::value&)>;
 
 /// Which parts of objects to store. Paths are JSON pointers; "*" stands for every element or member.

@@ -1,0 +1,57 @@
+// Objects that are rewritten before they are stored.
+#include <informer/object/document_pool.hpp>
+
+#include <boost/json.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <stdexcept>
+#include <string>
+
+using namespace informer;
+
+TEST_CASE("a transform rewrites each object once before it is stored", "[pool]") {
+    int calls = 0;
+    const auto pool = document_pool::make(decode_options().transform_with([&](boost::json::value& v) {
+        ++calls;
+        if (v.as_object().contains("boom")) throw std::runtime_error("no such luck");
+        if (v.as_object().contains("list")) v = boost::json::array();
+        else v.as_object()["added"] = calls;
+    }));
+    failure f;
+    const object o = pool->decode(R"({"metadata":{"managedFields":[1],"name":"x"},"a":1.25})", object(), f);
+    CHECK(o.to_json() == R"({"metadata":{"name":"x"},"a":1.25,"added":1})");
+    CHECK(calls == 1);
+    CHECK_FALSE(pool->decode(R"({"boom":1})", object(), f));
+    CHECK(f.message().find("no such luck") != std::string::npos);
+    CHECK_FALSE(pool->decode(R"({"list":1})", object(), f));
+    CHECK(f == errc::not_an_object);
+    CHECK_FALSE(pool->decode(R"({"a":)", object(), f));
+    CHECK(f == errc::syntax_error);
+    CHECK(calls == 3);
+}
+
+TEST_CASE("a transform cannot change which object it is, nor which state of it", "[pool]") {
+    const auto rewritten = [](transform t, const std::string& json) {
+        failure f;
+        return document_pool::make(decode_options().transform_with(std::move(t)))->decode(json, object(), f).to_json();
+    };
+    const std::string metadata = R"({"name":"a","namespace":"n","uid":"u","resourceVersion":"7"})";
+    const std::string whole = R"({"metadata":)" + metadata + R"(,"spec":1})";
+
+    const transform change = [](boost::json::value& v) {
+        auto& m = v.as_object()["metadata"].as_object();
+        for (const char* one : {"name", "namespace", "uid", "resourceVersion"}) m[one] = "another";
+    };
+    CHECK(rewritten(change, whole) == whole);
+    // What it never had it does not get.
+    CHECK(rewritten(change, R"({"metadata":{"name":"a"}})") == R"({"metadata":{"name":"a"}})");
+
+    const transform anew = [](boost::json::value& v) {
+        v = boost::json::object{{"metadata", boost::json::object()}, {"spec", 2}};
+    };
+    CHECK(rewritten(anew, whole) == R"({"metadata":)" + metadata + R"(,"spec":2})");
+
+    // Nothing is made up where nothing is left.
+    const transform without = [](boost::json::value& v) { v.as_object().erase("metadata"); };
+    CHECK(rewritten(without, whole) == R"({"spec":1})");
+}
