@@ -1,3 +1,5 @@
+#include "shared_informer_impl.hpp"
+
 #include <informer/cache/informer_factory.hpp>
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
@@ -73,6 +75,8 @@ public:
     entry(std::shared_ptr<lease> l, const std::string& name_space) : informer(l->informer), held(std::move(l)) {
         informer.name_space_ = name_space;
     }
+    static bool stopping(const shared_informer& i) noexcept { return i.impl_->stopping; }
+
     shared_informer informer; ///< with a lister narrowed to what was asked for
     std::shared_ptr<lease> held;
 };
@@ -94,6 +98,12 @@ struct informer_factory::impl {
         for (const auto& weak : leases) {
             if (auto l = weak.lock(); l && !l->running.expired()) out.push_back(std::move(l));
         }
+        return out;
+    }
+    /// Of these the ones that go on: somebody may have stopped one that has not come to its end.
+    std::vector<std::shared_ptr<lease>> lasting() {
+        auto out = live();
+        std::erase_if(out, [](const auto& l) { return informer_handle::entry::stopping(l->informer); });
         return out;
     }
     /// The informers that run, without counting as a user of them.
@@ -136,7 +146,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     const bool shareable = !options.decode_.transform_;
 
     std::shared_ptr<lease> found;
-    for (auto& l : impl_->live()) { // in any case: it forgets those that are gone
+    for (auto& l : impl_->lasting()) { // in any case: it forgets those that are gone
         if (!shareable || !l->can_be_shared || !(l->of == wanted)) continue;
         if (l->name_space == name_space) {
             found = std::move(l);
@@ -169,7 +179,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
 
 informer::lister informer_factory::lister(const api_resource& resource, std::string name_space) const {
     bool filtered = false;
-    for (const auto& l : impl_->live()) {
+    for (const auto& l : impl_->lasting()) {
         if (!(l->of.resource == resource)) continue;
         if (!l->name_space.empty() && l->name_space != name_space) continue;
         if (l->of.unfiltered()) return l->informer.lister().in(std::move(name_space));

@@ -135,6 +135,24 @@ TEST_CASE("one copy per kind: the last release stops the watch and frees the mem
     CHECK(d->has_synced());
 }
 
+TEST_CASE("an informer that somebody stopped is not handed out again, not even in the same turn", "[factory]") {
+    workshop w;
+    auto a = w.factory.get(pods);
+    w.settle();
+    a->stop();
+    CHECK_THROWS_AS(w.factory.lister(pods), error);
+    auto b = w.factory.get(pods);
+    auto c = w.factory.get(pods, "default");
+    b->stop(); // before it began
+    auto d = w.factory.get(pods);
+    w.settle();
+    CHECK(w.made.size() == 3);
+    CHECK(d->has_synced());
+    CHECK(d->status().phase == informer_phase::watching);
+    CHECK(w.factory.lister(pods).get("default/a"));
+    CHECK(w.factory.status().size() == 1);
+}
+
 TEST_CASE("nothing starts by itself: a lister of what is not cached is an error", "[factory][promise]") {
     workshop w;
     CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("pods"));
