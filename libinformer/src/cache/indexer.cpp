@@ -366,7 +366,7 @@ void indexer::set_resource_version(informer::resource_version v) {
 }
 
 void indexer::force_resource_version(informer::resource_version v) {
-    if (v.str() == impl_->version.str()) return;
+    if (v.view() == impl_->version.view()) return;
     impl_->version = std::move(v);
     impl_->changed = true;
 }

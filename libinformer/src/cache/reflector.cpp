@@ -132,15 +132,14 @@ void reflector::progress(time_point now) {
 
 void reflector::advance(const resource_version& v) {
     if (v.empty()) return;
-    if (v.comparable() && last_.comparable() && v <= last_) return;
-    if (v.str() == last_.str()) return;
+    if ((v <=> last_) <= 0) return;
     last_ = v;
     stuck_ = 0;
     request_.delivered = true;
 }
 
 bool reflector::below(const resource_version& v) const {
-    return v.comparable() && last_.comparable() && v < last_;
+    return v < last_;
 }
 
 reflector::verdict reflector::event_seen(time_point now, watch_event_type type, const resource_version& version,

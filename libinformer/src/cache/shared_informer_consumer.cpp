@@ -179,7 +179,7 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     if (before.same_as(o)) return;
     const object_meta old = before.meta();
     const informer::resource_version known = old.resource_version();
-    if (known.str() == version.str() && before == o) return; // else they differ in this at least
+    if (known.view() == version.view() && before == o) return; // else they differ in this at least
     if (guarded && version < known) return;
     index.put(o, there);
     const text was = old.uid();

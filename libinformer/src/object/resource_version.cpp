@@ -17,15 +17,25 @@ std::string_view without_leading_zeros(std::string_view s) noexcept {
 
 } // namespace
 
+void resource_version::make_far(std::string_view s) {
+    auto* const f = new far_text{1, std::string(s)};
+    std::memcpy(bytes_, &f, sizeof f);
+    bytes_[room] = elsewhere;
+}
+
+void resource_version::leave_far() noexcept {
+    if (detail::count_down(far().holders)) delete &far();
+}
+
 bool resource_version::comparable() const noexcept {
-    return is_decimal(text_);
+    return is_decimal(text());
 }
 
 std::partial_ordering operator<=>(const resource_version& a, const resource_version& b) noexcept {
-    if (a.text_ == b.text_) return std::partial_ordering::equivalent;
+    if (a.text() == b.text()) return std::partial_ordering::equivalent;
     if (!a.comparable() || !b.comparable()) return std::partial_ordering::unordered;
-    const auto x = without_leading_zeros(a.text_);
-    const auto y = without_leading_zeros(b.text_);
+    const auto x = without_leading_zeros(a.text());
+    const auto y = without_leading_zeros(b.text());
     if (x.size() != y.size()) return x.size() <=> y.size();
     return x.compare(y) <=> 0;
 }

@@ -2,7 +2,12 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <atomic>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 using informer::resource_version;
 
@@ -48,4 +53,45 @@ TEST_CASE("resource versions print as the server wrote them", "[resource_version
     std::ostringstream o;
     o << resource_version("0042");
     CHECK(o.str() == "0042");
+}
+
+TEST_CASE("resource versions of any length are copied, moved and assigned as values", "[resource_version]") {
+    std::vector<resource_version> all;
+    for (std::size_t n = 0; n < 50; ++n) all.emplace_back(std::string(n, static_cast<char>('0' + n % 10)));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const std::string text(i, static_cast<char>('0' + i % 10));
+        CAPTURE(text);
+        CHECK(all[i].view() == text);
+        CHECK(all[i].str() == text);
+        CHECK(all[i].empty() == (i == 0));
+        for (const resource_version& other : all) {
+            resource_version copy(all[i]), assigned(other);
+            assigned = copy;
+            CHECK(assigned.view() == text);
+            CHECK(copy.view() == text);
+            resource_version moved(std::move(copy)), moved_to(other);
+            CHECK(copy.empty()); // NOLINT: a moved-from one is empty
+            moved_to = std::move(moved);
+            CHECK(moved_to.view() == text);
+            const resource_version& itself = moved_to;
+            moved_to = itself;
+            CHECK(moved_to.view() == text);
+        }
+    }
+}
+
+TEST_CASE("a long resource version may be copied and dropped on many threads", "[resource_version]") {
+    const resource_version one(std::string(100, '7'));
+    std::atomic<int> wrong = 0;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([copy = one, &wrong] {
+            for (int i = 0; i < 10'000; ++i) {
+                const resource_version mine(copy);
+                wrong += mine.view().size() != 100;
+            }
+        });
+    threads.clear();
+    CHECK(wrong == 0);
+    CHECK(one.view() == std::string(100, '7'));
 }
