@@ -152,7 +152,7 @@ std::vector<std::string> response_reader::fields(std::string_view name) const {
 }
 
 bool response_reader::keep_alive() const {
-    return state_->parser->keep_alive();
+    return state_->parser->keep_alive() && status() != 101; // then it speaks another protocol from now on
 }
 
 } // namespace informer::http::detail

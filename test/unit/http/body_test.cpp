@@ -353,6 +353,13 @@ TEST_CASE("interim answers are skipped") {
     CHECK(o.body == "hello");
 }
 
+TEST_CASE("a connection that switches to another protocol unasked is not used again") {
+    const auto o = answer("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    CHECK_FALSE(o.f);
+    CHECK(o.status == 101);
+    CHECK(o.idle == 0);
+}
+
 TEST_CASE("what is no HTTP is a bad response") {
     for (const auto* bytes : {"SSH-2.0-OpenSSH_9.2\r\n", "HTTP/9.9 what\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n",
                               "{}\n\n\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
