@@ -26,6 +26,8 @@ class Peer:
         meta = corpus.meta
         if self.family == "libinformer":
             return command + ["--resource", meta["resource"], "--group", meta["group"], "--version", meta["version"], "--kind", meta["kind"]]
+        if self.family == "client-go" and meta["group"]:
+            return command + ["--resource", "%s.%s.%s" % (meta["resource"], meta["version"], meta["group"])]
         return command + ["--resource", meta["resource"]]
 
 
@@ -47,6 +49,11 @@ def go_program(name):
     if result.returncode != 0:
         raise programs.Unavailable("the Go program %s could not be built (above)" % name)
     return out
+
+
+def client_go_dynamic():
+    """The one of client-go's informers that follows whatever kind; from a list in one piece."""
+    return Peer("client-go dynamic", "client-go", go_program("peer"), "dynamic", ["--list"])
 
 
 def rust_program():

@@ -35,13 +35,14 @@ def run(options):
     missed = []
     report = "\n".join([
         "## Edges", "",
-        sections.written_by("edges"), "",
+        sections.written_by("edges", {"client-go": peers.go_versions()["client-go"]} if any("client_go" in r[0] for r in served.values()) else None), "",
         "Lists of what an informer does not see every day. Goals: a byte costs at most %d times as much CPU as a byte of the normal case, memory is what the pool says" % most_times,
         "within %d %% of the resident set, a tiny object takes at most %d bytes, no step of the executor is over %d ms." % (100 * most_off, tiny_most, step_most), "",
         "**From a server**: one list in one piece over plain HTTP, from the socket to the cache, its index and a handler; each object with the uid, resource version",
         "and time that an API server gives it. CPU of the whole process, the least of %d runs; the ratios are of pods measured right before, the median." % (times + 2),
         "Of a pod, a third is skipped (`managedFields`) and nearly all the rest is told from the text before: `× pods`, by which the goal is judged. Where every pod goes",
-        "through the parser it costs as much as `× parsed` is measured by.", "",
+        "through the parser it costs as much as `× parsed` is measured by. `client-go`: its dynamic informer, which follows any kind, on the same list, once, right after ours:",
+        "its CPU, and its resident set after a forced collection, by ours.", "",
         _server_table(served, missed), "",
         "**In memory**: framer, pool and cache alone, the way of a first list; CPU time of the thread, the median of %d runs, each case in a process of its own." % times,
         "`× pods` and `× parsed` as above; an empty handler under the parser is `× SAX`.", "",
@@ -57,10 +58,15 @@ def run(options):
 
 def _from_server(names, times, broken):
     """{name: figures of each run}; the cases, of which `names` tells what they are, take turns. Right before each of them pods are
-    measured anew, by which it is judged: what slows the machine for a while slows both."""
+    measured anew, by which it is judged: what slows the machine for a while slows both. The first run has client-go's figures too."""
     plan = measure.Plan(rounds=0, paced=0, relist=False, accounted=True)
     found, pods = {}, Corpus(edge=normal)
     corpora = {normal: pods, parsed: pods}
+    try:
+        theirs = peers.client_go_dynamic()
+    except programs.Unavailable as why:
+        programs.log(str(why))
+        theirs = None
 
     def figures(peer, corpus, server):
         got = measure.run(peer, corpus, server, plan)
@@ -77,12 +83,24 @@ def _from_server(names, times, broken):
                     with Server(corpora[name]) as server:
                         before = figures(peers.ours("list"), pods, beside)["per_byte"]
                         got = figures(peer, corpora[name], server)
+                        if theirs and turn == 0 and name != parsed:
+                            got["client_go"] = _beside(got, theirs, corpora[name], server)
                     found.setdefault(name, []).append({**got, "times": got["per_byte"] / before, "about": about})
                 except Failed as why:
                     broken.append("%s from a server: %s" % (name, why))
     for corpus in corpora.values():
         corpus.remove()
     return found
+
+
+def _beside(ours, theirs, corpus, server):
+    """What theirs costs, by ours."""
+    try:
+        other = measure.run(theirs, corpus, server, measure.Plan(rounds=0, paced=0, relist=False))
+        return {what: other[what] / ours[what] for what in ("sync_cpu", "sync_forced")}
+    except Failed as why:
+        programs.log(str(why))
+        return {}
 
 
 def _server_table(served, missed):
@@ -95,11 +113,13 @@ def _server_table(served, missed):
         resident, accounted = of(name, "sync_forced").median, of(name, "accounted").median
         wrong = ["cost"] if times > most_times else []
         missed += ["%s from a server: %s" % (name, w) for w in wrong]
+        theirs = runs[0].get("client_go", {})
         rows.append([runs[0]["about"], number(runs[0]["item_bytes"] / 1e6), number(of(name, "per_byte").least * 1e9), "%.1f" % times,
                      "%.1f" % (times / times_parsed) if times_parsed else "–", number(of(name, "sync_cpu").least / runs[0]["count"] * 1e6),
                      number(resident / 1e6), number(accounted / 1e6), "%.2f" % (of(name, "sync_peak").median / of(name, "sync_rss").median),
-                     "MISSED: " + ", ".join(wrong) if wrong else "met"])
-    return table(["", "MB", "ns/byte", "× pods", "× parsed", "us/object", "resident MB", "of it by its own count", "peak ÷ steady", "cost"], rows)
+                     number(theirs.get("sync_cpu")), number(theirs.get("sync_forced")), "MISSED: " + ", ".join(wrong) if wrong else "met"])
+    return table(["", "MB", "ns/byte", "× pods", "× parsed", "us/object", "resident MB", "of it by its own count", "peak ÷ steady", "client-go: CPU", "client-go: memory",
+                  "cost"], rows)
 
 
 def _memory_table(runs, missed):
