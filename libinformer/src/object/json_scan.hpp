@@ -70,6 +70,8 @@ const char* find_between_objects(const char* p, const char* end) noexcept;
 
 /// What a string literal, quotes included, says; nullopt if it is none.
 std::optional<std::string> unescape(std::string_view literal);
+/// The same; the text is in `room`, which grows where it must and never shrinks.
+std::optional<std::string_view> unescape(std::string_view literal, std::string& room);
 /// Whether it says `word`, without a copy where it holds no escapes.
 bool says(std::string_view literal, std::string_view word);
 

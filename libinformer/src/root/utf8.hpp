@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace informer::detail {
@@ -13,7 +15,9 @@ inline std::size_t utf8_end(std::string_view s) noexcept {
     while (i < s.size()) {
         const unsigned char c = byte(i);
         if (c < 0x80) {
-            ++i;
+            std::uint64_t eight = ~std::uint64_t{0};
+            if (s.size() - i >= sizeof eight) std::memcpy(&eight, s.data() + i, sizeof eight);
+            i += (eight & 0x8080808080808080ULL) == 0 ? sizeof eight : 1;
             continue;
         }
         const std::size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;

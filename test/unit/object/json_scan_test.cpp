@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace informer::detail;
@@ -247,5 +249,31 @@ TEST_CASE("the depth of a container has no limit in the scan", "[scan]") {
         CHECK(scanned_end({text}) == 2 * depth);
         CHECK(scanned_end({std::string_view(text).substr(0, depth + 1), std::string_view(text).substr(depth + 1)}) ==
               2 * depth);
+    }
+}
+
+TEST_CASE("escapes are read wherever they stand", "[json_scan]") {
+    const std::pair<std::string_view, std::string_view> parts[] = {
+        {"a", "a"}, {"words without any", "words without any"}, {R"(\")", "\""}, {R"(\\)", "\\"}, {R"(\/)", "/"},
+        {R"(\n)", "\n"}, {R"(\b\f\r\t)", "\b\f\r\t"}, {R"(\u003c)", "<"}, {R"(\u00e9)", "\xc3\xa9"},
+        {R"(\u20AC)", "\xe2\x82\xac"}, {R"(\ud83d\ude00)", "\xf0\x9f\x98\x80"}, {"\xc3\xa9", "\xc3\xa9"},
+    };
+    std::mt19937 random(11);
+    std::string room;
+    for (int i = 0; i < 20'000; ++i) {
+        std::string literal = "\"", text;
+        for (auto n = random() % 24; n > 0; --n) {
+            const auto& [written, meant] = parts[random() % std::size(parts)];
+            literal.append(written);
+            text.append(meant);
+        }
+        literal += '"';
+        REQUIRE(unescape(literal) == text);
+        REQUIRE(unescape(literal, room) == text);
+        // Escapes that are none, anywhere.
+        for (const std::string_view wrong : {R"(\x)", R"(\)", R"(\u12)", R"(\u12g4)", R"(\ud83d)", R"(\ude00)", R"(\ud83d\u0041)"}) {
+            const std::string broken = literal.substr(0, literal.size() - 1) + std::string(wrong) + '"';
+            REQUIRE_FALSE(unescape(broken, room));
+        }
     }
 }

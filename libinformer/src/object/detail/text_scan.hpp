@@ -68,6 +68,26 @@ inline const char* string_end_portable(const char* p, const char* end, bool& pla
     return i + common_prefix_portable(a + i, b + i, n - i);
 }
 
+/// The same of one that is known not to be plain: JSON within strings has an escape every few bytes.
+inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
+    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
+    while (end - p >= 16) {
+        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+        const auto where = static_cast<unsigned>(
+            _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash))));
+        if (where == 0) {
+            p += 16;
+            continue;
+        }
+        p += std::countr_zero(where);
+        if (*p == '"') return p + 1;
+        if (end - p < 2) return nullptr;
+        p += 2;
+    }
+    bool plain = false;
+    return string_end_portable(p, end, plain);
+}
+
 inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
     for (; end - p >= 16; p += 16) {
@@ -79,7 +99,8 @@ inline const char* string_end(const char* p, const char* end, bool& plain) noexc
         if (where == 0) continue;
         p += std::countr_zero(where);
         if (*p == '"') return p + 1;
-        break;
+        plain = false;
+        return string_end_not_plain(p, end);
     }
     return string_end_portable(p, end, plain);
 }
