@@ -6,6 +6,7 @@
 #include "root/utf8.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -16,10 +17,11 @@ namespace {
 
 constexpr std::uint32_t none = text_template::none;
 constexpr std::size_t max_templates = 8;
-constexpr std::size_t max_tried = 4;                 // of them for one text
+constexpr std::size_t max_tried = 3;                 // of them for one text
 constexpr std::size_t max_text = 256 * 1024;         // of a template
-constexpr std::uint32_t price = 16, max_credit = 64; // a template is made for so many uses of others
-constexpr std::uint64_t idle_after = 64;             // texts, before another may take its place
+// A template costs up to twice what one use of it saves: two uses pay for one, or 64 texts that none fitted.
+constexpr std::uint32_t price = 8, use_earns = 4, misses_earn = 8, max_credit = 64;
+constexpr std::uint32_t most_missed = 256;           // a fourth of it are texts without an attempt
 constexpr std::uint32_t refresh_after = 32;          // uses: perhaps the neighbours are more alike
 
 /// The nodes of a document lie where they were made, the outermost one last. While the texts are compared they can come.
@@ -29,6 +31,11 @@ void prefetch(const generation& g, handle document) noexcept {
     for (std::ptrdiff_t i = -1280; i <= 64; i += 64) // out of bounds or not: nothing is read
         __builtin_prefetch(
             reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + static_cast<std::uintptr_t>(i)));
+}
+
+/// Nanoseconds, about; by these a scalar that differs costs a hundred.
+std::uint64_t parse_cost(std::uint64_t bytes) noexcept {
+    return 1024 + bytes + bytes / 2;
 }
 
 /// A number as JSON spells it (RFC 8259, section 6).
@@ -87,7 +94,7 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
                            std::size_t max_depth, std::string& scratch) {
     wanted_ = true;
     const auto missed = [&] {
-        if (++misses_ % 16 == 0 && credit_ < max_credit) ++credit_; // one day they may be alike
+        if (++misses_ % misses_earn == 0 && credit_ < max_credit) ++credit_; // one day they may be alike
         return false;
     };
     if (templates_.empty()) return missed();
@@ -115,25 +122,45 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
     }
     if (!h) {
         // Texts of many kinds: attempts cost little, but not nothing.
-        if (++missed_ >= 16) pause_ = std::min(missed_ / 4, std::uint32_t{64});
+        in_a_row_ = 0;
+        if (missed_ < most_missed) ++missed_;
+        if (missed_ >= 16) pause_ = missed_ / 4;
         return missed();
     }
     ++hits_;
-    missed_ = 0;
+    // An attempt in vain costs a third of what a good one saves. A list has its hits in a row, one here and there is chance.
+    missed_ -= std::min(missed_, 2 * ++in_a_row_);
     return true;
 }
 
-/// The template whose text is nearest; its changes are in changes_.
+/// The template whose text is nearest; its changes are in changes_. The one used last is tried first, then some whose texts are
+/// about as long: texts of one structure are, and most attempts with others would be in vain.
 text_difference::entry* text_difference::choose(std::string_view json) {
+    std::array<std::uint32_t, max_templates> order{};
+    std::array<std::size_t, max_templates> apart{};
+    std::size_t n = 1;
+    for (std::uint32_t i = 1; i < templates_.size(); ++i) {
+        const std::size_t length = templates_[i]->t.text.size();
+        const std::size_t d = length < json.size() ? json.size() - length : length - json.size();
+        if (d > json.size() / 8) continue;
+        std::size_t at = n++;
+        for (; at > 1 && apart[at - 1] > d; --at) {
+            order[at] = order[at - 1];
+            apart[at] = apart[at - 1];
+        }
+        order[at] = i;
+        apart[at] = d;
+    }
     std::size_t best = templates_.size();
     std::uint64_t best_cost = ~std::uint64_t{0};
     scalars_ = false;
-    for (std::size_t i = 0; i < std::min(templates_.size(), max_tried) && !scalars_; ++i) {
+    for (std::size_t k = 0; k < std::min(n, max_tried) && !scalars_; ++k) {
+        const std::size_t i = order[k];
         if (!match(templates_[i]->t, json, !projecting_, other_changes_)) continue;
         std::uint64_t cost = 0;
         bool scalars = true;
         for (const text_change& c : other_changes_) {
-            cost += c.scalar ? 64 : 2048 + 4 * (c.end - c.begin); // nanoseconds, about
+            cost += c.scalar ? 100 : parse_cost(c.end - c.begin);
             scalars = scalars && c.scalar;
         }
         if (cost >= best_cost) continue;
@@ -141,8 +168,9 @@ text_difference::entry* text_difference::choose(std::string_view json) {
         best_cost = cost;
         scalars_ = scalars;
         std::swap(changes_, other_changes_);
+        if (cost < parse_cost(json.size()) / 2) break; // an attempt with another may cost as much
     }
-    if (best == templates_.size()) return nullptr;
+    if (best == templates_.size() || (!scalars_ && best_cost > parse_cost(json.size()) + parse_cost(0))) return nullptr;
     std::rotate(templates_.begin(), templates_.begin() + static_cast<std::ptrdiff_t>(best),
                 templates_.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     return templates_.front().get();
@@ -174,18 +202,25 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     return hard_ ? missing_handle : h;
 }
 
-/// Whether the parser would take this literal, which is not stored.
-bool text_difference::check(std::string_view literal) {
-    bool simple = true;
-    for (std::size_t i = 0; i < literal.size(); ++i) {
-        const auto c = static_cast<unsigned char>(literal[i]);
-        if (c < 0x20) return false;
-        simple = simple && c < 0x80;
-        if (c != '\\') continue;
-        const char escaped = literal[++i]; // the closing quote at the latest
-        simple = simple && (escaped == '"' || escaped == '\\' || escaped == '/' || escaped == 'n');
+/// What this literal says, if the parser would take it.
+std::optional<std::string_view> text_difference::content(std::string_view literal, std::string& scratch) {
+    constexpr std::uint64_t ones = 0x0101010101010101ULL;
+    std::uint64_t control = 0, high = 0;
+    std::size_t i = 0;
+    for (std::uint64_t v; literal.size() - i >= sizeof v; i += sizeof v) {
+        std::memcpy(&v, literal.data() + i, sizeof v);
+        control |= (v - ones * 0x20) & ~v;
+        high |= v;
     }
-    return simple || (utf8_end(literal) == literal.size() && unescape(literal));
+    for (; i < literal.size(); ++i) {
+        const auto c = static_cast<unsigned char>(literal[i]);
+        control |= c < 0x20 ? 0x80u : 0u;
+        high |= c;
+    }
+    if ((control & ones * 0x80) != 0) return std::nullopt;
+    if ((high & ones * 0x80) != 0 && utf8_end(literal) != literal.size()) return std::nullopt;
+    if (literal.find('\\') == std::string_view::npos) return literal.substr(1, literal.size() - 2);
+    return unescape(literal, scratch);
 }
 
 /// Puts the value into the container open innermost, any but a plain string. False: the parser would refuse it, or is to say so.
@@ -197,9 +232,9 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     case text_change::kind::container: return read_part(c, s, max_depth, scratch);
     case text_change::kind::plain: return true; // one that is not stored: nothing in it can be wrong
     case text_change::kind::string: {
-        if (!check(s)) return false;
-        if (stored) put_string(c, *unescape(s));
-        return true;
+        const auto text = content(s, scratch);
+        if (text && stored) put_string(c, *text);
+        return text.has_value();
     }
     case text_change::kind::bare: break;
     }
@@ -428,7 +463,7 @@ void text_difference::after_use(entry& e, std::string_view json, handle document
     wanted_ = !scalars_;
     e.last_use = hits_ + misses_;
     if (!scalars_) return;
-    if (credit_ < max_credit) ++credit_;
+    credit_ = std::min(credit_ + use_earns, max_credit);
     const auto n = static_cast<std::uint32_t>(changes_.size());
     if (e.usual == 0) e.usual = n + 1;
     ++e.uses;
@@ -446,7 +481,6 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
     if (!wanted_ || live_documents < min_documents_ || json.size() > max_text || credit_ < price) return;
     const std::uint64_t most = budget(g);
     if (json.size() > most) return;
-    const auto in_use = [&](const entry& e) { return hits_ + misses_ < e.last_use + idle_after; };
     try {
         templates_.reserve(max_templates);
         auto e = std::make_unique<entry>();
@@ -454,7 +488,6 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
         if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
         e->last_use = hits_ + misses_;
         while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most)) {
-            if (in_use(*templates_.back())) return;
             g.release(templates_.back()->t.document); // not used for the longest time
             templates_.pop_back();
         }
@@ -471,7 +504,7 @@ bool text_difference::forget(generation& g) noexcept {
     for (const auto& e : templates_) g.release(e->t.document);
     templates_.clear();
     credit_ = max_credit;
-    missed_ = pause_ = 0;
+    missed_ = pause_ = in_a_row_ = 0;
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "json_scan.hpp"
 
 #include <algorithm>
+#include <bitset>
 
 namespace informer::detail {
 
@@ -55,18 +56,16 @@ private:
         return true;
     }
     bool container(bool object, std::uint32_t begin, std::uint32_t parent, std::uint32_t slot, handle h) {
+        if (!h && parent == none) return part_left_out(object);
         if (++depth_ > deepest) return false;
         const children c = children_of(&generation_, h);
         if (h && object != (h == empty_object_handle || (is_node(h) && c.keys))) return false;
         const auto index = static_cast<std::uint32_t>(to_.containers.size());
-        const bool known = h || parent != none; // what is deeper in a part left out is of no interest
-        if (known) {
-            const auto first = static_cast<std::uint32_t>(to_.places.size());
-            const std::uint32_t header = is_node(h) ? *generation_.node(h) : 0;
-            to_.containers.push_back({begin, 0, first, 0, parent, slot, to_.values, c.n, h, header, path(parent, slot)});
-            to_.values += c.n;
-            seen_.resize(to_.values);
-        }
+        const auto first = static_cast<std::uint32_t>(to_.places.size());
+        const std::uint32_t header = is_node(h) ? *generation_.node(h) : 0;
+        to_.containers.push_back({begin, 0, first, 0, parent, slot, to_.values, c.n, h, header, path(parent, slot)});
+        to_.values += c.n;
+        seen_.resize(to_.values);
         const std::uint32_t values = to_.values - c.n;
         std::uint32_t elements = 0, next_slot = 0;
         char after = ',';
@@ -88,11 +87,56 @@ private:
         if (after != (object ? '}' : ']')) return false;
         // The document has up to two members that the text has not: its type.
         if (h && elements != c.n && (index != 0 || !only_type_missing(c, values))) return false;
-        if (known) {
-            to_.containers[index].end = here();
-            to_.containers[index].last = static_cast<std::uint32_t>(to_.places.size());
-        }
+        to_.containers[index].end = here();
+        to_.containers[index].last = static_cast<std::uint32_t>(to_.places.size());
         return true;
+    }
+    /// A container deeper in a part that is not stored, from its first member on: only its places are of interest. A third of
+    /// an object's text may be such, and two thirds of its containers.
+    bool part_left_out(bool object) {
+        std::bitset<deepest + 1> objects; // around the one at hand
+        const unsigned outside = depth_++;
+        for (;;) {
+            if (depth_ > deepest) return false;
+            if (object) {
+                next();
+                const std::uint32_t begin = here();
+                bool plain = true;
+                if (!string(plain)) return false;
+                to_.places.push_back({begin, here(), none, text_template::is_key});
+                if (next() != ':') return false;
+                ++p_;
+            }
+            const char c = next();
+            const std::uint32_t begin = here();
+            std::uint32_t open_end = 0;
+            if (c == '{' || c == '[') {
+                ++p_;
+                if (next() != (c == '{' ? '}' : ']')) {
+                    objects[depth_++] = object;
+                    object = c == '{';
+                    continue;
+                }
+                ++p_;
+            } else if (c == '"') {
+                bool plain = true;
+                if (!string(plain)) return false;
+            } else {
+                p_ = bare_end(p_, end());
+                if (begin == here()) return false;
+                open_end = 1;
+            }
+            to_.places.push_back({begin, here() + open_end, none, none});
+            for (;;) {
+                const char after = next();
+                if (!after) return false;
+                ++p_;
+                if (after == ',') break;
+                if (after != (object ? '}' : ']')) return false;
+                if (--depth_ == outside) return true;
+                object = objects[depth_];
+            }
+        }
     }
     /// Reads "key":. False if there is none, and for a key that came before. `next_slot`: where its member probably is, and where the one
     /// behind it will be.
@@ -116,7 +160,7 @@ private:
                 slot = none;
             } else {
                 if (seen_[values + slot]) return false;
-                seen_[values + slot] = true;
+                seen_[values + slot] = 1;
                 next_slot = slot + 1;
                 ++found;
             }
@@ -148,7 +192,7 @@ private:
     const generation& generation_;
     const char* p_;
     unsigned depth_ = 0;
-    std::vector<bool> seen_;
+    std::vector<std::uint8_t> seen_; ///< not of bits: containers are small, and there are many
 };
 
 } // namespace
@@ -157,6 +201,8 @@ bool text_template::map(const generation& g, std::string_view json, handle h) {
     text.assign(json);
     places.clear();
     containers.clear();
+    places.reserve(json.size() / 16); // of pods one in 18
+    containers.reserve(json.size() / 64);
     values = 0;
     document = h;
     if (!mapper(*this, g).document(h) || containers.empty()) return false;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,7 @@ private:
 
     entry* choose(std::string_view json);
     handle build(std::string_view json, std::size_t max_depth, std::string& scratch);
-    bool check(std::string_view literal);
+    static std::optional<std::string_view> content(std::string_view literal, std::string& scratch);
     bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
     void put_string(const text_change& c, std::string_view s);
@@ -88,7 +89,8 @@ private:
     const bool projecting_;
     std::vector<std::unique_ptr<entry>> templates_; ///< the one used last comes first
     std::uint32_t credit_ = 64;                     ///< for templates to be made; uses earn it
-    std::uint32_t missed_ = 0;                      ///< texts in a row that no template fitted
+    std::uint32_t missed_ = 0;                      ///< texts that no template fitted, less those that one did
+    std::uint32_t in_a_row_ = 0;                    ///< texts that a template fitted
     std::uint32_t pause_ = 0;                       ///< texts left to the parser before the next attempt
     bool wanted_ = false;                           ///< the last text fitted badly or not at all
     std::uint64_t hits_ = 0, misses_ = 0;
