@@ -35,25 +35,34 @@ private:
         if (behind) p_ = behind;
         return behind != nullptr;
     }
-    /// h missing: the value is not stored. Then, below the outermost container left out, parent is `none`.
-    bool value(std::uint32_t parent, std::uint32_t slot, handle h) {
+    enum class at_hand { leaf, container, nothing };
+    /// Goes behind the value at hand if it is a scalar or empty, which is a place then, and into it if it is a container with members.
+    at_hand leaf(std::uint32_t owner, std::uint32_t slot, bool& object, std::uint32_t& begin) {
         const char c = next();
-        const std::uint32_t begin = here();
+        begin = here();
         std::uint32_t open_end = 0;
         if (c == '{' || c == '[') {
+            object = c == '{';
             ++p_;
-            if (next() != (c == '{' ? '}' : ']')) return container(c == '{', begin, parent, slot, h);
+            if (next() != (object ? '}' : ']')) return at_hand::container;
             ++p_;
         } else if (c == '"') {
             bool plain = true;
-            if (!string(plain)) return false;
+            if (!string(plain)) return at_hand::nothing;
         } else {
             p_ = bare_end(p_, end());
-            if (begin == here()) return false;
+            if (begin == here()) return at_hand::nothing;
             open_end = 1;
         }
-        to_.places.push_back({begin, here() + open_end, h ? parent : none, slot});
-        return true;
+        to_.places.push_back({begin, here() + open_end, owner, slot});
+        return at_hand::leaf;
+    }
+    /// h missing: the value is not stored. Then, below the outermost container left out, parent is `none`.
+    bool value(std::uint32_t parent, std::uint32_t slot, handle h) {
+        bool object = false;
+        std::uint32_t begin = 0;
+        const at_hand what = leaf(h ? parent : none, slot, object, begin);
+        return what == at_hand::container ? container(object, begin, parent, slot, h) : what == at_hand::leaf;
     }
     bool container(bool object, std::uint32_t begin, std::uint32_t parent, std::uint32_t slot, handle h) {
         if (!h && parent == none) return part_left_out(object);
@@ -107,26 +116,15 @@ private:
                 if (next() != ':') return false;
                 ++p_;
             }
-            const char c = next();
-            const std::uint32_t begin = here();
-            std::uint32_t open_end = 0;
-            if (c == '{' || c == '[') {
-                ++p_;
-                if (next() != (c == '{' ? '}' : ']')) {
-                    objects[depth_++] = object;
-                    object = c == '{';
-                    continue;
-                }
-                ++p_;
-            } else if (c == '"') {
-                bool plain = true;
-                if (!string(plain)) return false;
-            } else {
-                p_ = bare_end(p_, end());
-                if (begin == here()) return false;
-                open_end = 1;
+            bool inner = false;
+            std::uint32_t begin = 0;
+            const at_hand what = leaf(none, none, inner, begin);
+            if (what == at_hand::nothing) return false;
+            if (what == at_hand::container) {
+                objects[depth_++] = object;
+                object = inner;
+                continue;
             }
-            to_.places.push_back({begin, here() + open_end, none, none});
             for (;;) {
                 const char after = next();
                 if (!after) return false;
