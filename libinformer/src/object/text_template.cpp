@@ -35,7 +35,7 @@ private:
         if (behind) p_ = behind;
         return behind != nullptr;
     }
-    enum class at_hand { leaf, container, nothing };
+    enum class at_hand { leaf, opening, nothing };
     /// Goes behind the value at hand if it is a scalar or empty, which is a place then, and into it if it is a container with members.
     at_hand leaf(std::uint32_t owner, std::uint32_t slot, bool& object, std::uint32_t& begin) {
         const char c = next();
@@ -44,7 +44,7 @@ private:
         if (c == '{' || c == '[') {
             object = c == '{';
             ++p_;
-            if (next() != (object ? '}' : ']')) return at_hand::container;
+            if (next() != (object ? '}' : ']')) return at_hand::opening;
             ++p_;
         } else if (c == '"') {
             bool plain = true;
@@ -62,7 +62,7 @@ private:
         bool object = false;
         std::uint32_t begin = 0;
         const at_hand what = leaf(h ? parent : none, slot, object, begin);
-        return what == at_hand::container ? container(object, begin, parent, slot, h) : what == at_hand::leaf;
+        return what == at_hand::opening ? container(object, begin, parent, slot, h) : what == at_hand::leaf;
     }
     bool container(bool object, std::uint32_t begin, std::uint32_t parent, std::uint32_t slot, handle h) {
         if (!h && parent == none) return part_left_out(object);
@@ -120,7 +120,7 @@ private:
             std::uint32_t begin = 0;
             const at_hand what = leaf(none, none, inner, begin);
             if (what == at_hand::nothing) return false;
-            if (what == at_hand::container) {
+            if (what == at_hand::opening) {
                 objects[depth_++] = object;
                 object = inner;
                 continue;
