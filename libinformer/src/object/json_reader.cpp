@@ -1,6 +1,7 @@
 // The only unit that instantiates Boost.JSON's parser with a handler of ours.
 #include "detail/json_reader.hpp"
 
+#include "detail/projection_trie.hpp"
 #include "json_scan.hpp"
 #include "root/utf8.hpp"
 
@@ -8,7 +9,6 @@
 #include <boost/json/parser.hpp>
 #include <boost/json/value.hpp>
 
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -306,8 +306,6 @@ bool read_value(document_reader& to, const json::value& v, std::size_t max_depth
 
 namespace {
 
-constexpr std::array<std::string_view, 4> identity = {"name", "namespace", "uid", "resourceVersion"};
-
 json::object* metadata_of(json::value& v) {
     json::object* const o = v.if_object();
     json::value* const metadata = o ? o->if_contains("metadata") : nullptr;
@@ -319,7 +317,7 @@ json::object* metadata_of(json::value& v) {
 void keep_identity(json::value& v, const json::object& was) {
     json::object* const metadata = metadata_of(v);
     if (!metadata) return; // it is refused
-    for (const std::string_view member : identity) {
+    for (const std::string_view member : identity_members) {
         if (const json::value* const one = was.if_contains(member))
             (*metadata)[member] = *one;
         else
@@ -349,7 +347,7 @@ bool parse_transformed(json::value& to, std::string_view text, std::size_t max_d
     }
     json::object was;
     if (const json::object* const metadata = metadata_of(to))
-        for (const std::string_view member : identity)
+        for (const std::string_view member : identity_members)
             if (const json::value* const one = metadata->if_contains(member)) was.emplace(member, *one);
     try {
         rewrite(to);

@@ -3,6 +3,8 @@
 
 #include <informer/object/document_pool.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,10 +34,10 @@ private:
     bool keep_;
 };
 
-/// What a projection never drops: without it an object has no place in a cache.
+/// What of the metadata no projection drops and no transform changes: without it an object has no place in a cache.
+inline constexpr std::array<std::string_view, 4> identity_members = {"name", "namespace", "uid", "resourceVersion"};
 inline bool is_identity(std::string_view metadata_key) noexcept {
-    return metadata_key == "name" || metadata_key == "namespace" || metadata_key == "uid" ||
-           metadata_key == "resourceVersion";
+    return std::find(identity_members.begin(), identity_members.end(), metadata_key) != identity_members.end();
 }
 
 } // namespace informer::detail
