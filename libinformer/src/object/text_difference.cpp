@@ -133,42 +133,45 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
     return true;
 }
 
-/// The template whose text is nearest; its changes are in changes_. The one used last is tried first, then some whose texts are
-/// about as long: texts of one structure are, and most attempts with others would be in vain.
+/// The template whose text is nearest; its changes are in changes_. The one used last is tried first, which mostly is the end of it, then
+/// some whose texts are about as long: texts of one structure are, and most attempts with others would be in vain.
 text_difference::entry* text_difference::choose(std::string_view json) {
-    std::array<std::uint32_t, max_templates> order{};
-    std::array<std::size_t, max_templates> apart{};
-    std::size_t n = 1;
-    for (std::uint32_t i = 1; i < templates_.size(); ++i) {
-        const std::size_t length = templates_[i]->t.text.size();
-        const std::size_t d = length < json.size() ? json.size() - length : length - json.size();
-        if (d > json.size() / 8) continue;
-        std::size_t at = n++;
-        for (; at > 1 && apart[at - 1] > d; --at) {
-            order[at] = order[at - 1];
-            apart[at] = apart[at - 1];
-        }
-        order[at] = i;
-        apart[at] = d;
-    }
     std::size_t best = templates_.size();
     std::uint64_t best_cost = ~std::uint64_t{0};
     scalars_ = false;
-    for (std::size_t k = 0; k < std::min(n, max_tried) && !scalars_; ++k) {
-        const std::size_t i = order[k];
-        if (!match(templates_[i]->t, json, !projecting_, other_changes_)) continue;
+    const auto is_near_enough = [&](std::size_t i) {
+        if (!match(templates_[i]->t, json, !projecting_, other_changes_)) return false;
         std::uint64_t cost = 0;
         bool scalars = true;
         for (const text_change& c : other_changes_) {
             cost += c.scalar ? 100 : parse_cost(c.end - c.begin);
             scalars = scalars && c.scalar;
         }
-        if (cost >= best_cost) continue;
+        if (cost >= best_cost) return false;
         best = i;
         best_cost = cost;
         scalars_ = scalars;
         std::swap(changes_, other_changes_);
-        if (cost < parse_cost(json.size()) / 2) break; // an attempt with another may cost as much
+        return scalars || cost < parse_cost(json.size()) / 2; // an attempt with another may cost as much
+    };
+    if (!is_near_enough(0)) {
+        struct candidate {
+            std::size_t apart, i;
+        };
+        std::array<candidate, max_templates> others{};
+        std::size_t n = 0;
+        for (std::size_t i = 1; i < templates_.size(); ++i) {
+            const std::size_t length = templates_[i]->t.text.size();
+            const std::size_t apart = length < json.size() ? json.size() - length : length - json.size();
+            if (apart <= json.size() / 8) others[n++] = {apart, i};
+        }
+        const auto nearest = std::min(n, max_tried - 1);
+        const auto at = [&](std::size_t k) { return others.begin() + static_cast<std::ptrdiff_t>(k); };
+        std::partial_sort(at(0), at(nearest), at(n), [](const candidate& x, const candidate& y) {
+            return x.apart != y.apart ? x.apart < y.apart : x.i < y.i;
+        });
+        for (std::size_t k = 0; k < nearest; ++k)
+            if (is_near_enough(others[k].i)) break;
     }
     if (best == templates_.size() || (!scalars_ && best_cost > parse_cost(json.size()) + parse_cost(0))) return nullptr;
     std::rotate(templates_.begin(), templates_.begin() + static_cast<std::ptrdiff_t>(best),

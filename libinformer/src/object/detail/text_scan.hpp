@@ -68,7 +68,7 @@ inline const char* string_end_portable(const char* p, const char* end, bool& pla
     return i + common_prefix_portable(a + i, b + i, n - i);
 }
 
-/// The same of one that is known not to be plain: JSON within strings has an escape every few bytes.
+/// As `string_end`, of what is known not to be plain: JSON within strings has an escape every few bytes.
 inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
     while (end - p >= 16) {
