@@ -164,9 +164,12 @@ void rest_api::serve_definition(const json::object& definition) {
     for (const auto& t : types_.all()) {
         if (t->api.group == group && t->api.plural == plural) rows = t->rows;
     }
+    if (!rows) {
+        rows = std::make_shared<table>();
+        rows->dropped = store_.current(); // it knows nothing of the objects of an earlier definition
+    }
     types_.remove(group, plural);
     for (auto& t : types_of_definition(definition, rows)) types_.add(std::move(t));
-    if (!rows) return;
     for (auto& [key, o] : rows->objects) { // rendered before there were so many fields to select by
         if (o->fields.size() == rows->selectable.size()) continue;
         auto complete = std::make_shared<stored_object>(*o);

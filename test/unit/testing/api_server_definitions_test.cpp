@@ -128,6 +128,21 @@ TEST_CASE("a definition that is deleted takes its objects along, ends watches, a
     again.close();
 }
 
+TEST_CASE("nobody resumes from before a definition that came again", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", "{}"));
+    const auto before = s.server.current_resource_version();
+    s.ask("DELETE", definitions + "/foos.samples.io");
+    s.ask("POST", definitions, foo_definition);
+    auto w = s.watch(foos + "?watch=1&resourceVersion=" + before);
+    const auto e = w.next();
+    CHECK(e.type == "ERROR");
+    CHECK(text_at(e.object, "/code") == "410");
+    CHECK(w.next().type.empty());
+    CHECK(s.ask("GET", foos + "?resourceVersionMatch=Exact&resourceVersion=" + before).status == 410);
+}
+
 TEST_CASE("a changed definition keeps the objects and ends no watch", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
