@@ -66,7 +66,8 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             }
             if (d.what == delta::kind::replace) co_await replace(s, std::move(d.all));
             if (d.what == delta::kind::resync) {
-                while (!s->resync_due.empty() && !s->stopping) {
+                // One, and not all that are due: meanwhile others become so, and a slow one again; the stream has its turn.
+                if (!s->resync_due.empty()) {
                     subscriber of = s->resync_due.front().lock();
                     s->resync_due.pop_front();
                     if (of && !of->closed()) co_await repeat(s, std::move(of));

@@ -250,6 +250,25 @@ TEST_CASE("R19 X13 resync repeats every object to the subscriber that asked, not
     CHECK(read_all(resyncing) == words{"~a:6", "~b:2@"});
 }
 
+TEST_CASE("R19 who takes longer over a resync than its period lasts keeps no change away", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1), pod("b", 2), pod("c", 3)}, 5);
+    auto slow = b.pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure).resync(1s));
+    b.settle();
+    REQUIRE(read_all(slow).size() == 3);
+    b.pass(1s);
+    w->modified(pod("a", 6));
+    b.settle();
+    std::size_t taken = 0;
+    for (bool told = false; !told && taken < 100; ++taken) {
+        b.pass(600ms);
+        const auto e = slow.try_next();
+        told = e && e->version.str() == "6";
+    }
+    CHECK(taken == 4); // behind the resync that was under way
+    CHECK(b.pods.get("default/a").resource_version().str() == "6");
+}
+
 TEST_CASE("R19 a resync period of for ever never comes", "[informer]") {
     bench b;
     auto events = b.pods.subscribe(subscription_options().resync(std::chrono::seconds::max()));
