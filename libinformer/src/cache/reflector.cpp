@@ -103,6 +103,10 @@ reflector::action reflector::next(time_point now) {
     request_.watch = true;
     const auto least = std::max<std::int64_t>(options_.watch_timeout_.count(), 1);
     request_.timeout = std::chrono::seconds(std::uniform_int_distribution<std::int64_t>(least, 2 * least)(random_));
+    if (goal_ == goal::follow && away_) {
+        std::uniform_int_distribution<std::int64_t> shorter(doubt.count(), 2 * doubt.count());
+        request_.timeout = std::min(request_.timeout, std::chrono::seconds(shorter(random_)));
+    }
     a.watch.labels(options_.labels_).fields(options_.fields_).timeout(request_.timeout);
     a.watch.metadata_only(options_.metadata_only_);
     if (goal_ == goal::fetch) {
@@ -130,6 +134,12 @@ void reflector::progress(time_point now) {
     request_.last_progress = now;
 }
 
+/// The server is as new as we are.
+void reflector::sign(time_point now) noexcept {
+    last_sign_ = now;
+    away_ = false;
+}
+
 void reflector::advance(const resource_version& v) {
     if (v.empty()) return;
     if ((v <=> last_) <= 0) return;
@@ -148,6 +158,7 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
     request_.last_progress = now;
     ++request_.seen;
     if (!request_.collecting) {
+        sign(now);
         advance(version);
         succeeded();
         return verdict::apply;
@@ -173,6 +184,7 @@ reflector::verdict reflector::bookmark_seen(time_point now, const resource_versi
             request_.why = cut::went_back;
             return verdict::end;
         }
+        sign(now);
         advance(version);
         succeeded();
         return verdict::apply;
@@ -186,7 +198,7 @@ reflector::verdict reflector::bookmark_seen(time_point now, const resource_versi
         request_.why = cut::went_back;
         return verdict::end;
     }
-    complete(version);
+    complete(now, version);
     support_ = watch_list_support::yes;
     doubts_ = 0;
     request_.collecting = false;
@@ -270,12 +282,13 @@ void reflector::fetch_again(bool consistent) {
     consistent_ = consistent_ || consistent;
 }
 
-void reflector::complete(const resource_version& v) {
+void reflector::complete(time_point now, const resource_version& v) {
     if (below(v)) ++epoch_; // a consistent read: the server really is older than what it told us before
     last_ = v;
     goal_ = goal::follow;
     paging_ = in_one_piece_ = consistent_ = list_this_time_ = silent_ = false;
     interrupted_ = 0;
+    sign(now);
     succeeded();
 }
 
@@ -285,6 +298,7 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
             fetch_again(true);
         } else {
             goal_ = goal::follow;
+            sign(now);
         }
         succeeded();
         return page_verdict::checked;
@@ -329,7 +343,7 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
     if (doubtful_ && ++doubts_ >= 2) support_ = watch_list_support::no;
     if (silent_ && listed_) support_ = watch_list_support::no;
     doubtful_ = false;
-    complete(first_page_);
+    complete(now, first_page_);
     return page_verdict::complete;
 }
 
@@ -340,6 +354,8 @@ bool reflector::list_failed(time_point now, failure& f) {
     if (goal_ == goal::check) {
         // Not found out; watching again is right unless the server went back, and then the next silence tells.
         goal_ = goal::follow;
+        last_sign_ = now; // which is not before it has lasted as long again
+        if (hard(k)) away_ = false;
         failed(now, f, hard(k));
         return false;
     }
@@ -459,8 +475,12 @@ void reflector::follow_ended(time_point now, const failure& f) {
         return;
     }
     const kind k = kind_of(f);
-    // A whole time-out without a sign: quiet, or the server is behind the version that we wait for.
-    const bool told_nothing = r.opened && r.seen == 0 && lived >= r.timeout;
+    // A server that was restored from a backup begins by being away.
+    if (!r.opened && (k == kind::transport || code_of(f) >= 500)) away_ = true;
+    // A whole time-out without a sign, be it in several watches: quiet, or the server is behind the version that we wait
+    // for. Once it is past that, nobody can tell.
+    const auto patience = away_ ? std::min(doubt, options_.watch_timeout_) : options_.watch_timeout_;
+    const bool told_nothing = r.opened && r.seen == 0 && now - last_sign_ >= patience;
     if (told_nothing && (k == kind::none || k == kind::transport || r.why == cut::overdue)) {
         goal_ = goal::check;
         return;

@@ -310,6 +310,64 @@ TEST_CASE("epoch: a whole time-out without event or bookmark asks for the newest
     CHECK_FALSE(m.next().check);
 }
 
+TEST_CASE("epoch: after the server was away a watch is short, so that silence tells early", "[reflector]") {
+    const failure f = GENERATE(as<failure>(), refused, status(503, "ServiceUnavailable"));
+    machine m;
+    m.follow("20");
+    m.pass(2s);
+    m.watch_done(cut_off);
+    CHECK(m.next().watch.timeout_ >= 5min);
+    m.watch_done(f);
+    m.wait();
+    CHECK(m.next().watch.resource_version_ == "20");
+    CHECK(m.last.watch.timeout_ >= reflector::doubt);
+    CHECK(m.last.watch.timeout_ <= 2 * reflector::doubt);
+    m.r.opened(m.now);
+    SECTION("nothing came") {
+        m.pass(m.last.watch.timeout_);
+        m.watch_done();
+        CHECK(m.next().check);
+        CHECK(m.page_done("21") == page::checked);
+    }
+    SECTION("nothing came, and it was cut before its time-out") {
+        m.pass(2s);
+        m.watch_done(cut_off);
+        CHECK(m.next().watch.timeout_ <= 2 * reflector::doubt);
+        m.r.opened(m.now);
+        m.pass(20s);
+        m.watch_done(cut_off);
+        CHECK(m.next().check);
+        CHECK(m.page_done("21") == page::checked);
+    }
+    SECTION("an event") { m.event("22"); }
+    SECTION("a bookmark") { CHECK(m.r.bookmark_seen(m.now, rv("20"), false) == verdict::apply); }
+    m.pass(2s);
+    m.watch_done();
+    CHECK(m.next().what == step::watch);
+    CHECK(m.last.watch.timeout_ >= 5min);
+}
+
+TEST_CASE("epoch: silence adds up over watches that are cut", "[reflector]") {
+    machine m;
+    m.follow("20");
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < 4; ++i) {
+            m.pass(1min);
+            m.watch_done(cut_off);
+            CHECK(m.next().watch.resource_version_ == "20");
+            m.r.opened(m.now);
+        }
+        m.pass(1min);
+        m.watch_done(cut_off);
+        CHECK(m.next().check);
+        // Whoever may watch need not be allowed to list: asked again after as long a silence, not at each cut.
+        CHECK_FALSE(m.list_failed(status(403, "Forbidden")));
+        m.wait();
+        CHECK(m.next().watch.resource_version_ == "20");
+        m.r.opened(m.now);
+    }
+}
+
 TEST_CASE("epoch: a list below the last version is asked for again as a consistent read", "[reflector]") {
     machine m(no_watch_list());
     m.next();

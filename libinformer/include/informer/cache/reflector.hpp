@@ -112,6 +112,8 @@ public:
     static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< R13
     /// 404: the longest delay (and up to a quarter more). controller-runtime asks so often for a kind that is not installed.
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
+    /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
+    static constexpr std::chrono::seconds doubt = std::chrono::seconds(30);
     static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
 
 private:
@@ -130,10 +132,11 @@ private:
 
     bool by_watch_list() const noexcept;
     std::string fetch_version() const;
+    void sign(time_point now) noexcept;
     void advance(const resource_version& v);
     bool below(const resource_version& v) const;
     void fetch_again(bool consistent);
-    void complete(const resource_version& v);
+    void complete(time_point now, const resource_version& v);
     void succeeded() noexcept;
     void failed(time_point now, const failure& f, bool parked);
     void delay(time_point now, const failure& f);
@@ -165,6 +168,8 @@ private:
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
     bool failing_ = false, parked_ = false;
+    time_point last_sign_{};      // that the server is not behind us
+    bool away_ = false;           // it could not be reached since
 };
 
 } // namespace informer
