@@ -198,18 +198,16 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
     std::string failed;
     errc why = errc::deadline_exceeded;
     for (shared_informer one : all) {
-        std::string text;
         try {
             co_await one.synced(until - s->rt.clock().now());
         } catch (const error& e) {
             if (e.code() == errc::cancelled) throw;
-            const bool released = e.code() == errc::stopped && s->tasks && !s->tasks->stopped();
-            if (!released) text = e.what();
-            if (e.code() == errc::stopped) why = errc::stopped;
+            const bool stopped = e.code() == errc::stopped;
+            if (stopped && s->tasks && !s->tasks->stopped()) continue; // released: nobody waits for it
+            if (stopped) why = errc::stopped;
+            if (!failed.empty()) failed += "; ";
+            failed += e.what();
         }
-        if (text.empty()) continue;
-        if (!failed.empty()) failed += "; ";
-        failed += text;
     }
     if (!failed.empty()) throw error(why, "not synced: " + failed);
 }

@@ -241,6 +241,30 @@ TEST_CASE("the factory waits for all its informers and names those that failed",
     CHECK_THAT(what, ContainsSubstring("nodes") && !ContainsSubstring("pods"));
 }
 
+TEST_CASE("who waits for the factory's informers does not hear of one that is released meanwhile", "[factory]") {
+    workshop w;
+    w.answer = false;
+    auto released = w.factory.get(pods);
+    auto late = w.factory.get(nodes);
+    error_code code;
+    std::string what;
+    asio::co_spawn(w.context, w.factory.synced(10s), [&](std::exception_ptr e) {
+        try {
+            if (e) std::rethrow_exception(e);
+        } catch (const error& x) {
+            code = x.code();
+            what = x.what();
+        }
+    });
+    w.settle();
+    released.release();
+    w.settle();
+    w.clock->advance(10s);
+    w.settle();
+    CHECK(code == errc::deadline_exceeded);
+    CHECK_THAT(what, ContainsSubstring("nodes") && !ContainsSubstring("pods"));
+}
+
 TEST_CASE("after shutdown nothing runs and nothing can be started; handles may go later", "[factory]") {
     informer_handle kept;
     {
