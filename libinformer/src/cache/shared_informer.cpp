@@ -83,13 +83,13 @@ void shared_informer::impl::stop() {
     if (!started) {
         ended = true;
         note_phase();
-        end_unstarted();
+        end_early();
     }
     news();
 }
 
 /// Also while a context goes: nobody is told but who waits.
-void shared_informer::impl::end_unstarted() {
+void shared_informer::impl::end_early() {
     stopping = ended = true;
     from.reset();
     end_subscribers();

@@ -104,7 +104,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         }
         ~machinery() {
             owner->live = nullptr;
-            if (!going) owner->end_unstarted();
+            if (!owner->ended) owner->end_early(); // dropped before it began, or the context goes
             owner->let_go();
         }
         machinery(const machinery&) = delete;
@@ -132,7 +132,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> wait_for(self s, std::string doing, clock::duration at_most, look at);
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
     void stop();
-    void end_unstarted(); ///< run() was never called, or dropped before it began
+    void end_early(); ///< without run(), which was never called or has no time for it
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
     void news(); ///< wakes those who wait for a state of the cache
     informer_status status() const;

@@ -168,6 +168,35 @@ TEST_CASE("an informer that goes without having stopped ends its subscriptions",
     }
 }
 
+TEST_CASE("an informer whose context is destroyed has stopped, whoever holds it", "[informer][stop]") {
+    asio::io_context elsewhere(1);
+    std::optional<asio::io_context> context(1);
+    auto source = std::make_shared<scripted_list_watch>(context->get_executor());
+    source->on_watch()->added(pod("a", 1)).bookmark("2", true);
+    shared_informer pods(runtime(context->get_executor()), source);
+    auto events = pods.subscribe();
+    auto events_there = pods.subscribe();
+    asio::co_spawn(*context, events_there.next_batch(1), [](std::exception_ptr, std::vector<event>) {});
+    asio::co_spawn(*context, pods.wait_until(resource_version("9"), 1h), [](std::exception_ptr) {});
+    asio::co_spawn(*context, pods.run(), [](std::exception_ptr) {});
+    context->poll();
+    CHECK(read_all(events) == words{"+a:1!"});
+    bool ended = false;
+    asio::co_spawn(elsewhere, events.next(), [&ended](std::exception_ptr e, std::optional<event> one) {
+        ended = !e && !one;
+    });
+    asio::co_spawn(*context, events_there.next(), [](std::exception_ptr, std::optional<event>) {});
+    elsewhere.poll();
+    context->poll();
+    source.reset();
+    context.reset();
+    elsewhere.poll();
+    CHECK(ended);
+    CHECK(pods.status().phase == informer_phase::stopped);
+    CHECK(pods.get("default/a"));
+    CHECK_FALSE(pods.subscribe().try_next());
+}
+
 TEST_CASE("G5 stopped after k handlers, for every k, run() ends and leaves no work", "[informer][stop]") {
     const int all = length_of_life();
     REQUIRE(all > 100);

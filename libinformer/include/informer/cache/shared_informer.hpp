@@ -65,7 +65,7 @@ public:
 /// *Thread safety*: `run`, `subscribe`, `add_event_handler`, `add_index`, `stop` on the runtime's executor; `status()`,
 /// `lister()`, `snapshot()`, `has_synced()` from any thread. *Lifetime*: a handle; copies share one informer, and may
 /// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it. Handlers and observers may own the informer: they are let go
-/// when it has stopped, or when the context it ran in is destroyed. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
+/// when it has stopped, as it has when the context it ran in is destroyed. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
 /// subscriptions end, `run()` returns when no coroutine is left.
 class shared_informer {
 public:
