@@ -179,12 +179,19 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
 
 informer::lister informer_factory::lister(const api_resource& resource, std::string name_space) const {
     bool filtered = false;
-    for (const auto& l : impl_->lasting()) {
+    std::shared_ptr<lease> found;
+    for (auto& l : impl_->lasting()) {
         if (!(l->of.resource == resource)) continue;
         if (!l->name_space.empty() && l->name_space != name_space) continue;
-        if (l->of.unfiltered()) return l->informer.lister().in(std::move(name_space));
-        filtered = true;
+        if (!l->of.unfiltered()) {
+            filtered = true;
+            continue;
+        }
+        const bool whole = l->can_be_shared && l->of.kept.empty();
+        if (whole || !found) found = std::move(l);
+        if (whole) break;
     }
+    if (found) return found->informer.lister().in(std::move(name_space));
     std::string what = resource.group_resource();
     if (!name_space.empty()) what += " in " + name_space;
     throw error(errc::not_cached, filtered ? what + ": only a selection is cached" : what + ": get() an informer first");

@@ -329,3 +329,19 @@ TEST_CASE("what caches metadata only is not read as if it had everything", "[fac
     const object a = w.factory.lister(pods).get("default/a");
     CHECK(a["spec"].exists());
 }
+
+TEST_CASE("a lister reads whole objects where somebody caches them", "[factory]") {
+    workshop w;
+    decode_options projected, transformed;
+    projected.project(projection::drop({"/spec"}));
+    transformed.transform_with([](boost::json::value& v) { v.as_object().erase("spec"); });
+    auto first = w.factory.get(pods, "", informer_options().decode(projected));
+    auto second = w.factory.get(pods, "", informer_options().decode(transformed));
+    w.settle();
+    const object part = w.factory.lister(pods).get("default/a");
+    CHECK_FALSE(part["spec"].exists());
+    auto whole = w.factory.get(pods);
+    w.settle();
+    const object a = w.factory.lister(pods).get("default/a");
+    CHECK(a["spec"].exists());
+}

@@ -51,7 +51,8 @@ public:
     /// indexes are added; to one that is full already as by `shared_informer::add_index`: `co_await h->index_ready(…)` before
     /// reading them.
     informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
-    /// Of a live informer without selectors, of this namespace or of all.
+    /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform only where
+    /// none has the whole objects.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
     /// Waits for every informer started so far; throws with the names of those that failed and their last errors.
     asio::awaitable<void> synced(clock::duration at_most);
