@@ -1,7 +1,9 @@
 #include "json_scan.hpp"
 
 #include "json_block.hpp"
+#include "root/utf8.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -265,14 +267,43 @@ int hex_digit(char c) noexcept {
 
 constexpr std::uint64_t ones = 0x0101010101010101ULL;
 
-/// Which byte of the eight at `p` is the first backslash, one of them being marked in `found`: a mark above another may be of its
-/// neighbour.
-std::size_t first_byte(std::uint64_t found, const char* p) noexcept {
-    if constexpr (std::endian::native == std::endian::little) return static_cast<std::size_t>(std::countr_zero(found)) / 8;
+// Steps of a string, some bytes at once: copies them and says how many come before the first escape.
+#if defined(__SSE2__)
+constexpr std::size_t step = 16;
+
+std::size_t copy_to_escape(const char* p, char* to) noexcept {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), v);
+    const auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))));
+    return static_cast<std::size_t>(std::countr_zero(found | 1u << step));
+}
+
+/// Nothing but ASCII without control characters; false: it must be looked at closely.
+bool is_plain_ascii(std::string_view s) noexcept {
+    const __m128i space = _mm_set1_epi8(0x20);
+    __m128i odd = _mm_setzero_si128();
+    std::size_t i = 0;
+    for (; s.size() - i >= step; i += step) // signed: what is not ASCII is below the space too
+        odd = _mm_or_si128(odd, _mm_cmplt_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s.data() + i)), space));
+    if (_mm_movemask_epi8(odd) != 0) return false;
+    return std::all_of(s.begin() + static_cast<std::ptrdiff_t>(i), s.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+#else
+constexpr std::size_t step = 8;
+
+std::size_t copy_to_escape(const char* p, char* to) noexcept {
+    std::uint64_t v;
+    std::memcpy(&v, p, step);
+    std::memcpy(to, &v, step);
+    const std::uint64_t x = v ^ 0x5c5c5c5c5c5c5c5cULL, found = (x - ones) & ~x & ones << 7;
+    if (found == 0) return step;
     std::size_t i = 0;
     while (p[i] != '\\') ++i;
     return i;
 }
+
+bool is_plain_ascii(std::string_view) noexcept { return false; }
+#endif
 
 std::optional<std::uint32_t> hex4(std::string_view s) noexcept {
     if (s.size() < 4) return std::nullopt;
@@ -323,18 +354,13 @@ char* put_unicode(char* to, std::string_view& s) noexcept {
 std::optional<std::string_view> unescape(std::string_view s, std::string& room) {
     if (s.size() < 2 || s.front() != '"' || s.back() != '"') return std::nullopt;
     s = s.substr(1, s.size() - 2);
-    // Nothing it says is longer than how it is said; eight bytes more, as so many are copied at once.
-    constexpr std::size_t step = 8;
+    // Nothing it says is longer than how it is said; a step more, as so much is copied at once.
     if (room.size() < s.size() + step) room.resize(s.size() + step);
     char* to = room.data();
     for (;;) {
         // JSON within a string has an escape every few bytes: a search for each would cost more than to look at all.
         while (s.size() >= step) {
-            std::uint64_t v;
-            std::memcpy(&v, s.data(), step);
-            std::memcpy(to, &v, step);
-            const std::uint64_t x = v ^ 0x5c5c5c5c5c5c5c5cULL, found = (x - ones) & ~x & ones << 7;
-            const std::size_t n = found == 0 ? step : first_byte(found, s.data());
+            const std::size_t n = copy_to_escape(s.data(), to);
             s.remove_prefix(n);
             to += n;
             if (n < step) break;
@@ -373,6 +399,27 @@ std::optional<std::string> unescape(std::string_view literal) {
     return room;
 }
 
+namespace {
+
+/// UTF-8 without control characters.
+bool is_in_order(std::string_view s) noexcept {
+    std::uint64_t control = 0;
+    std::size_t i = 0;
+    for (std::uint64_t v; s.size() - i >= sizeof v; i += sizeof v) {
+        std::memcpy(&v, s.data() + i, sizeof v);
+        control |= (v - ones * 0x20) & ~v;
+    }
+    for (; i < s.size(); ++i) control |= static_cast<unsigned char>(s[i]) < 0x20 ? 0x80u : 0u;
+    return (control & ones << 7) == 0 && utf8_end(s) == s.size();
+}
+
+} // namespace
+
+std::optional<std::string_view> content_of(std::string_view literal, std::string& room) {
+    if (!is_plain_ascii(literal) && !is_in_order(literal)) return std::nullopt;
+    if (literal.find('\\') == std::string_view::npos) return literal.substr(1, literal.size() - 2);
+    return unescape(literal, room);
+}
 bool says(std::string_view literal, std::string_view word) {
     if (literal.size() < 2) return false;
     const std::string_view inside = literal.substr(1, literal.size() - 2);

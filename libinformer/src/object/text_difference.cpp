@@ -3,7 +3,6 @@
 #include "detail/json_reader.hpp"
 #include "detail/reading.hpp"
 #include "json_scan.hpp"
-#include "root/utf8.hpp"
 
 #include <algorithm>
 #include <array>
@@ -205,27 +204,6 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     return hard_ ? missing_handle : h;
 }
 
-/// What this literal says, if the parser would take it.
-std::optional<std::string_view> text_difference::content(std::string_view literal, std::string& scratch) {
-    constexpr std::uint64_t ones = 0x0101010101010101ULL;
-    std::uint64_t control = 0, high = 0;
-    std::size_t i = 0;
-    for (std::uint64_t v; literal.size() - i >= sizeof v; i += sizeof v) {
-        std::memcpy(&v, literal.data() + i, sizeof v);
-        control |= (v - ones * 0x20) & ~v;
-        high |= v;
-    }
-    for (; i < literal.size(); ++i) {
-        const auto c = static_cast<unsigned char>(literal[i]);
-        control |= c < 0x20 ? 0x80u : 0u;
-        high |= c;
-    }
-    if ((control & ones * 0x80) != 0) return std::nullopt;
-    if ((high & ones * 0x80) != 0 && utf8_end(literal) != literal.size()) return std::nullopt;
-    if (literal.find('\\') == std::string_view::npos) return literal.substr(1, literal.size() - 2);
-    return unescape(literal, scratch);
-}
-
 /// Puts the value into the container open innermost, any but a plain string. False: the parser would refuse it, or is to say so.
 bool text_difference::read_change(const text_change& c, std::string_view json, std::size_t max_depth,
                                   std::string& scratch) {
@@ -235,7 +213,7 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     case text_change::kind::container: return read_part(c, s, max_depth, scratch);
     case text_change::kind::plain: return true; // one that is not stored: nothing in it can be wrong
     case text_change::kind::string: {
-        const auto text = content(s, scratch);
+        const auto text = content_of(s, scratch);
         if (text && stored) put_string(c, *text);
         return text.has_value();
     }

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,7 +59,6 @@ private:
 
     entry* choose(std::string_view json);
     handle build(std::string_view json, std::size_t max_depth, std::string& scratch);
-    static std::optional<std::string_view> content(std::string_view literal, std::string& scratch);
     bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
     void put_string(const text_change& c, std::string_view s);
