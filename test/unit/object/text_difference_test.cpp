@@ -1,5 +1,6 @@
 // Documents read by their differences from others are what the parser makes of them.
 #include "object/detail/text_scan.hpp"
+#include "support/fuzz.hpp"
 #include "support/pod_generator.hpp"
 
 #include <informer/object/document_pool.hpp>
@@ -17,6 +18,8 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::fuzz_rounds;
+using informer::testing::fuzz_seed;
 
 namespace {
 
@@ -337,26 +340,16 @@ private:
     std::mt19937 random_;
 };
 
-/// More with INFORMER_FUZZ_FACTOR in the environment.
-std::size_t rounds(std::size_t n) {
-    const char* factor = std::getenv("INFORMER_FUZZ_FACTOR");
-    return factor ? n * std::strtoul(factor, nullptr, 10) : n;
-}
-unsigned seed(unsigned n) {
-    const char* other = std::getenv("INFORMER_FUZZ_SEED");
-    return other ? n + static_cast<unsigned>(std::strtoul(other, nullptr, 10)) * 1000 : n;
-}
-
 void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool pods) {
     pair_of_pools pools(options, 12);
-    mutator m(seed(with_seed));
+    mutator m(fuzz_seed(with_seed));
     std::vector<std::string> sources;
     for (unsigned i = 0; sources.size() < 4; ++i) {
         const std::string json = pods ? pod(i * 7, i % 3, i % 2 == 0, i % 4 != 0) : m.document();
         failure f;
         if (pools.without().decode(json, object(), f)) sources.push_back(json);
     }
-    for (std::size_t i = 0; i < rounds(n); ++i) {
+    for (std::size_t i = 0; i < fuzz_rounds(n); ++i) {
         // One mistake hides all others, and too many texts that fit nothing end the attempts: good ones in between.
         const std::size_t slot = m.pick(pools.slots());
         const std::string& source = sources[m.pick(sources.size())];
@@ -372,9 +365,9 @@ void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool
         if (m.pick(200) == 0) drain(pools.with());
     }
     const pool_statistics s = pools.with().statistics();
-    CHECK(pools.decoded() > rounds(n) / 3);
+    CHECK(pools.decoded() > fuzz_rounds(n) / 3);
     if (!std::getenv("INFORMER_FUZZ_SEED"))
-        CHECK(s.template_hits > rounds(n) / 15); // chance decides how alike they are
+        CHECK(s.template_hits > fuzz_rounds(n) / 15); // chance decides how alike they are
     CHECK(s.templates <= 8);
     CHECK(pools.without().statistics().template_hits == 0);
     pools.finish();

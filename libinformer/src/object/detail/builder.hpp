@@ -118,6 +118,7 @@ public:
     void literal(handle h) { immediate(h); } ///< null, true, false
 
     std::size_t depth() const noexcept { return frames_.size() - 1; }
+    bool in_array() const noexcept { return depth() > 0 && !frames_.back().object; }
     /// Before `end_object` of the outermost object: apiVersion and kind first, the given ones where there are none.
     void put_type_first(std::string_view api_version, std::string_view kind);
     /// Memory held for the next document.

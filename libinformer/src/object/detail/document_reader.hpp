@@ -67,13 +67,17 @@ public:
 
     /// True right after the key metadata.managedFields if its value will be skipped: the value need not come at all.
     bool at_skipped_managed_fields() const noexcept { return at_managed_fields_; }
+    /// The value at hand is an element. False as well where it is skipped.
+    bool in_array() const noexcept { return skipping_ == 0 && builder_.in_array(); }
     bool skips_managed_fields() const noexcept { return !plain_ && !options_.keep_managed_fields_; }
 
     builder& nodes() noexcept { return builder_; }
     /// What follows is one value of a document, at the builder's place; `end_part` makes ready for the whole.
     void begin_part(bool is_metadata, bool is_skipped) noexcept;
     void end_part() noexcept;
-    std::uint64_t bytes() const noexcept { return builder_.bytes(); }
+    /// For a string on its way here, which is not where the text has it. Its memory is kept, up to a megabyte.
+    std::string& room() noexcept { return room_; }
+    std::uint64_t bytes() const noexcept { return builder_.bytes() + room_.capacity(); }
 
 private:
     enum class verdict : unsigned char { keep, skip, keep_if_container };
@@ -110,6 +114,7 @@ private:
     const projection_trie& projection_;
     const bool projecting_;
     builder builder_;
+    std::string room_;
     bool careful_ = true; ///< something other than handing on is to be done
     bool plain_ = false;
     bool projected_ = false;

@@ -111,6 +111,10 @@ inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) no
 inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
     return string_end_portable(p, end, plain);
 }
+inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
+    bool plain = false;
+    return string_end_portable(p, end, plain);
+}
 #endif
 
 /// Behind the characters of which numbers, true, false and null consist.
