@@ -1,5 +1,5 @@
 // Watches: every event kind, resume, watch-list, 410, late subscribers, custom resources.
-#include "cluster.hpp"
+#include "objects.hpp"
 
 #include <informer/object/json.hpp>
 
@@ -307,6 +307,39 @@ asio::awaitable<void> custom_resources(std::shared_ptr<cluster> c) {
     co_await group.join();
 }
 
+asio::awaitable<void> definition_comes_again(std::shared_ptr<cluster> c) {
+    const auto widgets = co_await c->make_crd();
+    auto i = c->follow(c->fragile().make_list_watch(widgets, c->name_space()));
+    auto events = std::make_shared<subscription>(i->subscribe());
+    auto seen = std::make_shared<replay>();
+    task_group group(c->runtime().executor());
+    group.spawn(collect(events, seen));
+    co_await i->synced(patience);
+    json::value w = json::parse(R"({"kind":"Widget","metadata":{"name":"w"}})");
+    w.as_object()["apiVersion"] = widgets.api_version();
+    w.at("metadata").as_object()["namespace"] = c->name_space();
+    const kubernetes::write_options plain;
+    const auto made = co_await c->client().create(widgets, std::move(w), plain);
+    co_await i->wait_until(made.resource_version(), patience);
+    c->proxy().refuse(true);
+    c->proxy().cut_all();
+    co_await c->remove_crd(widgets);
+    const object_key definition("", widgets.group_resource());
+    for (failure f; !f;) {
+        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
+        co_await c->client().get(definitions(), definition, f);
+    }
+    co_await c->make_crd(false, widgets.group);
+    c->proxy().refuse(false);
+    // Its watch goes on from a version of the old definition's: nothing may be missing there, and nothing come of it but a list.
+    const std::function<bool()> gone = [&] { return seen->count(event_kind::deleted) == 1 && seen->state.empty(); };
+    const bool told = co_await testing::eventually(gone, patience);
+    CHECK(told);
+    CHECK(i->snapshot().size() == 0);
+    events->close();
+    co_await group.join();
+}
+
 asio::awaitable<void> finalizers(std::shared_ptr<cluster> c) {
     auto i = c->follow(maps(*c));
     co_await i->synced(patience);
@@ -366,5 +399,6 @@ TEST_CASE("a watch from a forgotten version is gone", "[conformance]") { run_cas
 TEST_CASE("a late subscriber gets the state, then what follows", "[conformance]") { run_case(late_subscriber); }
 TEST_CASE("an object recreated under its name while nobody looked is deleted and added", "[conformance]") { run_case(recreated_under_one_name); }
 TEST_CASE("custom resources are followed like any other, until their definition goes", "[conformance]") { run_case(custom_resources); }
+TEST_CASE("what went with a definition that comes again is deleted, though nobody looked", "[conformance]") { run_case(definition_comes_again); }
 TEST_CASE("a finalizer holds a deleted object until it is released", "[conformance]") { run_case(finalizers); }
 TEST_CASE("watches that end by their time-out lose nothing", "[conformance]") { run_case(short_watches); }
