@@ -203,8 +203,9 @@ public:
             const std::size_t begin = looked_ + quote;
             looked_ = escape + 2;
             if (quote == std::string_view::npos) continue;
-            const char* const last = text_.data() + std::min(text_.size(), begin + longest);
-            const char* const end = looked_ < text_.size() ? string_end_not_plain(text_.data() + escape, last) : nullptr;
+            const std::size_t last = std::min(text_.size(), begin + longest);
+            const char* const end =
+                escape < last ? string_end_not_plain(text_.data() + escape, text_.data() + last) : nullptr;
             if (!end) return stop();
             looked_ = static_cast<std::size_t>(end - text_.data());
             if (looked_ - escape < shortest) continue;

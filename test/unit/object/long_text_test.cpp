@@ -7,6 +7,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -16,8 +17,11 @@ using namespace informer;
 
 namespace {
 
-object by_us(document_pool& pool, const std::string& json, failure& f) {
-    return pool.decode(json, object(), f);
+/// Where there is nothing behind the text that could be read.
+object by_us(document_pool& pool, std::string_view json, failure& f) {
+    const std::unique_ptr<char[]> exact(new char[json.size()]);
+    json.copy(exact.get(), json.size());
+    return pool.decode(std::string_view(exact.get(), json.size()), object(), f);
 }
 
 object in_slices(document_pool& pool, const std::string& json, std::size_t bytes, failure& f) {
@@ -128,6 +132,20 @@ TEST_CASE("long texts: a string of several megabytes is read whole", "[pool]") {
     REQUIRE(!g);
     CHECK(at_once.to_json() == json);
     CHECK(sliced.to_json() == json);
+}
+
+TEST_CASE("long texts: where an escape comes late there may be no end", "[pool]") {
+    const auto pool = our_pool();
+    const std::string letters(3'000'000, 'x');
+    const std::string json = R"({"data":{"a":")" + letters + "\\n" + std::string(200, 'y') + "\"}}";
+    failure f;
+    CHECK(by_us(*pool, json, f).to_json() == json);
+    CHECK(!f);
+    for (const std::size_t missing : {1U, 3U, 204U, 205U, 206U}) {
+        failure g;
+        CHECK_FALSE(by_us(*pool, std::string_view(json).substr(0, json.size() - missing), g));
+        CHECK(g == errc::syntax_error);
+    }
 }
 
 TEST_CASE("long texts: what a projection leaves out stays out", "[pool]") {
