@@ -12,7 +12,7 @@ from driver.processes import Server
 
 curve = [100000, 200000]
 kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
-turns_of_ways = 12
+turns_of_ways = 24
 ways = ["watchlist", "paged", "list", "metadata", "tls", "gzip"]
 shapes = {"3 replicas per Deployment": {"replicas": 3}, "shuffled": {"shuffle": True}, "no managedFields": {"managed_fields": 0},
           "60 % managedFields": {"managed_fields": 60}}
