@@ -155,17 +155,6 @@ asio::awaitable<void> whole_controller(std::shared_ptr<cluster> c) {
     co_await it.factory.shutdown();
 }
 
-asio::awaitable<bool> until_gone(std::shared_ptr<cluster> c, std::string where, api_resource r, std::string name) {
-    const object_key key(std::move(where), std::move(name));
-    const auto until = std::chrono::steady_clock::now() + patience;
-    for (;;) {
-        failure f;
-        co_await c->client().get(r, key, f);
-        if (f == errc::not_found || std::chrono::steady_clock::now() > until) co_return f == errc::not_found;
-        co_await c->runtime().clock().sleep_for(20ms);
-    }
-}
-
 asio::awaitable<void> later_crd(std::shared_ptr<cluster> c) {
     const std::string group = cluster::unique("later") + ".example.com";
     copier it(*c, api_resource(group, "v1", "widgets", "Widget", true), 1);
@@ -188,7 +177,7 @@ asio::awaitable<void> later_crd(std::shared_ptr<cluster> c) {
     const std::function<bool()> again = [&] { return says_so() && it.done.empty(); };
     const bool away = co_await testing::eventually(again, patience);
     CHECK(away);
-    const bool removed = co_await until_gone(c, "", definitions(), widgets.group_resource());
+    const bool removed = co_await until_gone(c, "", definitions(), widgets.group_resource(), patience);
     CHECK(removed);
     failure perhaps_collected;
     const object_key copy(c->name_space(), "w");

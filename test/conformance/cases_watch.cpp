@@ -315,20 +315,13 @@ asio::awaitable<void> definition_comes_again(std::shared_ptr<cluster> c) {
     task_group group(c->runtime().executor());
     group.spawn(collect(events, seen));
     co_await i->synced(patience);
-    json::value w = json::parse(R"({"kind":"Widget","metadata":{"name":"w"}})");
-    w.as_object()["apiVersion"] = widgets.api_version();
-    w.at("metadata").as_object()["namespace"] = c->name_space();
-    const kubernetes::write_options plain;
-    const auto made = co_await c->client().create(widgets, std::move(w), plain);
+    const auto made = co_await make_widget(c, widgets, "w", "1");
     co_await i->wait_until(made.resource_version(), patience);
     c->proxy().refuse(true);
     c->proxy().cut_all();
     co_await c->remove_crd(widgets);
-    const object_key definition("", widgets.group_resource());
-    for (failure f; !f;) {
-        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
-        co_await c->client().get(definitions(), definition, f);
-    }
+    const bool removed = co_await until_gone(c, "", definitions(), widgets.group_resource(), patience);
+    REQUIRE(removed);
     co_await c->make_crd(false, widgets.group);
     c->proxy().refuse(false);
     // Its watch goes on from a version of the old definition's: nothing may be missing there, and nothing come of it but a list.

@@ -3,6 +3,7 @@
 
 #include "cluster.hpp"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,6 +44,17 @@ inline asio::awaitable<bool> gone(std::shared_ptr<cluster> c, api_resource r, st
     failure f;
     co_await c->client().get(r, key, f);
     co_return f == errc::not_found;
+}
+inline asio::awaitable<bool> until_gone(std::shared_ptr<cluster> c, std::string where, api_resource r, std::string name,
+                                        std::chrono::seconds at_most) {
+    const object_key key(std::move(where), std::move(name));
+    const auto until = std::chrono::steady_clock::now() + at_most;
+    for (;;) {
+        failure f;
+        co_await c->client().get(r, key, f);
+        if (f == errc::not_found || std::chrono::steady_clock::now() > until) co_return f == errc::not_found;
+        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
+    }
 }
 
 inline asio::awaitable<void> drop(std::shared_ptr<cluster> c, api_resource r, std::string name) {

@@ -6,6 +6,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstddef>
+#include <functional>
+#include <string>
 #include <string_view>
 
 namespace informer::testing {
@@ -16,6 +18,20 @@ inline object decode(document_pool& pool, std::string_view json, const object& p
     object o = pool.decode(json, previous, f);
     REQUIRE(!f);
     return o;
+}
+
+/// A document in slices of this size, with `between` between any two.
+inline object in_slices(document_pool& pool, std::string_view json, const object& previous, failure& f, std::size_t bytes,
+                        const std::function<void()>& between = {}) {
+    const auto d = pool.begin_decode(json, previous);
+    while (!d->step(bytes))
+        if (between) between();
+    return d->finish(f);
+}
+
+/// All that a failure says.
+inline std::string said(const failure& f) {
+    return f.code().message() + " | " + f.message();
 }
 
 /// Frees all that died.

@@ -181,6 +181,13 @@ std::size_t find_managed_fields(std::string_view text, std::size_t from) noexcep
     return std::string_view::npos;
 }
 
+/// The parser may have stopped in an escape, a pair of surrogates at the longest, or have just left it: there it tells another place
+/// of an error than if it went on.
+bool is_soon_behind_escape(std::string_view text, std::size_t at) noexcept {
+    const std::size_t from = at < 12 ? 0 : at - 12;
+    return text.substr(from, at - from).find('\\') != std::string_view::npos;
+}
+
 /// Text of several lines, JSON within JSON: a string with escapes that is a value.
 class long_texts {
 public:
@@ -223,11 +230,9 @@ public:
 private:
     // To stop the parser and to start it costs as much as it takes for a hundred bytes. What is found is read in one step.
     static constexpr std::size_t shortest = 128, longest = 1024 * 1024;
-    /// What comes before this byte but for white space. Nothing soon behind an escape: where the parser is stopped there it tells
-    /// another place of an error.
+    /// What comes before this byte but for white space; nothing where the parser should not stop.
     char before(std::size_t at) const noexcept {
-        const std::size_t from = at < 12 ? 0 : at - 12;
-        if (text_.substr(from, at - from).find('\\') != std::string_view::npos) return 0;
+        if (is_soon_behind_escape(text_, at)) return 0;
         while (at > 0 && is_space(text_[at - 1])) --at;
         return at > 0 ? text_[at - 1] : 0;
     }
@@ -243,8 +248,7 @@ std::size_t border(std::string_view text, std::size_t at) noexcept {
     for (std::size_t p = at; p < last; ++p) {
         const char before = text[p - 1];
         if (static_cast<unsigned char>(before) >= 0x80 || literals.find(before) != std::string_view::npos) continue;
-        const std::size_t from = p < 12 ? 0 : p - 12; // a pair of surrogates
-        if (text.substr(from, p - from).find('\\') == std::string_view::npos) return p;
+        if (!is_soon_behind_escape(text, p)) return p;
     }
     return last == text.size() ? last : at;
 }

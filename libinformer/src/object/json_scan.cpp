@@ -420,6 +420,7 @@ std::optional<std::string_view> content_of(std::string_view literal, std::string
     if (literal.find('\\') == std::string_view::npos) return literal.substr(1, literal.size() - 2);
     return unescape(literal, room);
 }
+
 bool says(std::string_view literal, std::string_view word) {
     if (literal.size() < 2) return false;
     const std::string_view inside = literal.substr(1, literal.size() - 2);

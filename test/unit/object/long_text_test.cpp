@@ -1,5 +1,6 @@
 // Long strings with escapes do not go through the parser: they say what it makes of them, and what is wrong is found where it is.
 #include "support/fuzz.hpp"
+#include "support/pool.hpp"
 
 #include <informer/object/document_pool.hpp>
 
@@ -14,6 +15,8 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::in_slices;
+using informer::testing::said;
 
 namespace {
 
@@ -24,23 +27,12 @@ object by_us(document_pool& pool, std::string_view json, failure& f) {
     return pool.decode(std::string_view(exact.get(), json.size()), object(), f);
 }
 
-object in_slices(document_pool& pool, const std::string& json, std::size_t bytes, failure& f) {
-    const auto d = pool.begin_decode(json, object());
-    while (!d->step(bytes)) {
-    }
-    return d->finish(f);
-}
-
 /// With a transform a text goes through the parser as it is.
 std::shared_ptr<document_pool> parsing_pool() {
     return document_pool::make(decode_options().keep_managed_fields().transform_with([](boost::json::value&) {}));
 }
 std::shared_ptr<document_pool> our_pool() {
     return document_pool::make(decode_options().keep_managed_fields().text_difference(false));
-}
-
-std::string said(const failure& f) {
-    return f.code().message() + " | " + f.message();
 }
 
 class generator {
@@ -108,7 +100,7 @@ TEST_CASE("long texts: documents and errors are the parser's, at once and in sli
         if (i % 3 != 0) random.damage(json);
         failure f, g, h;
         const object a = by_us(*ours, json, f), b = reference->decode(json, object(), g);
-        const object c = in_slices(*ours, json, 1 + random.pick(300), h);
+        const object c = in_slices(*ours, json, object(), h, 1 + random.pick(300));
         INFO(json);
         REQUIRE(said(f) == said(g));
         REQUIRE(said(h) == said(g));
@@ -127,7 +119,7 @@ TEST_CASE("long texts: a string of several megabytes is read whole", "[pool]") {
     for (int i = 0; i < 120'000; ++i) lines += "line " + std::to_string(i) + " of a text\\n";
     const std::string json = R"({"data":{"a":")" + lines + R"(","b":")" + lines.substr(0, 20 * 1000) + "\"}}";
     failure f, g;
-    const object at_once = by_us(*pool, json, f), sliced = in_slices(*pool, json, 64 * 1024, g);
+    const object at_once = by_us(*pool, json, f), sliced = in_slices(*pool, json, object(), g, 64 * 1024);
     REQUIRE(!f);
     REQUIRE(!g);
     CHECK(at_once.to_json() == json);

@@ -15,7 +15,9 @@
 
 using namespace informer;
 using informer::testing::drain;
+using informer::testing::in_slices;
 using informer::testing::pod;
+using informer::testing::said;
 
 namespace {
 
@@ -33,19 +35,6 @@ void check_empty(document_pool& pool) {
     CHECK(s.referenced_nodes == 0);
     CHECK(s.objects == 0);
     CHECK(s.generations == 1);
-}
-
-/// In slices of this size, with `between` between any two.
-object in_slices(document_pool& pool, std::string_view json, const object& previous, failure& f, std::size_t bytes,
-                 const std::function<void()>& between = {}) {
-    const auto d = pool.begin_decode(json, previous);
-    while (!d->step(bytes))
-        if (between) between();
-    return d->finish(f);
-}
-
-std::string said(const failure& f) {
-    return f.code().message() + " | " + f.message();
 }
 
 /// Texts that are near JSON, and near what is treated apart.
