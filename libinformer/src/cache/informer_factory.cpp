@@ -32,16 +32,20 @@ struct identity {
 
 /// Lives in the frame of the coroutine that runs an informer: gone when that is gone.
 struct run_token {};
+/// What it ended by that nobody asked for.
+struct run_error {
+    std::string text;
+};
 
-asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::string name, std::shared_ptr<run_token> token) {
-    std::string why;
+asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::string name, std::shared_ptr<run_token> token,
+                              std::shared_ptr<run_error> e) {
     try {
         co_await informer.run();
     } catch (...) {
-        why = detail::what_is_wrong();
+        e->text = "the informer ended: " + detail::what_is_wrong();
     }
     token.reset();
-    if (!why.empty()) rt.log(log_level::error, name + ": the informer ended: " + why);
+    if (!e->text.empty()) rt.log(log_level::error, name + ": " + e->text);
 }
 
 /// What all handles of one informer share.
@@ -63,6 +67,7 @@ public:
     std::string name_space;
     bool can_be_shared;
     std::weak_ptr<run_token> running;
+    const std::shared_ptr<run_error> error = std::make_shared<run_error>();
 
 private:
     asio::any_io_executor executor_;
@@ -173,7 +178,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     auto token = std::make_shared<run_token>();
     fresh->running = token;
     impl_->leases.push_back(fresh);
-    impl_->tasks->spawn(run_one(impl_->rt, informer, name, std::move(token)));
+    impl_->tasks->spawn(run_one(impl_->rt, informer, name, std::move(token), fresh->error));
     return informer_handle(std::make_shared<informer_handle::entry>(std::move(fresh), name_space));
 }
 
@@ -201,19 +206,28 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
     const auto start = s->rt.clock().now();
     const bool bounded = at_most < clock::time_point::max() - start;
     const auto until = bounded ? start + at_most : clock::time_point::max();
-    const std::vector<shared_informer> all = s->informers();
+    struct one {
+        shared_informer informer;
+        std::shared_ptr<const run_error> error;
+    };
+    std::vector<one> all; // without counting as a user of them
+    for (const auto& weak : s->leases)
+        if (const auto l = weak.lock(); l && (!l->running.expired() || !l->error->text.empty()))
+            all.push_back(one{l->informer, l->error});
     std::string failed;
     errc why = errc::deadline_exceeded;
-    for (shared_informer one : all) {
+    for (one& x : all) {
         try {
-            co_await one.synced(until - s->rt.clock().now());
+            co_await x.informer.synced(until - s->rt.clock().now());
         } catch (const error& e) {
             if (e.code() == errc::cancelled) throw;
             const bool stopped = e.code() == errc::stopped;
-            if (stopped && s->tasks && !s->tasks->stopped()) continue; // released: nobody waits for it
+            const std::string& ended_by = x.error->text;
+            if (stopped && ended_by.empty() && s->tasks && !s->tasks->stopped()) continue; // released: nobody waits for it
             if (stopped) why = errc::stopped;
             if (!failed.empty()) failed += "; ";
             failed += e.what();
+            if (!ended_by.empty()) failed += ": " + ended_by;
         }
     }
     if (!failed.empty()) throw error(why, "not synced: " + failed);

@@ -265,6 +265,40 @@ TEST_CASE("who waits for the factory's informers does not hear of one that is re
     CHECK_THAT(what, ContainsSubstring("nodes") && !ContainsSubstring("pods"));
 }
 
+TEST_CASE("who waits for the factory's informers hears of one that ended by itself", "[factory]") {
+    /// As if there were no memory for a sleep, here the one before the next attempt.
+    class sleepless final : public informer::clock {
+    public:
+        time_point now() const override { return {}; }
+        std::chrono::system_clock::time_point wall() const override { return {}; }
+        asio::awaitable<bool> sleep_until(time_point) override { throw std::bad_alloc(); }
+    };
+    workshop w;
+    runtime rt(w.context.get_executor());
+    std::string logged;
+    rt.with_clock(std::make_shared<sleepless>()).with_logger([&](log_level, std::string_view text) { logged += text; });
+    informer_factory factory(rt, [&](const api_resource& r, const std::string&) {
+        auto s = std::make_shared<scripted_list_watch>(w.context.get_executor(), r);
+        s->on_watch_fail(failure(errc::connection_lost, "watch"));
+        return s;
+    });
+    const auto kept = factory.get(pods);
+    w.settle();
+    CHECK_THAT(logged, ContainsSubstring("the informer ended"));
+    std::string what;
+    asio::co_spawn(w.context, factory.synced(10s), [&what](std::exception_ptr e) {
+        try {
+            if (e) std::rethrow_exception(e);
+        } catch (const error& x) {
+            what = x.what();
+        }
+    });
+    w.settle();
+    CHECK_THAT(what, ContainsSubstring("pods") && ContainsSubstring("the informer ended"));
+    asio::co_spawn(w.context, factory.shutdown(), [](std::exception_ptr) {});
+    w.settle();
+}
+
 TEST_CASE("after shutdown nothing runs and nothing can be started; handles may go later", "[factory]") {
     informer_handle kept;
     {

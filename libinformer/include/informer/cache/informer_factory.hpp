@@ -54,7 +54,8 @@ public:
     /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform only where
     /// none has the whole objects.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
-    /// Waits for every informer started so far; throws with the names of those that failed and their last errors.
+    /// Waits for every informer started so far; throws with the names of those that failed and their last errors, also
+    /// of those that ended by an exception of their own (no memory) and are still held.
     asio::awaitable<void> synced(clock::duration at_most);
     std::vector<informer_status> status() const;
     asio::awaitable<void> shutdown();
