@@ -21,8 +21,9 @@ def lines_of(command):
 
 
 def medians(runs):
-    """Of the same lines of several runs, figure by figure."""
-    return [{k: statistics.median(line[k] for line in same) if isinstance(v, (int, float)) else v for k, v in same[0].items()}
+    """Of the same lines of several runs, figure by figure. The Go program leaves out what is zero."""
+    return [{k: statistics.median(line.get(k, 0) for line in same) if isinstance(v, (int, float)) else v
+             for line in same for k, v in line.items()}
             for same in zip(*runs)]
 
 
