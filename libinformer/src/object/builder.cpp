@@ -36,7 +36,6 @@ void builder::start(generation& g, handle cursor, std::unique_ptr<interning_poli
     older_ = older;
     root_cursor_ = cursor;
     if (waiting_) waiting_->n = 0;
-    sorted_.reset();
     frames_.clear();
     frame& f = frames_.emplace_back();
     f.same_values = true;

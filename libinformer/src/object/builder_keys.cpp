@@ -48,22 +48,9 @@ handle builder::key_of_cursor(frame& f, handle key) {
     return key;
 }
 
-/// The member of the cursor with the key of this handle, or no_member. To look through very many keys for each of very many others
-/// would take quadratic time.
-std::uint32_t builder::find_handle(const frame& f, handle key) {
+/// The member of a cursor with few keys whose key has this handle, or no_member.
+std::uint32_t builder::find_handle(const frame& f, handle key) noexcept {
     const handle *const keys = f.cursor_keys, *const end = keys + f.cursor_size;
-    if (f.cursor_size >= wide_shape) {
-        if (!sorted_ || sorted_->of != keys) sorted_ = std::make_unique<sorted_keys>(keys);
-        sorted_keys& s = *sorted_;
-        if (++s.searches == 16) {
-            for (std::uint32_t i = 0; i < f.cursor_size; ++i) s.places.emplace_back(keys[i], i);
-            std::sort(s.places.begin(), s.places.end());
-        }
-        if (s.searches >= 16) {
-            const auto at = std::lower_bound(s.places.begin(), s.places.end(), std::pair(key, 0u));
-            return at != s.places.end() && at->first == key ? at->second : no_member;
-        }
-    }
     const handle* const found = std::find(keys, end, key);
     return found == end ? no_member : size32(static_cast<std::size_t>(found - keys));
 }
@@ -75,7 +62,7 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) {
     // Mostly the next one, or the one after a member that is gone.
     for (std::uint32_t ahead = f.cursor_at; ahead < std::min(n, f.cursor_at + 2); ++ahead)
         if (key_is(f.cursor_keys[ahead], k)) return ahead;
-    if (k.size() <= 3) return find_handle(f, make_small_string(k));
+    if (k.size() <= 3 && n < wide_shape) return find_handle(f, make_small_string(k));
     if (shape_is_hashed(f.cursor_keys[-1])) {
         const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, k);
         return i == n ? no_member : i;

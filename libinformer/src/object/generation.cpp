@@ -327,8 +327,8 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
     return missing_handle;
 }
 
-// A slot of a hashed shape is free or holds the number of a key and one, and above it as many bits of the key's hash as fit. Short
-// keys are told by their handle; a loose shape has them in its table all the same. False: it has a key twice.
+// A slot of a hashed shape is free or holds the number of a key and one, and above it as many bits of the key's hash as fit. False:
+// it has a key twice.
 template <bool loose, class Slot>
 [[gnu::flatten]] bool generation::index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept {
     const std::uint32_t size = shape_slots(n);
@@ -346,7 +346,6 @@ template <bool loose, class Slot>
         }
         if (next + 1 < ahead) continue;
         const std::uint32_t i = next + 1 - ahead;
-        if (!loose && !is_node(keys[i])) continue;
         const std::uint64_t h = hashes[i % ahead];
         const auto tag = static_cast<Slot>(h << number_bits);
         std::uint32_t at = home(h);
@@ -357,29 +356,36 @@ template <bool loose, class Slot>
     return true;
 }
 
-template <class Slot>
-std::uint32_t generation::find_key(const handle* keys, std::uint32_t n, const Slot* slots, std::uint64_t h,
-                                   std::string_view key) const noexcept {
-    const std::uint32_t size = shape_slots(n);
+template <class Same>
+std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, const Same& same) const noexcept {
+    const std::uint32_t n = shape_size(*shape), size = shape_slots(n);
+    const handle* const keys = shape + 1;
     const auto number_bits = static_cast<int>(std::bit_width(n));
     const std::uint32_t number_mask = (1u << number_bits) - 1;
-    const auto tag = static_cast<Slot>(h << number_bits);
-    for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0; at = at + 1 == size ? 0 : at + 1) {
-        if (((slots[at] ^ tag) & ~number_mask) != 0) continue;
-        const std::uint32_t i = (slots[at] & number_mask) - 1;
-        if (!is_node(keys[i])) continue;
-        const std::uint32_t* const k = node(keys[i]);
-        if (header_length(*k) == key.size() && same_bytes(k + 1, key.data(), key.size())) return i;
-    }
-    return n;
+    const auto look = [&]<class Slot>(const Slot* slots) {
+        const auto tag = static_cast<Slot>(h << number_bits);
+        for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0; at = at + 1 == size ? 0 : at + 1) {
+            if (((slots[at] ^ tag) & ~number_mask) != 0) continue;
+            const std::uint32_t i = (slots[at] & number_mask) - 1;
+            if (same(keys[i])) return i;
+        }
+        return n;
+    };
+    return has_narrow_slots(n) ? look(reinterpret_cast<const std::uint16_t*>(keys + n)) : look(keys + n);
 }
 
 std::uint32_t generation::find_key(const std::uint32_t* shape, std::string_view key) const noexcept {
-    const std::uint64_t h = hash(make_header(node_kind::string, static_cast<std::uint32_t>(key.size())), key.data(), key.size());
-    const std::uint32_t n = shape_size(*shape);
-    const handle* const keys = shape + 1;
-    if (!has_narrow_slots(n)) return find_key(keys, n, keys + n, h, key);
-    return find_key(keys, n, reinterpret_cast<const std::uint16_t*>(keys + n), h, key);
+    if (key.size() <= 3) return find_small_key(shape, make_small_string(key));
+    const std::uint32_t header = make_header(node_kind::string, static_cast<std::uint32_t>(key.size()));
+    return find_key(shape, hash(header, key.data(), key.size()), [&](handle other) {
+        if (!is_node(other)) return false;
+        const std::uint32_t* const k = node(other);
+        return header_length(*k) == key.size() && same_bytes(k + 1, key.data(), key.size());
+    });
+}
+
+std::uint32_t generation::find_small_key(const std::uint32_t* shape, handle key) const noexcept {
+    return find_key(shape, hash(key), [key](handle other) { return other == key; });
 }
 
 void generation::bury(handle h) noexcept {

@@ -59,7 +59,8 @@ text string_of(const generation* g, handle h) noexcept {
 }
 
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept {
-    if (key.size() <= 3) return static_cast<std::uint32_t>(std::find(c.keys, c.keys + c.n, make_small_string(key)) - c.keys);
+    if (key.size() <= 3 && c.n < wide_shape)
+        return static_cast<std::uint32_t>(std::find(c.keys, c.keys + c.n, make_small_string(key)) - c.keys);
     if (shape_is_hashed(c.keys[-1])) return g->find_key(c.keys - 1, key);
     std::uint32_t found = c.n;
     for_each_alike(c.keys, c.n, key_fingerprint(key), [&](std::uint32_t i) {
@@ -77,12 +78,8 @@ std::uint32_t member_finder::find(const generation* g, handle key, std::uint32_t
     // Short keys are told by their handle, and keys of one generation are equal if their handles are.
     if (guess < in_.n && in_.keys[guess] == key && (g == generation_ || !is_node(key))) return guess;
     if (!is_node(key)) {
-        if (in_.n <= 64) return static_cast<std::uint32_t>(std::find(in_.keys, in_.keys + in_.n, key) - in_.keys);
-        if (by_small_.empty())
-            for (std::uint32_t i = 0; i < in_.n; ++i)
-                if (!is_node(in_.keys[i])) by_small_.emplace(in_.keys[i], i);
-        const auto it = by_small_.find(key);
-        return it == by_small_.end() ? in_.n : it->second;
+        if (shape_is_hashed(in_.keys[-1])) return generation_->find_small_key(in_.keys - 1, key);
+        return static_cast<std::uint32_t>(std::find(in_.keys, in_.keys + in_.n, key) - in_.keys);
     }
     const std::string_view name = node_text(g->node(key));
     if (guess < in_.n && is_node(in_.keys[guess]) && node_text(generation_->node(in_.keys[guess])) == name) return guess;

@@ -284,6 +284,35 @@ TEST_CASE("slices: equal but for the order of members is no new version, found o
     check_empty(*pool);
 }
 
+TEST_CASE("slices: keys in another order are told also where an object died between two slices", "[pool]") {
+    // Four objects of short keys. The second one is read alongside the first, the fourth alongside the third; the first two die with
+    // the value that comes twice, and the keys of the third take their place.
+    static constexpr unsigned n = 300;
+    const auto wide = [](unsigned members, const std::function<unsigned(unsigned)>& place) {
+        std::string s;
+        for (unsigned i = 0; i < members; ++i) {
+            const std::string number = std::to_string(place(i));
+            s.append(i == 0 ? "{\"" : ",\"").append(number).append("\":").append(number);
+        }
+        return s + "}";
+    };
+    for (const unsigned members : {n, n + 5}) { // their keys take as much memory
+        CAPTURE(members);
+        const std::string text = R"({"metadata":{"name":"x"},"p":{"a":[)" + wide(members, [](unsigned i) { return i; }) + "," +
+                                 wide(members, [&](unsigned i) { return members - 1 - i; }) + R"(],"a":0},"pad":")" +
+                                 std::string(100'000, 'x') + R"(","q":[)" + wide(n, [](unsigned i) { return i * 7 % n; }) + "," +
+                                 wide(n, [](unsigned i) { return (n - 1 - i) * 7 % n; }) + "]}";
+        const auto pool = document_pool::make();
+        failure f;
+        object o = in_slices(*pool, text, object(), f, decoding::slice);
+        REQUIRE(!f);
+        CHECK((o.to_json() == parse_object(text).to_json())); // not printed
+        for (unsigned i = 0; i < n; ++i) REQUIRE(o["q"][std::size_t{1}][std::to_string(i)].int64_or(n) == i);
+        o = object();
+        check_empty(*pool);
+    }
+}
+
 TEST_CASE("slices: a decoding holds its pool and the previous version", "[pool]") {
     failure f;
     auto pool = document_pool::make();

@@ -124,8 +124,7 @@ public:
     /// Memory held for the next document.
     std::uint64_t bytes() const noexcept {
         return (std::uint64_t{values_.capacity()} + keys_.capacity()) * 4 + frames_.capacity() * sizeof(frame) +
-               (waiting_ ? sizeof *waiting_ : 0) +
-               (sorted_ ? sizeof *sorted_ + sorted_->places.capacity() * sizeof sorted_->places[0] : 0);
+               (waiting_ ? sizeof *waiting_ : 0);
     }
 
 private:
@@ -198,7 +197,7 @@ private:
                                        std::uint32_t n);
     bool begin_policy();
     std::uint32_t find_in_cursor(const frame& f, std::string_view k);
-    std::uint32_t find_handle(const frame& f, handle key);
+    static std::uint32_t find_handle(const frame& f, handle key) noexcept;
     handle new_key(frame& f, std::string_view k);
     handle key_of_cursor(frame& f, handle key);
     interning_record* key_record(const frame& f) const noexcept {
@@ -240,14 +239,6 @@ private:
         char text[most][longest];
     };
     std::unique_ptr<waiting_keys> waiting_; ///< made when needed
-
-    /// Where the keys of a large cursor are, by their handles, once it was looked through often enough.
-    struct sorted_keys {
-        const handle* of;
-        std::uint32_t searches = 0;
-        std::vector<std::pair<handle, std::uint32_t>> places;
-    };
-    std::unique_ptr<sorted_keys> sorted_; ///< for the rest of a document that needs it
 };
 
 } // namespace informer::detail

@@ -52,8 +52,9 @@ public:
     }
     handle find(std::uint64_t hash, std::uint32_t header, const void* data,
                 std::size_t bytes) const noexcept; ///< adds no count
-    /// The place of a key of at least four bytes in a hashed shape, or the number of its keys. Any thread.
+    /// The place of a key in a hashed shape, or the number of its keys. Any thread.
     std::uint32_t find_key(const std::uint32_t* shape, std::string_view key) const noexcept;
+    std::uint32_t find_small_key(const std::uint32_t* shape, handle key) const noexcept;
     handle make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
     /// A node that no look-up finds.
     handle make_plain(std::uint32_t header, const void* data, std::size_t bytes);
@@ -186,8 +187,8 @@ private:
     std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
     template <bool loose, class Slot>
     bool index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept;
-    template <class Slot>
-    std::uint32_t find_key(const handle* keys, std::uint32_t n, const Slot* slots, std::uint64_t hash, std::string_view key) const noexcept;
+    template <class Same>
+    std::uint32_t find_key(const std::uint32_t* shape, std::uint64_t hash, const Same& same) const noexcept;
     std::uint32_t size_of(const std::uint32_t* header) const noexcept; ///< words of the whole node
 
     handle make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word);

@@ -111,7 +111,6 @@ private:
     const generation* generation_;
     children in_;
     std::unordered_map<std::string_view, std::uint32_t> by_name_; // only for large objects
-    std::unordered_map<handle, std::uint32_t> by_small_;
 };
 
 } // namespace informer::detail
