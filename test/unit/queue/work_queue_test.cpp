@@ -3,6 +3,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
@@ -177,6 +178,27 @@ TEST_CASE("an item whose key nobody looked at is not lost: it goes back to the h
     queue::item a = s.q->try_get();
     CHECK(a.priority() == 3);
     CHECK(a.key() == "a");
+}
+
+TEST_CASE("an item whose key nobody looked at, but that was asked for again, waits as long as was asked") {
+    queue_scene s;
+    s.q->add("a");
+    {
+        queue::item paused = s.q->try_get();
+        paused.requeue_after(1h);
+    }
+    CHECK(s.q->size() == 0);
+    CHECK(s.q->figures().delayed == 1);
+    s.pass(1h);
+    CHECK(s.q->size() == 1);
+    {
+        queue::item limited = s.q->try_get();
+        CHECK(limited.requeue_rate_limited() > 0ns);
+    }
+    CHECK(s.q->size() == 0);
+    CHECK(s.q->figures().delayed == 1);
+    s.q->shut_down();
+    CHECK(s.idle());
 }
 
 TEST_CASE("Q4 drain waits until what was ready is handed out and done") {
@@ -561,6 +583,30 @@ TEST_CASE("the queue object may go while getters wait and items are held") {
     a.requeue_after(1s);
     a.done();
     unseen.done();
+    CHECK(s.idle());
+}
+
+TEST_CASE("the queue object may go between a hand-out and the getter that it woke") {
+    queue_scene s;
+    getter one(s);
+    std::vector<queue::item> batch;
+    const auto get_batch = [](queue* q, std::vector<queue::item>* into) -> asio::awaitable<void> {
+        *into = co_await q->get_batch(5);
+    };
+    asio::co_spawn(s.context, get_batch(s.q.get(), &batch), asio::detached);
+    s.run();
+    s.q->add("a");
+    s.q->add("b");
+    s.q->add("c");
+    s.q.reset();
+    CHECK(s.idle());
+    CHECK(one.keys == "a"); // read when nothing but the item holds what it is in
+    REQUIRE(batch.size() == 2);
+    CHECK(batch[0].key() == "b");
+    CHECK(batch[1].key() == "c");
+    one.held.clear();
+    batch[0].done();
+    batch.clear();
     CHECK(s.idle());
 }
 

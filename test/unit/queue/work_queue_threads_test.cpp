@@ -194,3 +194,34 @@ TEST_CASE("shutdown and destruction race with adds, getters and timers") {
         CHECK_FALSE(l.two_holders);
     }
 }
+
+TEST_CASE("the queue object may go while another thread says done to its last item, metrics included") {
+    class no_sink final : public metrics_sink {
+    public:
+        void add(std::string_view, double, labels) override {}
+        void set(std::string_view, double, labels) override {}
+        void observe(std::string_view, double, labels) override {}
+    };
+    const auto sink = std::make_shared<no_sink>();
+    for (int round = 0; round < 200; ++round) {
+        asio::io_context home(1);
+        auto q = std::make_unique<queue>(runtime(home.get_executor()).with_metrics(sink), work_queue_options().name("q"));
+        q->add("a");
+        queue::item last = q->try_get();
+        std::atomic<int> ready = 0;
+        const auto meet = [&ready] {
+            ++ready;
+            while (ready != 2) std::this_thread::yield();
+        };
+        std::thread worker([&] {
+            meet();
+            if (last.key() == "a") last.done();
+        });
+        meet();
+        for (int i = 0; i < round % 20; ++i) std::this_thread::yield();
+        q.reset();
+        worker.join();
+        home.run_for(5s);
+        CHECK(home.stopped());
+    }
+}

@@ -57,8 +57,8 @@ public:
 };
 
 /// A key that was handed out. Whoever holds it is the only one working on this key. The destructor says done, but for a
-/// handle whose key was never looked at: nobody can have worked on it, so it goes back to the head of its level. An item is
-/// therefore not lost when, for example, a time-out wins the race against `get()`.
+/// handle whose key was never looked at, and of which nothing was asked: nobody can have worked on it, so it goes back to the head
+/// of its level. An item is therefore not lost when, for example, a time-out wins the race against `get()`.
 ///
 /// *Thread safety*: one thread at a time; may be moved to another. *Lifetime*: may outlive the queue.
 template <class Key, class Hash = queue_hash<Key>, class Equal = std::equal_to<>>
@@ -102,10 +102,22 @@ public:
     }
     /// `add`, `add_after`, `add_rate_limited`, `forget` of this key at its own priority, without looking it up. Call
     /// them before `done()`, which they do not imply.
-    void requeue() { core_->request(item_, priority_); }
-    void requeue_after(std::chrono::nanoseconds d) { core_->delay(item_, d, priority_); }
-    std::chrono::nanoseconds requeue_rate_limited() { return core_->limit(item_, priority_); }
-    void forget() { core_->forget_item(item_); }
+    void requeue() {
+        seen_ = true;
+        core_->request(item_, priority_);
+    }
+    void requeue_after(std::chrono::nanoseconds d) {
+        seen_ = true;
+        core_->delay(item_, d, priority_);
+    }
+    std::chrono::nanoseconds requeue_rate_limited() {
+        seen_ = true;
+        return core_->limit(item_, priority_);
+    }
+    void forget() {
+        seen_ = true;
+        core_->forget_item(item_);
+    }
     /// Ends the handle without saying done: `work_queue::done(key)` must follow.
     Key release() {
         Key k = key();

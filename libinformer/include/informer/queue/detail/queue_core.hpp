@@ -132,7 +132,7 @@ public:
         const time_point now = stamp();
         aftermath a(*this);
         const guard lock(lock_);
-        end_of_handle(a);
+        const end_of_handle ends(*this, a);
         finish_locked(i, now, a);
     }
     /// The destructor of a handle.
@@ -141,7 +141,7 @@ public:
         const time_point now = stamp();
         aftermath a(*this);
         const guard lock(lock_);
-        end_of_handle(a);
+        const end_of_handle ends(*this, a);
         state_.give_back(i, priority);
         settle(a, now);
     }
@@ -149,7 +149,7 @@ public:
     void detach() {
         aftermath a(*this);
         const guard lock(lock_);
-        end_of_handle(a);
+        const end_of_handle ends(*this, a);
     }
     template <class K>
     void done(const K& key) {
@@ -216,6 +216,7 @@ public:
     void close() noexcept {
         shut_down();
         const guard lock(lock_);
+        closed_ = true;
         if (handles_ != 0) self_ = this->shared_from_this();
     }
     bool is_shut_down() const {
@@ -243,6 +244,25 @@ private:
         queue_core& core_;
     };
 
+    // The last thing under the lock: when that is free, and this was the last handle, the queue may be gone.
+    class end_of_handle {
+    public:
+        end_of_handle(queue_core& c, aftermath& a) noexcept : core_(c), a_(a) {}
+        end_of_handle(const end_of_handle&) = delete;
+        end_of_handle& operator=(const end_of_handle&) = delete;
+        ~end_of_handle() {
+            if (--core_.handles_ != 0) return;
+            if (core_.self_)
+                a_.last = std::move(core_.self_);
+            else if (a_.any)
+                a_.last = core_.shared_from_this();
+        }
+
+    private:
+        queue_core& core_;
+        aftermath& a_;
+    };
+
     template <class Figures>
     Figures figures_as() const {
         Figures f;
@@ -260,6 +280,8 @@ private:
     // ---- under the lock -------------------------------------------------------------------------------------------------
     item handle(item_index i, int priority) noexcept {
         ++handles_;
+        // Of a getter that was answered before, and whose frame is about to go.
+        if (closed_ && !self_) [[unlikely]] self_ = this->shared_from_this();
         return item(this, i, &state_.key_of(i), priority);
     }
     item_index take(time_point now, aftermath& a) {
@@ -304,9 +326,6 @@ private:
         }
         state_.finish(i);
         settle(a, now);
-    }
-    void end_of_handle(aftermath& a) noexcept {
-        if (--handles_ == 0 && self_) a.last = std::move(self_);
     }
     // Something changed: who waits for it gets it.
     void settle(aftermath& a, time_point now) {
@@ -424,6 +443,7 @@ private:
     ticket_line getters_, drainers_;
     std::size_t handles_ = 0;           ///< work items that live
     std::shared_ptr<queue_shell> self_; ///< when the queue object is gone and handles are not
+    bool closed_ = false;               ///< the queue object is gone
     left_over left_;                    ///< what was delayed at shutdown, until somebody asks for it
     std::uint64_t retried_ = 0, reported_ = 0;
     time_point next_tick_ = time_point::max(); ///< when figures of unfinished work are due
