@@ -78,6 +78,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
 
 void shared_informer::impl::stop() {
     if (stopping) return;
+    const self keep = shared_from_this(); // an observer may drop the last handle
     stopping = true;
     if (live) live->stop_asked.notify();
     if (!started) {

@@ -63,6 +63,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
                 std::vector<event> now = std::move(events);
                 events = std::vector<event>();
                 co_await deliver(s, std::move(now), to);
+                if (s->stopping) co_return;
             }
             if (d.what == delta::kind::replace) co_await replace(s, std::move(d.all));
             if (d.what == delta::kind::resync) {
@@ -311,6 +312,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     if (!first) s->count("informer_relists_total", 1);
 
     co_await deliver(s, std::move(events), to);
+    if (s->stopping) co_return; // not all of them were told: nobody is at this version
     for (std::size_t i = 0; i < to; ++i) s->subscribers[i]->relisted(version);
     s->handlers_are_due();
 }

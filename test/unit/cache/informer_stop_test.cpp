@@ -6,6 +6,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -116,6 +117,52 @@ TEST_CASE("handlers and observers are let go when the informer has stopped, also
         b.settle();
         CAPTURE(runs);
         CHECK(there.expired());
+    }
+}
+
+TEST_CASE("an observer may drop the last handle of an informer that is stopped before it ran", "[informer][stop]") {
+    asio::io_context context(1);
+    auto source = std::make_shared<scripted_list_watch>(context.get_executor());
+    std::optional<shared_informer> pods(std::in_place, runtime(context.get_executor()), source);
+    bool told = false;
+    pods->on_state_change([&pods, &told](const informer_status& s) {
+        told = s.phase == informer_phase::stopped;
+        pods.reset();
+    });
+    auto events = pods->subscribe();
+    pods->stop();
+    CHECK(told);
+    CHECK_FALSE(pods);
+    bool ended = false;
+    asio::co_spawn(context, events.next(), [&ended](std::exception_ptr e, std::optional<event> one) { ended = !e && !one; });
+    context.run();
+    CHECK(ended);
+}
+
+TEST_CASE("stopped amid the events of a relist: no mark says that they were all there", "[informer][stop]") {
+    for (const auto policy : {overflow_policy::back_pressure, overflow_policy::coalesce}) {
+        bench b(informer_options().watch_list(false));
+        auto events = b.pods.subscribe(subscription_options().capacity(1).policy(policy).sync_marks());
+        // Who waits for room stops the others, too.
+        auto slow = b.pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
+        b.source->on_list(list_of({pod("a", 1)}, "5"));
+        const auto w = b.source->on_watch();
+        b.start();
+        CHECK(read_all(events) == words{"+a:1!", "*5"});
+        CHECK(read_all(slow) == words{"+a:1!"});
+        std::vector<std::string> ten;
+        for (int i = 0; i < 10; ++i) ten.push_back(pod("p" + std::to_string(i), 10 + i));
+        b.source->on_list(list_of(std::move(ten), "30"));
+        w->fail(status_failure(410, "Expired"));
+        b.settle();
+        b.pass(2s);
+        b.pods.stop();
+        b.settle();
+        CHECK(b.finished);
+        const words read = read_all(events);
+        CAPTURE(policy == overflow_policy::coalesce, read);
+        CHECK(read.size() < 11);
+        CHECK(std::find(read.begin(), read.end(), "*30") == read.end());
     }
 }
 
