@@ -51,6 +51,7 @@ int code_of(const failure& f) noexcept {
 
 reflector::reflector(reflector_options options, watch_list_support support)
     : options_(std::move(options)), support_(support), backoff_(options_.backoff_, options_.seed_),
+      until_proven_(backoff_options(options_.backoff_).initial(unproven).cap(longest_unproven), options_.seed_ + 1),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {}
 
 bool reflector::by_watch_list() const noexcept {
@@ -71,6 +72,7 @@ reflector::action reflector::next(time_point now) {
         a.until = *wait_;
         return a;
     }
+    if (goal_ == goal::follow && again_ && now >= *again_) fetch_again(false);
     request_ = request();
     request_.started = request_.last_progress = now;
 
@@ -218,6 +220,7 @@ reflector::time_point reflector::deadline() const {
     } else if (r.opened && !r.proven) {
         first = std::min(first, r.opened_at + very_short);
     }
+    if (!r.collecting && again_) first = std::min(first, *again_);
     return first;
 }
 
@@ -241,6 +244,10 @@ bool reflector::tick(time_point now) {
             if (r.seen != 0 && now >= r.last_progress + pause) r.why = cut::plain_events;
         }
         return r.why != cut::none;
+    }
+    if (again_ && now >= *again_) {
+        r.why = cut::unproven;
+        return true;
     }
     if (r.opened && !r.proven && now >= r.opened_at + very_short) {
         // A watch that stays open is an attempt that succeeded, however quiet the resource is.
@@ -282,9 +289,18 @@ void reflector::fetch_again(bool consistent) {
     consistent_ = consistent_ || consistent;
 }
 
+void reflector::absence(time_point now, bool proven) {
+    again_.reset();
+    if (proven)
+        until_proven_.reset();
+    else
+        again_ = detail::later(now, until_proven_.next());
+}
+
 void reflector::complete(time_point now, const resource_version& v) {
     if (below(v)) ++epoch_; // a consistent read: the server really is older than what it told us before
     last_ = v;
+    again_.reset();
     goal_ = goal::follow;
     paging_ = in_one_piece_ = consistent_ = list_this_time_ = silent_ = false;
     interrupted_ = 0;
@@ -393,6 +409,9 @@ failure reflector::our_words(const failure& f) const {
                        "watch: a bookmark is older than version " + last_.str() + ", which was seen");
     case cut::deletion_lost:
         return failure(errc::bad_response, "watch: something was deleted, but what cannot be read; listing");
+    case cut::unproven:
+        return failure(errc::bad_response,
+                       "the last list had objects that cannot be read, so what was deleted is not known; listing again");
     }
     return f;
 }
@@ -427,6 +446,7 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case cut::went_back: consistent_ = true; return;
     case cut::deletion_lost: failed(now, f, false); return;
     case cut::none:
+    case cut::unproven:
     case cut::overdue: break;
     }
     const kind k = kind_of(f);
@@ -467,6 +487,10 @@ void reflector::follow_ended(time_point now, const failure& f) {
     if (r.why == cut::went_back) {
         goal_ = goal::check;
         failed(now, f, false);
+        return;
+    }
+    if (r.why == cut::unproven) {
+        fetch_again(false);
         return;
     }
     if (r.why == cut::deletion_lost) {

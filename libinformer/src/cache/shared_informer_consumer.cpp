@@ -207,7 +207,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     auto& index = s->store->index;
     const bool first = !s->store->has_synced();
     std::vector<event> events;
-    std::size_t steps = 0;
+    std::size_t steps = 0, unproven = 0;
 
     // Both are walked in the order of the same hashes: what did not change is found where the walk is anyway, and of the object
     // itself nothing is read.
@@ -219,7 +219,10 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             if (s->stopping) co_return;
             if (listed.find(*o, old.hash())) continue;
             const object_key key = o->key();
-            if (!all->proves_absence(key)) continue; // it is there, or may be, but cannot be read
+            if (!all->proves_absence(key)) { // it is there, or may be, but cannot be read
+                if (!all->bad_keys.contains(key)) ++unproven;
+                continue;
+            }
             const object last = index.erase(key);
             event e(event_kind::deleted, last, last, event_reason::relist);
             e.final_state_known = false;
@@ -297,11 +300,18 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             ++s->figures.relists;
         }
         s->figures.epoch = s->epoch;
+        s->figures.unproven = unproven;
         s->figures.last_error = failure();
         s->figures.last_error_phase.clear();
     }
+    s->tell_absence(unproven == 0);
     s->refresh_figures();
     s->news();
+    if (unproven != 0 && s->rt.logs(log_level::warning)) {
+        s->rt.log(log_level::warning, s->name + ": " + std::to_string(unproven) +
+                                          " objects are not in the list, which has some that cannot be read: they stay until "
+                                          "another list tells");
+    }
     if (s->rt.logs(log_level::info)) {
         const std::string what = new_epoch ? ": the server went back in time; replaced, "
                                  : first   ? ": synced, "

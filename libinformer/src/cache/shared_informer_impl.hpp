@@ -155,6 +155,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<bool> carry_out(self s, reflector::action a);
     bool collecting() const noexcept; ///< a new state is on its way
     void replace_by(std::shared_ptr<detail::replacement> all);
+    void tell_absence(bool proven); ///< by the state that was applied last
 
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);

@@ -46,6 +46,9 @@ public:
         if (collected_ && before_page_) collected_->restore(*std::move(before_page_));
     }
     void forget_all() { collected_.reset(); }
+    void recheck() {
+        if (const auto r = request_.lock()) r->recheck.notify();
+    }
     std::shared_ptr<detail::replacement> take() { return std::exchange(collected_, nullptr); }
     bool collecting() const noexcept { return collected_ != nullptr; }
 
@@ -59,7 +62,7 @@ public:
     void opened() override {
         owner_.machine.opened(owner_.now());
         contact(0);
-        if (const auto r = request_.lock()) r->recheck.notify();
+        recheck();
     }
 
     void received(std::size_t bytes) override {
@@ -116,7 +119,7 @@ public:
         switch (owner_.machine.bookmark_seen(owner_.now(), version, initial_events_end)) {
         case reflector::verdict::complete:
             owner_.replace_by(take());
-            if (const auto r = request_.lock()) r->recheck.notify();
+            recheck();
             break;
         case reflector::verdict::apply: {
             delta d(delta::kind::bookmark);
@@ -180,7 +183,7 @@ private:
         const bool room = co_await queue.room();
         if (!std::exchange(s->held_up, false)) co_return room;
         s->machine.progress(s->now()); // while a slow subscriber held us up nothing could come
-        if (const auto r = s->into->request_.lock()) r->recheck.notify();
+        s->into->recheck();
         co_return room;
     }
 
@@ -258,6 +261,11 @@ void shared_informer::impl::replace_by(std::shared_ptr<detail::replacement> all)
     delta d(delta::kind::replace);
     d.all = std::move(all);
     live->queue.push(std::move(d));
+}
+
+void shared_informer::impl::tell_absence(bool proven) {
+    machine.absence(now(), proven);
+    if (!proven) into->recheck();
 }
 
 asio::awaitable<void> shared_informer::impl::produce(self s) {

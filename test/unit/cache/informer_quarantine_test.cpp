@@ -1,6 +1,8 @@
 // Objects that an informer cannot use.
 #include "informer_fixture.hpp"
 
+#include <algorithm>
+
 #include <catch2/generators/catch_generators.hpp>
 
 using namespace informer;
@@ -149,6 +151,27 @@ TEST_CASE("bad objects in a relist: what may be there is not deleted", "[informe
         CHECK(read_all(events).empty());
         CHECK(b.pods.snapshot().size() == 3);
         CHECK(b.pods.status().quarantined == 1);
+        CHECK(b.pods.status().unproven == 2);
+        SECTION("so it is listed again, later each time, until a list tells") {
+            b.source->on_list(list_of({R"({"metadata":)", pod("b", 2), pod("c", 3)}, "10"));
+            b.source->on_watch();
+            b.pass(1min);
+            CHECK(b.pods.status().relists == 2);
+            CHECK(b.pods.status().unproven == 1);
+            CHECK(b.pods.snapshot().size() == 3);
+            b.source->on_list(list_of({pod("b", 2), pod("d", 4)}, "12"));
+            b.source->on_watch();
+            b.pass(59s);
+            CHECK(b.pods.status().relists == 2);
+            b.pass(61s);
+            CHECK(b.pods.status().relists == 3);
+            CHECK(b.pods.status().unproven == 0);
+            words told = read_all(events);
+            std::sort(told.begin(), told.end());
+            CHECK(told == words{"+d:4#", "-a:1?#", "-c:3?#"});
+            b.pass(4min);
+            CHECK(b.pods.status().lists == 4); // and then no more
+        }
     }
 }
 

@@ -384,6 +384,52 @@ TEST_CASE("epoch: a list below the last version is asked for again as a consiste
     CHECK(m.r.version().str() == "13");
 }
 
+TEST_CASE("a state that does not prove what is gone is fetched again, at most half an hour later, until one does", "[reflector]") {
+    machine m;
+    m.follow("10");
+    std::vector<informer::clock::duration> pauses;
+    for (int i = 0; i < 8; ++i) {
+        m.r.absence(m.now, false);
+        m.r.bookmark_seen(m.now, rv("10"), false); // else silence raises questions of its own
+        const auto began = m.now;
+        for (int watches = 0; watches < 10; ++watches) { // those that end meanwhile change nothing
+            m.now = m.r.deadline();
+            if (!m.r.tick(m.now)) continue;
+            const failure why = m.watch_done(ended_by_us);
+            const auto next = m.next();
+            REQUIRE(next.what == step::watch);
+            m.r.opened(m.now);
+            if (!next.watch.send_initial_events_) {
+                m.r.bookmark_seen(m.now, rv("10"), false);
+                continue;
+            }
+            CHECK(why == errc::bad_response);
+            CHECK(next.watch.resource_version_ == "10");
+            break;
+        }
+        REQUIRE(m.r.collecting());
+        pauses.push_back(m.now - began);
+        m.r.event_seen(m.now, watch_event_type::added, rv("1"), false);
+        REQUIRE(m.r.bookmark_seen(m.now, rv("10"), true) == verdict::complete);
+    }
+    CHECK(pauses.front() == 30s);
+    CHECK(pauses[1] == 1min);
+    CHECK(pauses.back() == 15min);
+    m.pass(2s);
+    m.r.tick(m.now);
+    m.r.absence(m.now, true);
+    CHECK(m.r.deadline() - m.now > 4min);
+    m.r.absence(m.now, false);
+    CHECK(m.r.deadline() == m.now + 30s);
+    SECTION("also when no watch is under way by then") {
+        m.pass(20s);
+        m.watch_done(refused);
+        while (m.waits()) m.wait();
+        m.pass(1min);
+        CHECK(m.next().watch.send_initial_events_);
+    }
+}
+
 TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {
     machine m;
     m.follow("20");

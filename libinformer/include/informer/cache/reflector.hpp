@@ -90,6 +90,10 @@ public:
     /// ("no progress"), and empty where nothing is wrong.
     failure watch_done(time_point now, const failure& f);
 
+    /// Whether the state that was fetched last proves what is gone. Where it does not (an item could not be read, and does not say which
+    /// it is), it is fetched again, later from time to time, until one does: until then the cache may hold what was deleted.
+    void absence(time_point now, bool proven);
+
     // ---- what is known ---------------------------------------------------------------------------------------------
     informer_phase phase() const noexcept;
     /// The resource version to resume from.
@@ -114,12 +118,14 @@ public:
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
     /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
     static constexpr std::chrono::seconds doubt = std::chrono::seconds(30);
+    /// A state that does not prove what is gone: when it is fetched again at first, doubled up to the longest.
+    static constexpr std::chrono::seconds unproven = std::chrono::seconds(30), longest_unproven = std::chrono::minutes(15);
     static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
 
 private:
     enum class goal { fetch, follow, check };
     /// Why we ended a request ourselves.
-    enum class cut { none, silent, plain_events, unusable_end, stalled, overdue, went_back, deletion_lost };
+    enum class cut { none, silent, plain_events, unusable_end, stalled, overdue, went_back, deletion_lost, unproven };
     struct request {
         bool watch = false, collecting = false, consistent = false, first_page = false;
         bool opened = false, proven = false, delivered = false, synced = false;
@@ -147,6 +153,8 @@ private:
     reflector_options options_;
     watch_list_support support_;
     backoff backoff_;
+    backoff until_proven_;
+    std::optional<time_point> again_; ///< the state proves too little: to be fetched again then
     std::mt19937_64 random_;
 
     goal goal_ = goal::fetch;

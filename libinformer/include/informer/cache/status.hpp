@@ -44,6 +44,9 @@ struct informer_status {
     std::chrono::nanoseconds longest_slice{}; ///< longest time the executor was held
     std::size_t quarantined = 0;
     std::vector<bad_object> quarantine; ///< at most 16 of them
+    /// Objects of the cache that were not in the last list, and may be gone: it had items that could not be read and did not say which
+    /// they are. Lists are repeated, at most 15 to 30 minutes apart, until one tells.
+    std::size_t unproven = 0;
     pool_statistics pool;
 };
 
