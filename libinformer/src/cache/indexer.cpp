@@ -98,16 +98,20 @@ struct indexer::impl {
         errors.push_back(index_error{index.name, o.key(), std::move(what)});
     }
 
-    /// Sorted, each once; none when the function throws, which is noted if `first`.
-    std::vector<std::string> values_of(const index_definition& index, const object& o, bool first) {
+    /// Sorted, each once; none when the function throws.
+    std::vector<std::string> values_of(const index_definition& index, const object& o) {
+        return values_of(index, o, [](const char*) {});
+    }
+    template <class Note>
+    std::vector<std::string> values_of(const index_definition& index, const object& o, Note thrown) {
         std::vector<std::string> values;
         if (!o) return values;
         try {
             values = index.function(o);
         } catch (const std::exception& e) {
-            if (first) note(index, o, e.what());
+            thrown(e.what());
         } catch (...) {
-            if (first) note(index, o, "unknown exception");
+            thrown("unknown exception");
         }
         std::sort(values.begin(), values.end());
         values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -116,8 +120,10 @@ struct indexer::impl {
 
     /// Brings an index from one version of an object to the next; either may be empty.
     void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash) {
-        const std::vector<std::string> old_values = values_of(*index.definition, before, false);
-        const std::vector<std::string> new_values = values_of(*index.definition, after, true);
+        const std::vector<std::string> old_values = values_of(*index.definition, before);
+        const std::vector<std::string> new_values = values_of(*index.definition, after, [&](const char* what) {
+            if (!(before == after)) note(*index.definition, after, what); // else it was moved, and noted when it came
+        });
         for (const std::string& v : old_values) {
             if (!std::binary_search(new_values.begin(), new_values.end(), v)) erase_in(index, v, before);
         }
@@ -302,7 +308,7 @@ indexer::place indexer::find_current(const object& like, std::uint64_t hash) con
 
 bool indexer::is_kept_elsewhere(const object& o) const {
     std::size_t ours = 1;
-    for (const index_version& i : impl_->indexes) ours += impl_->values_of(*i.definition, o, false).size();
+    for (const index_version& i : impl_->indexes) ours += impl_->values_of(*i.definition, o).size();
     return o.root()->count.load(std::memory_order_relaxed) > ours;
 }
 

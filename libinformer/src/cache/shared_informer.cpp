@@ -260,7 +260,25 @@ void shared_informer::impl::tell_state() const {
     if (state_observer) call_observer(state_observer, status());
 }
 
+/// Logged once for each index.
+void shared_informer::impl::note_index_errors() {
+    const std::uint64_t n = store->index.index_error_count();
+    if (n == figures.index_errors) return; // only we write it
+    const std::vector<indexer::index_error> latest = store->index.index_errors();
+    failure last;
+    for (const indexer::index_error& e : latest) {
+        last = failure(errc::index_function_failed, "index \"" + e.index + "\", " + e.key.str() + ": " + e.what);
+        if (std::find(bad_indexes.begin(), bad_indexes.end(), e.index) != bad_indexes.end()) continue;
+        bad_indexes.push_back(e.index);
+        rt.log(log_level::error, name + ": " + last.what());
+    }
+    const std::lock_guard lock(mutex);
+    figures.index_errors = n;
+    figures.last_index_error = std::move(last);
+}
+
 void shared_informer::impl::refresh_figures() {
+    note_index_errors();
     const auto snapshot = store->index.snapshot();
     const auto statistics = pool->statistics();
     const auto memory = store->index.memory();

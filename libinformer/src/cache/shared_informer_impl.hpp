@@ -143,6 +143,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void let_go();
     void tell_bad(const bad_object& b) const;
     void refresh_figures();
+    void note_index_errors();
     clock::time_point now() const { return rt.clock().now(); }
 
     // ---- shared_informer_producer.cpp ------------------------------------------------------------------------------
@@ -221,6 +222,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // indexes that are added to a full cache
     detail::slice_watch indexing;
     bool building_indexes = false;
+    std::vector<std::string> bad_indexes; ///< whose functions threw, which was logged
 
     // consumer
     detail::slice_watch applying;

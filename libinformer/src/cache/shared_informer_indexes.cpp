@@ -20,6 +20,7 @@ void shared_informer::impl::add_index(std::string index, index_function f) {
     const bool running = live && live->going && !stopping;
     if (!running || (!building_indexes && store->index.current_size() <= indexed_at_once)) {
         store->index.add_index(std::move(index), std::move(f));
+        note_index_errors();
         return;
     }
     store->index.begin_index(std::move(index), std::move(f));

@@ -347,6 +347,10 @@ TEST_CASE("index: a function that throws is contained, named and counted") {
     for (int i = 0; i < 50; ++i) cache.put(make_pod("ns", "bad", std::to_string(100 + i)));
     REQUIRE(cache.index_error_count() == 52);
     REQUIRE(cache.index_errors().size() == 16);
+    const object same = make_pod("ns", "bad", "149"); // as one that was moved
+    REQUIRE_FALSE(same.same_as(cache.current("ns/bad")));
+    cache.put(same);
+    REQUIRE(cache.index_error_count() == 52);
 }
 
 TEST_CASE("indexer: an equal handle is no work") {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <ctime>
 #include <functional>
+#include <stdexcept>
 
 using namespace informer;
 using namespace informer::testing;
@@ -198,4 +199,30 @@ TEST_CASE("an index added to a large cache holds the executor no longer than a s
     CHECK(slices[slices.size() / 50] < 5ms); // but for a page fault or two
     CHECK(slices[0] < 50ms);
     CHECK(b.pods.snapshot().by_index("note", "n3").size() == n / 10);
+}
+
+TEST_CASE("nothing hides: an index function that throws is counted in status() and logged once for each index", "[informer][index]") {
+    const auto angry_at = [](std::string what) -> index_function {
+        return [what = std::move(what)](const object& o) -> std::vector<std::string> {
+            if (o.at_pointer("/spec/note").string_or_empty() == what) throw std::runtime_error("no " + what);
+            return {"v"};
+        };
+    };
+    bench b(informer_options().index("one", angry_at("bad")));
+    const auto w = b.sync_with({pod("a", 1, "bad"), pod("b", 2)}, 5);
+    CHECK(b.pods.status().index_errors == 1);
+    CHECK(b.pods.status().last_index_error == errc::index_function_failed);
+    CHECK_THAT(b.pods.status().last_index_error.what(), ContainsSubstring("index \"one\", default/a: no bad"));
+    CHECK(b.pods.snapshot().by_index("one", "v").size() == 1);
+    w->modified(pod("a", 6, "bad"));
+    b.settle();
+    CHECK(b.pods.status().index_errors == 2);
+    CHECK(b.log.count("no bad") == 1);
+    b.pods.add_index("two", angry_at("bad"));
+    CHECK(b.pods.status().index_errors == 3);
+    CHECK(b.log.count("index \"one\"") == 1);
+    CHECK(b.log.count("index \"two\"") == 1);
+    w->modified(pod("a", 7, "good"));
+    b.settle();
+    CHECK(b.pods.status().index_errors == 3);
 }

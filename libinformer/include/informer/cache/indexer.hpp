@@ -96,7 +96,7 @@ public:
         object_key key;
         std::string what;
     };
-    /// The latest, at most 16; and how many there were.
+    /// The latest, at most 16; and how many there were. An informer tells them in its `status()`.
     std::vector<index_error> index_errors() const;
     std::uint64_t index_error_count() const noexcept;
 

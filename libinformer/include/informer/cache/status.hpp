@@ -47,6 +47,9 @@ struct informer_status {
     /// Objects of the cache that were not in the last list, and may be gone: it had items that could not be read and did not say which
     /// they are. Lists are repeated, at most 15 to 30 minutes apart, until one tells.
     std::size_t unproven = 0;
+    /// How often an index function threw: such an object is in the cache, but that index does not find it.
+    std::uint64_t index_errors = 0;
+    failure last_index_error; ///< `errc::index_function_failed`; names the index and the object
     pool_statistics pool;
 };
 
