@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 #include <vector>
@@ -85,7 +86,7 @@ void builder::forget() noexcept {
     values_.resize_down(0);
     keys_.resize_down(0);
     if (waiting_) waiting_->n = 0;
-    frames_.resize(1);
+    if (frames_.size() > 1) frames_.resize(1); // there is none where the first one had no room
 }
 
 void builder::begin_parts() {
@@ -255,8 +256,8 @@ void builder::integer(std::uint64_t v) {
 }
 
 void builder::floating(double d) {
-    if (!std::isfinite(d)) return immediate(null_handle); // JSON has no such numbers
-    number(print_double(d));
+    if (std::isnan(d)) return immediate(null_handle); // JSON has no such numbers
+    number(print_double(std::clamp(d, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max())));
 }
 
 void builder::other_number(std::string_view text) {

@@ -211,7 +211,7 @@ handle builder::shape_of_top() {
         }
         leave_keys(f);
     }
-    if (f.at > max_keys) throw pool_is_full();
+    if (f.at > max_keys) throw value_is_too_long();
     if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].frame == frames_.size() - 1) find_waiting();
     if (f.loose) return loose_shape();
     // A key made in this object is in no shape but those made since. Shapes have no duplicates, so only a new one needs the

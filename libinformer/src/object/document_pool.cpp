@@ -19,6 +19,22 @@ namespace detail {
 
 namespace {
 
+/// Without words where there is no memory for any.
+failure said(errc code, const char* what) noexcept {
+    try {
+        return failure(code, what);
+    } catch (const std::bad_alloc&) {
+        return failure(code, std::string());
+    }
+}
+
+/// What ends a document while it is being stored.
+failure said_of(const pool_is_full&) noexcept { return said(errc::pool_full, "store a document"); }
+failure said_of(const std::bad_alloc&) noexcept { return said(errc::pool_full, "store a document: out of memory"); }
+failure said_of(const value_is_too_long&) noexcept {
+    return said(errc::too_large, "store a document: a value of more than 268,435,455 bytes or elements");
+}
+
 class pool final : public document_pool, public std::enable_shared_from_this<pool> {
 public:
     pool(decode_options options, pool_limits limits)
@@ -35,7 +51,12 @@ public:
         if (options_.transform_) {
             f = failure();
             boost::json::value v; // outside of `build`, which may run twice
-            if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
+            try {
+                if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
+            } catch (const std::bad_alloc& e) {
+                f = said_of(e);
+                return {};
+            }
             return build(previous, f, false, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
         }
         return build(previous, f, false, [&](generation& g, handle old) {
@@ -145,6 +166,7 @@ private:
         return retrying(f, [&](generation& g) -> object {
             const auto [cursor, has_old] = alongside(g, previous);
             const std::uint64_t made_before = g.nodes_made();
+            bool unchanged = false;
             try {
                 reader_.start(g, cursor, policy_, has_old, plain);
                 const bool ok = read(g, has_old ? cursor : missing_handle);
@@ -154,17 +176,17 @@ private:
                     reader_.abort();
                     return {};
                 }
+                const handle h = reader_.nodes().built();
+                // Equal but for the order of members or the spelling of numbers is unchanged too.
+                unchanged = has_old && (h == cursor || value(&g, h) == value(&g, cursor));
             } catch (...) {
                 reader_.abort();
                 throw;
             }
             const handle h = reader_.finish();
-            // Equal but for the order of members or the spelling of numbers is unchanged too.
-            if (has_old && (h == cursor || value(&g, h) == value(&g, cursor))) {
-                g.release(h);
-                return previous;
-            }
-            return adopt(g, h);
+            if (!unchanged) return adopt(g, h);
+            g.release(h);
+            return previous;
         });
     }
 
@@ -175,10 +197,13 @@ private:
             f = failure();
             try {
                 return make(core_->current());
-            } catch (const pool_is_full&) {
-                f = failure(errc::pool_full, "store a document");
-            } catch (const std::bad_alloc&) {
-                f = failure(errc::pool_full, "store a document: out of memory");
+            } catch (const pool_is_full& e) {
+                f = said_of(e);
+            } catch (const std::bad_alloc& e) {
+                f = said_of(e);
+            } catch (const value_is_too_long& e) {
+                f = said_of(e);
+                return {};
             }
             if (!again) return {};
             difference_.forget(core_->current());
@@ -216,16 +241,17 @@ public:
 
     bool step(std::size_t bytes) final {
         bytes = std::max<std::size_t>(bytes, 1);
-        if (at_ == stage::begin && at_once(bytes)) at_ = stage::done;
-        if (at_ == stage::done) return true;
         try {
-            advance(bytes);
-        } catch (const pool_is_full&) {
-            full("store a document");
-        } catch (const std::bad_alloc&) {
-            full("store a document: out of memory");
+            if (at_ == stage::begin && at_once(bytes)) at_ = stage::done;
+            if (at_ != stage::done) advance(bytes);
+        } catch (const pool_is_full& e) {
+            full(said_of(e));
+        } catch (const std::bad_alloc& e) {
+            full(said_of(e));
+        } catch (const value_is_too_long& e) {
+            end(said_of(e));
         } catch (...) {
-            give_up();
+            end(said(errc::stopped, "store a document"));
             throw;
         }
         return at_ == stage::done;
@@ -293,20 +319,19 @@ private:
         const std::uint64_t made_before = g.nodes_made();
         go_on(g, bytes);
         made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
-        if (failure_) {
-            give_up();
-            at_ = stage::done;
-        }
+        if (failure_) end(std::move(failure_));
+    }
+
+    void end(failure f) noexcept {
+        give_up();
+        failure_ = std::move(f);
+        at_ = stage::done;
     }
 
     /// A full generation is emptied of what died and tried once more.
-    void full(const char* what) {
+    void full(failure f) noexcept {
+        if (std::exchange(tried_, true)) return end(std::move(f));
         give_up();
-        if (std::exchange(tried_, true)) {
-            failure_ = failure(errc::pool_full, what);
-            at_ = stage::done;
-            return;
-        }
         pool_->difference_.forget(core_.current());
         at_ = stage::make_room;
     }

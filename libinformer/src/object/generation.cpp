@@ -119,6 +119,7 @@ void generation::set_aside(range r) {
         spare_.push_back(r);
 }
 
+/// False: there is no more room, by the limit or by what the system has.
 bool generation::refill(range& r, std::uint32_t node_words) {
     if (r.left() > 0) { // set_aside must not fail half way
         spare_.reserve(spare_.size() + 1);
@@ -139,7 +140,14 @@ bool generation::refill(range& r, std::uint32_t node_words) {
         bytes &= bytes >= segment_size / 2 ? ~std::uint64_t{4095} : ~std::uint64_t{15};
     }
     if (bytes < needed) return false;
-    const std::uint32_t first = add_segment(bytes, 1);
+    std::uint32_t first = 0;
+    try {
+        first = add_segment(bytes, 1);
+    } catch (const pool_is_full&) {
+        return false;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
     next_segment_bytes_ = std::min(segment_size, std::max(next_segment_bytes_, bytes) * 4);
     const std::uint32_t start = first << segment_shift;
     set_aside(std::exchange(r, range{start, start + segments_[first].words}));
@@ -196,10 +204,15 @@ void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexce
         drop_segment(index >> segment_shift);
         return;
     }
+    free_list_words_ += size;
+    try {
+        make_free_heads();
+    } catch (const std::bad_alloc&) { // free until a compaction, and not to be found
+        return;
+    }
     const std::uint32_t c = class_of(size, exact_sizes);
     words(index)[0] = free_heads_[c];
     free_heads_[c] = index;
-    free_list_words_ += size;
 }
 
 // ---- nodes
@@ -233,8 +246,7 @@ std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcep
 }
 
 /// Takes back what `begin_node` counted, but for the reference, and frees the memory.
-inline void generation::end_node(handle h, std::uint32_t header, std::uint32_t node_words) {
-    make_free_heads();
+inline void generation::end_node(handle h, std::uint32_t header, std::uint32_t node_words) noexcept {
     bytes_of_kind(header) -= std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
     --nodes_;
     free_node(h & (node_bit - 1), node_words);
@@ -392,7 +404,8 @@ void generation::bury(handle h) noexcept {
     const std::uint32_t* n = node(h);
     // Out of the table at once: what is found there must be alive.
     if (table_ && (count(h) & interned_bit)) table_->erase(hash(*n, n + 1, payload_bytes(n)), h);
-    dying_.emplace_back(h, 0u);
+    count(h) = dying_bit | dying_;
+    dying_ = h & (node_bit - 1);
 }
 
 // ---- moving
@@ -435,13 +448,14 @@ bool generation::dismantle(generation& current, std::size_t& budget) noexcept {
 }
 
 bool generation::collect(std::size_t& budget) noexcept {
-    while (!dying_.empty()) {
+    while (dying_ != last_dying) {
         if (budget == 0) return false;
         --budget;
-        const dying d = dying_.back();
-        dying_.pop_back();
-        const std::uint32_t* n = node(d.h);
+        std::uint32_t* const w = words(dying_);
+        std::uint32_t* const n = w + 1;
+        const handle h = node_bit | dying_;
         const std::uint32_t header = *n;
+        const std::uint32_t begin = w[0] & begun_bit ? n[1] : 0;
         const bool is_object = header_is_object(header);
         std::uint32_t children = 0;
         if (is_object)
@@ -451,16 +465,22 @@ bool generation::collect(std::size_t& budget) noexcept {
         else if (header_kind(header) == node_kind::shape)
             children = shape_size(header);
         // A long array dies in pieces; children that die on the way lie above the rest of it and go first.
-        const std::uint32_t end = std::min(children, d.at + 4096);
-        if (end < children) dying_.emplace_back(d.h, end);
-        for (std::uint32_t i = d.at; i < end; ++i) release(n[1 + i]);
+        const std::uint32_t end = std::min(children, begin + 4096);
+        const handle first = n[1];
+        if (end < children) {
+            w[0] |= begun_bit;
+            n[1] = end;
+        } else {
+            dying_ = w[0] & count_mask;
+        }
+        if (begin == 0 && end > 0) release(first);
+        for (std::uint32_t i = std::max(begin, 1u); i < end; ++i) release(n[1 + i]);
         if (end < children) continue;
         const std::uint32_t size = size_of(n);
         if (is_object) release(header);
         if (!is_object && header_kind(header) == node_kind::shape) ++shapes_died_;
-        end_node(d.h, header, size);
+        end_node(h, header, size);
     }
-    if (dying_.capacity() > 65'536) std::vector<dying>().swap(dying_);
     if (nodes_ == 0 && free_list_words_ > 0) start_over();
     return true;
 }
@@ -484,7 +504,7 @@ void generation::start_over() noexcept {
 void generation::seal() noexcept {
     table_.reset();
     free_heads_.reset();
-    std::vector<dying>().swap(dying_);
+    dying_ = last_dying;
     std::vector<range>().swap(spare_);
 }
 
@@ -509,8 +529,7 @@ void generation::add_to(pool_statistics& s) const noexcept {
     s.nodes += nodes_;
     s.referenced_nodes += references_;
     s.free_bytes += free_bytes();
-    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + dying_.capacity() * sizeof(dying) +
-                         forwarded_.capacity() * sizeof(handle);
+    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + forwarded_.capacity() * sizeof(handle);
     if (directory_size_ > inline_segments) side += std::uint64_t{directory_size_} * 2 * sizeof(void*);
     if (free_heads_) side += classes * 4;
     if (table_) side += table_->bytes();

@@ -283,6 +283,22 @@ TEST_CASE("strings over 1 MB and arrays over 1 M elements are stored", "[pool]")
     CHECK(pool->statistics().nodes == 0);
 }
 
+TEST_CASE("a value that has no place in any pool is too large, and the pool is not full for that", "[pool]") {
+    const auto pool = document_pool::make();
+    failure f;
+    const object before = pool->decode(R"({"a":"some text"})", object(), f);
+    const std::string text = R"({"a":"some text","b":")" + std::string(std::size_t{1} << 28, 'x') + "\"}";
+    CHECK_FALSE(pool->decode(text, before, f));
+    CHECK(f == errc::too_large);
+    const auto sliced = pool->begin_decode(text, before);
+    while (!sliced->step(std::size_t{1} << 26)) {
+    }
+    CHECK_FALSE(sliced->finish(f));
+    CHECK(f == errc::too_large);
+    CHECK(pool->decode(R"({"a":"some text"})", before, f).same_as(before));
+    CHECK_FALSE(f);
+}
+
 TEST_CASE("managedFields is skipped at metadata.managedFields and nowhere else", "[pool]") {
     const std::string json =
         R"({"metadata":{"name":"a","managedFields":[{"fieldsV1":{"f:metadata":{}}},1],"z":1},)"

@@ -1,9 +1,11 @@
 // Objects that are rewritten before they are stored.
 #include <informer/object/document_pool.hpp>
+#include <informer/object/json.hpp>
 
 #include <boost/json.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -28,6 +30,17 @@ TEST_CASE("a transform rewrites each object once before it is stored", "[pool]")
     CHECK_FALSE(pool->decode(R"({"a":)", object(), f));
     CHECK(f == errc::syntax_error);
     CHECK(calls == 3);
+}
+
+TEST_CASE("a number beyond all doubles is the largest one where it has been a double, and no number is null", "[pool]") {
+    const auto pool = document_pool::make(decode_options().transform_with([](boost::json::value& v) {
+        v.as_object()["none"] = std::numeric_limits<double>::quiet_NaN();
+    }));
+    failure f;
+    const object o = pool->decode(R"({"metadata":{"name":"x"},"a":1e400,"b":-1e400})", object(), f);
+    CHECK(o.to_json() == R"({"metadata":{"name":"x"},"a":1.7976931348623157e+308,"b":-1.7976931348623157e+308,"none":null})");
+    const object p = from_value(boost::json::value{{"a", std::numeric_limits<double>::infinity()}});
+    CHECK(p["a"].as_double() == std::numeric_limits<double>::max());
 }
 
 TEST_CASE("a transform cannot change which object it is, nor which state of it", "[pool]") {

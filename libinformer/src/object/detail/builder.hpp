@@ -21,8 +21,11 @@ constexpr std::uint32_t size32(std::size_t n) noexcept {
     return static_cast<std::uint32_t>(n);
 }
 
+/// Thrown inside the pool only: whatever else there is room for, this has no place in any.
+struct value_is_too_long {};
+
 inline void check_length(std::size_t n) {
-    if (n > max_length) throw pool_is_full();
+    if (n > max_length) throw value_is_too_long();
 }
 
 /// What stands for a string: a small value, or a node of this content.

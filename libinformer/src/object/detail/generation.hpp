@@ -67,7 +67,7 @@ public:
         return *n == header && same_bytes(n + 1, data, bytes);
     }
     /// Not on its way to be freed.
-    bool is_alive(handle h) noexcept { return (count(h) & count_mask) != 0; }
+    bool is_alive(handle h) noexcept { return (count(h) & dying_bit) == 0; }
     interned intern(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
     /// Before `intern` of many: what it will read begins to come, first its place in the table, then the node found there.
     void prefetch_slot(std::uint64_t hash) const noexcept { table_->prefetch(hash); }
@@ -159,6 +159,9 @@ public:
 private:
     // The word of the count. References lie in words of the pool, of which there are fewer than 2^30: counts cannot overflow.
     static constexpr std::uint32_t interned_bit = 1u << 31, forwarded_bit = 1u << 30, count_mask = forwarded_bit - 1;
+    // That of a node that waits to be freed holds the next one of these: to release must need no memory. How many children of a
+    // long one are released already, its first child says.
+    static constexpr std::uint32_t dying_bit = forwarded_bit, begun_bit = interned_bit, last_dying = count_mask;
     static constexpr std::uint32_t exact_sizes = 257;   // free lists by the word up to 1 KiB, then 8 a doubling
     static constexpr std::uint32_t medium_words = 4096; // from 16 KiB on out of a cursor of their own
     static constexpr std::uint32_t large_words = segment_words / 2; // from 512 KiB on in memory of their own
@@ -176,11 +179,6 @@ private:
         std::uint32_t next = 0, end = 0;
         std::uint32_t left() const noexcept { return end - next; }
     };
-    struct dying {
-        handle h;
-        std::uint32_t at; ///< children already released
-    };
-
     std::uint32_t* words(std::uint32_t index) noexcept {
         return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
     }
@@ -195,7 +193,7 @@ private:
     std::uint32_t allocate(std::uint32_t size);
     std::uint32_t* begin_node(std::uint32_t* w, std::uint32_t header, std::uint32_t node_words, std::uint32_t size,
                               std::uint32_t count_word) noexcept;
-    void end_node(handle h, std::uint32_t header, std::uint32_t node_words);
+    void end_node(handle h, std::uint32_t header, std::uint32_t node_words) noexcept;
     handle make_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
     handle make_other_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
     std::uint32_t allocate_large(std::uint32_t node_words);
@@ -229,7 +227,7 @@ private:
     std::vector<range> spare_;
     std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
     std::unique_ptr<intern_table> table_;
-    std::vector<dying> dying_;
+    std::uint32_t dying_ = last_dying; ///< the one that goes next
     std::vector<handle> forwarded_; // nodes of ours
     std::uint64_t number_, forwarded_to_ = 0;
 

@@ -1,0 +1,421 @@
+// The document pool where the system refuses memory, at each place where it is asked for any: nothing ends the program, nothing is lost
+// or kept by mistake, and what was refused once works the next time. A program of its own: its heap is not like others'.
+#include "support/pod_generator.hpp"
+
+#include <informer/object/document_pool.hpp>
+#include <informer/object/json.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace informer;
+
+// ---- memory that can be refused: operator new, and what the library itself asks of malloc, realloc, mmap and mremap (the linker wraps
+// these four)
+
+namespace {
+
+struct refusal {
+    bool on = false;
+    std::uint64_t before = 0; ///< requests still granted
+    bool once = false;        ///< else all that follow
+    bool mapped_only = false;
+    std::uint64_t refused = 0;
+} refusal_now;
+
+bool refuses(bool mapped = false) noexcept {
+    refusal& r = refusal_now;
+    if (!r.on || (r.mapped_only && !mapped)) return false;
+    if (r.before > 0) {
+        --r.before;
+        return false;
+    }
+    if (r.once && r.refused > 0) return false;
+    ++r.refused;
+    return true;
+}
+
+} // namespace
+
+extern "C" {
+void* __real_malloc(std::size_t size);
+void* __real_realloc(void* p, std::size_t size);
+void* __real_mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset);
+void* __real_mremap(void* p, std::size_t size, std::size_t wanted, int flags);
+
+void* __wrap_malloc(std::size_t size) { return refuses() ? nullptr : __real_malloc(size); }
+void* __wrap_realloc(void* p, std::size_t size) { return refuses() ? nullptr : __real_realloc(p, size); }
+void* __wrap_mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset) {
+    return refuses(true) ? MAP_FAILED : __real_mmap(at, size, protection, flags, file, offset);
+}
+void* __wrap_mremap(void* p, std::size_t size, std::size_t wanted, int flags) {
+    return refuses(true) ? MAP_FAILED : __real_mremap(p, size, wanted, flags);
+}
+}
+
+namespace {
+
+void* allocate(std::size_t size, std::size_t alignment) {
+    void* const p = refuses() ? nullptr : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    if (!p) throw std::bad_alloc();
+    return p;
+}
+
+} // namespace
+
+void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new[](std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t a) { return allocate(size, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t size, std::align_val_t a) { return allocate(size, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+
+/// Refuses memory while it lives.
+class lack {
+public:
+    explicit lack(refusal r) noexcept {
+        refusal_now = r;
+        refusal_now.on = true;
+    }
+    lack(const lack&) = delete;
+    lack& operator=(const lack&) = delete;
+    ~lack() { refusal_now.on = false; }
+};
+
+/// Runs `scenario` again and again: without the n-th request, and without it and all that follow, for every n that there is.
+void for_every_request(const std::function<void(const refusal&)>& scenario) {
+    for (const bool once : {true, false}) {
+        std::uint64_t n = 0;
+        for (; n < 100'000; ++n) {
+            CAPTURE(once, n);
+            refusal r;
+            r.before = n;
+            r.once = once;
+            refusal_now = refusal();
+            scenario(r);
+            if (refusal_now.refused == 0) break;
+        }
+        CHECK(n > 1);
+        CHECK(n < 100'000);
+    }
+}
+
+struct text_and_result {
+    explicit text_and_result(std::string t, std::optional<std::size_t> p = std::nullopt) : text(std::move(t)), previous(p) {}
+    std::string text;
+    std::optional<std::size_t> previous; ///< which of the others is the older version
+    object result;
+    failure f;
+};
+using texts = std::vector<text_and_result>;
+
+using decoder = std::function<object(document_pool&, std::string_view, const object&, failure&)>;
+
+object at_once(document_pool& pool, std::string_view json, const object& previous, failure& f) {
+    return pool.decode(json, previous, f);
+}
+
+object in_slices(document_pool& pool, std::string_view json, const object& previous, failure& f) {
+    std::unique_ptr<decoding> d;
+    try {
+        d = pool.begin_decode(json, previous);
+    } catch (const std::bad_alloc&) { // as it says
+        f = failure(errc::pool_full, std::string());
+        return object();
+    }
+    while (!d->step(200)) {
+    }
+    return d->finish(f);
+}
+
+void read(document_pool& pool, texts& all, const decoder& decode) {
+    for (text_and_result& t : all) t.result = decode(pool, t.text, t.previous ? all[*t.previous].result : object(), t.f);
+}
+
+void forget(texts& all) {
+    for (text_and_result& t : all) t.result = object();
+}
+
+/// Each is whole, or there was no room for it.
+void check_whole(const texts& all) {
+    for (const text_and_result& t : all) {
+        if (t.f) {
+            CHECK(t.f == errc::pool_full);
+            CHECK(!t.result);
+        } else {
+            CHECK((t.result == parse_object(t.text)));
+        }
+    }
+}
+
+void check_good(const texts& all) {
+    for (const text_and_result& t : all) CHECK(!t.f);
+    check_whole(all);
+}
+
+void drain(document_pool& pool) {
+    while (!pool.collect(1000)) {
+    }
+}
+
+void check_empty(document_pool& pool) {
+    drain(pool);
+    const pool_statistics s = pool.statistics();
+    CHECK(s.nodes == 0);
+    CHECK(s.referenced_nodes == 0);
+    CHECK(s.objects == 0);
+    CHECK(s.generations == 1);
+}
+
+std::shared_ptr<document_pool> make_pool(decode_options options = decode_options()) {
+    detail::pool_limits limits;
+    limits.first_chunk = 1024;
+    limits.template_documents = 1;
+    return detail::make_pool(std::move(options), limits);
+}
+
+std::string wide(unsigned keys, unsigned step) {
+    std::string s = "{";
+    for (unsigned i = 0; i < keys; ++i) {
+        const std::string number = std::to_string(i * step % keys);
+        s.append(i == 0 ? "\"key number " : ",\"key number ").append(number).append("\":").append(number);
+    }
+    return s + "}";
+}
+
+std::string pod(unsigned index, unsigned revision = 0) {
+    testing::pod_options o(index);
+    o.revision = revision;
+    return make_pod_json(o);
+}
+
+/// Of all kinds: new, changed, unchanged but for the order, with keys that come twice, deep, long.
+texts documents() {
+    const std::string deep = std::string(70, '[') + "1" + std::string(70, ']');
+    std::string list = "[";
+    for (int i = 0; i < 300; ++i) list.append("\"text number ").append(std::to_string(i)).append("\",");
+    list += "0]";
+    return {text_and_result(R"({"metadata":{"name":"a","uid":"123e4567-e89b-12d3-a456-426614174000"},"w":)" + wide(100, 1) + "}"),
+            text_and_result(R"({"metadata":{"uid":"123e4567-e89b-12d3-a456-426614174000","name":"a"},"w":)" + wide(100, 7) + "}", 0),
+            text_and_result(R"({"metadata":{"name":"b"},"w":)" + wide(300, 1) + R"(,"x":)" + wide(300, 7) + "}"),
+            text_and_result(R"({"metadata":{"name":"b"},"w":)" + wide(300, 7) + R"(,"x":0,"d":)" + deep + "}", 2),
+            text_and_result(R"({"metadata":{"name":"c"},"list":)" + list + R"(,"twice":["some text"],"n":1e400,"twice":[12345678901]})"),
+            text_and_result("{\"metadata\":{\"name\":\"d\"},\"line\\n\":\"" + std::string(2000, 'x') + "\\n\"}")};
+}
+
+texts pods() {
+    texts all;
+    for (unsigned i = 0; i < 4; ++i) all.emplace_back(pod(i));
+    for (unsigned i = 0; i < 4; ++i) all.emplace_back(pod(i, 1), i);
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("without memory a document is refused, whatever it lacks, and nothing of it is left", "[memory]") {
+    for (const decoder& decode : {decoder(at_once), decoder(in_slices)}) {
+        for (const bool difference : {false, true}) {
+            for_every_request([&](const refusal& r) {
+                texts all = difference ? pods() : documents();
+                const auto pool = make_pool(decode_options().text_difference(difference));
+                {
+                    const lack l(r);
+                    read(*pool, all, decode);
+                }
+                check_whole(all);
+                forget(all);
+                check_empty(*pool);
+                if (r.before % 8 != 0) return;
+                read(*pool, all, decode);
+                check_good(all);
+                forget(all);
+                check_empty(*pool);
+            });
+        }
+    }
+}
+
+TEST_CASE("without memory a large pool is afterwards as it was", "[memory]") {
+    const auto pool = make_pool(decode_options().text_difference(false));
+    texts taught; // what hardly repeats is not interned any more
+    for (unsigned i = 0; i < 300; ++i) {
+        std::string fields = "{";
+        for (unsigned k = 0; k < 40; ++k)
+            fields.append(k == 0 ? "\"unique-" : ",\"unique-").append(std::to_string(i * 40 + k)).append("\":\"value number ").append(
+                std::to_string(i * 40 + k)).append("\"");
+        taught.emplace_back(R"({"metadata":{"name":"number )" + std::to_string(i) + R"("},"data":)" + fields + "}}");
+    }
+    read(*pool, taught, at_once);
+    check_good(taught);
+    drain(*pool);
+    const pool_statistics before = pool->statistics();
+    for (const decoder& decode : {decoder(at_once), decoder(in_slices)}) {
+        for_every_request([&](const refusal& r) {
+            texts all = documents();
+            for (text_and_result& t : pods()) all.push_back(std::move(t));
+            for (std::size_t i = 0; i < 4; ++i) all[all.size() - 1 - i].previous = all.size() - 5 - i;
+            std::string other = taught[7].text;
+            other.replace(other.find("unique-"), 7, "strange-");
+            all.emplace_back(std::move(other));
+            {
+                const lack l(r);
+                read(*pool, all, decode);
+            }
+            check_whole(all);
+            forget(all);
+            drain(*pool);
+            const pool_statistics after = pool->statistics();
+            CHECK(after.nodes == before.nodes);
+            CHECK(after.referenced_nodes == before.referenced_nodes);
+            CHECK(after.node_bytes == before.node_bytes);
+            CHECK(after.objects == before.objects);
+        });
+    }
+    forget(taught);
+    check_empty(*pool);
+}
+
+TEST_CASE("to drop and to free documents takes no memory", "[memory]") {
+    std::string list = "[";
+    for (int i = 0; i < 20'000; ++i) list.append("[\"text number ").append(std::to_string(i)).append("\",").append(std::to_string(i)).append("],");
+    list += "0]";
+    for (const std::size_t share : {std::size_t{1}, std::size_t{100}, ~std::size_t{0}}) {
+        const auto pool = document_pool::make();
+        failure f;
+        object o = pool->decode(R"({"metadata":{"name":"a"},"list":)" + list + "}", object(), f);
+        object other = pool->decode(R"({"metadata":{"name":"b"},"w":)" + wide(300, 1) + "}", object(), f);
+        const std::uint64_t empty = document_pool::make()->statistics().bytes;
+        {
+            const lack l{refusal()};
+            o = object();
+            other = object();
+            while (!pool->collect(share)) {
+            }
+        }
+        CHECK(pool->statistics().nodes == 0);
+        CHECK(pool->statistics().referenced_nodes == 0);
+        // Nor is it lost, though there was none for the lists of free pieces.
+        CHECK(pool->statistics().bytes < empty + 1024 * 1024);
+    }
+}
+
+TEST_CASE("what is given up in slices leaves nothing behind, whatever it lacks", "[memory]") {
+    for_every_request([](const refusal& r) {
+        texts all = documents();
+        const auto pool = make_pool();
+        {
+            const lack l(r);
+            for (const text_and_result& t : all) {
+                try {
+                    const auto half = pool->begin_decode(t.text, object());
+                    for (int i = 0; i < 3 && !half->step(200); ++i) {
+                    }
+                } catch (const std::bad_alloc&) { // of `begin_decode`, as it says
+                }
+            }
+        }
+        check_empty(*pool);
+    });
+}
+
+TEST_CASE("without memory a compaction leaves each document whole in one generation or the other", "[memory]") {
+    for (const bool sliced : {false, true}) {
+        for_every_request([&](const refusal& r) {
+            texts all = documents();
+            const auto pool = make_pool();
+            read(*pool, all, at_once);
+            check_good(all);
+            std::vector<object> moved(all.size());
+            {
+                const lack l(r);
+                try {
+                    pool->begin_generation();
+                } catch (const std::bad_alloc&) { // as it says; nothing began
+                }
+                for (std::size_t i = 0; i < all.size(); ++i) {
+                    if (!sliced) {
+                        moved[i] = pool->move(all[i].result, all[i].f);
+                        continue;
+                    }
+                    try {
+                        const auto d = pool->begin_move(all[i].result);
+                        while (!d->step(200)) {
+                        }
+                        moved[i] = d->finish(all[i].f);
+                    } catch (const std::bad_alloc&) {
+                        all[i].f = failure(errc::pool_full, std::string());
+                    }
+                }
+            }
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                CHECK(bool(moved[i]) == !all[i].f);
+                if (moved[i]) CHECK(moved[i] == all[i].result);
+            }
+            moved.clear();
+            forget(all);
+            check_empty(*pool);
+        });
+    }
+}
+
+TEST_CASE("without memory a transform runs once all the same", "[memory]") {
+    const std::string text = documents()[0].text;
+    for_every_request([&](const refusal& r) {
+        int calls = 0;
+        const auto pool = make_pool(decode_options().transform_with([&](boost::json::value& v) {
+            ++calls;
+            v.as_object()["new"] = "some text, not a short one";
+        }));
+        object o;
+        failure f;
+        {
+            const lack l(r);
+            o = pool->decode(text, object(), f);
+        }
+        CHECK(calls <= 1);
+        CHECK(bool(o) == !f);
+        o = object();
+        check_empty(*pool);
+    });
+}
+
+TEST_CASE("where the system has no more, a small node takes a piece of a large dead one", "[memory]") {
+    detail::pool_limits limits;
+    limits.first_chunk = 512 * 1024; // mapped
+    const auto pool = detail::make_pool(decode_options().text_difference(false), limits);
+    failure f;
+    const object keep = pool->decode(R"({"keep":"this one"})", object(), f);
+    object large = pool->decode("{\"a\":\"" + std::string(450'000, 'x') + "\"}", object(), f);
+    REQUIRE(!f);
+    large = object();
+    drain(*pool);
+    refusal r;
+    r.mapped_only = true;
+    const lack l(r);
+    std::vector<object> small;
+    while (!f) small.push_back(pool->decode("{\"k\":\"text number " + std::to_string(small.size()) + "\"}", object(), f));
+    CHECK(f == errc::pool_full);
+    small.pop_back();
+    CHECK(small.size() * 40 > 900'000); // of both
+    for (std::size_t i = 0; i < small.size(); ++i) REQUIRE(small[i]["k"].as_string() == "text number " + std::to_string(i));
+    CHECK(keep["keep"].as_string() == "this one");
+}
