@@ -33,7 +33,7 @@ bool parse(int argc, char** argv, options& o, int& code) {
         ->capture_default_str();
     app.add_option("--http-port", o.http_port,
                    "serve /metrics, /healthz and /readyz on this port; 0: any (it is logged); default: not");
-    app.add_option("--http-address", o.http_address, "address for --http-port")->capture_default_str();
+    app.add_option("--http-address", o.http_address, "address for --http-port (default: all)");
     app.add_flag("-v,--verbose", o.verbosity, "log more (-vv: each request)");
     try {
         app.parse(argc, argv);

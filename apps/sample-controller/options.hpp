@@ -17,7 +17,7 @@ struct options {
     std::string lease_namespace = "default", lease_name = "sample-controller", identity;
     double lease_duration = 15, renew_deadline = 10, retry_period = 2; ///< seconds
     std::optional<std::uint16_t> http_port;
-    std::string http_address = "0.0.0.0";
+    std::string http_address; ///< empty: all
     int verbosity = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include <informer/task_group.hpp>
 
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 
@@ -132,10 +133,26 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
     static asio::awaitable<void> stop(std::shared_ptr<impl> self);
 };
 
+namespace {
+
+void open_at(const asio::ip::tcp::endpoint& at, bool both_families, asio::ip::tcp::acceptor& a, error_code& ec) {
+    error_code ignored;
+    a.close(ignored);
+    a.open(at.protocol(), ec);
+    if (!ec) ::fcntl(a.native_handle(), F_SETFD, FD_CLOEXEC); // a child must not keep our port taken
+    if (!ec && both_families) a.set_option(asio::ip::v6_only(false), ec);
+    if (!ec) a.set_option(asio::socket_base::reuse_address(true), ec);
+    if (!ec) a.bind(at, ec);
+    if (!ec) a.listen(asio::socket_base::max_listen_connections, ec);
+}
+
+} // namespace
+
 void server::impl::listen(failure& f) {
     f = failure();
     const std::uint16_t wanted = port != 0 ? port : options.port_;
-    const std::string doing = "listen on " + options.address_ + ":" + std::to_string(wanted);
+    const bool everywhere = options.address_.empty();
+    const std::string doing = "listen on " + (everywhere ? "all addresses, port " : options.address_ + ":") + std::to_string(wanted);
     if (stopped) {
         f = failure(errc::stopped, doing);
         return;
@@ -146,14 +163,13 @@ void server::impl::listen(failure& f) {
         if (f) return;
     }
     error_code ec;
-    const auto address = asio::ip::make_address(options.address_, ec);
-    const asio::ip::tcp::endpoint at(address, wanted);
+    asio::ip::address address = asio::ip::address_v6::any();
+    if (!everywhere) address = asio::ip::make_address(options.address_, ec);
     const auto fresh = std::make_shared<asio::ip::tcp::acceptor>(rt.executor());
-    if (!ec) fresh->open(at.protocol(), ec);
-    if (!ec) ::fcntl(fresh->native_handle(), F_SETFD, FD_CLOEXEC); // a child must not keep our port taken
-    if (!ec) fresh->set_option(asio::socket_base::reuse_address(true), ec);
-    if (!ec) fresh->bind(at, ec);
-    if (!ec) fresh->listen(asio::socket_base::max_listen_connections, ec);
+    if (!ec) open_at({address, wanted}, everywhere, *fresh, ec);
+    // Without IPv6 there is nothing but IPv4.
+    const bool no_v6 = ec == boost::system::errc::address_family_not_supported || ec == boost::system::errc::address_not_available;
+    if (everywhere && no_v6) open_at({asio::ip::address_v4::any(), wanted}, false, *fresh, ec);
     if (ec) {
         f = failure(errc::bad_configuration, doing + " (" + ec.message() + ")");
         return;

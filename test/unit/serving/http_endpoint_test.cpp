@@ -5,6 +5,7 @@
 #include <informer/serving/http_endpoint.hpp>
 #include <informer/serving/prometheus_metrics.hpp>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <catch2/catch_test_macros.hpp>
 
@@ -12,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace asio = boost::asio;
 using namespace informer;
@@ -27,9 +29,9 @@ struct page {
 
 class visitor {
 public:
-    visitor(runtime r, std::uint16_t port) {
+    visitor(runtime r, std::uint16_t port, std::string host = "127.0.0.1") {
         http::endpoint e;
-        e.host = "127.0.0.1";
+        e.host = std::move(host);
         e.port = port;
         failure f;
         client_ = std::make_shared<http::client>(std::move(r), e, http::client_options(), f);
@@ -106,6 +108,31 @@ asio::awaitable<void> health() {
     co_await e.stop();
 }
 
+bool has_ipv6(const asio::any_io_executor& ex) {
+    boost::system::error_code ec;
+    asio::ip::tcp::acceptor probe(ex);
+    probe.open(asio::ip::tcp::v6(), ec);
+    if (!ec) probe.bind({asio::ip::address_v6::loopback(), 0}, ec);
+    return !ec;
+}
+
+asio::awaitable<void> all_addresses() {
+    const auto ex = co_await asio::this_coro::executor;
+    const runtime rt(ex);
+    serving::http_endpoint e(rt, endpoint_options().port(0));
+    failure f;
+    e.listen(f);
+    REQUIRE_FALSE(f);
+    std::vector<std::string> hosts = {"127.0.0.1"};
+    if (has_ipv6(ex)) hosts.push_back("::1");
+    for (const std::string& host : hosts) {
+        visitor v(rt, e.port(), host);
+        const page p = co_await v.get("/healthz");
+        CHECK(p.status == 200);
+    }
+    co_await e.stop();
+}
+
 asio::awaitable<void> pages() {
     const auto ex = co_await asio::this_coro::executor;
     const auto m = std::make_shared<serving::prometheus_metrics>();
@@ -150,6 +177,10 @@ asio::awaitable<void> taken() {
 }
 
 } // namespace
+
+TEST_CASE("http endpoint: by default it is reached over IPv4 and IPv6") {
+    run_test(all_addresses());
+}
 
 TEST_CASE("/healthz and /readyz are 200 while their checks are content, else 503 with the reason") {
     run_test(health());

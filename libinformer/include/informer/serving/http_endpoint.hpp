@@ -20,7 +20,7 @@ class prometheus_metrics;
 class endpoint_options {
 public:
     endpoint_options() {}
-    /// An IP address; default: all addresses, since kubelet and Prometheus come from outside the pod.
+    /// An IP address; default, "": all addresses, IPv6 and IPv4, since kubelet and Prometheus come from outside the pod.
     endpoint_options& address(std::string a) { address_ = std::move(a); return *this; }
     endpoint_options& port(std::uint16_t p) { port_ = p; return *this; } ///< 0: any
     endpoint_options& tls(http::server_tls t) { tls_ = std::move(t); use_tls_ = true; return *this; }
@@ -28,7 +28,7 @@ public:
     endpoint_options& patience(std::chrono::milliseconds d) { patience_ = d; return *this; }
     endpoint_options& max_connections(std::size_t n) { max_connections_ = n; return *this; }
 
-    std::string address_ = "0.0.0.0";
+    std::string address_;
     std::uint16_t port_ = 8080;
     http::server_tls tls_;
     bool use_tls_ = false;

@@ -28,6 +28,7 @@ public:
 class server_options {
 public:
     server_options() {}
+    /// An IP address; "": all addresses, IPv6 and IPv4.
     server_options& address(std::string a) { address_ = std::move(a); return *this; }
     server_options& port(std::uint16_t p) { port_ = p; return *this; } ///< 0: any
     server_options& tls(server_tls t) { tls_ = std::move(t); use_tls_ = true; return *this; }
