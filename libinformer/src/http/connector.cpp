@@ -47,7 +47,7 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
                               });
     timer->on_late([l] { l->wake.cancel(); });
     timer->begin(limit, errc::resolve_timeout);
-    co_await l->wake.async_wait(as_result);
+    if (!timer->late()) co_await l->wake.async_wait(as_result);
     timer->end();
     const auto cancellation = co_await asio::this_coro::cancellation_state;
     const std::string doing = "resolve " + to.host;
@@ -69,60 +69,116 @@ std::string shown(const tcp::endpoint& e) {
     return (v6 ? "[" : "") + e.address().to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
 }
 
-/// Tries the addresses in the resolver's order. Each gets its share of the time, so that a black hole in front does
-/// not hide the others.
+/// What a failed attempt says about the server, the more the greater.
+enum class verdict {
+    nothing, ///< this machine has no way there, for instance no IPv6
+    refused,
+    failed,
+    timed_out,
+};
+
+verdict verdict_of(const error_code& ec) noexcept {
+    namespace be = boost::system::errc;
+    if (ec == asio::error::connection_refused) return verdict::refused;
+    const bool no_way = ec == be::address_not_available || ec == be::address_family_not_supported || ec == be::network_unreachable;
+    return no_way ? verdict::nothing : verdict::failed;
+}
+
+/// Attempts to connect, side by side. Handlers only note what happened and wake the coroutine that leads.
+struct attempts {
+    attempts(const asio::any_io_executor& ex, std::size_t most) : news(ex) {
+        sockets.reserve(most);
+        ended.reserve(most); // handlers must not throw
+    }
+    void close() {
+        for (const auto& s : sockets) {
+            error_code ignored;
+            if (s) s->close(ignored);
+        }
+    }
+    std::vector<std::shared_ptr<tcp::socket>> sockets; ///< by address, of those that were begun; null once it failed
+    std::vector<std::pair<std::size_t, error_code>> ended;
+    asio::steady_timer news;
+};
+
+void begin_next(const std::shared_ptr<attempts>& all, const tcp::endpoint& address) {
+    const auto socket = std::make_shared<tcp::socket>(all->news.get_executor());
+    const std::size_t i = all->sockets.size();
+    all->sockets.push_back(socket);
+    socket->async_connect(address, [all, socket, i](error_code ec) {
+        all->ended.emplace_back(i, ec);
+        all->news.cancel();
+    });
+}
+
+/// Closes what still runs when the coroutine that leads goes, be it by an exception.
+class closed_at_end {
+public:
+    explicit closed_at_end(std::shared_ptr<attempts> a) : a_(std::move(a)) {}
+    closed_at_end(const closed_at_end&) = delete;
+    closed_at_end& operator=(const closed_at_end&) = delete;
+    ~closed_at_end() { a_->close(); }
+
+private:
+    std::shared_ptr<attempts> a_;
+};
+
+/// Before the next address is tried too: the "connection attempt delay" that RFC 8305, 5 recommends.
+constexpr std::chrono::milliseconds head_start(250);
+
+/// What still runs, or would be first.
+std::string connecting_to(const std::vector<tcp::endpoint>& addresses, const attempts& all) {
+    std::string out;
+    for (std::size_t i = 0; i < all.sockets.size(); ++i)
+        if (all.sockets[i]) out += (out.empty() ? "" : ", ") + shown(addresses[i]);
+    return "connect to " + (out.empty() ? shown(addresses.front()) : out);
+}
+
+/// Tries the addresses in the resolver's order, each once the one before it failed or had its head start; the first that
+/// answers wins. So an address that never answers costs a quarter of a second, whatever the limits are.
 asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor executor,
                                                           std::vector<tcp::endpoint> addresses,
                                                           std::chrono::milliseconds limit,
                                                           std::shared_ptr<phase_timer> timer, failure& f) {
-    const auto start = std::chrono::steady_clock::now();
-    bool all_refused = true;
-    failure worst;
-    for (std::size_t i = 0; i < addresses.size(); ++i) {
-        auto share = limit;
-        if (limit.count() > 0) {
-            const auto used =
-                std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-            share = (limit - used) / static_cast<long>(addresses.size() - i);
-            share = std::max(share, std::chrono::milliseconds(1));
-        }
-        const auto socket = std::make_shared<tcp::socket>(executor);
-        timer->on_late([socket] {
-            error_code ignored;
-            socket->close(ignored);
-        });
-        timer->begin(share, errc::connect_timeout);
-        const tcp::endpoint address = addresses[i];
-        const auto [ec] = co_await socket->async_connect(address, as_result);
-        timer->end();
+    const auto all = std::make_shared<attempts>(executor, addresses.size());
+    const closed_at_end closing(all);
+    timer->on_late([all] { all->news.cancel(); });
+    timer->begin(limit, errc::connect_timeout);
+    verdict worst = verdict::nothing;
+    std::size_t failed = 0;
+    while (!timer->late() && failed < addresses.size()) {
+        if (all->sockets.size() < addresses.size()) begin_next(all, addresses[all->sockets.size()]);
+        if (all->sockets.size() < addresses.size())
+            all->news.expires_after(head_start);
+        else
+            all->news.expires_at(asio::steady_timer::time_point::max());
+        co_await all->news.async_wait(as_result);
         const auto cancellation = co_await asio::this_coro::cancellation_state;
-        const std::string doing = "connect to " + shown(address);
         if (cancellation.cancelled() != asio::cancellation_type::none) {
-            f = failure(errc::cancelled, doing);
+            timer->end();
+            f = failure(errc::cancelled, connecting_to(addresses, *all));
             co_return nullptr;
         }
-        if (const auto late = timer->late()) {
-            worst = failure(*late, doing);
-            all_refused = false;
-            if (*late == errc::request_timeout) break;
-            continue;
+        for (const auto& [i, ec] : all->ended) {
+            const auto socket = std::move(all->sockets[i]);
+            if (!ec) {
+                timer->end();
+                f = failure();
+                tune(*socket);
+                co_return socket;
+            }
+            ++failed;
+            const verdict v = verdict_of(ec);
+            if (f && v <= worst) continue;
+            worst = v;
+            const std::string doing = "connect to " + shown(addresses[i]);
+            f = v == verdict::refused ? failure(errc::connection_refused, doing)
+                                      : failure(errc::connect_failed, doing + " (" + ec.message() + ")");
         }
-        if (!ec) {
-            tune(*socket);
-            co_return socket;
-        }
-        // A machine without IPv6 has no ::1: that says nothing about the server.
-        const bool no_such_family = ec == boost::system::errc::address_not_available ||
-                                    ec == boost::system::errc::address_family_not_supported;
-        if (no_such_family && worst) continue;
-        if (ec == asio::error::connection_refused) {
-            if (all_refused) worst = failure(errc::connection_refused, doing);
-            continue;
-        }
-        all_refused = false;
-        if (!(worst == errc::connect_timeout)) worst = failure(errc::connect_failed, doing + " (" + ec.message() + ")");
+        all->ended.clear();
     }
-    f = worst;
+    timer->end();
+    if (const auto late = timer->late()) f = failure(*late, connecting_to(addresses, *all));
     co_return nullptr;
 }
 

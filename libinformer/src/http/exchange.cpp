@@ -48,6 +48,7 @@ asio::awaitable<void> exchange::perform(failure& f) {
     for (;;) {
         if (!fresh_only) connection_ = pool_->take();
         const bool reused = connection_ != nullptr;
+        fresh_ = !reused;
         if (!reused) {
             const std::uint64_t generation = pool_->generation();
             failure opening;
@@ -106,8 +107,8 @@ bool exchange::interrupted(asio::cancellation_type cancelled, std::string_view d
 failure exchange::lost(std::string_view doing, const error_code& ec) const {
     std::string what = request_.doing + std::string(doing);
     // After a handshake that succeeded for us a server may still refuse our certificate (TLS 1.3): an alert instead of
-    // the first byte.
-    if (!any_byte_ && is_tls_error(ec)) return failure(errc::tls_failed, what + ": " + ec.message());
+    // the first byte of the first answer.
+    if (fresh_ && !any_byte_ && is_tls_error(ec)) return failure(errc::tls_failed, what + ": " + ec.message());
     if (ec) what += " (" + ec.message() + ")";
     return failure(errc::connection_lost, what);
 }
@@ -166,7 +167,10 @@ asio::awaitable<void> exchange::read_header(failure& f) {
         auto left = limit;
         if (limit.count() > 0) {
             left -= std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-            left = std::max(left, std::chrono::milliseconds(1));
+            if (left.count() <= 0) {
+                f = failure(errc::header_timeout, request_.doing + std::string(doing));
+                co_return;
+            }
         }
         const std::size_t n = co_await fill(left, errc::header_timeout, ec);
         const auto cancellation = co_await asio::this_coro::cancellation_state;

@@ -86,7 +86,10 @@ std::size_t response_reader::header(std::string_view in, error_code& ec) {
         auto& p = *state_->parser;
         // Beast answers need_more only for non-empty input.
         if (used == in.size()) return used;
-        used += put(p, in.substr(used), ec);
+        const std::size_t n = put(p, in.substr(used), ec);
+        used += n;
+        header_bytes_ += n;
+        if (header_bytes_ > max_header) ec = bh::error::header_limit;
         if (ec == bh::error::need_more) {
             ec = {};
             // A header that is not over within the limit will never be; Beast notices at the next byte only.

@@ -49,6 +49,7 @@ public:
 private:
     struct state;
     std::unique_ptr<state> state_;
+    std::size_t header_bytes_ = 0; ///< interim answers included, which could go on for ever
     bool head_, header_done_ = false, body_begun_ = false;
 };
 

@@ -1,6 +1,10 @@
 // Every phase has a time-out and an error of its own.
 #include "support.hpp"
 
+#include "http/connector.hpp"
+
+#include <boost/asio/write.hpp>
+
 #include <dlfcn.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -16,7 +20,7 @@ std::atomic<int> resolver_busy{0};
 
 } // namespace
 
-/// In front of the C library's: a name server that is slow when a test says so.
+/// In front of the C library's: a name server that is slow when a test says so, and knows a name with two addresses.
 extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
     using function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
     static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "getaddrinfo"));
@@ -25,6 +29,10 @@ extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo
     std::this_thread::sleep_for(delay); // lint: sleep a slow name server is what is tested
     resolver_busy -= delay.count() > 0;
     if (node && std::strcmp(node, "nowhere.test") == 0) return EAI_NONAME;
+    if (node && std::strcmp(node, "two.test") == 0) {
+        const int bad = real("127.0.0.1", service, hints, result);
+        return bad != 0 ? bad : real("127.0.0.2", service, hints, &(*result)->ai_next);
+    }
     return real(node, service, hints, result);
 }
 
@@ -137,6 +145,75 @@ asio::awaitable<void> connect_phase() {
     CHECK(f == errc::connect_timeout);
     f = co_await failure_of(&c, get(http::timeouts().request(50ms)));
     CHECK(f == errc::request_timeout);
+}
+
+asio::awaitable<void> answer_all(std::shared_ptr<tcp::socket> s) {
+    for (;;) {
+        const std::string head = co_await read_head(s);
+        if (head.empty()) co_return;
+        static constexpr std::string_view answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        const auto [ec, n] = co_await asio::async_write(*s, asio::buffer(answer), as_result);
+        if (ec) co_return;
+    }
+}
+
+asio::awaitable<void> two_addresses() {
+    const auto ex = co_await asio::this_coro::executor;
+    full_listener full(ex);
+    auto to = full.endpoint();
+    to.host = "two.test";
+    failure f;
+    http::client c(runtime(ex), to, http::client_options(), f);
+    f = co_await failure_of(&c, get(http::timeouts().connect(2s))); // nobody at the second one
+    CHECK(f == errc::connect_timeout);
+    CHECK(f.message().find("connect to 127.0.0.1:") != std::string::npos);
+    CHECK(f.message().find("127.0.0.2") == std::string::npos); // that one had refused
+
+    raw_peer second(ex, tcp::endpoint(asio::ip::make_address_v4("127.0.0.2"), to.port), answer_all);
+    // Half of the connect limit, the first address's fair share, is more than the request has.
+    f = co_await failure_of(&c, get(http::timeouts().connect(60s).request(10s)));
+    CHECK_FALSE(f);
+    CHECK(second.accepted() == 1);
+    second.close();
+}
+
+/// The whole request's limit passes before a phase begins.
+asio::awaitable<void> late_before_it_begins(std::string host) {
+    const auto ex = co_await asio::this_coro::executor;
+    full_listener full(ex);
+    http::detail::connect_plan plan;
+    plan.to = full.endpoint();
+    plan.to.host = host;
+    plan.limits.connect(0ms).resolve(0ms);
+    const auto timer = std::make_shared<http::detail::phase_timer>(ex, 1ms);
+    const auto end = std::chrono::steady_clock::now() + 2ms;
+    while (std::chrono::steady_clock::now() < end) {}
+    failure f;
+    const auto none = co_await http::detail::open(ex, plan, timer, f);
+    CHECK(none == nullptr);
+    CHECK(f == errc::request_timeout);
+    CHECK(f.message().find(host) != std::string::npos);
+    timer->cancel();
+}
+
+asio::awaitable<void> interim_for_ever(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    std::string many;
+    while (many.size() < 64 << 10) many += "HTTP/1.1 103 Early Hints\r\n\r\n";
+    for (;;) {
+        const auto [ec, n] = co_await asio::async_write(*s, asio::buffer(many), as_result);
+        if (ec) co_return;
+    }
+}
+
+asio::awaitable<void> no_answer_but_interim_ones() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, interim_for_ever);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    f = co_await failure_of(&c, get(http::timeouts()));
+    CHECK(f == errc::bad_response);
+    p.close();
 }
 
 asio::awaitable<void> refused() {
@@ -295,6 +372,17 @@ TEST_CASE("resolving: its own time-out, which does not wait for getaddrinfo; unk
 }
 TEST_CASE("connecting has a time-out of its own") {
     run_test(connect_phase());
+}
+TEST_CASE("an address that never answers does not hide the next one, however little time a request has") {
+    run_test(two_addresses());
+}
+TEST_CASE("a request whose time is over before it resolves or connects ends at once") {
+    run_test(late_before_it_begins("127.0.0.1"));
+    resolver_delay_ms = 1000;
+    run_test(late_before_it_begins("slow.test"));
+}
+TEST_CASE("a server that sends interim answers for ever is no HTTP server") {
+    run_test(no_answer_but_interim_ones());
 }
 TEST_CASE("a port where nobody listens is connection_refused, by address and by name") {
     run_test(refused());

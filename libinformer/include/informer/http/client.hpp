@@ -135,6 +135,7 @@ public:
     client_options& user_agent(std::string s) { user_agent_ = std::move(s); return *this; }
     /// Idle connections kept.
     client_options& max_idle(std::size_t n) { max_idle_ = n; return *this; }
+    /// An idle connection that is older is closed when the next request looks for one.
     client_options& idle_for(std::chrono::seconds d) { idle_for_ = d; return *this; }
     /// Asks for gzip'd responses; default off (on loopback and in clusters it costs more than it saves).
     client_options& accept_gzip(bool on) { accept_gzip_ = on; return *this; }
@@ -149,7 +150,8 @@ public:
 
 /// Sends requests to one endpoint over a pool of keep-alive connections.
 ///
-/// A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
+/// The addresses of a name are tried in the resolver's order, a quarter of a second apart (RFC 8305); the first that
+/// answers is taken. A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
 /// nothing else is retried here. Figures told: rest_client_requests_total (by code, method, host),
 /// rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
 /// check is errc::tls_failed with the check's name in the sentence. TCP keep-alive and no-delay are set.
