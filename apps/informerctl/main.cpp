@@ -87,7 +87,6 @@ int run(const command_line& line) {
     where.path(line.kubeconfig).context(line.context).server(line.server).insecure(line.insecure);
     auto config = informer::kubernetes::default_config(where, f);
     if (f) return complain(f.what());
-    for (const auto& w : config.warnings) runtime.log(informer::log_level::warning, w);
     if (!line.token.empty()) {
         config.credentials.token = line.token;
         config.credentials.token_file.clear();

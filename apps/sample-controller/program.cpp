@@ -184,7 +184,6 @@ int run(const options& o) {
     kubernetes::kubeconfig_options where;
     where.path(o.kubeconfig).context(o.context).server(o.server);
     kubernetes::client_config config = kubernetes::default_config(where);
-    for (const auto& w : config.warnings) rt.log(log_level::warning, w);
     config.user_agent = "sample-controller/" INFORMER_VERSION " (linux)";
 
     asio::signal_set signals(io, SIGINT, SIGTERM);

@@ -2,6 +2,8 @@
 #include "kubernetes/discovery_names.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 
 namespace informer::kubernetes {
 
@@ -9,13 +11,18 @@ namespace {
 
 using detail::call;
 
-constexpr std::string_view accepted =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+/// v2beta1, which looks the same, is what Kubernetes 1.27 to 1.29 has.
+constexpr std::string_view accepted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+                                      "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
+                                      "application/json";
+/// For one group where there is one request for each: client-go's.
+constexpr std::chrono::seconds group_time(32);
 
 /// Reads no more than it is told to, and remembers what it read.
 class discovery_reader {
 public:
-    explicit discovery_reader(std::shared_ptr<client::impl> c) : client_(std::move(c)) {}
+    explicit discovery_reader(std::shared_ptr<client::impl> c)
+        : client_(std::move(c)), until_(client_->deadline_of(std::chrono::milliseconds(0))) {}
 
     discovery found;
 
@@ -43,10 +50,12 @@ public:
     static asio::awaitable<void> read_group_list(std::shared_ptr<discovery_reader> self, failure& f) {
         const std::string text = co_await get(self, "/apis", f);
         if (f == errc::not_found) {
+            self->listed_ = self->any_;
             if (self->any_) f = failure();
             else f = f.within("neither /api nor /apis is there");
             co_return;
         }
+        self->listed_ = !f;
         if (f || self->take_aggregated(text, f)) co_return;
         self->groups_ = discovery_format::api_groups(text, f);
         if (f) f = f.within("discover /apis");
@@ -70,7 +79,7 @@ public:
         self->groups_ = std::move(rest);
     }
 
-    bool complete() const noexcept { return groups_.empty(); }
+    bool complete() const noexcept { return listed_ && groups_.empty(); }
 
 private:
     static bool wanted(const discovery_format::group& g, const std::vector<detail::asked_name>& asked) {
@@ -79,9 +88,15 @@ private:
         });
     }
 
-    static asio::awaitable<std::string> get(std::shared_ptr<discovery_reader> self, std::string path, failure& f) {
+    static asio::awaitable<std::string> get(std::shared_ptr<discovery_reader> self, std::string path, failure& f,
+                                            bool of_group = false) {
         call c("GET", path, "discover " + path);
         c.accept = accepted;
+        if (self->until_) {
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(*self->until_ - self->client_->rt.clock().now());
+            c.time_limit = std::max(left, std::chrono::milliseconds(1));
+        }
+        if (of_group && (!self->until_ || c.time_limit > group_time)) c.time_limit = group_time;
         std::string text = co_await client::impl::perform(self->client_, std::move(c), f);
         co_return text;
     }
@@ -98,12 +113,19 @@ private:
         return true;
     }
 
+    /// Whether no group would fare better: the server does not know us, or is not there.
+    bool is_hopeless(const failure& f) const {
+        if (f == errc::cancelled || f == errc::unauthorized) return true;
+        if (until_ && *until_ <= client_->rt.clock().now()) return true;
+        return !f.status() && f != errc::bad_response && f != errc::too_large && f != condition::timed_out;
+    }
+
     /// One group's failure is a problem of that group.
     static asio::awaitable<void> read_resources(std::shared_ptr<discovery_reader> self, std::string name, std::string path,
                                                 failure& f) {
         failure bad;
-        const std::string text = co_await get(self, path, bad);
-        if (bad == errc::cancelled) {
+        const std::string text = co_await get(self, path, bad, true);
+        if (bad && self->is_hopeless(bad)) {
             f = bad;
             co_return;
         }
@@ -114,11 +136,17 @@ private:
     }
 
     std::shared_ptr<client::impl> client_;
+    std::optional<clock::time_point> until_; ///< for all of it
     std::vector<discovery_format::group> groups_; ///< not read yet
-    bool any_ = false;
+    bool any_ = false, listed_ = false;
 };
 
 } // namespace
+
+void client::impl::remember(discovery found, bool complete) {
+    complete = complete && found.problems.empty();
+    if (complete || !known || !known->complete) known = known_resources{std::move(found), complete};
+}
 
 asio::awaitable<discovery> client::impl::discover(std::shared_ptr<impl> self, failure& f) {
     f = failure();
@@ -127,15 +155,22 @@ asio::awaitable<discovery> client::impl::discover(std::shared_ptr<impl> self, fa
     if (!f) co_await discovery_reader::read_group_list(reader, f);
     if (!f) co_await discovery_reader::read_groups(reader, nullptr, f);
     if (f) co_return discovery();
-    self->known = reader->found;
+    self->remember(reader->found, true);
     co_return std::move(reader->found);
 }
 
 asio::awaitable<api_resource> client::impl::find_resource(std::shared_ptr<impl> self, std::string name, failure& f) {
     f = failure();
     const auto asked = std::make_shared<const std::vector<detail::asked_name>>(detail::readings(name));
-    if (self->known)
-        if (const auto* found = detail::match(self->known->resources, *asked)) co_return *found;
+    if (self->known) {
+        const auto* found = detail::match(self->known->all.resources, *asked);
+        // What was left out might be preferred, but not to the core group, nor where the group was said in full.
+        const bool certain = found && (self->known->complete || found->group.empty() ||
+                                       std::any_of(asked->begin(), asked->end(), [found](const auto& a) {
+                                           return a.has_group && a.group == found->group;
+                                       }));
+        if (certain) co_return *found;
+    }
 
     const auto reader = std::make_shared<discovery_reader>(self);
     co_await discovery_reader::read_core(reader, f);
@@ -152,10 +187,13 @@ asio::awaitable<api_resource> client::impl::find_resource(std::shared_ptr<impl> 
         co_await discovery_reader::read_groups(reader, nullptr, f);
         if (f) co_return api_resource();
     }
-    self->known = reader->found;
-    if (found) co_return *found;
-    api_resource none = self->known->find(name, f);
-    co_return none;
+    api_resource result;
+    if (found)
+        result = *found;
+    else
+        result = reader->found.find(name, f); // tells the nearest names
+    self->remember(std::move(reader->found), reader->complete());
+    co_return result;
 }
 
 } // namespace informer::kubernetes

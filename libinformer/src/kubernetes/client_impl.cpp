@@ -21,6 +21,9 @@ namespace {
 /// client-go's Config.Timeout has no default; a server that stalls must not hold a caller for ever.
 constexpr std::chrono::seconds unary_time = std::chrono::seconds(60);
 constexpr std::size_t most_warnings = 1000;
+/// client-go's (its transport's MaxIdleConnsPerHost). With HTTP/1.1 each request in flight has a connection of its own, and with
+/// fewer that stay a burst of reconciles would shake hands anew each time.
+constexpr std::size_t most_idle = 25;
 
 std::string user_agent(const client_config& c) {
     if (!c.user_agent.empty()) return c.user_agent;
@@ -102,16 +105,27 @@ std::string describe(const api_resource& r, std::string_view name_space) {
 
 client::impl::impl(runtime r, client_config c, failure& f)
     : rt(std::move(r)), config(std::move(c)), token(config.credentials, rt, f), tls(config, rt) {
-    if (f) return;
+    if (!f) configure(f);
+    unusable = f;
+}
+
+void client::impl::configure(failure& f) {
     const auto to = http::endpoint::parse(config.server, f);
     if (f) {
         f = f.within("server");
         return;
     }
+    auto warnings = config.warnings;
+    const auto unverified = detail::not_verified(to);
+    if (to.tls && config.tls.insecure_ && std::find(warnings.begin(), warnings.end(), unverified) == warnings.end())
+        warnings.push_back(unverified); // no kubeconfig said it
+    for (const auto& w : warnings) rt.log(log_level::warning, w);
     if (config.time.request_.count() == 0) config.time.request(detail::unary_time);
     http::client_options options;
     options.tls(config.tls).time(config.time).user_agent(detail::user_agent(config)).accept_gzip(config.gzip);
-    http = std::make_unique<http::client>(rt, to, options, f);
+    options.max_idle(detail::most_idle);
+    auto made = std::make_unique<http::client>(rt, to, options, f);
+    if (!f) http = std::move(made);
 }
 
 std::optional<clock::time_point> client::impl::deadline_of(std::chrono::milliseconds limit) const {
@@ -146,14 +160,18 @@ void client::impl::note_warnings(const http::response& r, const std::string& doi
 }
 
 asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, http::request r, std::string doing,
-                                                   failure& f) {
+                                                   failure& f, std::string shown) {
+    if (!self->http) {
+        f = self->unusable.within(doing);
+        co_return http::response();
+    }
     if (const std::string& who = self->token.header(); !who.empty()) r.header("Authorization", who);
     const auto& c = self->config.credentials;
     if (!c.impersonate_user.empty()) r.header("Impersonate-User", c.impersonate_user);
     for (const auto& group : c.impersonate_groups) r.header("Impersonate-Group", group);
     const bool debug = self->rt.logs(log_level::debug);
     std::string line;
-    if (debug) line = r.method_ + " " + r.target_.substr(0, 1024);
+    if (debug) line = r.method_ + " " + (shown.empty() ? r.target_ : shown).substr(0, 1024);
 
     self->tls.look(*self->http);
     http::response answer = co_await self->http->send(std::move(r), f);
@@ -180,6 +198,14 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     co_return http::response();
 }
 
+void client::impl::count_retry(const detail::call& c, const failure& f, std::chrono::seconds pause) const {
+    if (rt.metrics() == nullptr) return;
+    const std::string code = f.status() ? std::to_string(f.status()->code) : "<error>", host = http->to().host_header();
+    rt.metrics()->add("rest_client_request_retries_total", 1, {{"code", code}, {"verb", c.method}, {"host", host}});
+    rt.metrics()->observe("rest_client_rate_limiter_duration_seconds", static_cast<double>(pause.count()),
+                          {{"verb", c.method}, {"host", host}});
+}
+
 asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing, failure& f) {
     if (self->rt.logs(log_level::debug))
         self->rt.log(log_level::debug, f.what() + "; again in " + std::to_string(d.count()) + " s");
@@ -202,7 +228,9 @@ asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> se
         if (last) time.request(std::max(left, std::chrono::milliseconds(1)));
         r.time(time);
     }
-    http::response answer = co_await open(self, std::move(r), c->doing, f);
+    std::string shown;
+    if (c->secret_query) shown = c->target.substr(0, c->target.find('?'));
+    http::response answer = co_await open(self, std::move(r), c->doing, f, std::move(shown));
     std::string body;
     if (!f) {
         body = co_await answer.read_all(c->largest, f);
@@ -223,6 +251,7 @@ asio::awaitable<std::string> client::impl::perform(std::shared_ptr<impl> self, d
         if (!f) co_return body;
         const auto pause = again.after(f, self->rt.clock().now());
         if (!pause) co_return std::string();
+        self->count_retry(*shared, f, *pause);
         const bool slept = co_await wait(self, *pause, shared->doing, f);
         if (!slept) co_return std::string();
     }

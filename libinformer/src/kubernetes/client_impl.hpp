@@ -34,6 +34,7 @@ public:
     std::string body, content_type;
     std::size_t largest = std::size_t(64) << 20; ///< of the answer
     bool body_wanted = true;                     ///< false: how it ends is of no interest
+    bool secret_query = false;                   ///< not for logs
     std::chrono::milliseconds time_limit{0};     ///< 0: the client's
 };
 
@@ -69,14 +70,22 @@ struct client::impl {
     bool keep_managed_fields = false;
     detail::token_source token;
     detail::tls_source tls;
-    std::unique_ptr<http::client> http;
+    std::unique_ptr<http::client> http; ///< null: `unusable` says why
+    failure unusable;
     std::set<std::string, std::less<>> warned; ///< texts of the server's warnings that were logged
-    std::optional<discovery> known;
+    class known_resources {
+    public:
+        discovery all;
+        bool complete = false; ///< nothing was left out or went wrong
+    };
+    std::optional<known_resources> known;
     /// By group: an aggregated API server behind the same address may be an older one.
     std::map<std::string, watch_list_support, std::less<>> watch_lists;
 
     /// Says who we are, sends once, and waits for the header; what is no 2xx is a failure with the server's words.
-    static asio::awaitable<http::response> open(std::shared_ptr<impl> self, http::request r, std::string doing, failure& f);
+    /// `shown`: the target as logs may hold it.
+    static asio::awaitable<http::response> open(std::shared_ptr<impl> self, http::request r, std::string doing, failure& f,
+                                                std::string shown = {});
     /// The body of the answer; asks again where that is allowed.
     static asio::awaitable<std::string> perform(std::shared_ptr<impl> self, detail::call c, failure& f);
     /// False when cancelled (then `f` says so).
@@ -89,6 +98,9 @@ struct client::impl {
     std::optional<clock::time_point> deadline_of(std::chrono::milliseconds limit) const;
 
 private:
+    void configure(failure& f);
+    void remember(discovery found, bool complete);
+    void count_retry(const detail::call& c, const failure& f, std::chrono::seconds pause) const;
     void note_warnings(const http::response& r, const std::string& doing);
     void log_warning(const server_warning& w);
     static asio::awaitable<std::string> perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,

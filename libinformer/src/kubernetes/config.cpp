@@ -3,6 +3,7 @@
 #include "kubernetes/base64.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
+#include "kubernetes/tls_source.hpp"
 
 #include <boost/asio/ip/address.hpp>
 
@@ -177,7 +178,7 @@ private:
         }
         config_.server = server_.text;
         if (endpoint_.tls && config_.tls.insecure_)
-            config_.warnings.push_back(endpoint_.url() + ": the server's certificate is not verified");
+            config_.warnings.push_back(detail::not_verified(endpoint_));
     }
 
     bool user_has_certificate(const detail::context_entry* context) const {
@@ -390,7 +391,7 @@ client_config default_config(const kubeconfig_options& options) {
 client_config default_config(const kubeconfig_options& options, failure& f) {
     const sources from = find_files(options);
     const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
-    if (from.files.empty() && options.server_.empty() && in_pod) return in_cluster_config(f);
+    if (from.files.empty() && options.server_.empty() && options.context_.empty() && in_pod) return in_cluster_config(f);
     return load(options, from, f);
 }
 

@@ -47,7 +47,6 @@ const std::vector<known_metric>& known() {
         {"rest_client_requests_total", "Requests to the API server by status code, method and host.", {}},
         {"rest_client_request_duration_seconds", "How long an answer takes to begin.", request_seconds},
         {"rest_client_request_size_bytes", "Size of requests.", request_bytes},
-        {"rest_client_response_size_bytes", "Size of answers.", request_bytes},
         {"rest_client_request_retries_total", "Requests that were tried again.", {}},
         {"rest_client_rate_limiter_duration_seconds", "How long a request waits because the server told us to.",
          request_seconds},

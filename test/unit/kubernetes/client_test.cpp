@@ -12,7 +12,6 @@
 using namespace kubernetes_test;
 using namespace std::chrono_literals;
 using informer::kubernetes::delete_options;
-using informer::kubernetes::discovery;
 using informer::kubernetes::object_list;
 using informer::kubernetes::patch_type;
 using informer::kubernetes::write_options;
@@ -242,6 +241,34 @@ TEST_CASE("client: 429 and 503 with Retry-After are asked again as told") {
     CHECK(b.slept == std::vector<std::chrono::nanoseconds>{3s, 1s, 2s});
 }
 
+TEST_CASE("client: what is asked again is counted, and how long the server made us wait") {
+    class totals final : public metrics_sink {
+    public:
+        void add(std::string_view name, double v, labels of) override { note(name, v, of); }
+        void set(std::string_view, double, labels) override {}
+        void observe(std::string_view name, double v, labels of) override { note(name, v, of); }
+        void note(std::string_view name, double v, labels of) {
+            std::string key(name);
+            for (const auto& [which, value] : of)
+                if (which != "host") key.append(" ").append(value);
+            sums[key] += v;
+        }
+        std::map<std::string, double> sums;
+    };
+    bench b;
+    const auto told = std::make_shared<totals>();
+    b.api.emplace(runtime(b.rt).with_metrics(told), b.config);
+    b.answers->next.push_back(reply(429, "slow down").type("text/plain").header("Retry-After", "3"));
+    b.answers->next.push_back(reply(503, "later").type("text/plain").header("Retry-After", "1"));
+    b.answers->next.emplace_back(pod("a"));
+    failure f;
+    get(b, "a", f);
+    CHECK_FALSE(f);
+    CHECK(told->sums["rest_client_request_retries_total 429 GET"] == 1);
+    CHECK(told->sums["rest_client_request_retries_total 503 GET"] == 1);
+    CHECK(told->sums["rest_client_rate_limiter_duration_seconds GET"] == 4);
+}
+
 TEST_CASE("client: without Retry-After, and for 5xx that are no 503, nothing is asked again") {
     bench b;
     failure f;
@@ -390,7 +417,19 @@ TEST_CASE("client: after a 401 the token file is looked at before the next reque
     CHECK(header(b, "Authorization") == "Bearer two");
 }
 
-TEST_CASE("client: what it cannot start with is a configuration error") {
+asio::awaitable<void> still_refuses(client c) {
+    failure f;
+    co_await c.get(pods(), object_key("default", "a"), f);
+    CHECK(f == errc::bad_configuration);
+    co_await c.discover(f);
+    CHECK(f == errc::bad_configuration);
+    failure ended;
+    recorder sink;
+    co_await c.make_list_watch(pods())->list(list_options(), sink, ended);
+    CHECK(ended == errc::bad_configuration);
+}
+
+TEST_CASE("client: what it cannot start with is a configuration error, also for its verbs") {
     asio::io_context io;
     const runtime rt(io.get_executor());
     client_config c;
@@ -403,6 +442,8 @@ TEST_CASE("client: what it cannot start with is a configuration error") {
     CHECK(f == errc::bad_configuration);
     CHECK(f.message() == "token file /none: no such file");
     CHECK_THROWS_AS(client(rt, c), error);
+    testing::run_test(io, still_refuses(no_token));
+    testing::run_test(io, still_refuses(none));
     c = client_config();
     c.server = "https://127.0.0.1:1";
     c.tls.ca_pem_ = "-----BEGIN CERTIFICATE-----\ns3cret\n-----END CERTIFICATE-----\n";
@@ -428,6 +469,8 @@ TEST_CASE("client: secrets never reach failures or the log") {
     bench c(broken);
     get(c, "a", f);
     CHECK(f == errc::bad_configuration);
+    all += f.what();
+    b.run(b.api->raw("GET", "/api/v1/namespaces/x/pods/y/proxy/?key=s3cret", "", f));
     all += f.what();
     for (const auto& line : b.log.lines()) all += line.text;
     for (const auto& line : c.log.lines()) all += line.text;
@@ -490,101 +533,19 @@ TEST_CASE("client: raw requests give the body") {
     CHECK(f);
 }
 
-// ---- discovery ----------------------------------------------------------------------------------------------------------
-
-namespace {
-
-void serve_core(bench& b) {
-    b.answers->by_path["/api"] = reply(R"({"kind":"APIVersions","versions":["v1"]})");
-    b.answers->by_path["/api/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
-        {"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["list","watch"],"shortNames":["po"]}]})");
-}
-
-void serve_groups(bench& b) {
-    b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[
-        {"name":"apps","versions":[{"version":"v1"}],"preferredVersion":{"version":"v1"}},
-        {"name":"batch","versions":[{"version":"v1"}]},{"name":"broken.io","versions":[{"version":"v1"}]}]})");
-    b.answers->by_path["/apis/apps/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
-        {"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","shortNames":["deploy"]}]})");
-    b.answers->by_path["/apis/batch/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"batch/v1","resources":[
-        {"name":"jobs","singularName":"job","namespaced":true,"kind":"Job"}]})");
-    b.answers->by_path["/apis/broken.io/v1"] = reply(503, "gone fishing");
-}
-
-std::string find(bench& b, const std::string& name) {
-    failure f;
-    const api_resource r = b.run(b.api->find_resource(name, f));
-    return f ? f.message() : r.plural + "/" + r.api_version();
-}
-
-} // namespace
-
-TEST_CASE("discovery: a core resource needs no more than /api and /api/v1") {
-    bench b;
-    serve_core(b);
-    CHECK(find(b, "po") == "pods/v1");
-    CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1"});
-    CHECK(header(b, "Accept") == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json");
-    CHECK(find(b, "pods") == "pods/v1");
-    CHECK(b.answers->lines.size() == 2); // known by now
-    CHECK(find(b, "pdos") == "the server has no resource \"pdos\" (did you mean pods?)");
-    CHECK(b.answers->lines.back() == "GET /apis");
-}
-
-TEST_CASE("discovery: a qualified name reads its own group only") {
-    bench b;
-    serve_core(b);
-    serve_groups(b);
-    CHECK(find(b, "deploy.apps") == "deployments/apps/v1");
-    CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1", "GET /apis", "GET /apis/apps/v1"});
-}
-
-TEST_CASE("discovery: a group that cannot be read is a problem of that group") {
-    bench b;
-    serve_core(b);
-    serve_groups(b);
-    failure f;
-    const discovery d = b.run(b.api->discover(f));
-    CHECK_FALSE(f);
-    CHECK(d.resources.size() == 3);
-    REQUIRE(d.problems.size() == 1);
-    CHECK(d.problems[0].starts_with("broken.io/v1: "));
-    CHECK(d.problems[0].find("gone fishing") != std::string::npos);
-    CHECK(find(b, "jobs") == "jobs/batch/v1");
-}
-
-TEST_CASE("discovery: the aggregated form takes two requests") {
-    bench b;
-    b.answers->by_path["/api"] = reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{},"versions":[{"version":"v1",
-        "resources":[{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","singularResource":"pod"}]}]}]})");
-    b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1",
-        "resources":[{"resource":"deployments","responseKind":{"kind":"Deployment"},"scope":"Namespaced"}]}]}]})");
-    failure f;
-    const discovery d = b.run(b.api->discover(f));
-    CHECK_FALSE(f);
-    CHECK(d.resources.size() == 2);
-    CHECK(b.answers->lines == lines{"GET /api", "GET /apis"});
-}
-
-TEST_CASE("discovery: a new resource is found, since an unknown name is asked for anew") {
-    bench b;
-    serve_core(b);
-    failure f;
-    b.run(b.api->discover(f));
-    CHECK_FALSE(f); // /apis is 404: tolerated
-    serve_groups(b);
-    CHECK(find(b, "jobs") == "jobs/batch/v1");
-}
-
-TEST_CASE("discovery: no server, no discovery and garbage are errors") {
-    bench b;
-    CHECK(find(b, "pods").starts_with("neither /api nor /apis is there"));
-    b.answers->by_path["/api"] = reply("<html>");
-    CHECK(find(b, "pods").find("discover") != std::string::npos);
-    b.answers->by_path["/api"] = reply(R"({"kind":"Surprise"})");
-    CHECK(find(b, "pods").find("the answer is no APIVersions but a Surprise") != std::string::npos);
-    b.answers->by_path["/api"] = reply(403, status(403, "Forbidden", "not you"));
-    failure f;
-    b.run(b.api->discover(f));
-    CHECK(f == errc::forbidden);
+TEST_CASE("client: what is wrong with the configuration is logged, whoever made it") {
+    asio::io_context io(1);
+    testing::log_capture log;
+    runtime rt(io.get_executor());
+    rt.with_logger(log.logger(), log_level::debug);
+    client_config c;
+    c.server = "https://127.0.0.1:1";
+    c.warnings = {"something is odd"};
+    c.tls.insecure();
+    client one(rt, c);
+    CHECK(log.count("something is odd") == 1);
+    CHECK(log.count("https://127.0.0.1:1: the server's certificate is not verified") == 1);
+    c.warnings = {"https://127.0.0.1:1: the server's certificate is not verified"};
+    client two(rt, c);
+    CHECK(log.count("https://127.0.0.1:1: the server's certificate is not verified") == 2);
 }

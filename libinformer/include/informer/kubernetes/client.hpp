@@ -34,7 +34,7 @@ struct object_list {
 /// *Thread safety*: none; use it on the runtime's executor. *Cancellation*: terminal, closes the request's socket.
 /// *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
 /// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages.
-/// *Retries*: 429, and 503, with Retry-After are asked again as told, since the server says that nothing was done; GETs
+/// *Retries*: 429, and 503, with Retry-After (in seconds, up to two minutes) are asked again as told, since the server says that nothing was done; GETs
 /// also once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
 /// begins that would end after the verb's time limit: then the server's refusal is the failure. An attempt that is under
 /// way when the time is up is errc::deadline_exceeded.
@@ -92,7 +92,9 @@ public:
     asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body);
     asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body, failure& f);
 
-    /// Aggregated discovery, plain where the server has no aggregated form.
+    /// Aggregated discovery (Kubernetes 1.27 and later), plain where the server has no aggregated form: then what one group
+    /// refuses is one of `problems`. *Errors*: those of any verb; errc::deadline_exceeded after the configuration's
+    /// `time_limit` for all of it.
     asio::awaitable<discovery> discover();
     asio::awaitable<discovery> discover(failure& f);
     /// `discover()` and `find(name)`, reading no more than needed; answers are kept, and asked for anew once when a name

@@ -52,7 +52,9 @@ public:
     std::string name_space = "default";
     std::string context;              ///< name of the context, for messages
     std::string origin;               ///< where it came from: file name(s), "in-cluster", "--server"
-    std::vector<std::string> warnings; ///< for the logger: missing files, insecure
+    std::vector<std::string> warnings; ///< missing files, insecure; the client logs them
+    /// As there, but: `request` 0 means a minute; lists have no `request`, since they move as long as they are; watches
+    /// have neither that nor `body_idle`, and 30 s for the header: the server tells them when to end.
     http::timeouts time;
     /// For a verb with all its attempts and the waits between them, where its options say nothing; 0: none. An attempt is
     /// bounded by `time`, too. (Lists and watches are streams: each page may take as long as it moves.)

@@ -1,0 +1,169 @@
+// Discovery through a client: how much is asked for, what is kept, what is an error.
+#include "bench.hpp"
+
+using namespace kubernetes_test;
+using namespace std::chrono_literals;
+using informer::kubernetes::discovery;
+
+namespace {
+
+void serve_core(bench& b) {
+    b.answers->by_path["/api"] = reply(R"({"kind":"APIVersions","versions":["v1"]})");
+    b.answers->by_path["/api/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
+        {"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["list","watch"],"shortNames":["po"]}]})");
+}
+
+void serve_groups(bench& b) {
+    b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[
+        {"name":"apps","versions":[{"version":"v1"}],"preferredVersion":{"version":"v1"}},
+        {"name":"batch","versions":[{"version":"v1"}]},{"name":"broken.io","versions":[{"version":"v1"}]}]})");
+    b.answers->by_path["/apis/apps/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
+        {"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","shortNames":["deploy"]}]})");
+    b.answers->by_path["/apis/batch/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"batch/v1","resources":[
+        {"name":"jobs","singularName":"job","namespaced":true,"kind":"Job"}]})");
+    b.answers->by_path["/apis/broken.io/v1"] = reply(503, "gone fishing");
+}
+
+std::string find(bench& b, const std::string& name) {
+    failure f;
+    const api_resource r = b.run(b.api->find_resource(name, f));
+    return f ? f.message() : r.plural + "/" + r.api_version();
+}
+
+} // namespace
+
+TEST_CASE("discovery: a core resource needs no more than /api and /api/v1") {
+    bench b;
+    serve_core(b);
+    CHECK(find(b, "po") == "pods/v1");
+    CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1"});
+    CHECK(std::string(b.answers->requests.back().header("Accept")) == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+                                 "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json");
+    CHECK(find(b, "pods") == "pods/v1");
+    CHECK(b.answers->lines.size() == 2); // known by now
+    CHECK(find(b, "pdos") == "the server has no resource \"pdos\" (did you mean pods?)");
+    CHECK(b.answers->lines.back() == "GET /apis");
+}
+
+TEST_CASE("discovery: a qualified name reads its own group only") {
+    bench b;
+    serve_core(b);
+    serve_groups(b);
+    CHECK(find(b, "deploy.apps") == "deployments/apps/v1");
+    CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1", "GET /apis", "GET /apis/apps/v1"});
+}
+
+TEST_CASE("discovery: a group that cannot be read is a problem of that group") {
+    bench b;
+    serve_core(b);
+    serve_groups(b);
+    failure f;
+    const discovery d = b.run(b.api->discover(f));
+    CHECK_FALSE(f);
+    CHECK(d.resources.size() == 3);
+    REQUIRE(d.problems.size() == 1);
+    CHECK(d.problems[0].starts_with("broken.io/v1: "));
+    CHECK(d.problems[0].find("gone fishing") != std::string::npos);
+    CHECK(find(b, "jobs") == "jobs/batch/v1");
+}
+
+TEST_CASE("discovery: the aggregated form takes two requests") {
+    bench b;
+    b.answers->by_path["/api"] = reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{},"versions":[{"version":"v1",
+        "resources":[{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","singularResource":"pod"}]}]}]})");
+    b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1",
+        "resources":[{"resource":"deployments","responseKind":{"kind":"Deployment"},"scope":"Namespaced"}]}]}]})");
+    failure f;
+    const discovery d = b.run(b.api->discover(f));
+    CHECK_FALSE(f);
+    CHECK(d.resources.size() == 2);
+    CHECK(b.answers->lines == lines{"GET /api", "GET /apis"});
+}
+
+TEST_CASE("discovery: a new resource is found, since an unknown name is asked for anew") {
+    bench b;
+    serve_core(b);
+    failure f;
+    b.run(b.api->discover(f));
+    CHECK_FALSE(f); // /apis is 404: tolerated
+    serve_groups(b);
+    CHECK(find(b, "jobs") == "jobs/batch/v1");
+}
+
+TEST_CASE("discovery: no server, no discovery and garbage are errors") {
+    bench b;
+    CHECK(find(b, "pods").starts_with("neither /api nor /apis is there"));
+    b.answers->by_path["/api"] = reply("<html>");
+    CHECK(find(b, "pods").find("discover") != std::string::npos);
+    b.answers->by_path["/api"] = reply(R"({"kind":"Surprise"})");
+    CHECK(find(b, "pods").find("the answer is no APIVersions but a Surprise") != std::string::npos);
+    b.answers->by_path["/api"] = reply(403, status(403, "Forbidden", "not you"));
+    failure f;
+    b.run(b.api->discover(f));
+    CHECK(f == errc::forbidden);
+}
+
+namespace {
+
+/// Two groups with one plural; the preferred one comes first.
+void serve_gateways(bench& b) {
+    serve_core(b);
+    b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[
+        {"name":"gateway.networking.k8s.io","versions":[{"version":"v1"}]},{"name":"networking.istio.io","versions":[{"version":"v1"}]}]})");
+    for (const std::string group : {"gateway.networking.k8s.io", "networking.istio.io"})
+        b.answers->by_path["/apis/" + group + "/v1"] =
+            reply(R"({"kind":"APIResourceList","groupVersion":")" + group + R"(/v1","resources":[
+                {"name":"gateways","singularName":"gateway","namespaced":true,"kind":"Gateway"}]})");
+}
+
+} // namespace
+
+TEST_CASE("discovery: a part of it does not answer for the whole") {
+    bench b;
+    serve_gateways(b);
+    CHECK(find(b, "gateways.networking.istio.io") == "gateways/networking.istio.io/v1");
+    CHECK(find(b, "gateways") == "gateways/gateway.networking.k8s.io/v1");
+    CHECK(find(b, "gateways.networking.istio.io") == "gateways/networking.istio.io/v1");
+    const std::size_t asked = b.answers->lines.size();
+    CHECK(find(b, "gateways") == "gateways/gateway.networking.k8s.io/v1"); // all is known by now
+    CHECK(b.answers->lines.size() == asked);
+}
+
+TEST_CASE("discovery: a preferred group that failed once is asked again") {
+    bench b;
+    serve_gateways(b);
+    const auto good = b.answers->by_path["/apis/gateway.networking.k8s.io/v1"];
+    b.answers->by_path["/apis/gateway.networking.k8s.io/v1"] = reply(500, "not now");
+    failure f;
+    CHECK(b.run(b.api->discover(f)).problems.size() == 1);
+    b.answers->by_path["/apis/gateway.networking.k8s.io/v1"] = good;
+    CHECK(find(b, "gateways") == "gateways/gateway.networking.k8s.io/v1");
+}
+
+TEST_CASE("discovery: a server that goes or that does not know us any more is no problem of one group") {
+    bench b;
+    serve_gateways(b);
+    failure f;
+    b.answers->by_path["/apis/networking.istio.io/v1"] = reply(401, status(401, "Unauthorized", "who are you"));
+    b.run(b.api->discover(f));
+    CHECK(f == errc::unauthorized);
+    b.answers->by_path["/apis/networking.istio.io/v1"] = reply("").streamed({"{"}, reply::cut);
+    b.run(b.api->discover(f));
+    CHECK(f == errc::connection_lost);
+}
+
+TEST_CASE("discovery: all of it together has the time of one verb") {
+    client_config c;
+    c.time_limit = 100ms;
+    bench b(c, http::server_options());
+    serve_gateways(b);
+    b.answers->by_path["/apis/gateway.networking.k8s.io/v1"] = reply("").streamed({"{"}, reply::stall);
+    failure f;
+    bool done = false;
+    asio::co_spawn(b.io, b.api->discover(f), [&done](std::exception_ptr, discovery) { done = true; });
+    b.until([&b] { return !b.answers->lines.empty() && b.answers->lines.back() == "GET /apis/gateway.networking.k8s.io/v1"; });
+    b.clock->advance(100ms);
+    b.until([&done] { return done; });
+    CHECK(f == errc::deadline_exceeded);
+    CHECK(b.answers->lines.back() == "GET /apis/gateway.networking.k8s.io/v1"); // the next group was not asked for
+}
