@@ -347,6 +347,8 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     CHECK(default_config(kubeconfig_options().environment(file, ""), f).server == "https://h");
     default_config(kubeconfig_options().environment("", "/none"), f);
     CHECK(has(f.message(), "in-cluster")); // no service account under the usual path
+    default_config(kubeconfig_options().environment("", "/none").context("staging"), f);
+    CHECK(f == errc::bad_kubeconfig); // a pod has no such context
     unsetenv("KUBERNETES_SERVICE_HOST");
     unsetenv("KUBERNETES_SERVICE_PORT");
     default_config(kubeconfig_options().environment("", "/none"), f);
