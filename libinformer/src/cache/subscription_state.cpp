@@ -434,23 +434,28 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
         more = some.more;
     }
     if (!into.empty()) return result;
-    {
+    std::size_t until = 0;
+    do { // the producer spins for the lock, so it is given back between two portions
+        until = into.size() + std::min(max - into.size(), portion_size);
+        if (!into.empty() && into.capacity() < until) into.reserve(std::max(until, 2 * into.size()));
         aftermath a;
         const guard lock(mutex_);
-        if (in_flight()) return outcome::nothing;
-        in_hand_ = false;
-        if (initial_ || !nothing_pending()) into.reserve(std::min(max, initial_ ? portion_size : queued_ + 1));
-        while (initial_ && into.size() < max) {
+        if (into.empty()) {
+            if (in_flight()) return outcome::nothing;
+            in_hand_ = false;
+            if (initial_ || !nothing_pending()) into.reserve(initial_ ? until : std::min(until, queued_ + 1));
+        }
+        while (initial_ && into.size() < until) {
             const object* const o = next_initial(a);
             if (o) into.emplace_back(event_kind::added, *o, object(), event_reason::snapshot).initial = true;
         }
         event e;
-        while (into.size() < max && take(e, a)) {
+        while (into.size() < until && take(e, a)) {
             into.push_back(std::move(e));
         }
         if (into.empty()) result = nothing_taken();
         note_drained();
-    }
+    } while (into.size() == until && until < max);
     if (versions) complete(into);
     return result;
 }

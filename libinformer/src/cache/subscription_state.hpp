@@ -75,7 +75,7 @@ public:
         const event* begin() const noexcept { return shared ? shared->data() + from : own.data(); }
         const event* end() const noexcept { return shared ? shared->data() + shared->size() : own.data() + own.size(); }
     };
-    static constexpr std::size_t portion_size = 256; ///< of its own
+    static constexpr std::size_t portion_size = 256; ///< of its own; also what is taken at most while the lock is held
     portion poll_portion();
     /// The consumer took the last there was: it may as well wait without having looked. A hint.
     bool drained() const noexcept { return drained_.load(std::memory_order_relaxed); }

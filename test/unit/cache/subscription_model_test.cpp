@@ -209,6 +209,34 @@ TEST_CASE("threads: one producer and 100 subscribers") {
     many(100, 100, overflow_policy::back_pressure);
 }
 
+TEST_CASE("threads: a batch of the whole initial state is taken in portions, between which others have the lock") {
+    constexpr std::size_t n = 20'000;
+    indexer cache;
+    const cache_snapshot all = snapshot_of(n, cache);
+    std::atomic<bool> seen = false;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!seen && std::chrono::steady_clock::now() < deadline) {
+        const auto state = make_state();
+        state->start(all, resource_version("1"));
+        std::atomic<bool> over = false;
+        std::thread producer([&] {
+            while (!over) {
+                const auto taken = state->figures().delivered;
+                if (taken != 0 && taken < n) seen = true;
+            }
+        });
+        asio::io_context context(1);
+        std::vector<event> batch;
+        asio::co_spawn(context, state->next_batch(2 * n), [&batch](std::exception_ptr, std::vector<event> b) { batch = std::move(b); });
+        context.run();
+        over = true;
+        producer.join();
+        REQUIRE(batch.size() == n);
+        REQUIRE_FALSE(state->has_synced()); // as ever, not before the consumer comes back
+    }
+    REQUIRE(seen);
+}
+
 TEST_CASE("threads: consumers that close at any moment") {
     asio::thread_pool consumers(2);
     std::vector<state_ptr> states;
