@@ -43,6 +43,21 @@ TEST_CASE("R10 a watch asks for a time-out drawn from [d, 2d] in whole seconds",
     CHECK(differs);
 }
 
+TEST_CASE("R10 a watch time-out of for ever is a year or two", "[reflector]") {
+    reflector_options o;
+    o.watch_timeout_ = std::chrono::seconds::max();
+    machine m(o);
+    m.follow("5");
+    CHECK(m.last.watch.timeout_ >= std::chrono::hours(24 * 365));
+    CHECK(m.last.watch.timeout_ <= std::chrono::hours(2 * 24 * 365));
+    m.pass(2s);
+    CHECK_FALSE(m.r.tick(m.now)); // it is proven now
+    CHECK(m.r.deadline() > m.now + std::chrono::hours(24 * 365));
+    m.pass(std::chrono::hours(24));
+    m.watch_done(cut_off);
+    CHECK_FALSE(m.next().check);
+}
+
 TEST_CASE("WL3 events before the end bookmark are collected, with changes and deletes of what was told",
           "[reflector]") {
     machine m;

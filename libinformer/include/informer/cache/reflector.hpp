@@ -113,6 +113,7 @@ public:
     static constexpr std::chrono::seconds no_progress = std::chrono::seconds(30);
     static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2); ///< list without a byte
     static constexpr std::chrono::seconds overtime = std::chrono::seconds(15); ///< a watch beyond its time-out
+    static constexpr std::chrono::seconds longest_watch = std::chrono::hours(24 * 365); ///< the d of [d, 2d] at most
     static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< R13
     /// 404: the longest delay (and up to a quarter more). controller-runtime asks so often for a kind that is not installed.
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);

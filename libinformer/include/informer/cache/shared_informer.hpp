@@ -36,7 +36,7 @@ public:
     /// Allows the first list to be served from any version the server has (resourceVersion=0).
     informer_options& any_version(bool on = true) { any_version_ = on; return *this; }
     informer_options& backoff(backoff_options b) { backoff_ = b; return *this; }
-    /// Watches ask for a time-out drawn uniformly from [d, 2d]. client-go: 5 min.
+    /// Watches ask for a time-out drawn uniformly from [d, 2d], d at most a year. client-go: 5 min.
     informer_options& watch_timeout(std::chrono::seconds d) { watch_timeout_ = d; return *this; }
     /// Deltas between the stream and the cache before the socket is not read any more.
     informer_options& queue_capacity(std::size_t n) { queue_capacity_ = n; return *this; }
