@@ -18,6 +18,7 @@ struct shared_informer::impl::request {
     detail::async_event done;    ///< it returned, or its time is up
     detail::async_event recheck; ///< the deadline may have come closer
     bool returned = false;
+    bool broken = false; ///< by an exception: what was seen last may not have arrived
     list_result result;
     failure why;
 };
@@ -300,8 +301,9 @@ asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<lis
     } catch (const error& e) {
         why = e.failure();
     } catch (...) {
-        // A source that throws breaks its promise; the informer goes on all the same.
+        // A source that throws breaks its promise, or our sink had no memory; the informer goes on all the same.
         why = failure(errc::bad_response, s->name + ": " + detail::what_is_wrong());
+        r->broken = true;
     }
     s->reading.end();
     r->why = std::move(why);
@@ -378,6 +380,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
         if (failed) s->report(phase, why);
     } else {
         why = s->machine.watch_done(s->now(), why);
+        if (r->broken) s->machine.lost_track();
         s->into->forget_all();
         if (why) s->report(phase, why);
     }

@@ -90,6 +90,10 @@ public:
     /// ("no progress"), and empty where nothing is wrong.
     failure watch_done(time_point now, const failure& f);
 
+    /// What was seen last may not have arrived: the state is fetched again, not older than that. After `watch_done`.
+    void lost_track() {
+        if (goal_ != goal::fetch) fetch_again(false);
+    }
     /// Whether the state that was fetched last proves what is gone. Where it does not (an item could not be read, and does not say which
     /// it is), it is fetched again, later from time to time, until one does: until then the cache may hold what was deleted.
     void absence(time_point now, bool proven);
