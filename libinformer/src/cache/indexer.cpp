@@ -84,6 +84,7 @@ struct indexer::impl {
     informer::resource_version version;
     bool changed = false;        // since the last publish()
     bool ever_published = false; // publish() was called
+    bool reverted = false;       // revert() was: the census is of what came later
 
     detail::published<cache_snapshot::data> published{std::make_shared<cache_snapshot::data>()};
 
@@ -173,6 +174,14 @@ struct indexer::impl {
         return budget;
     }
 
+    building begin(std::shared_ptr<const index_definition> definition) const {
+        building b;
+        b.version.definition = std::move(definition);
+        b.version.postings = posting_map(posting_traits{traits.seed});
+        b.rest = detail::object_cursor(objects);
+        return b;
+    }
+
     std::vector<std::shared_ptr<const index_definition>> definitions_begun() const {
         std::vector<std::shared_ptr<const index_definition>> all;
         for (const building& b : begun) all.push_back(b.version.definition);
@@ -189,7 +198,7 @@ struct indexer::impl {
     void publish() {
         auto next = std::make_shared<cache_snapshot::data>();
         next->objects = objects;
-        next->mixed = namespaces.mixed();
+        next->mixed = reverted ? published.current()->mixed : namespaces.mixed();
         next->indexes = indexes;
         next->begun = definitions_begun();
         next->version = version;
@@ -213,6 +222,25 @@ struct indexer::impl {
         indexes.push_back(std::move(index));
         published.store(std::move(next));
     }
+
+    void revert() {
+        if (!changed) return;
+        const std::shared_ptr<const cache_snapshot::data> seen = published.current();
+        const std::vector<index_version> complete = std::exchange(indexes, seen->indexes);
+        objects = seen->objects;
+        traits = objects.traits();
+        version = seen->version;
+        filling = detail::object_cursor();
+        changed = false;
+        reverted = true;
+        for (building& b : begun) b = begin(b.version.definition);
+        for (const index_version& i : complete) {
+            if (seen->find(i.definition->name)) continue;
+            building b = begin(i.definition);
+            build(b, static_cast<std::size_t>(-1));
+            show(std::move(b.version));
+        }
+    }
 };
 
 indexer::indexer() : indexer(random_seed()) {}
@@ -235,11 +263,7 @@ void indexer::begin_index(std::string name, index_function f) {
     auto definition = std::make_shared<index_definition>();
     definition->name = std::move(name);
     definition->function = std::move(f);
-    impl::building b;
-    b.version.definition = std::move(definition);
-    b.version.postings = posting_map(posting_traits{impl_->traits.seed});
-    b.rest = detail::object_cursor(impl_->objects);
-    impl_->begun.push_back(std::move(b));
+    impl_->begun.push_back(impl_->begin(std::move(definition)));
     impl_->show_begun();
 }
 
@@ -383,17 +407,16 @@ void indexer::publish() {
     impl_->publish();
 }
 
+void indexer::revert() {
+    impl_->revert();
+}
+
 indexer::publication_figures indexer::publication() const noexcept {
     publication_figures f;
     f.published = impl_->published.stores();
     f.overlapping = impl_->published.overlaps();
     f.waits = impl_->published.waits();
     return f;
-}
-
-void indexer::for_each_current(const std::function<void(const object&)>& f) const {
-    object_map::cursor c(impl_->objects);
-    while (const object* o = c.next()) f(*o);
 }
 
 std::size_t indexer::memory() const noexcept {

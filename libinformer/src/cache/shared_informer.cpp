@@ -68,6 +68,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     m->tasks.stop();
     co_await m->tasks.join();
     s->ended = true;
+    s->store->index.revert();
     s->end_subscribers();
     s->refresh_figures();
     s->note_phase();

@@ -226,3 +226,41 @@ TEST_CASE("nothing hides: an index function that throws is counted in status() a
     b.settle();
     CHECK(b.pods.status().index_errors == 3);
 }
+
+TEST_CASE("add_index after a stop amid a relist: an index of the state that readers see", "[informer][index]") {
+    bool stopped = false;
+    std::function<void()> stop;
+    bench b(informer_options().watch_list(false).index("stops", [&](const object& o) -> std::vector<std::string> {
+        if (!stopped && o.at_pointer("/spec/note").string_or_empty() == "stop") {
+            stopped = true;
+            stop();
+        }
+        return {"v"};
+    }));
+    stop = [&b] { b.pods.stop(); };
+    b.source->on_list(list_of({pod("a", 1, "old"), pod("b", 2, "old"), pod("c", 3, "old")}, "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    b.source->on_list(list_of({pod("a", 11, "stop"), pod("b", 12, "stop"), pod("c", 13, "stop"), pod("d", 14)}, "20"));
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.clock->advance(2s);
+    for (int i = 0; !stopped && i < 10'000; ++i) {
+        b.context.restart();
+        b.context.poll_one();
+    }
+    REQUIRE(stopped);
+    b.pods.add_index("early", index_by_pointer("/metadata/name"));
+    b.settle();
+    REQUIRE(b.finished);
+    CHECK(b.pods.snapshot().resource_version().str() == "5");
+    b.pods.add_index("late", index_by_pointer("/spec/note"));
+    CHECK(b.pods.snapshot().by_index("early", "a").size() == 1);
+    CHECK(b.pods.snapshot().by_index("early", "d").size() == 0);
+    CHECK(b.pods.snapshot().by_index("late", "old").size() == 3);
+    CHECK(b.pods.snapshot().by_index("stops", "v").size() == 3);
+    CHECK(b.pods.snapshot().list_namespace("default").size() == 3);
+    const auto ready = spawn(b.context, b.pods.index_ready("late", 1s));
+    b.settle();
+    CHECK((ready->done && !ready->code));
+}

@@ -141,8 +141,9 @@ public:
     void force_resource_version(informer::resource_version v); ///< new epoch
     /// Makes everything since the last call visible at once; cheap when there is nothing.
     void publish();
-    /// Keys present now (of the writer's state), for relist by diff.
-    void for_each_current(const std::function<void(const object&)>& f) const;
+    /// Takes back what was not published, and ends the writing of objects: who writes stops amid a batch. Indexes that are added from
+    /// now on are of the published state, and readable at once.
+    void revert();
     /// Indexes and map nodes of the newest state, bytes.
     std::size_t memory() const noexcept;
 
