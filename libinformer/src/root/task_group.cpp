@@ -12,7 +12,6 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <list>
-#include <vector>
 
 namespace informer {
 
@@ -21,17 +20,21 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
         empty.expires_at(asio::steady_timer::time_point::max());
     }
 
-    using signals = std::list<std::shared_ptr<asio::cancellation_signal>>;
+    struct child {
+        std::shared_ptr<asio::cancellation_signal> signal;
+        std::list<child>* in; ///< the list it is on
+    };
 
     asio::any_io_executor executor;
     asio::steady_timer empty; ///< cancelled when the last child is gone
-    signals running;
+    std::list<child> running, told; ///< to stop
     std::size_t count = 0; ///< children running or waiting to be started
     bool stopping = false;
     std::exception_ptr first;
     std::function<void(std::exception_ptr)> on_error;
 
-    void start(const asio::any_io_executor& on, asio::awaitable<void> child);
+    void start(const asio::any_io_executor& on, asio::awaitable<void> work);
+    void take_off(std::list<child>::iterator at) noexcept { at->in->erase(at); }
     void finish(std::exception_ptr e) noexcept;
     static asio::awaitable<void> run(asio::awaitable<void> child);
 };
@@ -49,26 +52,32 @@ asio::awaitable<void> task_group::state::run(asio::awaitable<void> child) {
     if (failed) std::rethrow_exception(failed);
 }
 
-void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<void> child) {
+void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<void> work) {
     if (stopping) {
         finish(nullptr);
         return;
     }
-    const auto at = running.insert(running.end(), std::make_shared<asio::cancellation_signal>());
-    auto done = [self = shared_from_this(), on, at](std::exception_ptr e) mutable {
-        if (on == self->executor) {
-            self->running.erase(at);
-            self->finish(std::move(e));
-            return;
-        }
-        const auto home = self->executor;
-        asio::post(home, [self = std::move(self), at, e = std::move(e)]() mutable {
-            self->running.erase(at);
-            self->finish(std::move(e));
-        });
-    };
-    auto token = asio::bind_cancellation_slot((*at)->slot(), asio::bind_executor(on, std::move(done)));
-    asio::co_spawn(on, run(std::move(child)), std::move(token));
+    auto at = running.end();
+    try {
+        at = running.insert(running.end(), child{std::make_shared<asio::cancellation_signal>(), &running});
+        auto done = [self = shared_from_this(), on, at](std::exception_ptr e) mutable {
+            if (on == self->executor) {
+                self->take_off(at);
+                self->finish(std::move(e));
+                return;
+            }
+            const auto home = self->executor;
+            asio::post(home, [self = std::move(self), at, e = std::move(e)]() mutable {
+                self->take_off(at);
+                self->finish(std::move(e));
+            });
+        };
+        auto token = asio::bind_cancellation_slot(at->signal->slot(), asio::bind_executor(on, std::move(done)));
+        asio::co_spawn(on, run(std::move(work)), std::move(token));
+    } catch (...) { // no memory: it never began
+        if (at != running.end()) take_off(at);
+        finish(std::current_exception());
+    }
 }
 
 void task_group::state::finish(std::exception_ptr e) noexcept {
@@ -106,16 +115,26 @@ void task_group::spawn_on(asio::any_io_executor executor, asio::awaitable<void> 
     ++state_->count;
     // The signals belong to the group's executor, so the child is started from there.
     const auto home = state_->executor;
-    asio::post(home, [s = state_, on = std::move(executor), child = std::move(child)]() mutable {
-        s->start(on, std::move(child));
-    });
+    try {
+        asio::post(home, [s = state_, on = std::move(executor), child = std::move(child)]() mutable {
+            s->start(on, std::move(child));
+        });
+    } catch (...) {
+        state_->finish(nullptr);
+        throw;
+    }
 }
 
 void task_group::stop() {
     if (std::exchange(state_->stopping, true)) return;
-    // Emitting may end children, which takes them off the list.
-    const std::vector<std::shared_ptr<asio::cancellation_signal>> told(state_->running.begin(), state_->running.end());
-    for (const auto& signal : told) signal->emit(asio::cancellation_type::terminal);
+    // Emitting may end children, which takes them off their list. Nothing is allocated: the destructor comes here.
+    const auto s = state_;
+    while (!s->running.empty()) {
+        s->told.splice(s->told.end(), s->running, s->running.begin());
+        s->told.back().in = &s->told;
+        const auto signal = s->told.back().signal;
+        signal->emit(asio::cancellation_type::terminal);
+    }
 }
 
 bool task_group::stopped() const noexcept {

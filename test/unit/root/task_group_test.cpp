@@ -11,6 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <atomic>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -326,4 +327,51 @@ TEST_CASE("a group works on a strand", "[task_group]") {
     context.restart();
     context.run();
     CHECK(done);
+}
+
+namespace {
+
+/// Refuses work at the n-th time, as where there is no memory.
+class failing_executor {
+public:
+    failing_executor(asio::io_context& c, int& fail) : inner_(c.get_executor()), fail_(&fail) {}
+    asio::execution_context& query(asio::execution::context_t) const noexcept { return inner_.context(); }
+    static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+        return asio::execution::blocking.never;
+    }
+    template <class F>
+    void execute(F f) const {
+        if (*fail_ != 0 && --*fail_ == 0) throw std::bad_alloc();
+        asio::post(inner_, std::move(f));
+    }
+    friend bool operator==(const failing_executor& a, const failing_executor& b) noexcept { return a.inner_ == b.inner_; }
+    friend bool operator!=(const failing_executor& a, const failing_executor& b) noexcept { return !(a == b); }
+
+private:
+    asio::io_context::executor_type inner_;
+    int* fail_;
+};
+
+} // namespace
+
+TEST_CASE("task_group: a child that cannot be started is not waited for") {
+    asio::io_context context(1);
+    int fail = 0, ran = 0;
+    task_group group(failing_executor(context, fail));
+    fail = 1;
+    CHECK_THROWS_AS(group.spawn(never_suspends(&ran)), std::bad_alloc);
+    CHECK(group.size() == 0);
+    fail = 2; // when it is begun
+    group.spawn(never_suspends(&ran));
+    CHECK(group.size() == 1);
+    context.run();
+    CHECK(fail == 0);
+    CHECK(group.size() == 0);
+    std::exception_ptr joined;
+    asio::co_spawn(context, group.join(), [&joined](std::exception_ptr e) { joined = std::move(e); });
+    context.restart();
+    context.run();
+    REQUIRE(joined);
+    CHECK_THROWS_AS(std::rethrow_exception(joined), std::bad_alloc);
+    CHECK(ran == 0);
 }
