@@ -223,18 +223,23 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
 
 asio::awaitable<void> controller::impl::work(std::shared_ptr<impl> s) {
     co_await asio::this_coro::throw_if_cancelled(false);
+    detail::turn_watch turn(1); // neither a key that waits nor a reconcile need suspend
     for (;;) {
         const bool asked = co_await detail::cancelled();
         if (asked || s->stops != 0) break;
-        item it;
-        try {
-            it = co_await s->keys->get();
-        } catch (const error&) { // cancelled: the next round notices
-            continue;
+        item it = s->keys->try_get();
+        if (!it) {
+            try {
+                it = co_await s->keys->get();
+            } catch (const error&) { // cancelled: the next round notices
+                continue;
+            }
+            turn.rested();
         }
         if (!it) break;
         if (s->stops != 0) break; // its handle, never looked at, gives it back
         co_await process(s, std::move(it));
+        if (turn.over()) co_await step_aside(s);
     }
     --s->workers_alive;
     s->workers_news.notify();

@@ -6,6 +6,8 @@
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
+#include "root/turn_watch.hpp"
+
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -17,7 +19,7 @@ namespace informer {
 struct controller::impl : std::enable_shared_from_this<impl> {
     using queue = work_queue<object_key>;
     using item = queue::item;
-    static constexpr std::size_t batch = 128; ///< events handled before the executor is free again
+    static constexpr std::size_t batch = 128; ///< events taken at a time
 
     struct source {
         std::string name;
@@ -73,6 +75,8 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     /// Queues the keys that the event leads to; with `only`, those that came with this change of the group.
     void handle(source& from, const event& e, const shard_change* only = nullptr);
     void source_failed(source& from, std::string_view doing, std::string_view why);
+    /// Lets others have their turn; false when it is over with us meanwhile.
+    static asio::awaitable<bool> step_aside(std::shared_ptr<impl> s);
     bool has_synced() const noexcept;
     std::string last_error_of(const source& s) const;
 

@@ -19,7 +19,8 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
     subscription_options options;
     options.name(s->name + "-shards").sync_marks();
     subscription events = from.informer->subscribe(options);
-    for (;;) {
+    detail::turn_watch turn;
+    for (bool going = true; going;) {
         const bool asked = co_await detail::cancelled();
         if (asked || s->stops != 0) break;
         std::vector<event> some;
@@ -34,6 +35,9 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
                 complete = true;
             else if (e.kind != event_kind::deleted) // the source's own subscription is told of that
                 s->handle(from, e, &change);
+            if (!turn.over()) continue;
+            going = co_await step_aside(s);
+            if (!going) break;
         }
         if (complete) break;
     }

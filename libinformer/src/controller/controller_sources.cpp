@@ -1,7 +1,9 @@
 // From events to keys.
 #include "controller_impl.hpp"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -51,11 +53,18 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
     }
 }
 
+asio::awaitable<bool> controller::impl::step_aside(std::shared_ptr<impl> s) {
+    co_await asio::post(s->rt.executor(), asio::use_awaitable);
+    const bool asked = co_await detail::cancelled();
+    co_return !asked && s->stops == 0;
+}
+
 asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::size_t index) {
     co_await asio::this_coro::throw_if_cancelled(false);
     source& from = s->sources[index];
     const auto events = from.events;
-    for (;;) {
+    detail::turn_watch turn; // of what waits, next_batch() hands out one batch after the other without suspending
+    for (bool going = true; going;) {
         std::vector<event> some;
         bool failed = false;
         try {
@@ -64,7 +73,13 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
             failed = true; // cancelled
         }
         if (failed || some.empty()) break;
-        for (const event& e : some) s->handle(from, e);
+        for (const event& e : some) {
+            s->handle(from, e);
+            if (!turn.over()) continue;
+            going = co_await step_aside(s);
+            if (!going) break;
+        }
+        if (some.size() < batch) turn.rested(); // that was all: now it waits
     }
     const bool asked = co_await detail::cancelled();
     if (!asked && s->stops == 0)

@@ -1,5 +1,6 @@
 // What users may give a controller: functions that throw, scopes that a resource has not, time-outs without an end.
 #include "controller_fixture.hpp"
+#include "slow_steps.hpp"
 
 #include <future>
 #include <optional>
@@ -260,6 +261,56 @@ asio::awaitable<void> stopped_too_early(bool apart) {
     co_await b.end();
 }
 
+/// With much to do at once: the initial state of a late subscriber, and keys whose turn comes without a wait.
+asio::awaitable<void> turns() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    std::vector<std::string> many;
+    for (int i = 0; i < 300; ++i) many.push_back(foo("f" + std::to_string(i), i + 1));
+    b.serve(many);
+    controller first = b.of_foos().build(b.noting());
+    b.start(first);
+    const std::function<bool()> done = [&] { return b.seen.size() == many.size(); };
+    bool ok = co_await eventually(done);
+    CHECK(ok);
+
+    const slow_steps events(ex), keys(ex);
+    const predicate slow([events](const event&) {
+        events();
+        return true;
+    });
+    const auto none = [keys](const object_key&) {
+        keys();
+        return false;
+    };
+    controller late = b.build().for_(foos, b.source().when(slow)).options(controller_options().only_keys(none)).build(b.noting());
+    const auto over = std::make_shared<bool>(false);
+    b.group.spawn(bench::keep_error(late.run(), b.error_of_run, over));
+    const std::function<bool()> refused = [&] { return late.figures().foreign == many.size(); };
+    ok = co_await eventually(refused);
+    CHECK(ok);
+    CHECK(events.most() <= 32);
+    CHECK(keys.most() <= 32);
+
+    // It may be stopped in between.
+    controller again = b.build().for_(foos, b.source().when(slow)).build(b.noting());
+    const auto ended = std::make_shared<bool>(false);
+    const auto before = b.seen.size();
+    b.group.spawn(bench::keep_error(again.run(), b.error_of_run, ended));
+    const std::function<bool()> begun = [&] { return again.figures().queue.ready > 0; };
+    ok = co_await eventually(begun);
+    CHECK(ok);
+    CHECK_FALSE(again.has_synced());
+    again.stop();
+    late.stop();
+    const std::function<bool()> both = [&] { return *over && *ended; };
+    ok = co_await eventually(both);
+    CHECK(ok);
+    CHECK(b.seen.size() == before);
+    co_await b.finish(first);
+    CHECK(b.error_of_run->empty());
+}
+
 } // namespace
 
 TEST_CASE("a controller that is stopped before it has begun ends at once") {
@@ -283,4 +334,7 @@ TEST_CASE("a metrics sink may ask for the controller's figures") {
 }
 TEST_CASE("failures of a source's functions are logged once for each kind, and not without end") {
     run_test(failures_that_alternate());
+}
+TEST_CASE("a controller with much to do lets others have their turn") {
+    run_test(turns());
 }

@@ -1,5 +1,6 @@
 // Controllers that share their keys: replicas with clocks of their own over one embedded API server.
 #include "lease_world.hpp"
+#include "slow_steps.hpp"
 
 #include <informer/cache/informer_factory.hpp>
 #include <informer/controller/controller.hpp>
@@ -42,7 +43,7 @@ struct ledger {
 
 struct worker {
     worker(world& w, ledger& l, std::string name, std::chrono::nanoseconds takes = 0s,
-           std::function<bool(const object_key&)> only = nullptr)
+           std::function<bool(const object_key&)> only = nullptr, predicate when = {})
         : all(w), self(w.add(name)), factory(self.rt, [this](const api_resource& r, const std::string& ns) {
               return self.client->make_list_watch(r, ns);
           }) {
@@ -53,7 +54,7 @@ struct worker {
             return note(&l, name, takes, c, q.key.name);
         };
         work.emplace(controller_builder(self.rt, factory, "configs")
-                         .for_(configmaps, source_options().name_space(space))
+                         .for_(configmaps, source_options().name_space(space).when(std::move(when)))
                          .options(controller_options().workers(4).sharded_by(group).only_keys(std::move(only)))
                          .build(std::move(f)));
     }
@@ -209,6 +210,29 @@ TEST_CASE("sharded controllers: an API server's absence stops work, and all of i
     w.server->clear_faults();
     w.run(30s);
     CHECK(l.keys() == objects);
+}
+
+TEST_CASE("sharded controllers: going through all objects for new keys lets others have their turn") {
+    world w;
+    for (int i = 0; i < 4 * objects; ++i) put(w, i, "first");
+    ledger l;
+    std::optional<slow_steps> looks;
+    const predicate slow([&looks](const event&) {
+        (*looks)();
+        return true;
+    });
+    worker a(w, l, "a", 0s, nullptr, slow), b(w, l, "b");
+    looks.emplace(a.self.io.get_executor());
+    a.start();
+    b.start();
+    w.run(40s);
+    l.done.clear();
+    looks->start_over();
+    b.self.paused = true;
+    w.run(25s);
+    CHECK(l.by("a") > objects);
+    CHECK(looks->most() > 0); // it has looked again
+    CHECK(looks->most() <= 32);
 }
 
 TEST_CASE("sharded controllers: a key of ours that only_keys refuses is dropped, and not looked at again") {
