@@ -249,10 +249,14 @@ void election_logic::work_over() noexcept {
 }
 
 failure election_logic::check(time_point now, duration tolerance) const {
-    if (phase_ != phase::leading || now <= observed_at_ + ticks(options_.lease_duration_) + tolerance) return {};
+    std::string_view wrong;
+    if (phase_ == phase::leading && now > observed_at_ + ticks(options_.lease_duration_) + tolerance)
+        wrong = "expired, and we have neither renewed it nor stopped leading";
+    else if (phase_ == phase::lost && working_ && now > expires() + tolerance)
+        wrong = "was lost and has expired, and the leading work has not ended";
+    if (wrong.empty()) return {};
     return failure(errc::deadline_exceeded, "leader election: the Lease " + options_.name_space_ + "/" +
-                                                options_.name_ +
-                                                " expired, and we have neither renewed it nor stopped leading");
+                                                options_.name_ + " " + std::string(wrong));
 }
 
 } // namespace informer::detail

@@ -535,7 +535,7 @@ TEST_CASE("re-election: after a loss it stands again, once its work has ended") 
     CHECK(b.logic.end() == election_end::stopped);
 }
 
-TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy") {
+TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy, and one whose work goes on without it") {
     bench b;
     CHECK_FALSE(b.logic.check(b.now, 5s));
     REQUIRE(b.next() == action::get);
@@ -546,9 +546,13 @@ TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy") {
     CHECK_FALSE(l.logic.check(l.now + 15s, 0s));
     CHECK_FALSE(l.logic.check(l.now + 20s, 5s));
     CHECK(l.logic.check(l.now + 20s + 1ms, 5s) == errc::deadline_exceeded);
-    l.now += 1h;
+    const auto expired = l.logic.expires();
+    l.now += 10s;
     REQUIRE(l.next() == action::wait); // it noticed, and does not claim to lead
-    CHECK_FALSE(l.logic.check(l.now, 5s));
+    CHECK_FALSE(l.logic.check(expired + 5s, 5s));
+    CHECK(l.logic.check(expired + 5s + 1ms, 5s) == errc::deadline_exceeded);
+    l.logic.work_over();
+    CHECK_FALSE(l.logic.check(expired + 1h, 5s));
 }
 
 TEST_CASE("a Lease's duration is whole seconds, rounded up") {

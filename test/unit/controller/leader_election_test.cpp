@@ -544,6 +544,27 @@ TEST_CASE("work that does not end when its Lease is lost is reported, and waited
     CHECK(a.end == election_end::lost);
 }
 
+TEST_CASE("LE8 work that does not end when its Lease is lost makes the process unhealthy, until it has ended") {
+    world w;
+    stander a(w, options("a").re_elect());
+    a.unwinding = 60s;
+    a.start();
+    w.run(5s);
+    w.server->inject(hang());
+    w.run(12s); // lost
+    REQUIRE_FALSE(a.elector->is_leader());
+    REQUIRE(a.working);
+    CHECK_FALSE(a.elector->check(5s));
+    w.run(13s); // it expired 15 s after its last renewal; 5 s more are tolerated
+    const failure f = a.elector->check(5s);
+    CHECK(f == errc::deadline_exceeded);
+    CHECK(f.what().find("has not ended") != std::string::npos);
+    CHECK_FALSE(a.elector->check(30s));
+    w.run(60s);
+    REQUIRE_FALSE(a.working);
+    CHECK_FALSE(a.elector->check(0s)); // a candidate again
+}
+
 TEST_CASE("a Lease that is deleted under its leader is made again") {
     world w;
     stander a(w, options("a"));

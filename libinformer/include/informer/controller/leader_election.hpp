@@ -184,7 +184,8 @@ public:
     const std::string& leader() const noexcept;
     const std::string& identity() const noexcept;
     /// For a health end point (client-go's HealthzAdaptor): a failure when we lead by a Lease that expired more than
-    /// `tolerance` ago, which means that we hang. Who does not lead is healthy.
+    /// `tolerance` ago, or when the leading work still goes on then though it was told to end: we hang, and another may lead.
+    /// Who does not lead is healthy.
     failure check(std::chrono::nanoseconds tolerance = std::chrono::seconds(20)) const;
     /// Why the last request failed; empty once one succeeded.
     const failure& last_error() const noexcept;
