@@ -202,7 +202,10 @@ std::vector<event_correlator::write> event_correlator::record(event_record e, cl
     out.push_back(fresh.last);
     s.keys[fresh.last.name] = key;
     fresh.last.create = false;
-    if (const series* forgotten = s.all.last()) s.keys.erase(forgotten->last.name);
+    if (const series* forgotten = s.all.last()) {
+        if (forgotten->unwritten) out.push_back(forgotten->last);
+        s.keys.erase(forgotten->last.name);
+    }
     s.all.add(key, std::move(fresh));
     return out;
 }

@@ -2,13 +2,13 @@
 
 #include <informer/detail/async.hpp>
 
+#include "controller/lease_record.hpp"
+
 #include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 #include <deque>
 #include <random>
 
@@ -33,19 +33,6 @@ std::string cut(std::string s, std::size_t limit) {
     return s;
 }
 
-/// RFC 3339 with microseconds (MicroTime).
-std::string micro_time(std::chrono::system_clock::time_point t) {
-    const auto since = std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch());
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-    const std::time_t whole = seconds.count();
-    std::tm parts{};
-    ::gmtime_r(&whole, &parts);
-    char text[64];
-    const std::size_t n = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    std::snprintf(text + n, sizeof text - n, ".%06dZ", static_cast<int>((since - seconds).count()));
-    return text;
-}
-
 json::object reference(const event_subject& s) {
     json::object o;
     const auto put = [&o](std::string_view key, const std::string& v) {
@@ -63,7 +50,7 @@ json::object reference(const event_subject& s) {
 json::object series_of(const event_correlator::write& w) {
     json::object o;
     o["count"] = w.count;
-    o["lastObservedTime"] = micro_time(w.last);
+    o["lastObservedTime"] = detail::micro_time(w.last);
     return o;
 }
 
@@ -120,7 +107,7 @@ json::value event_recorder::impl::document(const event_correlator::write& w) con
     metadata["name"] = w.name;
     metadata["namespace"] = name_space_of(w);
     o["metadata"] = std::move(metadata);
-    o["eventTime"] = micro_time(w.first);
+    o["eventTime"] = detail::micro_time(w.first);
     o["reportingController"] = options.controller_;
     o["reportingInstance"] = cut(options.instance_, longest_name);
     o["type"] = w.event.type;
@@ -180,15 +167,18 @@ asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
         const bool asked = co_await detail::cancelled();
         if (asked) break;
         const auto now = s->rt.clock().now();
-        const auto due = s->correlator.next_due();
-        if (due <= now) s->put(s->correlator.tick(now));
+        auto due = s->correlator.next_due();
+        if (due <= now) {
+            s->put(s->correlator.tick(now));
+            due = s->correlator.next_due();
+        }
         if (!s->pending.empty()) {
             co_await send(s, s->pending.front());
             s->pending.pop_front();
-        } else if (s->correlator.next_due() == clock::time_point::max()) {
+        } else if (due == clock::time_point::max()) {
             co_await s->news.wait();
         } else {
-            co_await s->news.wait_until(s->rt.clock(), s->correlator.next_due());
+            co_await s->news.wait_until(s->rt.clock(), due);
         }
     }
     s->running = false;
@@ -210,6 +200,7 @@ event_recorder::event_recorder(runtime r, kubernetes::client c, event_recorder_o
 
 void event_recorder::event(event_record e) {
     ++impl_->figures.recorded;
+    e.note = cut(std::move(e.note), longest_note); // what is more is not worth remembering: the server would refuse it
     auto& clock = impl_->rt.clock();
     impl_->put(impl_->correlator.record(std::move(e), clock.now(), clock.wall()));
 }

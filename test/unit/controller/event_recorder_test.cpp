@@ -144,6 +144,21 @@ TEST_CASE("what is remembered of events is bounded") {
     CHECK(t.record(c, about("pod-0"))[0].create);
 }
 
+TEST_CASE("EV3 a series that must be forgotten for want of memory is written once more, if it grew") {
+    event_correlator c(event_limits().memory(2));
+    timeline t;
+    const std::string name = t.record(c, about("a")).at(0).name;
+    for (int i = 0; i < 5; ++i) t.record(c, about("a"));
+    CHECK(t.record(c, about("b")).size() == 1);
+    auto w = t.record(c, about("c"));
+    REQUIRE(w.size() == 2);
+    CHECK(w[0].create);
+    CHECK(w[1].name == name);
+    CHECK(w[1].count == 6);
+    CHECK_FALSE(w[1].create);
+    CHECK(t.record(c, about("d")).size() == 1); // "b" was no series
+}
+
 TEST_CASE("of a series that was forgotten and begun anew the old name is nobody's") {
     event_correlator c(event_limits().memory(2));
     const timeline t;
@@ -195,7 +210,8 @@ asio::awaitable<void> on_the_server() {
     CHECK(e.at("related").at("kind") == "ConfigMap");
     CHECK_FALSE(e.as_object().contains("series"));
     b.clock->advance(1500ms);
-    recorder.event(a, event_type::normal, "Synced", "Sync", std::string(1000, 'x') + "ä" + std::string(1000, 'y'), a);
+    // What is cut off makes no other event.
+    recorder.event(a, event_type::normal, "Synced", "Sync", std::string(1000, 'x') + "ä" + std::string(1000, 'y') + "z", a);
     const std::function<bool()> two = [&] {
         return b.server.list("events.events.k8s.io", "default")[0].as_object().contains("series");
     };

@@ -80,13 +80,15 @@ public:
 /// Told what was recorded and when, it answers what is to be written.
 ///
 /// - The first event of its kind (subject, type, reason, action, note) is created. A second within `series_over` makes it a
-///   series, which is written at once, then every `refresh` while it grows, and once more when it is over.
+///   series, which is written at once, then every `refresh` while it grows, and once more when it is over, or has to be
+///   forgotten for want of memory.
 /// - More than `similar` different notes of otherwise equal events within `similar_within` become one event whose note
 ///   begins with "(combined from similar events): ".
 /// - A subject's events of one type have `burst` and then one every `refill`; what exceeds it is dropped and counted. Only creations
 ///   count: a series costs the server next to nothing.
 ///
-/// *Thread safety*: none. *Complexity*: O(1); memory is bounded by `memory` entries of each table.
+/// *Thread safety*: none. *Complexity*: `record` O(1); `tick` and `next_due` look at every series that is remembered. Memory is
+/// bounded by `memory` entries of each table; texts are kept as they come.
 class event_correlator {
 public:
     explicit event_correlator(event_limits limits = event_limits());
@@ -103,7 +105,7 @@ public:
         std::chrono::system_clock::time_point first, last;
         std::uint64_t count = 1; ///< 1: no series
     };
-    /// At most one, or none.
+    /// Mostly one or none; two where a series had to be forgotten for a new one.
     std::vector<write> record(event_record e, clock::time_point now, std::chrono::system_clock::time_point wall);
     /// What is due by time; call it at `next_due()`.
     std::vector<write> tick(clock::time_point now);
