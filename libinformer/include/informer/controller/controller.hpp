@@ -114,7 +114,9 @@ public:
     /// (`shard_group` says under which conditions). A key of another's is dropped when its turn comes; a reconcile whose key is lost is cancelled
     /// after the grace that `shard_group::run_owned` gives. When keys become ours, all sources are gone through as if they
     /// had just been synced, and what asks for such a key is queued, at low priority. So an object that is *deleted* while its key has no owner is not reconciled
-    /// again, as after a restart: what must happen then needs a finalizer or an owner reference.
+    /// again, as after a restart: what must happen then needs a finalizer or an owner reference. And what only `triggered_by` and
+    /// `enqueue` know of, no source, is *lost* where they ask for it while it has no owner, as during a hand-over: ask again, at
+    /// intervals or when the group changes (`shard_group::listen`).
     ///
     /// The group is run by the caller: from before `run()` until after it, so that running reconciles keep their Lease. `text`
     /// makes what is hashed from a key; without it "namespace/name". `[](const object_key& k) { return k.name_space; }` keeps a
@@ -238,6 +240,7 @@ public:
     /// Objects made by the controller: they lead to their owner.
     controller_builder& owns(api_resource resource, source_options options = source_options());
     controller_builder& watches(api_resource resource, map_function map, source_options options = source_options());
+    /// Runs beside the sources, in every replica. See `sharded_by` about keys that no source knows.
     controller_builder& triggered_by(std::string name, trigger_source source);
     controller_builder& options(controller_options o);
 
