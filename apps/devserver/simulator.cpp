@@ -154,20 +154,16 @@ void simulator::event(const json::value& about, std::string_view type, std::stri
     if (about.is_null()) return;
     const std::string name(std::string_view(about.as_object().at("metadata").as_object().at("name").as_string()));
     const auto unique = fmt::format("{}.{:016x}", name, 0x18f0000000000000U + ++events_);
-    tolerant([&] { server_.create(event_document(about, unique, type, reason, message, component, now())); });
-    if (events_ <= 200) return;
-    // The real server forgets events after an hour; 200 of them will do here.
-    const auto old = server_.list("events");
-    if (old.size() <= 200) return;
-    const auto oldest = std::min_element(old.begin(), old.end(), [](const json::value& a, const json::value& b) {
-        const auto version = [](const json::value& v) {
-            return std::stoull(std::string(
-                std::string_view(v.as_object().at("metadata").as_object().at("resourceVersion").as_string())));
-        };
-        return version(a) < version(b);
+    tolerant([&] {
+        const auto made = server_.create(event_document(about, unique, type, reason, message, component, now()));
+        const auto& ns = made.as_object().at("metadata").as_object().at("namespace").as_string();
+        told_.emplace_back(std::string(ns), unique);
     });
-    const auto& m = oldest->as_object().at("metadata").as_object();
-    tolerant([&] { server_.remove("events", m.at("namespace").as_string(), m.at("name").as_string()); });
+    // The real server forgets events after an hour; 200 of ours will do here.
+    if (told_.size() <= 200) return;
+    const auto oldest = std::move(told_.front());
+    told_.pop_front();
+    tolerant([&] { server_.remove("events", oldest.name_space, oldest.name); });
 }
 
 // ---- the life of a pod
@@ -208,7 +204,11 @@ void simulator::schedule(deployment& d, const std::string& name) {
 
 void simulator::create_containers(deployment& d, const std::string& name) {
     const auto it = d.pods.find(name);
-    if (it == d.pods.end() || !nodes_[it->second.node].ready) return;
+    if (it == d.pods.end()) return;
+    if (!nodes_[it->second.node].ready) {
+        replace_pod(d, name);
+        return;
+    }
     it->second.at = phase::creating;
     const auto& set = set_of(d, it->second.hash);
     tolerant([&] {
@@ -242,6 +242,16 @@ void simulator::start_pod(deployment& d, const std::string& name) {
 void simulator::remove_pod(deployment& d, const std::string& name) {
     d.pods.erase(name);
     tolerant([&] { server_.remove("pods", d.shape.name_space, name); });
+}
+
+void simulator::replace_pod(deployment& d, const std::string& name) {
+    const auto it = d.pods.find(name);
+    if (it == d.pods.end()) return;
+    const auto hash = it->second.hash;
+    remove_pod(d, name);
+    // Without its new pod a roll-out would never go on.
+    if (count_of(d, {}) < d.shape.replicas || (d.rolling && hash == d.hash)) add_pod(d, d.rolling ? hash : d.hash);
+    write_counts(d);
 }
 
 std::int64_t simulator::count_of(const deployment& d, const std::string& hash) const {
@@ -415,14 +425,7 @@ void simulator::fail_node(std::size_t n) {
             auto& p = d.pods[name];
             p.at = phase::crashed;
             tolerant([&] { server_.merge_patch("pods", d.shape.name_space, name, pod_lost(p.conditions, now())); });
-            plan(between(500, 1500), [this, &d, name] {
-                const auto it = d.pods.find(name);
-                if (it == d.pods.end()) return;
-                const auto hash = it->second.hash;
-                remove_pod(d, name);
-                if (count_of(d, {}) < d.shape.replicas) add_pod(d, d.rolling ? hash : d.hash);
-                write_counts(d);
-            });
+            plan(between(500, 1500), [this, &d, name] { replace_pod(d, name); });
         }
         if (!lost.empty()) write_counts(d);
     }

@@ -3,6 +3,7 @@
 
 #include "documents.hpp"
 
+#include <informer/object/object_key.hpp>
 #include <informer/runtime.hpp>
 #include <informer/testing/api_server.hpp>
 
@@ -10,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <random>
@@ -81,6 +83,8 @@ private:
     replica_set& set_of(deployment& d, const std::string& hash);
     std::string add_pod(deployment& d, const std::string& hash);
     void remove_pod(deployment& d, const std::string& name);
+    /// Its node is gone: another takes its place.
+    void replace_pod(deployment& d, const std::string& name);
     void schedule(deployment& d, const std::string& name);
     void create_containers(deployment& d, const std::string& name);
     void start_pod(deployment& d, const std::string& name);
@@ -105,6 +109,7 @@ private:
     milliseconds time_{0};
     std::vector<node> nodes_;
     std::vector<deployment> deployments_; ///< never grows after populate(): actions keep references
+    std::deque<informer::object_key> told_; ///< our Events that are left, the oldest first
     std::uint64_t events_ = 0;
 };
 
