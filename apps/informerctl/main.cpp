@@ -8,7 +8,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -110,11 +109,10 @@ int run(const command_line& line) {
         stop.emit(asio::cancellation_type::terminal);
     };
     signals.async_wait(asio::posix::descriptor_base::wait_read, end);
-    struct stat kind {};
-    if (::fstat(STDOUT_FILENO, &kind) == 0 && S_ISFIFO(kind.st_mode)) {
+    if (const int gone = reader_gone_descriptor(); gone != -1) {
         boost::system::error_code ignored;
-        reader.assign(::dup(STDOUT_FILENO), ignored);
-        if (!ignored) reader.async_wait(asio::posix::descriptor_base::wait_error, end);
+        reader.assign(gone, ignored);
+        if (!ignored) reader.async_wait(asio::posix::descriptor_base::wait_read, end);
     }
     asio::co_spawn(context, run_command(s), // lint: law3 the root coroutine of the program
                    asio::bind_cancellation_slot(stop.slot(), asio::bind_executor(context.get_executor(), [&](std::exception_ptr e, int c) {

@@ -9,7 +9,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace informerctl {
@@ -57,6 +59,16 @@ void install_signals() {
 
 int signalled() noexcept { return got_signal; }
 int signal_descriptor() noexcept { return self_pipe[0]; }
+
+int reader_gone_descriptor() noexcept {
+    struct stat kind {};
+    if (::fstat(STDOUT_FILENO, &kind) != 0 || !S_ISFIFO(kind.st_mode)) return -1;
+    const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+    epoll_event errors_only{};
+    if (fd != -1 && ::epoll_ctl(fd, EPOLL_CTL_ADD, STDOUT_FILENO, &errors_only) == 0) return fd;
+    if (fd != -1) ::close(fd);
+    return -1;
+}
 
 output::output() { buffer_.reserve(std::size_t(64) << 10); }
 

@@ -43,6 +43,10 @@ int signalled() noexcept; ///< which of them came last, or 0
 /// Readable once a signal came; for poll and for Asio.
 int signal_descriptor() noexcept;
 
+/// For Asio: a descriptor that is readable once nobody reads our stdout, a pipe, any more. -1: stdout is no pipe. Asio makes what
+/// it is given non-blocking; stdout's open file is not ours alone, so it must never have that, nor a duplicate.
+int reader_gone_descriptor() noexcept;
+
 /// Text of others for people to read: control characters, which would command the terminal, as "\x1b" or "\n".
 std::string visible(std::string_view text);
 

@@ -87,6 +87,23 @@ TEST_CASE("a closed pipe ends watch silently") {
     CHECK(w.err().empty());
 }
 
+TEST_CASE("a pipe that others write to as well stays blocking for them, during and after") {
+    const server s;
+    const std::string flags = "flags:\t"; // of the open file, which all duplicates of a descriptor share
+    const auto blocking = [&](const std::string& line) { return (std::stoul(line.substr(flags.size()), nullptr, 8) & O_NONBLOCK) == 0; };
+    const auto tells = [&](const std::string& l) { return l.starts_with(flags); };
+    process w(ctl({"watch", "ns", "--kubeconfig", s.kubeconfig()}));
+    REQUIRE(w.line());
+    process looks({"cat", "/proc/" + std::to_string(w.pid()) + "/fdinfo/1"});
+    const auto during = looks.line_where(tells);
+    REQUIRE(during);
+    CHECK(blocking(*during));
+    process get({"/bin/sh", "-c", bin("informerctl") + " get ns --kubeconfig " + s.kubeconfig() + "; cat /proc/self/fdinfo/1"});
+    const auto after = get.line_where(tells);
+    REQUIRE(after);
+    CHECK(blocking(*after));
+}
+
 TEST_CASE("a reader that pauses loses nothing: the stream stalls instead") {
     const server s;
     process w(ctl({"watch", "cm", "--kubeconfig", s.kubeconfig(), "-o", "json"}));
