@@ -109,7 +109,8 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     std::vector<std::string> indexes;
     auto* sync = add_command(app, "sync", "Fill a cache and print what it cost", into, command::sync);
     sync->add_option("RESOURCE", into.resource, "Resource")->required();
-    sync->add_option("--index", indexes, "Index NAME=POINTER, as node=/spec/nodeName (repeatable)");
+    sync->add_option("--index", indexes, "Index NAME=POINTER, as node=/spec/nodeName (repeatable)")
+        ->allow_extra_args(false); // the next word is not another one
     sync->add_option("--updates", into.updates, "Then wait for N updates and print again")->check(CLI::NonNegativeNumber);
     sync->add_flag("--json", into.json, "One JSON line per phase");
     sync->add_flag("!--no-watch-list", into.watch_list, "List and watch instead of watch-list");

@@ -149,6 +149,21 @@ TEST_CASE("watch survives a stopped server and says so once") {
     CHECK(w.wait() == 0);
 }
 
+TEST_CASE("sync takes each --index as one word, wherever it stands") {
+    const server s({"--pods", "3"});
+    const std::vector<std::vector<std::string>> ways{
+        {"sync", "--index", "node=/spec/nodeName", "pods", "-A"},
+        {"sync", "--index", "node=/spec/nodeName", "--index", "name=/metadata/name", "pods", "-A"},
+        {"sync", "pods", "-A", "--index=node=/spec/nodeName", "--index", "name=/metadata/name"}};
+    for (auto arguments : ways) {
+        arguments.insert(arguments.end(), {"--server", s.url});
+        const auto r = run(arguments);
+        INFO(r.err);
+        CHECK(r.code == 0);
+    }
+    CHECK(run({"sync", "--index", "node=/spec/nodeName", "name=/metadata/name", "pods", "--server", s.url}).code == 2);
+}
+
 TEST_CASE("sync --json prints what it cost, and again after updates") {
     const server s({"--pods", "200"});
     process p(ctl({"sync", "pods", "-A", "--server", s.url, "--index", "node=/spec/nodeName", "--updates", "3", "--json"}));
