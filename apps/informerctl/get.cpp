@@ -9,7 +9,7 @@ namespace {
 
 using informer::object;
 
-std::string as_list(const std::vector<object>& items, const std::string& version) {
+std::string as_list(const std::vector<object>& items) {
     // One object at a time: the list as a whole never exists twice.
     std::string out = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [";
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -24,7 +24,7 @@ std::string as_list(const std::vector<object>& items, const std::string& version
         }
     }
     out += items.empty() ? "],\n" : "\n  ],\n";
-    return out + "  \"kind\": \"List\",\n  \"metadata\": {\n    \"resourceVersion\": \"" + version + "\"\n  }\n}\n";
+    return out + "  \"kind\": \"List\",\n  \"metadata\": {\n    \"resourceVersion\": \"\"\n  }\n}\n";
 }
 
 std::string as_yaml_list(const std::vector<object>& items) {
@@ -50,7 +50,7 @@ void print(session& s, std::vector<object> items, bool single) {
     const auto& how = s.line.output;
     if (how == "json") {
         if (single) out.line(items.front().value().to_pretty_json(4));
-        else out.write(as_list(items, ""));
+        else out.write(as_list(items));
     } else if (how == "yaml") {
         if (single) out.write(yaml(items.front().value()));
         else out.write(as_yaml_list(items));

@@ -28,17 +28,23 @@ std::string timestamp(std::chrono::system_clock::time_point t) {
     return std::string(buffer.data(), n) + fraction.data();
 }
 
+// kubectl's rules (duration.HumanDuration).
 std::string age(std::chrono::system_clock::duration d) {
-    const auto s = std::max<long long>(0, std::chrono::duration_cast<std::chrono::seconds>(d).count());
-    const auto two = [](long long a, const char* ua, long long b, const char* ub) {
+    const auto s = std::chrono::duration_cast<std::chrono::seconds>(d).count();
+    if (s < -1) return "<invalid>"; // the clocks differ by more than a little
+    const auto two = [](auto a, const char* ua, auto b, const char* ub) {
         return std::to_string(a) + ua + (b ? std::to_string(b) + ub : "");
     };
-    if (s < 120) return std::to_string(s) + "s";
-    if (s < 600) return two(s / 60, "m", s % 60, "s");
-    if (s < 3 * 3600) return std::to_string(s / 60) + "m";
-    if (s < 8 * 3600) return two(s / 3600, "h", s / 60 % 60, "m");
-    if (s < 48 * 3600) return std::to_string(s / 3600) + "h";
-    return std::to_string(s / 86400) + "d";
+    const auto minutes = s / 60, hours = s / 3600, days = s / 86400;
+    if (s < 120) return std::to_string(s < 0 ? 0 : s) + "s";
+    if (minutes < 10) return two(minutes, "m", s % 60, "s");
+    if (minutes < 3 * 60) return std::to_string(minutes) + "m";
+    if (hours < 8) return two(hours, "h", minutes % 60, "m");
+    if (hours < 48) return std::to_string(hours) + "h";
+    if (days < 8) return two(days, "d", hours % 24, "h");
+    if (days < 2 * 365) return std::to_string(days) + "d";
+    if (days < 8 * 365) return two(days / 365, "y", days % 365, "d");
+    return std::to_string(days / 365) + "y";
 }
 
 std::string resource_name(const informer::api_resource& r, const object& o) {
@@ -94,9 +100,11 @@ bool plain_is_safe(const std::string& s) {
                                       "n",    "N",    "<<",   "=",  ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "-.inf", "-.Inf",
                                       "-.INF", "+.inf", "+.Inf", "+.INF"};
     if (std::find(words.begin(), words.end(), s) != words.end()) return false;
-    // Anything that begins like a number or a date is quoted: 1, 0x1f, 1e3, 12:30, 2026-01-01.
-    const char c = s.front();
-    if ((c >= '0' && c <= '9') || ((c == '-' || c == '+' || c == '.') && s.size() > 1 && s[1] >= '0' && s[1] <= '9')) return false;
+    // Anything that begins like a number or a date is quoted: 1, -.5, 0x1f, 1e3, 12:30, 2026-01-01.
+    std::string_view number = s;
+    if (number.front() == '-' || number.front() == '+') number.remove_prefix(1);
+    if (number.starts_with('.')) number.remove_prefix(1);
+    if (!number.empty() && number.front() >= '0' && number.front() <= '9') return false;
     return true;
 }
 
@@ -210,6 +218,15 @@ std::string diff_lines(const object& before, const object& after) {
     return out;
 }
 
+namespace {
+
+/// In code points.
+std::size_t width(const std::string& s) {
+    return static_cast<std::size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+} // namespace
+
 table::table(std::vector<std::string> header, bool show_header) {
     if (show_header) rows_.push_back(std::move(header));
 }
@@ -223,13 +240,13 @@ std::string table::str() const {
     std::vector<std::size_t> widths;
     for (const auto& r : rows_) {
         widths.resize(std::max(widths.size(), r.size()));
-        for (std::size_t i = 0; i < r.size(); ++i) widths[i] = std::max(widths[i], r[i].size());
+        for (std::size_t i = 0; i < r.size(); ++i) widths[i] = std::max(widths[i], width(r[i]));
     }
     std::string out;
     for (const auto& r : rows_) {
         for (std::size_t i = 0; i < r.size(); ++i) {
             out += r[i];
-            if (i + 1 < r.size()) out.append(widths[i] - r[i].size() + 3, ' ');
+            if (i + 1 < r.size()) out.append(widths[i] - width(r[i]) + 3, ' ');
         }
         while (!out.empty() && out.back() == ' ') out.pop_back();
         out += '\n';

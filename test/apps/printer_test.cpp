@@ -1,0 +1,54 @@
+// What informerctl makes of values: ages, YAML, tables.
+#include "informerctl/printer.hpp"
+
+#include <informer/object/document_pool.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+
+using namespace informerctl;
+using namespace std::chrono_literals;
+
+TEST_CASE("ages are kubectl's") {
+    CHECK(age(-1min) == "<invalid>");
+    CHECK(age(-500ms) == "0s");
+    CHECK(age(0s) == "0s");
+    CHECK(age(119s) == "119s");
+    CHECK(age(2min) == "2m");
+    CHECK(age(2min + 5s) == "2m5s");
+    CHECK(age(9min + 59s) == "9m59s");
+    CHECK(age(10min + 5s) == "10m");
+    CHECK(age(2h + 59min) == "179m");
+    CHECK(age(3h) == "3h");
+    CHECK(age(7h + 59min) == "7h59m");
+    CHECK(age(8h + 59min) == "8h");
+    CHECK(age(47h) == "47h");
+    CHECK(age(48h) == "2d");
+    CHECK(age(76h) == "3d4h");
+    CHECK(age(24h * 8 - 1h) == "7d23h");
+    CHECK(age(24h * 8 + 5h) == "8d");
+    CHECK(age(24h * 729) == "729d");
+    CHECK(age(24h * 730) == "2y");
+    CHECK(age(24h * 740) == "2y10d");
+    CHECK(age(24h * 365 * 8) == "8y");
+    CHECK(age(24h * 365 * 8 + 24h * 100) == "8y");
+}
+
+TEST_CASE("strings that YAML would read as numbers are quoted, others are not") {
+    const auto printed = [](const std::string& s) {
+        const auto o = informer::parse_object(R"({"a":")" + s + "\"}");
+        return yaml(o.value());
+    };
+    for (const std::string number : {"1", "-1", "+1", ".5", "-.5", "+.5", "-.5e3", "1e3", "0x1f", "12:30", "2026-01-01"}) {
+        CHECK(printed(number) == "a: \"" + number + "\"\n");
+    }
+    for (const std::string word : {"-x", ".x", "-.x", "v1", "a.5"}) CHECK(printed(word) == "a: " + word + "\n");
+}
+
+TEST_CASE("columns stand in line whatever their letters take in bytes") {
+    table t({"NAME", "STATUS"});
+    t.row({"ä€x", "one"});
+    t.row({"plain", "two"});
+    CHECK(t.str() == "NAME    STATUS\nä€x     one\nplain   two\n");
+}
