@@ -121,12 +121,13 @@ up() {
     lock
     down_instance # what a crash left behind
     mkdir -p "$state"
-    local etcd_data="$state/etcd-data" client peer port
+    local etcd_data="$state/etcd-data" found client peer port
     if [[ -n $data ]]; then
         mkdir -p "$data"
         etcd_data=$(cd "$data" && pwd)/etcd
     fi
-    read -r client peer port < <(ports 3)
+    found=$(ports 3) || exit 1 # it has said why
+    read -r client peer port <<<"$found"
     secrets
     echo "http://127.0.0.1:$client" >"$state/etcd"
     echo "http://127.0.0.1:$peer" >"$state/etcd-peer"

@@ -55,20 +55,36 @@ start() {
     done
 }
 
-# ports <n>: free ones on loopback, below the range that the kernel hands out to clients.
+# ports <n>: free ones on loopback, below the range that the kernel hands out to clients if there is room, and never privileged.
 ports() {
-    python3 - "$1" <<'END'
+    python3 - "$1" "${INFORMER_IPV4_SETTINGS:-/proc/sys/net/ipv4}" <<'END'
 import random, socket, sys
-with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
-    top = min(int(file.read().split()[0]), 32768)
+
+wanted, settings = int(sys.argv[1]), sys.argv[2]
+def setting(name, otherwise):
+    try:
+        with open(settings + "/" + name) as file:
+            return int(file.read().split()[0])
+    except (OSError, ValueError, IndexError):
+        return otherwise
+
+lowest = max(setting("ip_unprivileged_port_start", 1024), 1024)
+top = min(setting("ip_local_port_range", 32768), 32768)
+low = max(lowest, top - top // 3)
+if top - low < 1000:  # then among the clients' own; what one of them has, bind() refuses
+    low, top = max(lowest, 10000), 32768 if lowest < 31768 else 65536
 found = []
-while len(found) < int(sys.argv[1]):
+for _ in range(100 * wanted):
     s = socket.socket()
     try:
-        s.bind(("127.0.0.1", random.randrange(top - top // 3, top)))
+        s.bind(("127.0.0.1", random.randrange(low, top)))
         found.append(s)  # kept open, so that no port comes twice
     except OSError:
         s.close()
+    if len(found) == wanted:
+        break
+else:
+    sys.exit(f"error: no {wanted} free ports on 127.0.0.1 between {low} and {top}")
 print(*(s.getsockname()[1] for s in found))
 END
 }

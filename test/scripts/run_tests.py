@@ -2,6 +2,7 @@
 """Runs the test programs of a build tree and sums their test cases.
 
     run_tests.py [--check NAME=COMMAND]... [--only KIND]... [--timeout S] BUILD [FILTER [CATCH2-SPEC...]]
+    run_tests.py --targets BUILD FILTER       what must be built before that
 
 FILTER is the name of a program or check (test_cache, or short: cache); anything else is a Catch2 test specification for all
 programs. A check is a command whose last line of output is "N passed, N failed". Progress goes to stderr, as do the logs of
@@ -32,9 +33,13 @@ def say(text):
 def run(command, log, timeout, environment):
     """The exit status, or None after a time-out. A process group of its own, so that nothing of it outlives us."""
     with open(log, "wb") as out:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True
-        )
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True
+            )
+        except OSError as error:  # it was not built, or not for this machine
+            out.write(f"{error}\n".encode())
+            return 127
         try:
             return process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -114,20 +119,30 @@ class Job:
         return text in (self.name, re.sub("^(test|example)_", "", self.name), self.kind)
 
 
+def read_jobs(path):
+    with open(path) as file:
+        return [Job(*line.rstrip("\n").split(" ", 2)) for line in file if line.strip()]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="append", default=[])
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--targets", action="store_true")
     parser.add_argument("build")
     parser.add_argument("filter", nargs="*")
     options = parser.parse_args()
 
     logs = os.path.join(options.build, "test", "logs")
     os.makedirs(logs, exist_ok=True)
+    programs = os.path.join(options.build, "test", "programs.txt")
+    if options.targets:
+        if os.path.exists(programs):
+            print("".join(job.name + "\n" for job in read_jobs(programs) if job.matches(options.filter[0])), end="")
+        return 0
     jobs = [Job("check", name, shlex.split(command)) for name, command in (c.split("=", 1) for c in options.check)]
-    with open(os.path.join(options.build, "test", "programs.txt")) as file:
-        jobs += [Job(*line.rstrip("\n").split(" ", 2)) for line in file if line.strip()]
+    jobs += read_jobs(programs)
     if options.only:
         jobs = [job for job in jobs if job.kind in options.only]
     spec = options.filter

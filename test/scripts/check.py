@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Tests of the scripts around the build. Ends with "N passed, N failed"."""
+import fnmatch
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+here = os.path.dirname(os.path.abspath(__file__))
+repo = os.path.dirname(os.path.dirname(here))
+
+
+class Ports(unittest.TestCase):
+    """instance.sh: ports"""
+
+    def draw(self, wanted, local_range, unprivileged):
+        with tempfile.TemporaryDirectory() as settings:
+            for name, text in (("ip_local_port_range", local_range), ("ip_unprivileged_port_start", unprivileged)):
+                with open(os.path.join(settings, name), "w") as file:
+                    file.write(text + "\n")
+            script = f'cache=/nonexistent; source "{here}/instance.sh"; ports {wanted}'
+            environment = dict(os.environ, INFORMER_IPV4_SETTINGS=settings)
+            return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+
+    def drawn(self, *arguments):
+        result = self.draw(20, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ports = [int(word) for word in result.stdout.split()]
+        self.assertEqual(len(set(ports)), 20)
+        return ports
+
+    def test_below_the_clients_ports(self):
+        for port in self.drawn("32768\t60999", "1024"):
+            self.assertTrue(21000 < port < 32768, port)
+
+    def test_clients_that_have_all_ports_leave_some(self):
+        for unprivileged in ("0", "80", "1024"):
+            for port in self.drawn("1024\t65535", unprivileged):
+                self.assertTrue(10000 <= port < 32768, port)
+
+    def test_never_privileged(self):
+        for port in self.drawn("2048\t65535", "20000"):
+            self.assertTrue(port >= 20000, port)
+
+    def test_gives_up_in_one_line(self):
+        result = self.draw(3, "1024\t65535", "65535")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertIn("no 3 free ports", result.stderr)
+
+
+class RunTests(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = folder.name
+        os.mkdir(os.path.join(self.build, "test"))
+
+    def programs(self, *lines):
+        with open(os.path.join(self.build, "test", "programs.txt"), "w") as file:
+            file.write("".join(line + "\n" for line in lines))
+
+    def run_tests(self, *arguments):
+        return subprocess.run([os.path.join(here, "run_tests.py"), *arguments], capture_output=True, text=True, timeout=60)
+
+    def test_a_program_that_is_missing_is_a_failed_case_and_the_others_run(self):
+        self.programs("program absent /nonexistent/absent", "program there /bin/true")
+        result = self.run_tests(self.build)
+        self.assertEqual(result.stdout.splitlines()[-1], "1 passed, 1 failed")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("/nonexistent/absent", result.stderr)
+
+    def test_targets_are_what_a_filter_runs(self):
+        self.programs("unit test_a /x", "example example_a /x", "unit test_b /x", "apps test_apps /x")
+        targets = lambda word: self.run_tests("--targets", self.build, word).stdout.split()
+        self.assertEqual(targets("a"), ["test_a", "example_a"])
+        self.assertEqual(targets("example_a"), ["example_a"])
+        self.assertEqual(targets("unit"), ["test_a", "test_b"])
+        self.assertEqual(targets("apps"), ["test_apps"])
+        self.assertEqual(targets("[relist]"), [])
+
+    def test_an_unbuilt_tree_has_no_targets(self):
+        result = self.run_tests("--targets", self.build, "a")
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+
+class Image(unittest.TestCase):
+    """What `COPY . .` takes along: every source, and nothing of the host's builds."""
+
+    def test_dockerignore(self):
+        with open(os.path.join(repo, ".dockerignore")) as file:
+            patterns = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+        # Patterns stand for paths from the top, and `*` for no slash.
+        ignored = lambda path: any("/" not in p and fnmatch.fnmatch(path.split("/")[0], p) for p in patterns)
+        for path in ("build/build.ninja", "build-debug/x", "build-subproject/x", ".git/HEAD", ".cache/x"):
+            self.assertTrue(ignored(path), path)
+        wanted = ["dev", "CMakeLists.txt", "CMakePresets.json"]
+        for top in ("libinformer", "apps", "test", "docs"):
+            wanted += glob.glob(f"{top}/**/*", root_dir=repo, recursive=True)
+        for path in wanted:
+            self.assertFalse(ignored(path), path)
+
+
+if __name__ == "__main__":
+    result = unittest.TextTestRunner(stream=sys.stderr).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad} passed, {bad} failed")
+    sys.exit(1 if bad or result.testsRun == 0 else 0)
