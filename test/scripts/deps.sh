@@ -7,8 +7,8 @@ source "$(dirname "$0")/common.sh"
 # Debian 12's own Boost (1.74) and Catch2 (2.13) are too old; these come from bookworm-backports. Boost's -dev packages of
 # different versions exclude each other: apt removes another one if it is there.
 backports=(libboost1.83-dev libboost-json1.83-dev libboost-url1.83-dev libboost-container1.83-dev catch2)
-main=(g++ cmake ninja-build ccache mold pkg-config libssl-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libspdlog-dev
-    libfmt-dev prometheus-cpp-dev openssl curl jq ca-certificates git python3 "$@")
+main=(g++ cmake ninja-build ccache mold pkg-config libssl-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libfmt-dev
+    prometheus-cpp-dev openssl curl jq ca-certificates git python3 "$@")
 
 # probe: does CMake find everything, however it came here?
 probe() {
@@ -23,7 +23,6 @@ find_package(OpenSSL 3 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)
 find_package(Catch2 3.7 REQUIRED)
@@ -40,7 +39,7 @@ if [[ $id != debian-12 ]] || ! have apt-get; then
     probe && { mkdir -p "$cache"; touch "$cache/probed-2"; exit 0; }
     log "this is not Debian 12, so nothing is installed by itself. Needed, by their names there:"
     log "  ${main[*]} ${backports[*]}"
-    die "install at least CMake 3.25, g++ 12 or clang 17, Boost 1.83 and Catch2 3.7 with the rest above, then try again"
+    die "install at least CMake 3.25, g++ 12 or clang 19, Boost 1.83 and Catch2 3.7 with the rest above, then try again"
 fi
 
 # dpkg-query fails when it does not know one of them; what it knows it prints all the same.
