@@ -98,7 +98,8 @@ class Cluster:
                 self.process.stdout.readline()  # it says its address when it is ready
             else:
                 say("    devserver does not answer: no cluster for the examples")
-        return dict(os.environ, KUBECONFIG=self.kubeconfig) if self.kubeconfig else os.environ
+        # Never the cluster that happens to be configured: examples write.
+        return dict(os.environ, KUBECONFIG=self.kubeconfig or "/nonexistent")
 
     def stop(self):
         if self.process is not None:

@@ -80,6 +80,8 @@ def _ways(results, extras, main, options):
     try:
         body = _gzipped_list(servers["gzip"], corpus)
         for n in range(turns):
+            if n > 0 and results.no_time_for("turn %d of the ways to the first sync" % (n + 1)):
+                break
             plan = Plan(rounds=1 if n < options.runs else 0, round_size=main, paced=0, relist=False)
             for way in ways:
                 how = ["--gzip"] if way == "gzip" else []

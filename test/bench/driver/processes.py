@@ -64,7 +64,8 @@ class Program:
         self.name = os.path.basename(str(command[0]))
         self.errors = collections.deque(maxlen=20)
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
+                                        stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})},
+                                        start_new_session=True) # Ctrl-C is for us: the running measurement ends by itself
         self.meter = Meter(self.process.pid)
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()

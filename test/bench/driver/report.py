@@ -52,8 +52,8 @@ def _head(results, missing, versions):
              "With " + ", ".join("%s %s" % (k, v) for k, v in made.items()) + ".", "",
              "All programs follow the same pods, of 10.6 KB as kube-apiserver writes them (a third of it `managedFields`), 20 to a Deployment,",
              "from the same server on the same machine over plain HTTP on loopback. Each keeps an index of pods by node (kube-rs has no",
-             "indexes) and calls one handler that counts. All begin with a watch-list. JSON, but for client-go's typed and metadata",
-             "clients and controller-runtime, which speak protobuf. CPU and memory are what the kernel counts of the process. Medians, with",
+             "indexes, and metadata have no node) and calls one handler that counts. All begin with a watch-list. JSON, but for client-go's",
+             "typed client where nothing else is said, its metadata client and controller-runtime, which speak protobuf. CPU and memory are what the kernel counts of the process. Medians, with",
              "half the range in percent where there was more than one run."]
     load = os.getloadavg()[2]
     if load > 2 * os.cpu_count():
@@ -258,7 +258,7 @@ def _notes(results, scales):
 
 - *First sync*: from the answer's first byte until the handler has seen all objects; background collections that follow are counted in.
 - *KB per pod*: resident set at rest after the sync, less that of the same process connected and waiting, per object. *Forced*: after a
-  forced collection and release to the system (Go), `malloc_trim` (C++), nothing (Rust).
+  forced collection and release to the system (Go), `malloc_trim` (C++), a purge of all of jemalloc's arenas (Rust).
 - *Peak ÷ steady* at start: the highest resident set until then, by that at rest. In updates and relists: by that after a forced collection.
 - *CPU µs per event*: the process's CPU from the first of a round of updates until it is idle again, per update; *events/s*: until the
   handler has seen the last. Each update differs from the version before in its resource version, times and container ids.

@@ -15,18 +15,18 @@ def _pattern(name=r"[a-z-]+"):
 
 def put(path, name, text):
     """Writes the part `name` of the file: in its place, or at the end."""
-    old = path.read_text() if path.exists() else "# Benchmarks\n"
+    old = path.read_text(encoding="utf-8") if path.exists() else "# Benchmarks\n"
     new = _pattern(name).sub(lambda _: _marked(name, text), old)
     if not _pattern(name).search(old):
         new = old.rstrip("\n") + "\n\n" + _marked(name, text) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(new)
+    path.write_text(new, encoding="utf-8")
 
 
 def rewrite(path, text):
     """Writes the whole file anew, but keeps the marked parts, at its end."""
-    kept = [m.group(0) for m in _pattern().finditer(path.read_text())] if path.exists() else []
-    path.write_text("\n\n".join([text.rstrip("\n"), *kept]) + "\n")
+    kept = [m.group(0) for m in _pattern().finditer(path.read_text(encoding="utf-8"))] if path.exists() else []
+    path.write_text("\n\n".join([text.rstrip("\n"), *kept]) + "\n", encoding="utf-8")
 
 
 def written_by(suite, peers=None):

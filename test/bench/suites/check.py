@@ -1,5 +1,6 @@
 """Instructions of the hot paths against the recorded ones: what a change makes dearer is seen before it is merged."""
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -69,6 +70,12 @@ def run(options):
         return 1
 
     before = json.loads(recorded.read_text()) if recorded.exists() and not options.record else {"parts": {}}
+    machine = platform.machine()
+    if before.get("machine", machine) != machine: # other instructions, other counts
+        programs.log("note: recorded on %s, and this is %s: nothing is judged" % (before["machine"], machine))
+        before, judged = {"parts": {}}, False
+    else:
+        judged = True
     rows, failed, passed, record, stale = [], [], 0, {}, []
     for name in what:
         time = times[name]["cpu_ns_per_op"]
@@ -90,7 +97,7 @@ def run(options):
                     passed += 1
                 if change < -options.tolerance:
                     stale.append(name)
-            elif not options.record:
+            elif judged and not options.record:
                 row[7] = "NOT RECORDED"
                 failed.append(name)
         rows.append(row)
@@ -100,7 +107,7 @@ def run(options):
     if not tool:
         programs.log("note: %s: no instructions were counted, nothing is judged" % why)
     if options.record:
-        recorded.write_text(json.dumps({"toolchain": {k: v for k, v in versions().items() if k != "OpenSSL"}, "parts": record}, indent=2) + "\n")
+        recorded.write_text(json.dumps({"machine": machine, "toolchain": {k: v for k, v in versions().items() if k != "OpenSSL"}, "parts": record}, indent=2) + "\n")
         programs.log("written to %s" % recorded)
         passed = len(record)
     for name in failed:

@@ -74,5 +74,5 @@ def run(options):
         "for each event. Goal: a %dth of client-go's." % goal, "",
         table(["listeners by", "events a slice", "listeners", "CPU ns", "bytes", "Go CPU ns", "Go bytes", "ratio (CPU)", "ratio (bytes)", "goal"], rows)])
     print(report)
-    sections.keep("fanout", report, theirs)
+    sections.keep("fanout", report, theirs and options.runs >= 3)
     return 1 if missed else 0

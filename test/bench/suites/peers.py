@@ -22,7 +22,7 @@ def arguments(parser):
     parser.add_argument("--quick", action="store_true", help="2,000 pods, one run, no other kinds: does it all work?")
     parser.add_argument("--minutes", type=amount, default=40, help="after so many (40; about 30 are needed) nothing more is begun, building not counted")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
-                        help="where the report goes; docs/benchmarks.md after a whole run, else build/bench/report.md")
+                        help="where the report goes; docs/benchmarks.md after a whole run with all peers, else build/bench/report.md")
 
 
 class Results:
@@ -59,7 +59,7 @@ class Results:
         begun = time.monotonic()
         try:
             figures = measure.run(peer, corpus, server, plan)
-        except Failed as why:
+        except (Failed, OSError) as why: # OSError: a peer that was killed amid a look at it
             programs.log("[%4.0f s] %s: FAILED: %s" % (time.monotonic() - self.started, title, why))
             self.problems.append("%s: %s" % (title, why))
             return
@@ -118,7 +118,7 @@ def run(options):
             missing.append(str(why))
 
     results.start()
-    whole = not (options.scale or options.only or options.quick)
+    whole = not (options.scale or options.only or options.quick or missing)
     scales = [options.scale] if options.scale else [2000] if options.quick else [2000, main_scale, 50000]
     main = main_scale if main_scale in scales else scales[-1]
     runs = range(1 if options.quick else options.runs)
