@@ -80,6 +80,12 @@ public:
     entry(std::shared_ptr<lease> l, const std::string& name_space) : informer(l->informer), held(std::move(l)) {
         informer.name_space_ = name_space;
     }
+    /// It may never be synced, where a narrower one would be.
+    static bool refused(const shared_informer& i) {
+        if (i.has_synced()) return false;
+        const informer_status s = i.status();
+        return s.phase == informer_phase::parked && s.last_error == errc::forbidden;
+    }
     static bool stopping(const shared_informer& i) noexcept { return i.impl_->stopping; }
 
     shared_informer informer; ///< with a lister narrowed to what was asked for
@@ -157,7 +163,8 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
             found = std::move(l);
             break;
         }
-        if (l->name_space.empty()) found = std::move(l); // wider; an exact one is better
+        // Wider; an exact one is better.
+        if (l->name_space.empty() && !informer_handle::entry::refused(l->informer)) found = std::move(l);
     }
     if (found) {
         for (auto& [index, function] : options.indexes_) {
@@ -192,7 +199,7 @@ informer::lister informer_factory::lister(const api_resource& resource, std::str
             filtered = true;
             continue;
         }
-        const bool whole = l->can_be_shared && l->of.kept.empty();
+        const bool whole = l->can_be_shared && l->of.kept.empty() && !informer_handle::entry::refused(l->informer);
         if (whole || !found) found = std::move(l);
         if (whole) break;
     }

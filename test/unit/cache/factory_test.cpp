@@ -41,7 +41,11 @@ struct workshop {
         auto s = std::make_shared<scripted_list_watch>(context.get_executor(), r);
         made.emplace_back(r.plural + "/" + ns, s);
         auto w = s->on_watch();
-        if (answer) w->added(pod("a", 1)).bookmark("5", true);
+        if (refuse) {
+            w->fail(status_failure(403, "Forbidden"));
+            s->on_list(list_script().fail(status_failure(403, "Forbidden")));
+        } else if (answer)
+            w->added(pod("a", 1)).bookmark("5", true);
         return s;
     }
     void settle() {
@@ -52,7 +56,7 @@ struct workshop {
 
     asio::io_context context{1};
     std::shared_ptr<manual_clock> clock;
-    bool answer = true;
+    bool answer = true, refuse = false;
     std::vector<std::pair<std::string, std::weak_ptr<scripted_list_watch>>> made;
     runtime rt;
     informer_factory factory;
@@ -82,6 +86,21 @@ TEST_CASE("one copy per kind: equal requests share one informer", "[factory][pro
     auto metadata_again = w.factory.get(pods, "", informer_options().metadata_only().page_size(7));
     CHECK(w.made.size() == 6);
     w.settle();
+}
+
+TEST_CASE("one copy per kind: a wider one that may not be read is not reused for a namespace that may", "[factory]") {
+    workshop w;
+    w.refuse = true;
+    const auto all = w.factory.get(pods);
+    w.settle();
+    REQUIRE(all->status().phase == informer_phase::parked);
+    w.refuse = false;
+    const auto one = w.factory.get(pods, "default");
+    w.settle();
+    REQUIRE(w.made.size() == 2);
+    CHECK(w.made[1].first == "pods/default");
+    CHECK(one->has_synced());
+    CHECK(w.factory.lister(pods, "default").list().size() == 1);
 }
 
 TEST_CASE("one copy per kind: a narrower request reuses a live wider one, never the reverse", "[factory][promise]") {

@@ -34,6 +34,9 @@ private:
 /// requests share one informer; a request for one namespace reuses a live informer of all namespaces with otherwise
 /// equal options (its `lister()` must then be narrowed by `in(ns)`: `get()` returns a handle whose `lister()` is).
 ///
+/// One that has not synced and may not be read (403) is not reused for a namespace, which perhaps may be. That is known only once it
+/// was tried: who is allowed to read nothing but some namespaces should not ask for all of them first.
+///
 /// Subscriptions and handlers of a reused wider informer are told of all its namespaces: look at `event::key()`. A request
 /// with a `transform` is never shared, because functions cannot be compared.
 ///
@@ -47,12 +50,13 @@ public:
     informer_factory(const informer_factory&) = delete;
     informer_factory& operator=(const informer_factory&) = delete;
 
-    /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity (page size, back-off …) of the first win;
-    /// indexes are added; to one that is full already as by `shared_informer::add_index`: `co_await h->index_ready(…)` before
+    /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity (page
+    /// size, back-off …) of the first win; indexes are added, but of two functions under one name the first stays (functions cannot be
+    /// compared). To one that is full already they are added as by `shared_informer::add_index`: `co_await h->index_ready(…)` before
     /// reading them.
     informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
-    /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform only where
-    /// none has the whole objects.
+    /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform, or that may not be
+    /// read, only where no other has the whole objects.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
     /// Waits for every informer started so far; throws with the names of those that failed and their last errors, also
     /// of those that ended by an exception of their own (no memory) and are still held.
