@@ -129,7 +129,10 @@ void shared_informer::impl::news() {
 
 asio::awaitable<void> shared_informer::impl::wait_for_news(self s, clock::time_point until) {
     const auto told = std::make_shared<detail::async_event>(s->rt.executor());
-    std::erase_if(s->waiters, [](const auto& weak) { return weak.expired(); });
+    if (s->waiters.size() >= s->most_waiters) { // now and then: all that are woken come here
+        std::erase_if(s->waiters, [](const auto& weak) { return weak.expired(); });
+        s->most_waiters = std::max<std::size_t>(16, 2 * s->waiters.size());
+    }
     s->waiters.push_back(told);
     const bool notified = co_await told->wait_until(s->rt.clock(), until);
     static_cast<void>(notified);

@@ -238,6 +238,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::uint64_t bytes_counted = 0; ///< for the metrics
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
+    std::size_t most_waiters = 16; ///< before those that have gone are looked for
     std::function<void(const informer_status&)> state_observer;
     std::function<void(std::string_view, const failure&)> error_observer;
     std::function<void(const bad_object&)> bad_observer;

@@ -32,12 +32,11 @@ public:
         request_ = r;
         ended_ = false;
         check_ = a.check;
-        watch_ = a.what == reflector::step::watch;
         if (a.fresh) {
             collected_ = std::make_shared<detail::replacement>(owner_.store->index.seed()); // it will be compared with that
             objects_ = 0;
         }
-        if (!watch_ && collected_) before_page_ = *collected_;
+        if (a.what != reflector::step::watch && collected_) before_page_ = *collected_;
     }
     void end() {
         request_.reset();
@@ -229,7 +228,7 @@ private:
     std::shared_ptr<detail::replacement> collected_;
     std::optional<detail::replacement> before_page_; ///< what was collected before this page began
     std::size_t objects_ = 0;
-    bool ended_ = false, check_ = false, watch_ = false;
+    bool ended_ = false, check_ = false;
 };
 
 shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)

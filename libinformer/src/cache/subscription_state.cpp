@@ -155,11 +155,8 @@ void subscription::state::mark(informer::resource_version version, bool complete
     aftermath a;
     const guard lock(mutex_);
     if (closed_ || ended_) return;
-    if (completes_initial) {
-        initial_complete_ = true;
-    } else if (!options_.sync_marks_) {
-        return;
-    } else if (options_.policy_ == overflow_policy::coalesce && queued_ >= options_.capacity_ && marks_ >= 2) {
+    if (!completes_initial && !options_.sync_marks_) return;
+    if (!completes_initial && queued_ >= options_.capacity_ && marks_ >= 2) {
         // The first one stays where it is, so that a slow consumer still comes to it; the last one moves back.
         a.drop(pending_, last_mark_);
         --marks_;

@@ -243,7 +243,6 @@ private:
     // From here on what every event touches, close together.
     mutable detail::spin_lock mutex_;
     bool in_hand_ = false;          // the consumer has not come back since it was handed an event
-    bool initial_complete_ = false; // the mark is queued, or was
     bool ended_ = false;
     bool discarded_ = false;        // by close()
     bool given_ = false;            // to who waited last

@@ -392,6 +392,16 @@ TEST_CASE("sync marks: in stream order, after the initial state and after each r
     REQUIRE(drain(sub) == lines{"ADDED a@1", "SYNCED 5", "ADDED b@6", "SYNCED 7", "SYNCED 8"});
 }
 
+TEST_CASE("sync marks: under back pressure, too, those of many relists without events are not kept") {
+    const auto state = make_state(subscription_options().sync_marks().capacity(2).policy(overflow_policy::back_pressure));
+    subscription sub(state);
+    state->push(initial(pod(1, "a")));
+    state->initial_complete(resource_version("5"));
+    for (int i = 0; i < 100; ++i) state->relisted(resource_version(std::to_string(10 + i)));
+    REQUIRE(sub.figures().pending == 3);
+    REQUIRE(drain(sub) == lines{"ADDED a@1", "SYNCED 5", "SYNCED 109"});
+}
+
 TEST_CASE("sync marks: when full, repeated ones merge into the last place; the first and the last are never lost") {
     const auto state = make_state(subscription_options().sync_marks().capacity(2));
     subscription sub(state);

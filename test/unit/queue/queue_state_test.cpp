@@ -506,6 +506,11 @@ TEST_CASE("a key that cannot be copied, or a group function that throws, leaves 
     CHECK(s.take(start) == i);
     s.finish(i);
     CHECK(s.known() == 0);
+    s.add_rate_limited(throwing_key(1), 0, start);
+    s.finish(s.take(start));
+    broken = true;
+    CHECK_THROWS(s.add_rate_limited(throwing_key(1), 0, start));
+    CHECK(s.requeues_of(s.find(throwing_key(1))) == 1);
 }
 
 namespace {

@@ -17,7 +17,8 @@
 namespace informer {
 
 /// The values of an object under an index ("node1"); none: not indexed. Must depend on nothing but the object: the values
-/// of an older version are computed again when it is replaced.
+/// of an older version are computed again when it is replaced. It is called on the writer's thread, and destroyed on that of whoever
+/// lets go of the last snapshot that shows the index.
 using index_function = std::function<std::vector<std::string>(const object&)>;
 /// Index by the string at a JSON pointer ("/spec/nodeName"); anything but a string is not indexed.
 index_function index_by_pointer(std::string pointer);

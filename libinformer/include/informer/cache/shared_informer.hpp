@@ -62,8 +62,9 @@ public:
 /// subscriptions, *late subscribers*, *unsubscribing*, *sync per subscription*, *read your writes*, *nothing hides*,
 /// *typed events*. See docs/promises.md.
 ///
-/// *Thread safety*: `run`, `subscribe`, `add_event_handler`, `add_index`, `stop` on the runtime's executor; `status()`,
-/// `lister()`, `snapshot()`, `has_synced()` from any thread. *Lifetime*: a handle; copies share one informer, and may
+/// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; everything else on the
+/// runtime's executor, and awaited there: `run`, `stop`, `synced`, `wait_until`, `index_ready`, `subscribe`, `add_event_handler`,
+/// `add_index`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
 /// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it. Handlers and observers may own the informer: they are let go
 /// when it has stopped, as it has when the context it ran in is destroyed. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
 /// subscriptions end, `run()` returns when no coroutine is left.
@@ -84,7 +85,7 @@ public:
     const api_resource& resource() const noexcept;
     bool has_synced() const noexcept;
     /// Waits until the cache is complete for the first time. Throws `error(errc::deadline_exceeded)` that says which
-    /// informer and its last error; `error(errc::stopped)`.
+    /// informer and its last error; `error(errc::stopped)`. *Cancellation*: any type; throws `error(errc::cancelled)`.
     asio::awaitable<void> synced(clock::duration at_most);
     /// Read your writes: waits until the cache holds at least `version`. Throws like `synced`, and
     /// `error(errc::new_epoch)`; an incomparable version is `error(errc::bad_configuration)`.
@@ -100,6 +101,7 @@ public:
     /// relist that brings it again.
     void on_bad_object(std::function<void(const bad_object& b)> f);
 
+    /// Of an informer that has stopped: one that has ended.
     subscription subscribe(subscription_options options = subscription_options());
 
     class handler_handle {
@@ -107,7 +109,8 @@ public:
         struct state;
         explicit handler_handle(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
         bool has_synced() const noexcept; ///< all initial `on_add` calls have returned
-        void remove();                    ///< no call begins after this returned
+        /// On the executor: no call begins after this returned. On another thread one may just be beginning.
+        void remove();
         std::uint64_t exceptions() const noexcept;
 
     private:
@@ -117,7 +120,8 @@ public:
     using update_function = std::function<void(const object& previous, const object& current)>;
     using delete_function = std::function<void(const object& last, bool final_state_known)>;
     /// Sugar over a subscription: calls on the executor, one at a time. An exception is contained, counted and logged
-    /// once per kind (contract X10). Dropping the handle does not remove the handler.
+    /// once per kind (contract X10). Dropping the handle does not remove the handler. One that is added to an informer that has stopped
+    /// is never called, and never synced.
     handler_handle add_event_handler(add_function on_add, update_function on_update, delete_function on_delete,
                                      subscription_options options = subscription_options());
 

@@ -21,7 +21,7 @@ enum class overflow_policy {
     /// changed counts twice).
     coalesce,
     /// The informer waits for this subscriber (and stops reading its watch) once `capacity` events are pending, until half
-    /// of them were taken; nothing is ever merged.
+    /// of them were taken; no event is ever merged.
     back_pressure,
 };
 

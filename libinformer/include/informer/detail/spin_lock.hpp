@@ -10,9 +10,9 @@ namespace informer::detail {
 
 /// One atomic exchange to lock (none in a process of one thread), a plain store to unlock: half the price of an uncontended
 /// std::mutex, which pays an atomic operation at both ends (figures: docs/design/work-queue.md). For sections that are short
-/// nearly always: tens of nanoseconds; where a subscription merges or unfolds a full queue under it, tens of microseconds. Who
-/// finds it taken for long gives up its time slice, for that long or since the holder may have lost its own. Meets the
-/// requirements of *Lockable*.
+/// nearly always: tens of nanoseconds; where a subscription merges or unfolds a full queue under it, or takes a portion of an
+/// initial state, tens of microseconds. Who finds it taken for long gives up its time slice, for that long or since the holder may
+/// have lost its own. Meets the requirements of *Lockable*.
 class spin_lock {
 public:
     void lock() noexcept {

@@ -119,12 +119,12 @@ public:
         if (shut_down_) return std::nullopt;
         item& it = items_[i];
         const rate_limiter::duration d = limiter_ ? limiter_->delay(it.requeues, now) : rate_limiter::duration(0);
-        if (it.requeues != 0xffffffffU) ++it.requeues;
         if (d.count() <= 0) {
-            request(i, priority, now);
+            request(i, priority, now); // these may throw
         } else {
             delay(i, later(now, d), priority);
         }
+        if (it.requeues != 0xffffffffU) ++it.requeues;
         return d;
     }
     /// `now + d` without overflow.

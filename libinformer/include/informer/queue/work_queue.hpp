@@ -160,7 +160,8 @@ private:
 ///   delayed is returned to the caller and logged, not silently dropped.
 ///
 /// Priorities are any integers, meant for few levels; 0 is normal; controllers use -100 for initial and resync events.
-/// The key, its rate-limit count and its times are in one slot; a key that is forgotten and not asked for takes no memory.
+/// The key, its rate-limit count and its times are in one slot, which is free for others once the key is forgotten and not asked for.
+/// Until then it keeps the last key it had (the buffer of a string is used again): what such a key owns, an `object` say, lives on.
 ///
 /// Keys: default-constructible and copy-assignable. `Hash` and `Equal` may be transparent, then `add()` takes what they take
 /// (a std::string queue takes string_views).

@@ -23,7 +23,6 @@ public:
     ready_lanes(bool grouped, std::uint32_t share) : grouped_(grouped), share_(share) {}
 
     std::size_t size() const noexcept { return size_; }
-    std::size_t levels() const noexcept { return levels_.size(); }
 
     /// The lane of a priority and group, made when there is none. May throw; the push that must follow does not.
     std::uint32_t prepare(std::int32_t priority, std::uint64_t group) { return lane_for(make_level(priority), group); }
