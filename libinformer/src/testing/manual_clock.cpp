@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 
@@ -88,13 +89,17 @@ asio::awaitable<bool> manual_clock::sleep_until(time_point when) {
 
 void manual_clock::advance(duration by) {
     if (by <= duration::zero()) return;
-    state_->now += by.count();
-    state_->wall += std::chrono::duration_cast<std::chrono::system_clock::duration>(by).count();
+    const auto passed = std::min(by, time_point::max() - now()); // now() is never below its beginning, so no overflow
+    state_->now += passed.count();
+    using wall_duration = std::chrono::system_clock::duration;
+    const auto on_wall = std::chrono::duration_cast<wall_duration>(passed).count();
+    constexpr auto last = wall_duration::max().count();
+    state_->wall = state_->wall > last - on_wall ? last : state_->wall + on_wall;
     state_->wake_due();
 }
 
 void manual_clock::set(time_point when) {
-    advance(when - now());
+    if (when > now()) advance(when - now());
 }
 
 void manual_clock::set_wall(std::chrono::system_clock::time_point wall) {

@@ -95,3 +95,26 @@ TEST_CASE("manual time goes forward only, the wall clock in step", "[manual_cloc
     clock.advance(1s);
     CHECK(clock.wall() == w - 24h + 1s);
 }
+
+TEST_CASE("both clocks stop at the end of their range", "[manual_clock]") {
+    using wall_time = std::chrono::system_clock::time_point;
+    manual_clock clock;
+    const auto t = clock.now();
+    clock.set(manual_clock::time_point::min()); // long ago: nothing
+    CHECK(clock.now() == t);
+    clock.advance(manual_clock::duration::max());
+    CHECK(clock.now() == manual_clock::time_point::max());
+    CHECK(clock.wall() == wall_time::max());
+    clock.advance(1h);
+    CHECK(clock.now() == manual_clock::time_point::max());
+    CHECK(clock.wall() == wall_time::max());
+
+    manual_clock other;
+    other.set(manual_clock::time_point::max());
+    CHECK(other.now() == manual_clock::time_point::max());
+    CHECK(other.wall() == wall_time::max());
+
+    manual_clock early(wall_time::min());
+    early.advance(1h);
+    CHECK(early.wall() == wall_time::min() + 1h);
+}

@@ -32,7 +32,7 @@ public:
     std::chrono::system_clock::time_point wall() const override;
     asio::awaitable<bool> sleep_until(time_point when) override;
 
-    /// Lets time pass and wakes who is due. Negative durations do nothing.
+    /// Lets time pass and wakes who is due. Negative durations do nothing; both clocks stop at the end of their range.
     void advance(duration by);
     /// As `advance(when - now())`: time never goes back.
     void set(time_point when);
