@@ -127,7 +127,7 @@ answer http_endpoint::impl::find(const http::server_request& q) const {
 
 asio::awaitable<void> http_endpoint::impl::serve(std::weak_ptr<impl> of, std::shared_ptr<http::server_request> q,
                                                  std::shared_ptr<http::server_response> r) {
-    const auto self = of.lock();
+    auto self = of.lock();
     if (!self) co_return;
     answer a;
     headers more;
@@ -140,6 +140,7 @@ asio::awaitable<void> http_endpoint::impl::serve(std::weak_ptr<impl> of, std::sh
         a.body = "only GET and HEAD are served here\n";
         more.emplace_back("Allow", "GET, HEAD");
     }
+    self.reset(); // a peer that reads slowly must not keep the endpoint alive
     co_await r->send(a.status, std::move(a.content_type), std::move(a.body), std::move(more));
 }
 
@@ -156,7 +157,10 @@ http_endpoint::http_endpoint(runtime r, endpoint_options options) : impl_(std::m
         });
 }
 
-http_endpoint::~http_endpoint() = default;
+// Whoever still has a hold on the inside: nothing is served any more.
+http_endpoint::~http_endpoint() {
+    impl_->server.reset();
+}
 
 http_endpoint& http_endpoint::healthz(std::string name, health_check check) {
     impl_->health.put(std::move(name), std::move(check));

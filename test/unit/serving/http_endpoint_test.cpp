@@ -7,8 +7,10 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/write.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -176,8 +178,53 @@ asio::awaitable<void> taken() {
     co_await first.stop();
 }
 
+asio::awaitable<void> destroyed_while_read() {
+    const auto ex = co_await asio::this_coro::executor;
+    const runtime rt(ex);
+    auto e = std::make_unique<serving::http_endpoint>(rt, local());
+    int pages_made = 0, checks_made = 0;
+    e->page("/large", "text/plain", [&] {
+        ++pages_made;
+        return std::string(std::size_t(64) << 20, 'x'); // more than sockets buffer
+    });
+    e->healthz("dead", [&] {
+        ++checks_made;
+        return std::string();
+    });
+    failure f;
+    e->listen(f);
+    REQUIRE_FALSE(f);
+    const asio::ip::tcp::endpoint at(asio::ip::make_address("127.0.0.1"), e->port());
+    asio::ip::tcp::socket scraper(ex), probe(ex);
+    scraper.connect(at);
+    const std::string request = "GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
+    asio::write(scraper, asio::buffer(request));
+    const std::function<bool()> made = [&] { return pages_made == 1; };
+    const bool asked = co_await informer::testing::eventually(made);
+    REQUIRE(asked);
+    co_await informer::testing::settle(); // its answer is under way, and nobody reads it
+
+    e.reset();
+    boost::system::error_code ec;
+    probe.connect(at, ec);
+    CHECK(ec == asio::error::connection_refused);
+    if (!ec) { // what a prober would do to checks that are gone
+        const std::string question = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
+        asio::write(probe, asio::buffer(question));
+    }
+    serving::http_endpoint next(rt, local().port(at.port()));
+    next.listen(f);
+    CHECK_FALSE(f);
+    co_await informer::testing::settle();
+    CHECK(checks_made == 0);
+    co_await next.stop();
+}
+
 } // namespace
 
+TEST_CASE("an endpoint that is destroyed is closed, also while somebody reads slowly") {
+    run_test(destroyed_while_read());
+}
 TEST_CASE("http endpoint: by default it is reached over IPv4 and IPv6") {
     run_test(all_addresses());
 }
