@@ -141,8 +141,9 @@ void server_connection::on_gone(std::function<void()> f) {
         on_gone_.push_back(std::move(f));
 }
 
-void server_connection::forget_on_gone() noexcept {
+void server_connection::forget_request() noexcept {
     on_gone_.clear();
+    cut_after_.reset();
 }
 
 asio::awaitable<void> server_connection::wait_gone(std::shared_ptr<server_connection> self) {

@@ -50,7 +50,7 @@ public:
     bool gone() const noexcept { return gone_; }
     void leave() noexcept; ///< the peer is gone: tells those who wait
     void on_gone(std::function<void()> f);
-    void forget_on_gone() noexcept; ///< the handler that asked is over
+    void forget_request() noexcept; ///< its handler is over: nobody to call back, and no cut for the next answer
     static asio::awaitable<void> wait_gone(std::shared_ptr<server_connection> self);
 
     transport& stream() noexcept { return *stream_; }

@@ -186,7 +186,7 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
             co_await server_exchange::send(x, 500, "text/plain", "the handler gave no answer\n", std::move(none));
         }
         x->retire();
-        c->forget_on_gone();
+        c->forget_request();
         if (!x->reusable()) // also a stream without its end: the peer must notice that
             break;
     }

@@ -112,6 +112,19 @@ TEST_CASE("cut and reset end the body after exactly so many bytes", "[api_server
     }
 }
 
+TEST_CASE("a cut beyond the end of its answer leaves the next one on the connection alone", "[api_server][fault]") {
+    for (const auto kind : {fault::kind::cut_after, fault::kind::reset_after}) {
+        server_fixture s;
+        s.server.inject(fault(kind).after(1000));
+        const auto small = s.ask("GET", maps);
+        CHECK_FALSE(small.f);
+        s.put("large", std::string(100'000, 'x'));
+        const auto large = s.ask("GET", maps);
+        CHECK_FALSE(large.f);
+        CHECK(large.body.size() > 100'000);
+    }
+}
+
 TEST_CASE("a watch is cut after so many bytes of its stream", "[api_server][fault]") {
     server_fixture s;
     auto whole = s.watch(since(s));

@@ -85,7 +85,8 @@ public:
     asio::awaitable<bool> end();
     /// Bytes on the wire past all HTTP framing (garbage, half responses).
     asio::awaitable<bool> write_raw(std::string bytes);
-    /// From now on the connection fails after `n` more body bytes (chunked or not): then cut (FIN) or reset (RST).
+    /// The connection fails after `n` more body bytes of this answer (chunked or not): then cut (FIN) or reset (RST). An
+    /// answer that ends before them is left alone.
     void cut_after(std::uint64_t n, bool reset);
     /// TCP reset now (SO_LINGER 0).
     void reset() noexcept;
