@@ -208,6 +208,9 @@ TEST_CASE("the queue object may go while another thread says done to its last it
         auto q = std::make_unique<queue>(runtime(home.get_executor()).with_metrics(sink), work_queue_options().name("q"));
         q->add("a");
         queue::item last = q->try_get();
+        q->shut_down();
+        home.run_for(5s); // the timer of the metrics ends: nobody else holds the queue
+        REQUIRE(home.stopped());
         std::atomic<int> ready = 0;
         const auto meet = [&ready] {
             ++ready;
