@@ -69,8 +69,9 @@ struct object_reader {
     object_reader(object_sink& s, std::string d, bool partial) : sink(&s), doing(std::move(d)), metadata_only(partial) {}
 
     /// Empty where the object is quarantined, where `fatal` says that no other would fare better, where the text is not `proven`
-    /// to be that of an object and turns out to be none, and where it is `large`: then its steps are to be taken.
-    object decode(std::string_view text, bool proven, bad_object& about, failure& fatal) {
+    /// to be that of an object and turns out to be none, and where it is `large`: then its steps are to be taken. An object that is
+    /// bad for another reason proves its text.
+    object decode(std::string_view text, bool& proven, bad_object& about, failure& fatal) {
         if (metadata_only) text = without_partial_type(text, scratch);
         if (text.size() > large_text && proven) { // a line is not longer than what came in one go
             large.emplace(text, std::move(about));
@@ -88,7 +89,7 @@ struct object_reader {
     /// The same for what a framer has cut. A cut that was wrong goes back to it.
     template <typename Framer>
     object decode_from(Framer& framer, std::string_view text, bad_object& about, failure& fatal) {
-        const bool proven = !framer.unproven();
+        bool proven = !framer.unproven();
         object o = decode(text, proven, about, fatal);
         if (!o && !proven && !fatal) framer.look_again();
         return o;
@@ -104,10 +105,11 @@ struct object_reader {
     }
     object end_of_large(failure& fatal) {
         failure why;
+        bool proven = true;
         object o = large->steps->finish(why);
         bad_object about = std::move(large->about);
         large.reset();
-        return judge(std::move(o), {}, why, true, about, fatal);
+        return judge(std::move(o), {}, why, proven, about, fatal);
     }
 
     object_sink* sink;
@@ -126,7 +128,7 @@ struct object_reader {
 
 private:
     /// `text`: what its key can still be read from.
-    object judge(object o, std::string_view text, failure& why, bool proven, bad_object& about, failure& fatal) const {
+    object judge(object o, std::string_view text, failure& why, bool& proven, bad_object& about, failure& fatal) const {
         if (why == errc::pool_full) {
             fatal = why.within(doing + ": decode");
             return {};
@@ -136,6 +138,9 @@ private:
             why = failure(errc::no_metadata, "");
         }
         if (!why) return o;
+        // The parser was done with it by then. A transform is not to see an object twice.
+        proven = proven || why == errc::no_metadata || why == errc::bad_configuration ||
+                 (why == errc::not_an_object && sink->pool().options().transform_);
         if (!proven) return {};
         if (about.key.empty()) about.key = peek_key(text);
         const std::string which = about.key.empty() ? "object " + std::to_string(about.position) : about.key.str();

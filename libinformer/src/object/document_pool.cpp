@@ -57,7 +57,9 @@ public:
                 f = said_of(e);
                 return {};
             }
-            return build(previous, f, false, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+            object o = build(previous, f, false, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+            if (f == errc::too_deep) f = said(errc::bad_configuration, "the transform made the document nested too deeply"); // its text was not
+            return o;
         }
         return build(previous, f, false, [&](generation& g, handle old) {
             if (!options_.text_difference_ || !difference_.read(g, reader_, old, json, options_.max_depth_, scratch_))

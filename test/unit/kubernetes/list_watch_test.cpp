@@ -2,7 +2,11 @@
 
 #include <informer/task_group.hpp>
 
+#include <boost/json.hpp>
+
 #include <catch2/catch_test_macros.hpp>
+
+#include <stdexcept>
 
 using namespace kubernetes_test;
 using namespace std::chrono_literals;
@@ -232,6 +236,38 @@ TEST_CASE("list: who holds no object is not asked for older versions, and bad it
     REQUIRE(sink.bad.size() == 2);
     CHECK(sink.bad[0].key == object_key("default", "one"));
     CHECK(sink.bad[1].key == object_key("default", "two"));
+}
+
+TEST_CASE("list and watch: a transform that fails sees each object once all the same") {
+    const std::vector<std::pair<errc, transform>> all = {
+        {errc::bad_configuration, [](boost::json::value&) { throw std::runtime_error("no such luck"); }},
+        {errc::not_an_object, [](boost::json::value& v) { v = boost::json::array(); }},
+        {errc::no_metadata, [](boost::json::value& v) { v.as_object().erase("metadata"); }},
+        {errc::bad_configuration, [](boost::json::value& v) {
+             for (int i = 0; i < 1100; ++i) v = boost::json::object{{"deeper", std::move(v)}};
+         }}};
+    for (const auto& [code, fails] : all) {
+        CAPTURE(code);
+        int calls = 0;
+        bench b;
+        b.answers->next.emplace_back(pod_list({pod("a"), pod("b"), pod("c"), pod("d"), pod("e")}));
+        b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("f"))}));
+        recorder sink(document_pool::make(decode_options().transform_with([&, act = fails](boost::json::value& v) {
+            ++calls;
+            act(v);
+        })));
+        failure f;
+        CHECK(list(b, sink, f).items == 0);
+        CHECK_FALSE(f);
+        watch(b, sink, f);
+        CHECK_FALSE(f);
+        CHECK(calls == 6);
+        REQUIRE(sink.bad.size() == 6);
+        for (std::size_t i = 0; i < 6; ++i) {
+            CHECK(sink.bad[i].why == code);
+            CHECK(sink.bad[i].key == object_key("default", std::string(1, static_cast<char>('a' + i))));
+        }
+    }
 }
 
 TEST_CASE("list: items that hold objects like themselves arrive whole") {

@@ -32,6 +32,15 @@ TEST_CASE("a transform rewrites each object once before it is stored", "[pool]")
     CHECK(calls == 3);
 }
 
+TEST_CASE("a transform that nests an object too deeply is told so", "[pool]") {
+    const auto pool = document_pool::make(decode_options().transform_with([](boost::json::value& v) {
+        for (int i = 0; i < 1000; ++i) v = boost::json::object{{"deeper", std::move(v)}};
+    }));
+    failure f;
+    CHECK_FALSE(pool->decode(R"({"metadata":{"name":"x"}})", object(), f));
+    CHECK(f == errc::bad_configuration);
+}
+
 TEST_CASE("a number beyond all doubles is the largest one where it has been a double, and no number is null", "[pool]") {
     const auto pool = document_pool::make(decode_options().transform_with([](boost::json::value& v) {
         v.as_object()["none"] = std::numeric_limits<double>::quiet_NaN();
