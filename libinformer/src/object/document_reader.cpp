@@ -19,6 +19,8 @@ void document_reader::start(generation& g, handle cursor, std::unique_ptr<intern
     levels_.clear();
     states_.clear();
     child_ = {};
+    child_.whole = projection_.ends_at_once() && projection_.keeps();
+    child_.identity_only = projection_.ends_at_once() && !projection_.keeps();
     parent_end_ = 0;
     if (projected_) states_.push_back(projection_trie::start);
 }
@@ -84,7 +86,8 @@ document_reader::verdict document_reader::judge(std::string_view name, bool name
                                     (depth == 2 && parent.metadata && is_identity(name)));
     if (parent.identity_only) {
         child_.whole = identity;
-        return identity ? verdict::keep : verdict::skip;
+        child_.identity_only = child_.metadata;
+        return identity || child_.metadata ? verdict::keep : verdict::skip;
     }
     const bool ends = projection_.step(states_, first, child_.states, name, states_);
     const bool some = states_.size() > child_.states;

@@ -2,17 +2,29 @@
 
 namespace informer {
 
+namespace {
+
+/// RFC 6901.
+bool is_pointer(std::string_view s) noexcept {
+    if (!s.empty() && s.front() != '/') return false;
+    for (std::size_t i = 0; i < s.size(); ++i)
+        if (s[i] == '~' && (i + 1 == s.size() || (s[i + 1] != '0' && s[i + 1] != '1'))) return false;
+    return true;
+}
+
+} // namespace
+
+projection::projection(std::vector<std::string> pointers, bool keep) : pointers_(std::move(pointers)), keep_(keep) {
+    for (const std::string& p : pointers_)
+        if (!is_pointer(p)) throw error(errc::bad_configuration, "projection: \"" + p + "\" is no JSON pointer");
+}
+
 projection projection::drop(std::vector<std::string> pointers) {
-    projection p;
-    p.pointers_ = std::move(pointers);
-    return p;
+    return projection(std::move(pointers), false);
 }
 
 projection projection::keep(std::vector<std::string> pointers) {
-    projection p;
-    p.pointers_ = std::move(pointers);
-    p.keep_ = true;
-    return p;
+    return projection(std::move(pointers), true);
 }
 
 namespace detail {
@@ -22,7 +34,7 @@ namespace {
 std::string unescape(std::string_view token) {
     std::string s;
     for (std::size_t i = 0; i < token.size(); ++i) {
-        if (token[i] == '~' && i + 1 < token.size() && (token[i + 1] == '0' || token[i + 1] == '1'))
+        if (token[i] == '~')
             s += token[++i] == '0' ? '~' : '/';
         else
             s += token[i];
@@ -36,7 +48,7 @@ projection_trie::projection_trie(const projection& p) : nodes_(1), keep_(p.keeps
     for (std::string_view pointer : p.pointers()) {
         std::uint32_t at = start;
         while (!pointer.empty()) {
-            if (pointer.front() == '/') pointer.remove_prefix(1);
+            pointer.remove_prefix(1);
             const std::size_t end = std::min(pointer.find('/'), pointer.size());
             const std::string token = unescape(pointer.substr(0, end));
             pointer.remove_prefix(end);

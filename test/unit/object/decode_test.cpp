@@ -361,6 +361,24 @@ TEST_CASE("a projection keeps what it names and the identity", "[pool]") {
     CHECK(pool->decode(json, o, f).same_as(o));
 }
 
+TEST_CASE("a projection of the whole document keeps all, or drops all but the identity", "[pool]") {
+    const std::string text = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","labels":{"c":"d"}},"spec":[1,{"e":2}]})";
+    CHECK(parse_object(text, decode_options().project(projection::keep({""}))).to_json() == text);
+    CHECK(parse_object(text, decode_options().project(projection::keep({"/spec", ""}))).to_json() == text);
+    CHECK(parse_object(text, decode_options().project(projection::drop({""}))).to_json() ==
+          R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"}})");
+    CHECK(parse_object(R"({"spec":1,"metadata":2})", decode_options().project(projection::keep({""}))).to_json() == R"({"spec":1,"metadata":2})");
+}
+
+TEST_CASE("a projection refuses what is no pointer", "[pool]") {
+    for (const std::string bad : {"spec", "metadata/name", "/a~", "/a~2b", "/~"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(projection::drop({bad}), error);
+        CHECK_THROWS_AS(projection::keep({"/good", bad}), error);
+    }
+    CHECK(projection::drop({"", "/", "/a//b", "/~0~1"}).pointers().size() == 4);
+}
+
 TEST_CASE("the type of an object is found wherever it stands", "[object]") {
     failure f;
     const auto pool = document_pool::make();

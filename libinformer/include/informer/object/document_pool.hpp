@@ -17,15 +17,18 @@
 namespace informer {
 
 /// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion stay.
+/// It sees numbers as boost::json has them: of those that no int64, uint64 or double holds exactly it gets the nearest double. What is
+/// no finite double afterwards is stored as `encode` does.
 using transform = std::function<void(boost::json::value&)>;
 
-/// Which parts of objects to store. Paths are JSON pointers; "*" stands for every element or member.
+/// Which parts of objects to store. Paths are JSON pointers, "" that of the whole object; "*" stands for every element or member.
+/// apiVersion, kind and the identity in metadata are always stored. What is no pointer: throws `error(errc::bad_configuration)`.
 class projection {
 public:
     projection() = default;
-    /// Drops these sub-trees.
+    /// Drops these sub-trees; of "" only what is always stored stays.
     static projection drop(std::vector<std::string> pointers);
-    /// Keeps only these sub-trees (apiVersion, kind and the identity in metadata are always kept).
+    /// Keeps only these sub-trees; with "" all.
     static projection keep(std::vector<std::string> pointers);
     bool empty() const noexcept { return pointers_.empty(); }
     bool keeps() const noexcept { return keep_; }
@@ -33,6 +36,7 @@ public:
     friend bool operator==(const projection&, const projection&) = default;
 
 private:
+    projection(std::vector<std::string> pointers, bool keep);
     std::vector<std::string> pointers_;
     bool keep_ = false;
 };
@@ -88,8 +92,9 @@ struct pool_statistics {
 ///
 /// *Thread safety*: as the pool's writer. Between two steps all functions of the pool may be called, those of other decodings
 /// included; when a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and `previous` or what is
-/// moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same texts. *Complexity*: theirs; one
-/// step takes time for its bytes, and for the members of the containers that end in it.
+/// moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same texts; after an exception it is done,
+/// and `finish` says `stopped`. *Complexity*: theirs; one step takes time for its bytes, and for the members of the containers that end
+/// in it.
 class decoding {
 public:
     static constexpr std::size_t slice = 64 * 1024;
@@ -105,10 +110,11 @@ public:
 /// paths whose values repeat, and what a document has in common with its older version or with the document stored before
 /// it. A document whose content did not change *is* its predecessor.
 ///
-/// *Thread safety*: one writer at a time (`decode`, steps of a `decoding`, `collect`, `statistics`); handles that it gave out are read, copied
-/// and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*: `decode` never throws for
-/// bad input; a full generation (4 GiB) is `errc::pool_full`, before anything is lost. *Complexity*: `decode` is linear
-/// in the text; `collect` in what died since the last one.
+/// *Thread safety*: one writer at a time, which all functions but `options` are for, and steps and ends of a `decoding`; handles that it gave
+/// out are read, copied and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*: `decode`, `encode` and
+/// `move` do not throw; a full generation (4 GiB) and memory that the system refuses are `errc::pool_full`, before anything is lost.
+/// `begin_decode`, `begin_move` and `begin_generation` throw std::bad_alloc, and then have begun nothing. *Complexity*: `decode` is linear
+/// in the text; `collect` in what died since the last one, and needs no memory.
 /// Source of the layout and its figures: docs/design/document-pool.md.
 class document_pool {
 public:
@@ -118,12 +124,14 @@ public:
     /// Parses one JSON object and interns it. `previous` is the older version of the same object, if any: it is walked
     /// alongside, so that equal parts are found without hashing; an object that did not change comes back as a handle
     /// `same_as(previous)` and costs nothing.
-    /// On error an empty object and `f`: syntax_error (with offset), bad_utf8, too_deep, not_an_object, pool_full.
-    /// Items without metadata.name are not judged here.
+    /// On error an empty object and `f`: syntax_error (with offset), bad_utf8, too_deep, not_an_object, too_large (a value of 2^28 bytes or
+    /// elements), pool_full, bad_configuration (the transform threw, or nested it too deeply). Items without metadata.name are not judged
+    /// here.
     virtual object decode(std::string_view json, const object& previous, failure& f) = 0;
     /// The same in slices.
     virtual std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) = 0;
-    /// The same from a value in memory (no options are applied but `type`).
+    /// The same from a value in memory (no options are applied but `type`). JSON has no text for what is no finite double: infinity is
+    /// stored as the largest one, NaN as null.
     virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
 
     /// Takes what other threads dropped and frees its nodes, at most about `budget` nodes; true when nothing is left.
@@ -155,7 +163,7 @@ struct pool_limits {
 std::shared_ptr<document_pool> make_pool(decode_options options, pool_limits limits);
 } // namespace detail
 
-/// Parses one document outside of any cache (client answers, tests). Throws `error`.
+/// Parses one document outside of any cache (client answers, tests). Throws `error`; the twin reports in `f`.
 object parse_object(std::string_view json, decode_options options = decode_options());
 object parse_object(std::string_view json, failure& f, decode_options options = decode_options());
 

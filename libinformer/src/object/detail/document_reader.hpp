@@ -87,7 +87,7 @@ private:
         std::uint32_t index;  ///< of the next element
         bool array;
         bool whole;         ///< the projection says nothing more below: everything goes in
-        bool identity_only; ///< metadata of which only the identity stays
+        bool identity_only; ///< only the identity stays: of metadata, or of the document
         bool metadata;
     };
     bool careful_begin(bool object);

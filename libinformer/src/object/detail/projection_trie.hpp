@@ -18,6 +18,8 @@ public:
     explicit projection_trie(const projection& p);
     bool empty() const noexcept { return nodes_.size() == 1 && !nodes_[0].ends; }
     bool keeps() const noexcept { return keep_; }
+    /// One of the pointers is that of the whole document.
+    bool ends_at_once() const noexcept { return nodes_[start].ends; }
 
     /// Adds to `to` the states a child `name` of the states [first, last) leads to; true when a pointer ends there.
     bool step(const std::vector<std::uint32_t>& states, std::size_t first, std::size_t last, std::string_view name,
