@@ -192,8 +192,7 @@ private:
     bool values(label_selector::requirement& r) {
         const lexeme open = tokens_.take();
         if (open.kind != token::open) return expected(open, "'('");
-        if (tokens_.peek().kind == token::close) return fail(tokens_.peek().position, "the set of values is empty");
-        // "(,a)", "(a,)" and "(a,,b)" hold the empty value too.
+        // "()", "(,a)", "(a,)" and "(a,,b)" hold the empty value too.
         for (;;) {
             lexeme v = tokens_.peek();
             if (v.kind == token::word)
@@ -274,6 +273,7 @@ std::string joined(const Requirements& requirements, Print print) {
 } // namespace
 
 label_selector label_selector::parse(std::string_view s, failure& f) {
+    f = failure();
     label_selector selector;
     label_parser parser(s);
     if (!parser.parse(selector.requirements_)) {
@@ -384,6 +384,7 @@ std::string scalar_text(const value& v) {
 } // namespace
 
 field_selector field_selector::parse(std::string_view s, failure& f) {
+    f = failure();
     field_selector selector;
     complaint wrong;
     for (std::size_t from = 0; from < s.size();) {

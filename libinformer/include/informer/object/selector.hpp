@@ -26,7 +26,7 @@ public:
         friend bool operator==(const requirement&, const requirement&) = default;
     };
     label_selector() = default; ///< everything
-    /// Throws `error(errc::bad_selector)` with position; the twin reports in `f`.
+    /// Throws `error(errc::bad_selector)` with position; the twin reports in `f`, which is empty where all is well.
     static label_selector parse(std::string_view s);
     static label_selector parse(std::string_view s, failure& f);
     bool matches(const selector_lookup& lookup) const;
@@ -55,6 +55,8 @@ public:
     static field_selector parse(std::string_view s);
     static field_selector parse(std::string_view s, failure& f);
     bool matches(const selector_lookup& lookup) const; ///< an absent field counts as ""
+    /// Literally what the object says: an absent field is "", also where a server would put the default of its type (it finds
+    /// `spec.unschedulable=false` in a Node that does not say so).
     bool matches(const object& o) const;
     bool everything() const noexcept { return requirements_.empty(); }
     const std::vector<requirement>& requirements() const noexcept { return requirements_; }
