@@ -12,7 +12,7 @@ namespace {
 namespace json = boost::json;
 
 /// Limits on what a small patch can blow up: "copy" doubles a document, "move" walks through what it moves as often as it is
-/// asked to, and every recursion below trusts the depth.
+/// asked to, "add" and "remove" move what lies behind, and every recursion below trusts the depth.
 constexpr std::size_t max_handled_values = 1'000'000;
 constexpr std::size_t max_depth = 1000;
 
@@ -154,6 +154,7 @@ private:
         if (a == nullptr) return "the parent is neither an object nor an array";
         std::size_t i = a->size();
         if (path_.back() != "-" && !parse_index(path_.back(), a->size() + 1, i)) return "no such index";
+        if (const char* const wrong = shift(a->size() - i)) return wrong;
         a->insert(a->begin() + static_cast<std::ptrdiff_t>(i), std::move(value));
         return nullptr;
     }
@@ -163,15 +164,25 @@ private:
         json::value* const parent = find(document_, path.begin(), path.end() - 1);
         if (parent == nullptr || child_of(*parent, path.back()) == nullptr) return "no such path";
         if (auto* o = parent->if_object()) {
-            o->stable_erase(o->find(path.back()));
+            auto* const at = o->find(path.back());
+            if (const char* const wrong = shift(static_cast<std::size_t>(o->end() - at))) return wrong;
+            o->stable_erase(at);
             return nullptr;
         }
         auto& a = parent->get_array();
         std::size_t i = 0;
         parse_index(path.back(), a.size(), i);
+        if (const char* const wrong = shift(a.size() - i)) return wrong;
         a.erase(a.begin() + static_cast<std::ptrdiff_t>(i));
         return nullptr;
     }
+
+    const char* handle(std::size_t values) {
+        handled_ += values;
+        return handled_ > max_handled_values ? "copies or moves too much" : nullptr;
+    }
+    /// What lies behind a member or element makes room or closes up: far cheaper than to copy it.
+    const char* shift(std::size_t values) { return handle(values / 8); }
 
     const char* transfer(const json::object& operation, bool move) {
         const auto* from_member = operation.if_contains("from");
@@ -183,8 +194,7 @@ private:
         if (move && from == path_) return nullptr;
         if (move && from.size() < path_.size() && std::equal(from.begin(), from.end(), path_.begin()))
             return "a value cannot be moved into itself";
-        handled_ += measure(*source).values;
-        if (handled_ > max_handled_values) return "copies or moves too much";
+        if (const char* const wrong = handle(measure(*source).values)) return wrong;
         if (!move) return add(*source);
         json::value value = std::move(*source);
         const char* const wrong = remove(from);
@@ -194,7 +204,7 @@ private:
     json::value& document_;
     std::string_view path_text_;
     tokens path_;
-    std::size_t handled_ = 0; ///< by copies and moves
+    std::size_t handled_ = 0;
 };
 
 failure bad_operation(std::size_t index, const json::value& operation, std::string_view wrong) {
@@ -232,6 +242,7 @@ void apply_merge_patch(json::value& target, const json::value& patch) {
 }
 
 bool apply_json_patch(json::value& target, const json::value& operations, failure& f) {
+    f = failure();
     const auto* list = operations.if_array();
     if (list == nullptr) {
         f = failure(errc::bad_patch, "JSON patch: not an array of operations");

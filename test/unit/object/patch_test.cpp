@@ -224,4 +224,27 @@ TEST_CASE("a small JSON patch cannot blow a document up", "[patch]") {
     to_and_fro.resize(50);
     CHECK(apply_json_patch(v, to_and_fro, f));
     CHECK(v == json::value{{"a", members}});
+
+    // What stands behind makes room, or closes up, for each of many.
+    json::array numbers;
+    for (int i = 0; i < 100'000; ++i) numbers.push_back(i);
+    members.clear();
+    for (int i = 0; i < 10'000; ++i) members.emplace("key " + std::to_string(i), i);
+    const json::value large{{"array", numbers}, {"object", members}};
+    for (const bool in_array : {true, false}) {
+        for (const bool adds : {true, false}) {
+            if (!in_array && adds) continue; // comes last
+            json::array many;
+            for (int i = 0; i < 10'000; ++i) {
+                const std::string at = in_array ? "/array/0" : "/object/key " + std::to_string(i);
+                many.push_back(adds ? json::object{{"op", "add"}, {"path", at}, {"value", 1}} : json::object{{"op", "remove"}, {"path", at}});
+            }
+            v = large;
+            CHECK_FALSE(apply_json_patch(v, many, f));
+            CHECK(f.what().find("too much") != std::string::npos);
+            many.resize(50);
+            CHECK(apply_json_patch(v, many, f));
+            CHECK_FALSE(f);
+        }
+    }
 }
