@@ -175,9 +175,24 @@ inline failure over_limit(const char* what, std::size_t limit) {
     return failure(errc::too_large, std::string(what) + " over " + std::to_string(limit) + " bytes");
 }
 
+/// What fails half way leaves a framer that says so and does no more.
+template <typename Framer, typename Act>
+auto or_fail(Framer& s, const Act& act) {
+    try {
+        return act();
+    } catch (...) {
+        s.failed = failure(errc::stopped, std::string());
+        throw;
+    }
+}
+
 /// Steps until something whole is there; false when more bytes are needed, at the end, or on error.
 template <typename Framer>
 bool advance(Framer& s, failure& f) {
+    if (s.failed) {
+        f = s.failed;
+        return false;
+    }
     s.text.turn_to_lent();
     bool whole = false;
     while (!s.failed && !whole) {

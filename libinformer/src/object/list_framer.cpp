@@ -264,18 +264,18 @@ list_framer& list_framer::operator=(list_framer&&) noexcept = default;
 
 void list_framer::feed(std::string_view bytes) {
     impl_->item = {};
-    if (!impl_->failed) impl_->text.feed(bytes);
+    if (!impl_->failed) detail::or_fail(*impl_, [&] { impl_->text.feed(bytes); });
 }
 
 void list_framer::lend(std::string_view bytes) {
     impl_->item = {};
-    if (!impl_->failed) impl_->text.lend(bytes);
+    if (!impl_->failed) detail::or_fail(*impl_, [&] { impl_->text.lend(bytes); });
 }
 
 bool list_framer::next(failure& f) {
     impl_->item = {};
     impl_->oversized = impl_->unproven = false;
-    return impl_->next(f);
+    return detail::or_fail(*impl_, [&] { return impl_->next(f); });
 }
 
 void list_framer::guess() noexcept {

@@ -264,18 +264,18 @@ watch_framer& watch_framer::operator=(watch_framer&&) noexcept = default;
 
 void watch_framer::feed(std::string_view bytes) {
     impl_->object = {};
-    if (!impl_->failed) impl_->text.feed(bytes);
+    if (!impl_->failed) detail::or_fail(*impl_, [&] { impl_->text.feed(bytes); });
 }
 
 void watch_framer::lend(std::string_view bytes) {
     impl_->object = {};
-    if (!impl_->failed) impl_->text.lend(bytes);
+    if (!impl_->failed) detail::or_fail(*impl_, [&] { impl_->text.lend(bytes); });
 }
 
 bool watch_framer::next(failure& f) {
     impl_->object = {};
     impl_->oversized = impl_->unproven = false;
-    return impl_->next(f);
+    return detail::or_fail(*impl_, [&] { return impl_->next(f); });
 }
 
 bool watch_framer::unproven() const noexcept {

@@ -22,8 +22,9 @@ inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
 /// A list repeats itself. After `guess()` an item is cut without a look into it where the next one seems to begin, and is
 /// `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end; where it does not,
 /// `look_again()` lets `next()` hand out the same item anew, cut by its braces.
-/// *Errors*: `feed`/`finish` report `syntax_error` (cannot be framed, with offset) or `too_large` for the envelope; an item over
-/// `max_object` is skipped and handed out as `oversized()` with its beginning as text (to name its key).
+/// *Errors*: `next` reports `syntax_error` (cannot be framed, with offset) or `too_large` for the envelope; an item over
+/// `max_object` is skipped and handed out as `oversized()` with its beginning as text (to name its key). Whoever fed all looks at
+/// `done()`. std::bad_alloc is thrown, and ends the framer: bytes may be lost.
 /// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
 class list_framer {
 public:
