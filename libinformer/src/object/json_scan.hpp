@@ -43,8 +43,6 @@ public:
     bool bad() const noexcept { return bad_; }
     /// What was scanned ends within a string.
     bool in_string() const noexcept { return in_string_; }
-    /// The text ends here: a scalar is complete then.
-    bool is_scalar() const noexcept { return kind_ == kind::scalar; }
 
 private:
     enum class kind : std::uint8_t { scalar, string, container };

@@ -17,6 +17,8 @@ namespace informer::detail {
 
 namespace {
 
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
 /// Eight characters, the first one in the lowest byte.
 std::uint64_t eight_at(std::string_view s, std::size_t at) noexcept {
     std::uint64_t v;
@@ -281,8 +283,8 @@ std::string print_double(double d) {
     return s;
 }
 
-decimal::decimal(std::string_view text) {
-    std::size_t i = 0;
+decimal::decimal(std::string_view text) noexcept {
+    std::size_t i = 0, first = 0, end = 0; // of the digits
     if (i < text.size() && text[i] == '-') {
         negative = true;
         ++i;
@@ -293,18 +295,18 @@ decimal::decimal(std::string_view text) {
         if (c == '.') {
             fraction = true;
         } else if (c >= '0' && c <= '9') {
-            if (digits.empty() && c == '0') {
+            if (end == 0 && c == '0') {
                 exponent -= fraction ? 1 : 0;
                 continue;
             }
-            digits += c;
+            if (end == 0) first = i;
+            if (c != '0') end = i + 1;
             exponent += fraction ? 0 : 1;
         } else {
             break;
         }
     }
-    while (!digits.empty() && digits.back() == '0')
-        digits.pop_back();
+    digits = text.substr(first, end - first);
     if (i < text.size()) { // e or E
         ++i;
         bool minus = false;
@@ -324,13 +326,26 @@ decimal::decimal(std::string_view text) {
 bool decimal::to_uint64(std::uint64_t& out) const noexcept {
     out = 0;
     if (zero()) return true;
-    if (negative || huge || exponent < static_cast<std::int64_t>(digits.size()) || exponent > 20) return false;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(exponent); ++i) {
+    if (negative || huge || exponent > 20 || exponent < static_cast<std::int64_t>(std::ranges::count_if(digits, is_digit))) return false;
+    std::size_t i = 0;
+    for (std::int64_t left = exponent; left > 0; ++i) {
+        if (i < digits.size() && !is_digit(digits[i])) continue;
         const auto d = static_cast<std::uint64_t>(i < digits.size() ? digits[i] - '0' : 0);
         if (out > (std::numeric_limits<std::uint64_t>::max() - d) / 10) return false;
         out = out * 10 + d;
+        --left;
     }
     return true;
+}
+
+bool decimal::same_digits(std::string_view a, std::string_view b) noexcept {
+    auto i = a.begin(), j = b.begin();
+    for (;; ++i, ++j) {
+        i = std::find_if(i, a.end(), is_digit);
+        j = std::find_if(j, b.end(), is_digit);
+        if (i == a.end() || j == b.end()) return i == a.end() && j == b.end();
+        if (*i != *j) return false;
+    }
 }
 
 bool decimal::to_int64(std::int64_t& out) const noexcept {
@@ -344,7 +359,7 @@ bool decimal::to_int64(std::int64_t& out) const noexcept {
     return true;
 }
 
-bool same_number(std::string_view a, std::string_view b) { return a == b || decimal(a) == decimal(b); }
+bool same_number(std::string_view a, std::string_view b) noexcept { return a == b || decimal(a) == decimal(b); }
 
 double to_double(std::string_view text) noexcept {
     double d = 0;

@@ -44,7 +44,7 @@ value element_at(const generation* g, const children& of, std::string_view token
 
 } // namespace
 
-value value::at_pointer(std::string_view pointer) const noexcept {
+value value::at_pointer(std::string_view pointer) const {
     value v = *this;
     std::string unescaped;
     std::string_view token;

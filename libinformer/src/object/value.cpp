@@ -259,9 +259,12 @@ std::int64_t value::int64_or(std::int64_t fallback) const noexcept {
     const value_kind k = kind();
     if (k == value_kind::int64)
         return is_small_int(handle_) ? small_int(handle_) : load<std::int64_t>(generation_->node(handle_));
-    if (!is_number_kind(k)) return fallback;
+    if (k != value_kind::floating && k != value_kind::number) return fallback; // no uint64 fits
+    char buffer[number_buffer_size];
+    const std::uint32_t* const n = generation_->node(handle_);
+    const std::string_view written = k == value_kind::number ? node_text(n) : std::string_view(buffer, print_shortest(load<double>(n), buffer));
     std::int64_t v;
-    return decimal(number_text()).to_int64(v) ? v : fallback;
+    return decimal(written).to_int64(v) ? v : fallback;
 }
 
 text value::string_or_empty() const noexcept { return generation_ ? string_of(generation_, handle_) : text(); }

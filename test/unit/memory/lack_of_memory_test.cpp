@@ -3,6 +3,7 @@
 #include "support/pod_generator.hpp"
 
 #include <informer/object/document_pool.hpp>
+#include <informer/object/framer.hpp>
 #include <informer/object/json.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -11,6 +12,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -396,6 +398,87 @@ TEST_CASE("without memory a transform runs once all the same", "[memory]") {
         o = object();
         check_empty(*pool);
     });
+}
+
+namespace {
+
+std::string_view text_of(const list_framer& f) { return f.item(); }
+std::string_view text_of(const watch_framer& f) { return f.object(); }
+
+struct cut_so_far {
+    bool thrown = false, says_so = false, goes_on = false;
+};
+
+/// Cuts what is in `all`, in pieces.
+template <class Framer>
+void cut(Framer& framer, std::string_view all, bool lend, const std::vector<std::string>& expected, std::size_t& right, cut_so_far& c) {
+    failure f;
+    try {
+        for (std::size_t from = 0; from < all.size() && !f; from += 700) {
+            if (lend)
+                framer.lend(all.substr(from, 700));
+            else
+                framer.feed(all.substr(from, 700));
+            while (framer.next(f)) {
+                if (right < expected.size() && text_of(framer) == expected[right]) ++right;
+            }
+        }
+    } catch (const std::bad_alloc&) {
+        c.thrown = true;
+        c.goes_on = framer.next(f);
+        c.says_so = f == errc::stopped;
+    }
+}
+
+template <class Framer>
+void check_framer(const std::string& stream, const std::vector<std::string>& expected) {
+    for (const bool lend : {false, true}) {
+        for_every_request([&](const refusal& r) {
+            Framer framer;
+            cut_so_far c;
+            std::size_t right = 0;
+            {
+                const lack l(r);
+                cut(framer, stream, lend, expected, right, c);
+            }
+            CHECK(c.thrown == (refusal_now.refused > 0));
+            CHECK(c.says_so == c.thrown);
+            CHECK_FALSE(c.goes_on);
+            if (!c.thrown) CHECK(right == expected.size());
+        });
+    }
+}
+
+} // namespace
+
+TEST_CASE("a framer that ran out of memory amid a stream says so and cuts nothing more", "[memory]") {
+    std::string list = R"({"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[)", watch;
+    std::vector<std::string> items;
+    for (int i = 0; i < 60; ++i) {
+        items.push_back(R"({"metadata":{"name":"number )" + std::to_string(i) + R"("},"text":")" +
+                        std::string(static_cast<std::size_t>(i * 70), 'x') + "\"}");
+        list.append(i == 0 ? "" : ",").append(items.back());
+        watch.append(R"({"type":"ADDED","object":)").append(items.back()).append("}\n");
+    }
+    check_framer<list_framer>(list + "]}", items);
+    check_framer<watch_framer>(watch, items);
+}
+
+TEST_CASE("to read a value takes no memory", "[memory]") {
+    const std::string zeros(100, '0');
+    const object o = parse_object("{\"a\":12" + zeros + "e-100,\"b\":1.25,\"c\":0." + zeros + "5e103,\"d\":18446744073709551615,\"e\":1e3,\"f\":1e400}");
+    std::int64_t found[6];
+    double large = 0, small = 0;
+    {
+        const lack l{refusal()};
+        const char* const keys[] = {"a", "b", "c", "d", "e", "f"};
+        for (int i = 0; i < 6; ++i) found[i] = o[keys[i]].int64_or(-1);
+        large = o["f"].as_double();
+        small = o["a"].as_double();
+    }
+    CHECK(std::vector<std::int64_t>(found, found + 6) == std::vector<std::int64_t>{12, -1, 500, -1, 1000, -1});
+    CHECK(large == std::numeric_limits<double>::infinity());
+    CHECK(small == 12);
 }
 
 TEST_CASE("where the system has no more, a small node takes a piece of a large dead one", "[memory]") {

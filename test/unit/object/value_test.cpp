@@ -288,3 +288,16 @@ TEST_CASE("diff names what changed, was added and was removed", "[diff]") {
     REQUIRE(diff(nothing, a).size() == 1);
     CHECK_FALSE(diff(nothing, a)[0].before.exists());
 }
+
+namespace {
+
+template <class Object>
+concept gives_views = requires(Object&& o) { std::forward<Object>(o).value(); } || requires(Object&& o) { std::forward<Object>(o)["a"]; } ||
+                      requires(Object&& o) { std::forward<Object>(o).at_pointer("/a"); } ||
+                      requires(Object&& o) { std::forward<Object>(o).meta(); } || requires(Object&& o) { std::forward<Object>(o).kind(); } ||
+                      requires(Object&& o) { std::forward<Object>(o).api_version(); } ||
+                      requires(Object&& o) { std::forward<Object>(o).name(); } || requires(Object&& o) { std::forward<Object>(o).name_space(); };
+static_assert(gives_views<object&> && gives_views<const object&>);
+static_assert(!gives_views<object> && !gives_views<const object>);
+
+} // namespace

@@ -69,7 +69,7 @@ public:
     informer::value value() const&& = delete;
     informer::value operator[](std::string_view key) const& noexcept { return value()[key]; }
     informer::value operator[](std::string_view key) const&& = delete;
-    informer::value at_pointer(std::string_view pointer) const& noexcept { return value().at_pointer(pointer); }
+    informer::value at_pointer(std::string_view pointer) const& { return value().at_pointer(pointer); }
     informer::value at_pointer(std::string_view pointer) const&& = delete;
     object_meta meta() const& noexcept { return object_meta(value()["metadata"]); }
     object_meta meta() const&& = delete;
@@ -81,6 +81,8 @@ public:
     /// As `meta()` has them, without the walk to there.
     text name() const& noexcept;
     text name_space() const& noexcept;
+    text kind() const&& = delete;
+    text api_version() const&& = delete;
     text name() const&& = delete;
     text name_space() const&& = delete;
     // By value: fine on temporaries.

@@ -35,8 +35,9 @@ std::string_view to_string(value_kind k) noexcept;
 ///
 /// *Lifetime*: valid as long as the `object` it comes from is held (objects refuse to give views from temporaries).
 /// *Thread safety*: reads from any thread. *Errors*: `as_*` throw `error(errc::wrong_type)` that names what was found;
-/// `at()` and `at_pointer` do not throw but return a missing value. *Complexity*: member look-up is linear in the
-/// members of that object with a compare of length and bytes; everything else is O(1) unless it says otherwise.
+/// `[]` and `at_pointer` do not throw but return a missing value (`at_pointer` std::bad_alloc, where a long token has escapes).
+/// *Complexity*: member look-up passes over a byte for each member of that object and compares few keys; in objects of more than 256
+/// members, and those of keys that hardly repeat, it is O(1). Everything else is O(1) unless it says otherwise.
 class value {
 public:
     value() noexcept = default;
@@ -77,7 +78,7 @@ public:
     value operator[](int index) const noexcept { return index < 0 ? value() : (*this)[static_cast<std::size_t>(index)]; }
     bool contains(std::string_view key) const noexcept { return (*this)[key].exists(); }
     /// JSON pointer (RFC 6901): "/spec/containers/0/image", "" is this value, "~1" is "/", "~0" is "~".
-    value at_pointer(std::string_view pointer) const noexcept;
+    value at_pointer(std::string_view pointer) const;
 
     /// The i-th member of an object, in document order.
     text member_key(std::size_t i) const noexcept;
@@ -93,7 +94,9 @@ public:
     /// Deep equality; order of members does not count, spelling of numbers does not count where both are exact.
     /// Equal handles are a short cut, so equal versions of one object compare in O(1).
     friend bool operator==(const value& a, const value& b);
-    /// O(1) identity. Between two versions of one object: true exactly when equal. Otherwise: true implies equal.
+    /// O(1) identity: true implies equal. Of two versions of one object, the second decoded with the first as its `previous` in one
+    /// generation of the pool, values at the same place have it exactly where they read alike: not where members changed their order, or
+    /// numbers their spelling, nor across a compaction.
     bool same_as(const value& other) const noexcept { return generation_ == other.generation_ && handle_ == other.handle_; }
 
     /// Compact JSON. Complexity: size of the text.

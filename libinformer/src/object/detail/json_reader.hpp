@@ -26,7 +26,6 @@ public:
     ~json_slices();
     /// Reads on, about `bytes`. True when there is nothing more to read; `f` then as of `read_json`.
     bool read(std::size_t bytes, failure& f);
-    std::uint64_t bytes() const noexcept { return scratch_.capacity(); }
 
 private:
     std::string_view text_;

@@ -39,23 +39,26 @@ inline constexpr std::size_t number_buffer_size = 32;
 /// Exactly what `classify_number` compared with.
 std::size_t print_shortest(double d, char* out) noexcept;
 
-/// The value of a decimal number: 0.d1d2d3… × 10^exponent, digits without zeros at either end.
+/// The value of a decimal number: 0.d1d2d3… × 10^exponent, digits without zeros at either end. A view of its text.
 struct decimal {
     bool negative = false;
     bool huge = false; ///< the exponent is beyond reckoning; only the text compares
-    std::string digits;
+    std::string_view digits; ///< with the point, where it is among them
     std::int64_t exponent = 0;
-    explicit decimal(std::string_view text);
+    explicit decimal(std::string_view text) noexcept;
     bool zero() const noexcept { return digits.empty(); }
     /// True and the value if it is a whole number that fits.
     bool to_int64(std::int64_t& out) const noexcept;
     bool to_uint64(std::uint64_t& out) const noexcept;
     friend bool operator==(const decimal& a, const decimal& b) noexcept {
         if (a.zero() || b.zero()) return a.zero() && b.zero();
-        return !a.huge && !b.huge && a.negative == b.negative && a.exponent == b.exponent && a.digits == b.digits;
+        return !a.huge && !b.huge && a.negative == b.negative && a.exponent == b.exponent && same_digits(a.digits, b.digits);
     }
+
+private:
+    static bool same_digits(std::string_view a, std::string_view b) noexcept;
 };
-bool same_number(std::string_view a, std::string_view b);
+bool same_number(std::string_view a, std::string_view b) noexcept;
 /// The nearest double; ±infinity beyond the range, as strtod.
 double to_double(std::string_view text) noexcept;
 
