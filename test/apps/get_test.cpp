@@ -72,7 +72,7 @@ TEST_CASE("what is in objects and errors does not command the reader's terminal"
         CHECK(text.find("\xc2\x9b") == std::string::npos); // the same in one character
     };
     s.curl("POST", "/api/v1/namespaces/default/pods",
-           R"({"metadata":{"name":"p","labels":{"l":"\u001b[2J"}}})");
+           R"({"metadata":{"name":"p","annotations":{"l":"\u001b[2J"}}})");
     s.curl("PATCH", "/api/v1/namespaces/default/pods/p/status",
            R"({"status":{"phase":"\u001b]0;title\u0007\nnginx   Running\u009b1m\u00e4"}})", "application/merge-patch+json");
     const auto table = run({"get", k, "pods", "-o", "wide"});
@@ -85,7 +85,7 @@ TEST_CASE("what is in objects and errors does not command the reader's terminal"
     process w(ctl({"watch", "cm", "x", "-o", "wide", "--diff", k}));
     REQUIRE(w.line());
     s.curl("PATCH", "/api/v1/namespaces/default/configmaps/x",
-           R"({"metadata":{"labels":{"l":"\u001bc"}},"data":{"\u001b[1m":"\u009b31m"}})", "application/merge-patch+json");
+           R"({"metadata":{"annotations":{"l":"\u001bc"}},"data":{"\u001b[1m":"\u009b31m"}})", "application/merge-patch+json");
     for (int i = 0; i < 3; ++i) {
         const auto l = w.line();
         REQUIRE(l);

@@ -271,6 +271,61 @@ asio::awaitable<void> real_subresources(std::shared_ptr<cluster> c) {
     CHECK(f == errc::not_found);
 }
 
+asio::awaitable<void> puts_objects(std::shared_ptr<cluster> c) {
+    const api_resource leases("coordination.k8s.io", "v1", "leases", "Lease", true);
+    const api_resource roles("rbac.authorization.k8s.io", "v1", "roles", "Role", true);
+    const write_options plain;
+    failure f;
+    const auto map = with_data(*c, R"({"a":"1"})");
+    co_await c->client().update(c->config_maps(), map, plain, f);
+    CHECK(f == errc::not_found);
+    json::object o;
+    o["spec"] = json::parse(R"({"holderIdentity":"me"})");
+    const auto lease = named(*c, "a", o);
+    co_await c->client().update(leases, lease, plain, f); // what PUT creates
+    CHECK_FALSE(f);
+    co_await c->client().update(leases, lease, plain, f); // without a version
+    REQUIRE(f.status());
+    CHECK(f.status()->code == 422);
+    REQUIRE(f.status()->causes.size() == 1);
+    CHECK(f.status()->causes[0].field == "metadata.resourceVersion");
+    const auto role = named(*c, "a", json::object());
+    co_await c->client().update(roles, role, plain, f);
+    CHECK_FALSE(f);
+    co_await c->client().update(roles, role, plain, f);
+    CHECK_FALSE(f);
+    auto stale = lease;
+    stale.at("metadata").as_object()["name"] = "b";
+    stale.at("metadata").as_object()["resourceVersion"] = "1"; // of what is not there: nobody looks at it
+    co_await c->client().update(leases, stale, plain, f);
+    CHECK_FALSE(f);
+}
+
+asio::awaitable<void> validates_metadata(std::shared_ptr<cluster> c) {
+    const write_options plain;
+    failure f;
+    for (const std::string field : {"labels", "annotations"}) {
+        auto o = with_data(*c, R"({"a":"1"})");
+        o.at("metadata").as_object()[field] = json::parse(field == "labels" ? R"({"a":"two words"})" : R"({"a b":"x"})");
+        co_await c->client().create(c->config_maps(), o, plain, f);
+        REQUIRE(f.status());
+        CHECK(f.status()->code == 422);
+        REQUIRE(f.status()->causes.size() == 1);
+        CHECK(f.status()->causes[0].field == "metadata." + field);
+    }
+    const auto path = "/api/v1/namespaces/" + c->name_space() + "/configmaps";
+    const auto body = json::serialize(with_data(*c, R"({"a":"1"})"));
+    co_await c->client().raw("POST", path + "?fieldManager=a%0Ab", body, f);
+    REQUIRE(f.status());
+    CHECK(f.status()->code == 422);
+    co_await c->client().raw("DELETE", "/api/v1/configmaps", std::string(), f);
+    REQUIRE(f.status());
+    CHECK(f.status()->code == 405);
+    co_await c->client().raw("DELETE", "/api/v1/namespaces", std::string(), f);
+    REQUIRE(f.status());
+    CHECK(f.status()->code == 405);
+}
+
 asio::awaitable<void> warns(std::shared_ptr<cluster> c) {
     if (c->embedded()) co_return; // knows no schemas
     auto told = std::make_shared<std::vector<kubernetes::server_warning>>();
@@ -305,5 +360,7 @@ TEST_CASE("scale and status are read and written by themselves", "[conformance]"
 TEST_CASE("a dry run stores and deletes nothing", "[conformance]") { run_case(runs_dry); }
 TEST_CASE("a delete with preconditions hits the object that was meant, or nothing", "[conformance]") { run_case(preconditions_hold); }
 TEST_CASE("a collection is deleted by its labels", "[conformance]") { run_case(deletes_collections); }
+TEST_CASE("PUT creates some kinds, and needs a resource version for some", "[conformance]") { run_case(puts_objects); }
+TEST_CASE("metadata, managers and methods that break the rules are refused", "[conformance]") { run_case(validates_metadata); }
 TEST_CASE("tokens are granted and pods evicted by subresources", "[conformance]") { run_case(real_subresources); }
 TEST_CASE("the server's warnings reach the handler", "[conformance]") { run_case(warns); }

@@ -45,7 +45,8 @@ struct api_server::impl : std::enable_shared_from_this<api_server::impl> {
 
     answer answer_to(const http::server_request& request, const detail::route& r);
     answer answer_object(const http::server_request& request, const detail::route& r);
-    answer answer_write(const http::server_request& request, const detail::route& r, const detail::target& t);
+    answer answer_write(const http::server_request& request, const detail::route& r, const detail::target& t,
+                        detail::answer_form form);
     answer answer_discovery(const http::server_request& request, const detail::route& r) const;
     static answer of_refusal(const api_status& status);
 

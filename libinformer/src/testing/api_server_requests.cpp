@@ -18,11 +18,38 @@ namespace {
 constexpr std::size_t piece_size = 256 * 1024;
 constexpr std::size_t requests_kept = 10'000;
 
-std::string manager_of(const http::server_request& request) {
-    const auto given = request.query_value("fieldManager");
-    if (!given.empty()) return std::string(given);
+/// C0, DEL and C1: what of Unicode certainly is no print.
+bool control_at(std::string_view s, std::size_t i) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    return c < 0x20 || c == 0x7F || (c == 0xC2 && i + 1 < s.size() && static_cast<unsigned char>(s[i + 1]) < 0xA0);
+}
+
+constexpr std::size_t longest_manager = 128; // bytes
+
+/// Of the given name a bad one is refused, of the agent's what is bad is left out: so does the real server.
+std::string manager_of(const http::server_request& request, std::string_view options) {
+    const auto given = valid_utf8(request.query_value("fieldManager"));
+    std::string why;
+    if (given.size() > longest_manager) why = "Too long: may not be more than 128 bytes";
+    for (std::size_t i = 0; i < given.size() && why.empty(); ++i) {
+        if (control_at(given, i)) why = "Invalid value: invalid character (at position " + std::to_string(i) + ")";
+    }
+    if (!why.empty()) {
+        const auto reason = why.starts_with("Too") ? "FieldValueTooLong" : "FieldValueInvalid";
+        throw invalid("meta.k8s.io", options, "", one_cause(reason, "fieldManager", std::move(why)));
+    }
+    if (!given.empty()) return given;
     const auto agent = request.header("User-Agent");
-    return agent.empty() ? "unknown" : std::string(agent.substr(0, agent.find('/')));
+    const auto whole = valid_utf8(agent.substr(0, agent.find('/')));
+    std::string name;
+    for (std::size_t i = 0; i < whole.size();) {
+        std::size_t end = i + 1; // of the character
+        while (end < whole.size() && (static_cast<unsigned char>(whole[end]) & 0xC0) == 0x80) ++end;
+        if (name.size() + end - i > longest_manager) break;
+        if (!control_at(whole, i)) name.append(whole, i, end - i);
+        i = end;
+    }
+    return name.empty() ? "unknown" : name;
 }
 
 std::size_t size_of(const list_answer& list) {
@@ -46,13 +73,13 @@ std::string success_text(const resource_type& type, const stored_object& o) {
     return json::serialize(s);
 }
 
-void check_patch_options(bool apply, std::string_view manager, std::string_view force) {
+void check_patch_options(bool apply, std::string_view manager, bool force) {
     api_status::cause c;
     if (apply && manager.empty()) {
         c.reason = "FieldValueRequired";
         c.field = "fieldManager";
         c.message = "Required value: is required for apply patch";
-    } else if (!apply && !force.empty()) {
+    } else if (!apply && force) {
         c.reason = "FieldValueForbidden";
         c.field = "force";
         c.message = "Forbidden: may not be specified for non-apply patch";
@@ -131,7 +158,11 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     answer a;
     target t;
     t.type = api_->types().find(r.info.group, r.info.version, r.info.resource);
-    if (!t.type || (!t.type->api.namespaced && !r.info.name_space.empty())) {
+    const auto& verb = r.info.verb;
+    const bool wants_namespace = t.type && t.type->api.namespaced && r.info.name_space.empty();
+    const bool misplaced = t.type && !t.type->api.namespaced && !r.info.name_space.empty();
+    const bool lacks_namespace = wants_namespace && t.type->custom && verb != "list" && verb != "watch";
+    if (!t.type || misplaced || lacks_namespace) {
         // Built-in groups answer with a Status; groups of definitions come and go, and are no page when they are gone.
         if (api_->types().has_built_in(r.info.group, r.info.version)) {
             throw refused(404, "NotFound", "the server could not find the requested resource");
@@ -148,8 +179,6 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     t.name_space = r.info.name_space;
     t.name = r.info.name;
     t.subresource = r.info.subresource;
-    const bool wants_namespace = t.type->api.namespaced && t.name_space.empty();
-    const auto& verb = r.info.verb;
     if (verb == "list") {
         a.list = api_->list(*t.type, t.name_space, request.query, *form);
         return a;
@@ -159,27 +188,36 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
         return a;
     }
     const bool known_part = t.subresource.empty() || (t.subresource == "status" && t.type->status) ||
-                            (t.subresource == "scale" && t.type->scale) || t.subresource == "finalize";
+                            (t.subresource == "scale" && t.type->scale) ||
+                            (t.subresource == "finalize" && t.type->is_namespace());
     if (!known_part) throw refused(404, "NotFound", "the server could not find the requested resource");
     const bool wants_name = t.name.empty() && (verb == "update" || verb == "patch");
     if (verb == "other" || wants_name || (verb == "create" && !t.name.empty()) ||
         (verb == "delete" && !t.subresource.empty()) ||
-        (wants_namespace && verb != "deletecollection")) {
+        wants_namespace || (verb == "deletecollection" && t.type->is_namespace()) ||
+        (t.subresource == "finalize" && verb != "update")) {
         throw refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
     }
-    if (verb != "get") return answer_write(request, r, t);
+    if (verb != "get") return answer_write(request, r, t, *form);
     const auto o = api_->get(t);
     a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o, *form);
     return a;
 }
 
 api_server::impl::answer api_server::impl::answer_write(const http::server_request& request, const route& r,
-                                                        const target& t) {
+                                                        const target& t, answer_form form) {
     answer a;
     write_by by;
-    by.manager = manager_of(request);
-    by.dry_run = request.query_value("dryRun") == "All";
     const auto& verb = r.info.verb;
+    if (verb == "create" || verb == "update" || verb == "patch") { // who deletes becomes no manager
+        const char* options = verb == "create" ? "CreateOptions" : verb == "update" ? "UpdateOptions" : "PatchOptions";
+        by.manager = manager_of(request, options);
+    }
+    by.dry_run = request.query_value("dryRun") == "All";
+    if (request.body.size() > options_.max_body_) {
+        throw refused(413, "RequestEntityTooLarge",
+                      "Request entity too large: limit is " + std::to_string(options_.max_body_));
+    }
     stored o;
     if (verb == "create" || verb == "update") {
         const auto type = request.header("Content-Type");
@@ -189,15 +227,14 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
                           "application/json");
         }
         auto body = parse_body(request.body);
-        const bool create = verb == "create";
-        o = create ? api_->create(t, std::move(body), by) : api_->update(t, std::move(body), by);
-        if (create) a.status = 201;
+        bool created = verb == "create";
+        o = created ? api_->create(t, std::move(body), by) : api_->put(t, std::move(body), by, created);
+        if (created) a.status = 201;
     } else if (verb == "patch") {
         const auto type = request.header("Content-Type");
         const bool apply = type.substr(0, type.find(';')) == "application/apply-patch+yaml";
-        const auto force = request.query_value("force");
-        check_patch_options(apply, request.query_value("fieldManager"), force);
-        by.force = force == "true" || force == "1";
+        check_patch_options(apply, request.query_value("fieldManager"), has_parameter(request.query, "force"));
+        by.force = truth(request.query, "force");
         bool created = false;
         o = apply ? api_->apply(t, request.body, by, created) : api_->patch(t, type, request.body, by);
         if (created) a.status = 201;
@@ -212,13 +249,11 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
             by.dry_run = true;
         }
         if (verb == "deletecollection") {
-            list_answer list;
-            list.items = api_->remove_collection(t.type, t.name_space, request.query, options, by);
-            list.head = R"({"kind":")" + t.type->list_kind + R"(","apiVersion":")" + t.type->api_version() +
-                        R"(","metadata":{"resourceVersion":")" + std::to_string(api_->store().current()) +
-                        R"("},"items":[)";
-            list.item_head = t.type->custom ? t.type->head() : "{";
-            list.tail = "]}\n";
+            auto gone = api_->remove_collection(t.type, t.name_space, request.query, options, by);
+            json::object metadata;
+            metadata["resourceVersion"] = std::to_string(api_->store().current());
+            auto list = empty_list(*t.type, metadata, form);
+            list.items = std::move(gone);
             a.list = std::move(list);
             return a;
         }
@@ -229,7 +264,7 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
             return a;
         }
     }
-    a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o);
+    a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o, form);
     return a;
 }
 
@@ -241,7 +276,10 @@ asio::awaitable<void> api_server::impl::handle(std::shared_ptr<impl> self, reque
     r.info.number = ++self->request_count_;
     self->note(r.info);
     auto trouble = self->faults_.take(r.info);
-    if (trouble.delay.count() > 0) co_await self->runtime_.clock().sleep_for(trouble.delay);
+    if (trouble.delay.count() > 0) {
+        const bool slept = co_await self->runtime_.clock().sleep_for(trouble.delay);
+        if (!slept) co_return; // the server stops: what it has not begun is not done
+    }
     if (trouble.what) {
         auto f = std::make_shared<fault>(*trouble.what);
         const bool answered = co_await play_fault(self, f, r.info, response);

@@ -17,7 +17,9 @@ struct misfortune {
 
 class fault_plan {
 public:
-    void add(fault f) { faults_.push_back(std::move(f)); }
+    void add(fault f) {
+        if (f.times > 0) faults_.push_back(std::move(f));
+    }
     void clear() { faults_.clear(); }
     /// Faults that have not hit as often as they should.
     std::size_t size() const noexcept { return faults_.size(); }

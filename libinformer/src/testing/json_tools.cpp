@@ -1,6 +1,7 @@
 #include "json_tools.hpp"
 
 #include "refusal.hpp"
+#include "root/utf8.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -90,6 +91,17 @@ void append_json(std::string& to, const json::value& v) {
         return;
     }
     default: to += json::serialize(v);
+    }
+}
+
+std::string valid_utf8(std::string_view text) {
+    std::string out;
+    for (;;) {
+        const auto good = informer::detail::utf8_end(text);
+        out += text.substr(0, good);
+        if (good == text.size()) return out;
+        out += "\xEF\xBF\xBD";
+        text.remove_prefix(good + 1);
     }
 }
 

@@ -23,7 +23,7 @@ constexpr list_rule rules[] = {
     {"hostAliases", "ip", {"ip"}},
     {"conditions", "type", {"type"}},
     {"ownerReferences", "uid", {"uid"}},
-    {"taints", "key", {}},
+    {"taints", "", {}},
     {"addresses", "type", {"type"}},
     {"topologySpreadConstraints", "topologyKey", {"topologyKey", "whenUnsatisfiable"}},
     {"resourceClaims", "name", {"name"}},

@@ -2,6 +2,7 @@
 
 #include "json_tools.hpp"
 #include "refusal.hpp"
+#include "root/utf8.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -67,17 +68,24 @@ bool dns_subdomain(std::string_view s) {
     }
 }
 
+bool name_part(std::string_view s) {
+    const auto letter = [](char c) { return alphanumeric(c) || (c >= 'A' && c <= 'Z'); };
+    const auto inside = [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; };
+    return !s.empty() && s.size() <= 63 && letter(s.front()) && letter(s.back()) &&
+           std::all_of(s.begin(), s.end(), inside);
+}
+
 /// "example.com/name", or "name" alone.
 bool qualified_name(std::string_view s) {
     if (const auto slash = s.find('/'); slash != std::string_view::npos) {
         if (!dns_subdomain(s.substr(0, slash))) return false;
         s.remove_prefix(slash + 1);
     }
-    const auto letter = [](char c) { return alphanumeric(c) || (c >= 'A' && c <= 'Z'); };
-    const auto inside = [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; };
-    return !s.empty() && s.size() <= 63 && letter(s.front()) && letter(s.back()) &&
-           std::all_of(s.begin(), s.end(), inside);
+    return name_part(s);
 }
+
+constexpr const char* name_rule = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
+                                  "and end with an alphanumeric character";
 
 [[noreturn]] void invalid_field(const resource_type& type, std::string_view name, std::string field,
                                 std::string message) {
@@ -88,6 +96,45 @@ const json::object& metadata_of(const json::object& o) {
     static const json::object none;
     const auto* m = find_at(o, {"metadata"});
     return m != nullptr && m->is_object() ? m->get_object() : none;
+}
+
+void check_labels(const resource_type& type, std::string_view name, const json::object& metadata) {
+    const auto* labels = metadata.if_contains("labels");
+    if (labels == nullptr || !labels->is_object()) return;
+    for (const auto& [key, v] : labels->get_object()) {
+        const std::string_view value = v.get_string();
+        std::string why;
+        if (!qualified_name(key)) {
+            why = "\"" + std::string(key) + "\": " + name_rule;
+        } else if (value.size() > 63) {
+            why = "\"" + std::string(value) + "\": must be no more than 63 characters";
+        } else if (!value.empty() && !name_part(value)) {
+            why = "\"" + std::string(value) +
+                  "\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+                  "and must start and end with an alphanumeric character";
+        }
+        if (!why.empty()) invalid_field(type, name, "metadata.labels", "Invalid value: " + why);
+    }
+}
+
+void check_annotations(const resource_type& type, std::string_view name, const json::object& metadata) {
+    const auto* annotations = metadata.if_contains("annotations");
+    if (annotations == nullptr || !annotations->is_object()) return;
+    constexpr std::size_t most = 256 << 10;
+    std::size_t size = 0;
+    for (const auto& [key, v] : annotations->get_object()) {
+        std::string lower(key); // here case does not matter
+        for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        if (!qualified_name(lower)) {
+            invalid_field(type, name, "metadata.annotations",
+                          "Invalid value: \"" + std::string(key) + "\": " + name_rule);
+        }
+        size += key.size() + v.get_string().size();
+    }
+    if (size <= most) return;
+    throw invalid(type, name,
+                  one_cause("FieldValueTooLong", "metadata.annotations",
+                            "Too long: may not be more than " + std::to_string(most) + " bytes"));
 }
 
 } // namespace
@@ -132,16 +179,15 @@ void check_name(const resource_type& type, std::string_view name) {
     invalid_field(type, name, "metadata.name", "Invalid value: \"" + std::string(name) + "\": " + std::string(rule));
 }
 
-void check_references(const resource_type& type, std::string_view name, const json::object& object) {
+void check_metadata_values(const resource_type& type, std::string_view name, const json::object& object) {
     const auto& metadata = metadata_of(object);
+    check_labels(type, name, metadata);
+    check_annotations(type, name, metadata);
     if (const auto* all = metadata.if_contains("finalizers"); all != nullptr && all->is_array()) {
         for (const auto& f : all->get_array()) {
             if (qualified_name(f.get_string())) continue;
-            invalid_field(
-                type, name, "metadata.finalizers",
-                "Invalid value: \"" + std::string(f.get_string()) +
-                    "\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and "
-                    "end with an alphanumeric character");
+            invalid_field(type, name, "metadata.finalizers",
+                          "Invalid value: \"" + std::string(f.get_string()) + "\": " + name_rule);
         }
     }
     const auto* all = metadata.if_contains("ownerReferences");
@@ -196,7 +242,8 @@ std::vector<std::string> selectable_values(const table& of, const json::object& 
     std::vector<std::string> values;
     for (const auto& f : of.selectable) {
         const auto* v = find_at(object, f.path);
-        values.push_back(v == nullptr ? std::string() : scalar_text(*v));
+        auto text = v == nullptr ? std::string() : scalar_text(*v);
+        values.push_back(text.empty() ? f.absent : std::move(text));
     }
     return values;
 }
@@ -228,6 +275,9 @@ stored render(const resource_type& type, json::object& object, std::uint64_t ver
         append_json(text, v);
     }
     text += '}';
+    if (informer::detail::utf8_end(text) != text.size()) { // nobody could read it back
+        throw bad_request("the object provided cannot be stored: it is no UTF-8");
+    }
     text.shrink_to_fit();
     // Only plain strings come before it in a tidy metadata, so that the first hit is the right one.
     static constexpr std::string_view member = "\"resourceVersion\":\"";

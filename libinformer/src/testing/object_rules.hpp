@@ -23,9 +23,9 @@ std::vector<std::string> selectable_values(const table& of, const boost::json::o
 void check_metadata_types(const boost::json::object& object);
 /// Refuses (422) names the resource does not allow.
 void check_name(const resource_type& type, std::string_view name);
-/// Refuses (422) finalizers that are no qualified names, owners that are not told apart, and a second controller. Expects types
-/// that were checked.
-void check_references(const resource_type& type, std::string_view name, const boost::json::object& object);
+/// Refuses (422) labels, annotations and finalizers that break the rules for names, values and sizes, owners that are not
+/// told apart, and a second controller. Expects types that were checked.
+void check_metadata_values(const resource_type& type, std::string_view name, const boost::json::object& object);
 /// Puts the members of metadata into the order of the real server and drops empty ones.
 void tidy_metadata(boost::json::object& object);
 /// Renders `object`, whose metadata has been tidied, as its state number `version`.

@@ -48,6 +48,7 @@ struct change {
 struct selectable_field {
     std::string label;             ///< "spec.nodeName"
     std::vector<std::string> path; ///< {"spec", "nodeName"}
+    std::string absent;            ///< what selectors see where there is none: "", "0", "false"
 };
 
 /// All objects of one resource, whichever API version it is asked by.

@@ -22,8 +22,6 @@ public:
     outgoing(std::shared_ptr<http::server_response> response, std::optional<fault> f);
 
     const std::shared_ptr<http::server_response>& response() const noexcept { return response_; }
-    /// True when the body has to go through `emit` for the fault to hit.
-    bool wants_stream() const noexcept { return fault_.has_value(); }
 
     static asio::awaitable<bool> send(std::shared_ptr<outgoing> self, int status, std::string type, std::string body,
                                       header_list headers);

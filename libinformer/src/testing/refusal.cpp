@@ -1,5 +1,6 @@
 #include "refusal.hpp"
 
+#include "json_tools.hpp"
 #include "resource_types.hpp"
 
 #include <boost/json/array.hpp>
@@ -141,7 +142,7 @@ std::string status_text(const api_status& status) {
     if (status.retry_after) details["retryAfterSeconds"] = status.retry_after->count();
     if (!details.empty()) o["details"] = std::move(details);
     o["code"] = status.code;
-    return json::serialize(o);
+    return valid_utf8(json::serialize(o)); // it may quote what a client sent
 }
 
 } // namespace informer::testing::detail

@@ -18,10 +18,6 @@ std::vector<std::string> segments_of(std::string_view path) {
     return out;
 }
 
-bool truth(std::string_view s) {
-    return s == "true" || s == "1";
-}
-
 // `rest` begins after the version. namespaces/N is an object by itself; with more behind it, a place.
 bool place(std::vector<std::string> rest, request_info& info) {
     const bool subresource_of_namespace = rest.size() == 3 && (rest[2] == "status" || rest[2] == "finalize");
@@ -40,7 +36,7 @@ std::string verb_of(std::string_view method, const request_info& info, const par
     const bool one = !info.name.empty();
     if (method == "GET" || method == "HEAD") {
         if (one) return "get";
-        return truth(parameter(query, "watch")) ? "watch" : "list";
+        return truth(query, "watch") ? "watch" : "list";
     }
     if (method == "POST") return "create";
     if (method == "PUT") return "update";

@@ -26,62 +26,68 @@ enum trait : unsigned {
     gives_deleted = 32,
     path_named = 64,
     label_named = 128,
+    wants_version = 256,
+    put_creates = 512,
+    rbac = path_named | put_creates,
     workload = with_status | with_generation | in_all,
 };
 
 struct built_in_row {
     const char *group, *version, *plural, *kind, *short_names; ///< short names separated by spaces
     unsigned traits;
-    const char* fields; ///< selectable fields separated by spaces
+    /// Selectable fields separated by spaces: "label", "label:path" where it lies elsewhere, "label=zero" where Go's zero
+    /// is not the empty string.
+    const char* fields;
 };
 
 const char* const event_fields = "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid "
                                  "involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath "
-                                 "reason reportingComponent source type";
+                                 "reason reportingComponent source:source.component type";
 const char* const new_event_fields = "regarding.kind regarding.namespace regarding.name regarding.uid "
                                      "regarding.apiVersion regarding.resourceVersion regarding.fieldPath "
                                      "reason reportingController type";
 const char* const pod_fields = "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName "
-                               "spec.hostNetwork status.phase status.podIP status.nominatedNodeName";
+                               "spec.hostNetwork=false status.phase status.podIP status.nominatedNodeName";
 
 const built_in_row rows[] = {
     {"", "v1", "configmaps", "ConfigMap", "cm", none, ""},
-    {"", "v1", "endpoints", "Endpoints", "ep", none, ""},
-    {"", "v1", "events", "Event", "ev", none, event_fields},
-    {"", "v1", "limitranges", "LimitRange", "limits", none, ""},
+    {"", "v1", "endpoints", "Endpoints", "ep", put_creates, ""},
+    {"", "v1", "events", "Event", "ev", put_creates, event_fields},
+    {"", "v1", "limitranges", "LimitRange", "limits", put_creates, ""},
     {"", "v1", "namespaces", "Namespace", "ns", with_status | cluster | gives_deleted | label_named, "status.phase"},
-    {"", "v1", "nodes", "Node", "no", with_status | cluster, "spec.unschedulable"},
+    {"", "v1", "nodes", "Node", "no", with_status | cluster, "spec.unschedulable=false"},
     {"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", with_status | gives_deleted, ""},
     {"", "v1", "persistentvolumes", "PersistentVolume", "pv", with_status | cluster | gives_deleted, ""},
     {"", "v1", "pods", "Pod", "po", with_status | with_generation | in_all | gives_deleted, pod_fields},
     {"", "v1", "podtemplates", "PodTemplate", "", with_generation | gives_deleted, ""},
-    {"", "v1", "replicationcontrollers", "ReplicationController", "rc", workload | with_scale, "status.replicas"},
+    {"", "v1", "replicationcontrollers", "ReplicationController", "rc", workload | with_scale, "status.replicas=0"},
     {"", "v1", "resourcequotas", "ResourceQuota", "quota", with_status | gives_deleted, ""},
     {"", "v1", "secrets", "Secret", "", none, "type"},
     {"", "v1", "serviceaccounts", "ServiceAccount", "sa", gives_deleted, ""},
-    {"", "v1", "services", "Service", "svc", with_status | in_all | gives_deleted | label_named,
-     "spec.clusterIP spec.type"},
+    {"", "v1", "services", "Service", "svc",
+     with_status | in_all | gives_deleted | label_named | put_creates, "spec.clusterIP spec.type"},
     {"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", "crd crds",
-     with_status | with_generation | cluster, ""},
+     with_status | with_generation | cluster | wants_version, ""},
     {"apps", "v1", "controllerrevisions", "ControllerRevision", "", none, ""},
     {"apps", "v1", "daemonsets", "DaemonSet", "ds", workload, ""},
     {"apps", "v1", "deployments", "Deployment", "deploy", workload | with_scale, ""},
-    {"apps", "v1", "replicasets", "ReplicaSet", "rs", workload | with_scale, "status.replicas"},
+    {"apps", "v1", "replicasets", "ReplicaSet", "rs", workload | with_scale, "status.replicas=0"},
     {"apps", "v1", "statefulsets", "StatefulSet", "sts", workload | with_scale, ""},
-    {"events.k8s.io", "v1", "events", "Event", "ev", none, new_event_fields},
+    {"events.k8s.io", "v1", "events", "Event", "ev", put_creates, new_event_fields},
     {"autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", with_status | in_all, ""},
     {"batch", "v1", "cronjobs", "CronJob", "cj", workload, ""},
-    {"batch", "v1", "jobs", "Job", "", workload, "status.successful"},
+    {"batch", "v1", "jobs", "Job", "", workload, "status.successful:status.succeeded=0"},
     {"networking.k8s.io", "v1", "ingresses", "Ingress", "ing", with_status | with_generation, ""},
     {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", "netpol", with_generation, ""},
-    {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", with_status | with_generation, ""},
-    {"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", "", cluster | path_named, ""},
-    {"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", "", cluster | path_named, ""},
-    {"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", "", path_named, ""},
-    {"rbac.authorization.k8s.io", "v1", "roles", "Role", "", path_named, ""},
+    {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb",
+     with_status | with_generation | wants_version, ""},
+    {"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", "", cluster | rbac, ""},
+    {"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", "", cluster | rbac, ""},
+    {"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", "", rbac, ""},
+    {"rbac.authorization.k8s.io", "v1", "roles", "Role", "", rbac, ""},
     {"storage.k8s.io", "v1", "storageclasses", "StorageClass", "sc", cluster, ""},
     {"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", cluster | with_generation, ""},
-    {"coordination.k8s.io", "v1", "leases", "Lease", "", none, ""},
+    {"coordination.k8s.io", "v1", "leases", "Lease", "", wants_version | put_creates, ""},
     {"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", "", with_generation, ""},
 };
 
@@ -113,6 +119,16 @@ selectable_field field_at(std::string label) {
     return f;
 }
 
+selectable_field field_of_row(std::string_view text) {
+    const auto zero = text.find('=');
+    const auto label_and_path = text.substr(0, zero);
+    const auto colon = label_and_path.find(':');
+    auto f = field_at(std::string(label_and_path.substr(0, colon)));
+    if (colon != std::string_view::npos) f.path = split(label_and_path.substr(colon + 1), '.');
+    if (zero != std::string_view::npos) f.absent = text.substr(zero + 1);
+    return f;
+}
+
 type_ptr make_built_in(const built_in_row& row) {
     const auto has = [&row](unsigned t) { return (row.traits & t) != 0; };
     auto t = std::make_shared<resource_type>();
@@ -121,6 +137,7 @@ type_ptr make_built_in(const built_in_row& row) {
     t->api.short_names = split(row.short_names, ' ');
     if (has(in_all)) t->api.categories.emplace_back("all");
     t->api.verbs = all_verbs();
+    if (t->is_namespace()) std::erase(t->api.verbs, "deletecollection");
     t->list_kind = std::string(row.kind) + "List";
     t->status = has(with_status);
     t->scale = has(with_scale);
@@ -128,12 +145,10 @@ type_ptr make_built_in(const built_in_row& row) {
     t->returns_deleted = has(gives_deleted);
     t->path_names = has(path_named);
     t->label_names = has(label_named);
+    t->wants_version = has(wants_version);
+    t->put_creates = has(put_creates);
     t->rows = std::make_shared<table>();
-    for (auto& label : split(row.fields, ' ')) t->rows->selectable.push_back(field_at(std::move(label)));
-    // The core Event keeps its component in an object.
-    for (auto& f : t->rows->selectable) {
-        if (f.label == "source") f.path = {"source", "component"};
-    }
+    for (const auto& text : split(row.fields, ' ')) t->rows->selectable.push_back(field_of_row(text));
     return t;
 }
 
@@ -303,6 +318,7 @@ std::vector<type_ptr> types_of_definition(const json::object& definition, std::s
         t->scale = find_at(version, {"subresources", "scale"}) != nullptr;
         t->generation = true;
         t->custom = true;
+        t->wants_version = true;
         t->rows = rows_;
         if (const auto* fields = find_at(version, {"selectableFields"}); fields != nullptr && fields->is_array()) {
             for (const auto& f : fields->get_array()) {

@@ -27,6 +27,8 @@ struct resource_type {
     bool returns_deleted = false; ///< DELETE answers with the object instead of a Status
     bool path_names = false;      ///< names may be anything that fits a path segment (RBAC)
     bool label_names = false;     ///< names are DNS labels: no dots
+    bool wants_version = false;   ///< PUT needs a resource version
+    bool put_creates = false;     ///< PUT of what is not there creates it
     std::shared_ptr<table> rows;  ///< shared by the versions of one resource
 
     std::string api_version() const { return api.api_version(); }

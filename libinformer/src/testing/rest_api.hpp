@@ -28,7 +28,10 @@ namespace informer::testing::detail {
 struct field_manager;
 
 using parameters = std::vector<std::pair<std::string, std::string>>;
-std::string_view parameter(const parameters& query, std::string_view name);
+std::string_view parameter(const parameters& query, std::string_view name); ///< "" when absent
+bool has_parameter(const parameters& query, std::string_view name);
+/// A flag as the real server reads it: anything is true but its absence, "false" and "0".
+bool truth(const parameters& query, std::string_view name);
 
 /// Who writes and how.
 struct write_by {
@@ -56,6 +59,9 @@ struct list_answer {
     bool partial = false; ///< of each item the metadata only
     std::string text_of(const stored_object& o) const { return partial ? partial_text(o.text) : o.text; }
 };
+
+/// One without items. Refuses (406) a form that is none of a list.
+list_answer empty_list(const resource_type& type, const boost::json::object& metadata, answer_form form);
 
 /// What a watch is to send.
 struct watch_plan {
@@ -103,6 +109,8 @@ public:
     // ---- writes
     stored create(const target& t, boost::json::object body, const write_by& by);
     stored update(const target& t, boost::json::object body, const write_by& by);
+    /// PUT: an update, of some kinds also a creation; `created` says which.
+    stored put(const target& t, boost::json::object body, const write_by& by, bool& created);
     /// `content_type` chooses the kind of patch.
     stored patch(const target& t, std::string_view content_type, std::string_view body, const write_by& by);
     /// Server-side apply; `created` says whether there was none before.

@@ -147,14 +147,28 @@ void rest_api::prepare_definition(json::object& definition) {
             condition_of("Established", "InitialNamesAccepted", "the initial names have been accepted", now));
         status["conditions"] = std::move(conditions);
     }
-    json::array storage;
+    // Versions in which objects may be stored: all that ever were for storage, until somebody takes one out.
+    auto& stored_in = status["storedVersions"];
+    if (!stored_in.is_array()) stored_in.emplace_array();
+    auto& names_stored = stored_in.get_array();
+    std::vector<json::value> known;
     for (const auto& v : find_at(definition, {"spec", "versions"})->get_array()) {
+        json::value version(string_at(v.get_object(), {"name"}));
         const auto* is_storage = find_at(v.get_object(), {"storage"});
-        if (is_storage != nullptr && is_storage->is_bool() && is_storage->get_bool()) {
-            storage.emplace_back(string_at(v.get_object(), {"name"}));
-        }
+        const bool for_storage = is_storage != nullptr && is_storage->is_bool() && is_storage->get_bool();
+        const bool listed = std::find(names_stored.begin(), names_stored.end(), version) != names_stored.end();
+        if (for_storage && !listed) names_stored.push_back(version);
+        known.push_back(std::move(version));
     }
-    status["storedVersions"] = std::move(storage);
+    for (std::size_t i = 0; i < names_stored.size(); ++i) {
+        if (std::find(known.begin(), known.end(), names_stored[i]) != known.end()) continue;
+        const auto version = scalar_text(names_stored[i]);
+        throw invalid("apiextensions.k8s.io", "CustomResourceDefinition", string_at(definition, {"metadata", "name"}),
+                      one_cause("FieldValueInvalid", "status.storedVersions[" + std::to_string(i) + "]",
+                                "Invalid value: \"" + version + "\": missing from spec.versions; " + version +
+                                    " was previously a storage version, and must remain in spec.versions until a "
+                                    "storage migration ensures no data remains persisted in it"));
+    }
 }
 
 void rest_api::serve_definition(const json::object& definition) {

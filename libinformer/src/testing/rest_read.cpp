@@ -9,6 +9,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 namespace informer::testing::detail {
@@ -20,6 +21,16 @@ std::string_view parameter(const parameters& query, std::string_view name) {
         if (key == name) return value;
     }
     return {};
+}
+
+bool has_parameter(const parameters& query, std::string_view name) {
+    return std::any_of(query.begin(), query.end(), [&](const auto& p) { return p.first == name; });
+}
+
+bool truth(const parameters& query, std::string_view name) {
+    std::string v(parameter(query, name));
+    for (char& c : v) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return has_parameter(query, name) && v != "false" && v != "0";
 }
 
 namespace {
@@ -36,10 +47,6 @@ std::uint64_t read_version(std::string_view s) {
         throw bad_request("Invalid value: \"" + std::string(s) + "\": the resource version is no number");
     }
     return v;
-}
-
-bool truth(std::string_view s) {
-    return s == "true" || s == "1" || s == "True" || s == "TRUE" || s == "t" || s == "T";
 }
 
 [[noreturn]] void bad_list_options(std::string field, std::string message) {
@@ -122,9 +129,21 @@ std::string rest_api::text(const resource_type& type, const stored_object& o, an
     return type.head() + o.text;
 }
 
+list_answer empty_list(const resource_type& type, const json::object& metadata, answer_form form) {
+    if (form == answer_form::partial) throw form_does_not_fit("PartialObjectMetadata", "a list");
+    list_answer out;
+    out.partial = form == answer_form::partial_list;
+    out.head = R"({"kind":")" + (out.partial ? "PartialObjectMetadataList" : type.list_kind) + R"(","apiVersion":")" +
+               (out.partial ? "meta.k8s.io/v1" : type.api_version()) + R"(","metadata":)" + json::serialize(metadata) +
+               R"(,"items":[)";
+    // Items of built-in kinds go without kind and apiVersion, custom and partial ones with them: so does the real server.
+    out.item_head = out.partial ? std::string(partial_head) : type.custom ? type.head() : "{";
+    out.tail = "]}\n";
+    return out;
+}
+
 list_answer rest_api::list(const resource_type& type, std::string name_space, const parameters& query,
                            answer_form form) const {
-    if (form == answer_form::partial) throw form_does_not_fit("PartialObjectMetadata", "a list");
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const auto token_text = parameter(query, "continue");
@@ -145,7 +164,7 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
             bad_list_options("resourceVersionMatch", "Forbidden: Exact needs a resourceVersion other than 0");
         }
     }
-    if (!parameter(query, "sendInitialEvents").empty()) {
+    if (has_parameter(query, "sendInitialEvents")) {
         bad_list_options("sendInitialEvents", "Forbidden: it is for watches");
     }
     const selection chosen(type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
@@ -181,30 +200,25 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
     if (!objects) {
         throw expired("The resource version " + std::to_string(at) + " is too old: its state is no longer known.");
     }
-    list_answer out;
+    std::vector<stored> items;
     std::size_t seen = 0;
     bool more = false;
     for (auto& o : *objects) {
-        if (limit != 0 && out.items.size() == limit) {
+        if (limit != 0 && items.size() == limit) {
             more = true;
             break;
         }
         ++seen;
-        if (chosen.matches(*o)) out.items.push_back(std::move(o));
+        if (chosen.matches(*o)) items.push_back(std::move(o));
     }
     json::object metadata;
     metadata["resourceVersion"] = std::to_string(at);
     if (more) {
-        metadata["continue"] = continue_token(static_cast<std::int64_t>(at), out.items.back()->key());
+        metadata["continue"] = continue_token(static_cast<std::int64_t>(at), items.back()->key());
         if (chosen.everything()) metadata["remainingItemCount"] = objects->size() - seen;
     }
-    out.partial = form == answer_form::partial_list;
-    out.head = R"({"kind":")" + (out.partial ? "PartialObjectMetadataList" : type.list_kind) + R"(","apiVersion":")" +
-               (out.partial ? "meta.k8s.io/v1" : type.api_version()) + R"(","metadata":)" + json::serialize(metadata) +
-               R"(,"items":[)";
-    // Items of built-in kinds go without kind and apiVersion, custom and partial ones with them: so does the real server.
-    out.item_head = out.partial ? std::string(partial_head) : type.custom ? type.head() : "{";
-    out.tail = "]}\n";
+    auto out = empty_list(type, metadata, form);
+    out.items = std::move(items);
     return out;
 }
 
@@ -212,8 +226,8 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
     if (form == answer_form::partial_list) throw form_does_not_fit("PartialObjectMetadataList", "no list");
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
-    const bool has_send_initial = !parameter(query, "sendInitialEvents").empty();
-    const bool send_initial = truth(parameter(query, "sendInitialEvents"));
+    const bool has_send_initial = has_parameter(query, "sendInitialEvents");
+    const bool send_initial = truth(query, "sendInitialEvents");
     if (has_send_initial && !options_.watch_list_) {
         bad_list_options("sendInitialEvents", "Forbidden: streaming lists are switched off on this server");
     }
@@ -229,7 +243,7 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
     selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
     watch_plan plan(std::move(chosen));
     plan.partial = form == answer_form::partial;
-    plan.bookmarks = truth(parameter(query, "allowWatchBookmarks"));
+    plan.bookmarks = truth(query, "allowWatchBookmarks");
     std::int64_t seconds = 0;
     if (read_number(parameter(query, "timeoutSeconds"), seconds) && seconds > 0) {
         plan.time_out = std::chrono::seconds(std::min<std::int64_t>(seconds, 7 * 24 * 3600));

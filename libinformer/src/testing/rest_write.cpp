@@ -41,6 +41,12 @@ std::int64_t integer_at(const json::object& o, std::string_view key) {
     return v != nullptr && v->is_int64() ? v->get_int64() : 0;
 }
 
+void check_url_name(const target& t, std::string_view name) {
+    if (name == t.name) return;
+    throw bad_request("the name of the object (" + std::string(name) + ") does not match the name on the URL (" +
+                      t.name + ")");
+}
+
 void copy_member(json::object& to, const json::object& from, std::string_view key) {
     if (const auto* v = from.if_contains(key)) {
         to[key] = *v;
@@ -204,7 +210,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     if (t.name.empty()) t.name = generated_name(t, prefix);
     check_namespace_for_create(t);
     check_name(*t.type, t.name);
-    check_references(*t.type, t.name, body);
+    check_metadata_values(*t.type, t.name, body);
     if (t.type->rows->find(t.key())) throw already_exists(*t.type, t.name);
     prepare_new(t, body, by);
     tidy_metadata(body);
@@ -222,15 +228,12 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
 
 stored rest_api::update(const target& t, json::object body, const write_by& by) {
     const bool scale = t.subresource == "scale" && t.type->scale;
-    const bool finalize = t.subresource == "finalize" && t.type->api.plural == "namespaces";
+    const bool finalize = t.subresource == "finalize" && t.type->is_namespace();
     const bool status = t.subresource == "status" && t.type->status;
     if (scale) return update_scale(t, body, by);
     if (!t.subresource.empty() && !finalize && !status) throw not_found(*t.type, t.name);
     check_body_identity(t, body);
-    const auto name = string_at(body, {"metadata", "name"});
-    if (name != t.name) {
-        throw bad_request("the name of the object (" + name + ") does not match the name on the URL (" + t.name + ")");
-    }
+    check_url_name(t, string_at(body, {"metadata", "name"}));
     const auto old = must_find(t);
     const auto uid = string_at(body, {"metadata", "uid"});
     if (!uid.empty() && uid != old->uid) {
@@ -238,7 +241,7 @@ stored rest_api::update(const target& t, json::object body, const write_by& by) 
                        "Precondition failed: UID in precondition: " + uid + ", UID in object meta: " + old->uid);
     }
     const auto version = string_at(body, {"metadata", "resourceVersion"});
-    if (version.empty() && t.type->custom && !by.direct) {
+    if (version.empty() && t.type->wants_version && !by.direct) {
         invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion",
                       "Invalid value: 0x0: must be specified for an update");
     }
@@ -248,6 +251,19 @@ stored rest_api::update(const target& t, json::object body, const write_by& by) 
     if (finalize) return finalize_namespace(t, body, by);
     auto before = tree(*t.type, *old);
     return replace(t, old, std::move(before), std::move(body), by);
+}
+
+stored rest_api::put(const target& t, json::object body, const write_by& by, bool& created) {
+    created = t.type->put_creates && t.subresource.empty() && !t.type->rows->find(t.key());
+    if (!created) return update(t, std::move(body), by);
+    check_body_identity(t, body);
+    check_url_name(t, string_at(body, {"metadata", "name"}));
+    const auto uid = string_at(body, {"metadata", "uid"});
+    if (!uid.empty()) {
+        throw conflict(*t.type, t.name, "Precondition failed: UID in precondition: " + uid + ", UID in object meta: ");
+    }
+    object_at(body, "metadata").erase("resourceVersion"); // nobody looks at it
+    return create(t, std::move(body), by);
 }
 
 // `after` comes from a client; what it may not change is taken from `before`.
@@ -284,7 +300,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     } else if (t.type->api.group == "apiextensions.k8s.io" && !status_only) {
         prepare_definition(after);
     }
-    check_references(*t.type, t.name, after);
+    check_metadata_values(*t.type, t.name, after);
     tidy_metadata(after);
     const bool same_owners = !by.managed || same_managers(array_or_none(old_metadata, "managedFields"), *by.managed);
     if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
@@ -316,9 +332,7 @@ stored rest_api::update_scale(const target& t, const json::object& scale, const 
     auto before = tree(*t.type, *old);
     auto after = before;
     object_at(after, "spec")["replicas"] = *replicas;
-    target main = t;
-    main.subresource.clear();
-    return replace(main, old, std::move(before), std::move(after), by);
+    return replace(t, old, std::move(before), std::move(after), by);
 }
 
 // ---- patch

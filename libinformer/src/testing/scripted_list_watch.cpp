@@ -46,7 +46,7 @@ struct watch_script::state {
     explicit state(asio::any_io_executor executor) : changed(std::move(executor)) {}
     std::deque<step> steps;
     detail::async_event changed;
-    bool taken = false, finished = false, held = false;
+    bool taken = false, finished = false;
 };
 
 watch_script::watch_script(asio::any_io_executor executor) : state_(std::make_shared<state>(std::move(executor))) {}

@@ -62,6 +62,14 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
     const auto directive = string_at(patch, {"$patch"});
     if (directive == "replace" || directive == "delete") target.clear();
     if (directive == "delete") return;
+    if (const auto* names = patch.if_contains("$retainKeys"); names != nullptr && names->is_array()) { // of a union
+        const auto& kept = names->get_array();
+        json::object rest;
+        for (auto& [key, v] : target) {
+            if (std::find(kept.begin(), kept.end(), json::value(key)) != kept.end()) rest[key] = std::move(v);
+        }
+        target = std::move(rest);
+    }
     for (const auto& [key, v] : patch) {
         constexpr std::string_view taking = "$deleteFromPrimitiveList/";
         if (key.starts_with(taking)) take_scalars(target, std::string_view(key).substr(taking.size()), v);

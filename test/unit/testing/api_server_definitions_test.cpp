@@ -158,6 +158,39 @@ TEST_CASE("a changed definition keeps the objects and ends no watch", "[api_serv
     w.close();
 }
 
+TEST_CASE("versions that objects may be stored in add up, and stay in the definition", "[api_server][crd]") {
+    server_fixture s;
+    const auto made = s.ask("POST", definitions, foo_definition);
+    auto o = made.json();
+    o.at_pointer("/spec/versions/0/storage") = false;
+    o.at_pointer("/spec/versions/1/storage") = true;
+    const auto moved = s.ask("PUT", definitions + "/foos.samples.io", json::serialize(o));
+    CHECK(moved.at("/status/storedVersions") == R"(["v1","v1beta1"])");
+    auto without = moved.json();
+    auto& versions = without.at_pointer("/spec/versions").as_array();
+    versions.erase(versions.begin());
+    const auto no = s.ask("PUT", definitions + "/foos.samples.io", json::serialize(without));
+    CHECK(no.status == 422);
+    CHECK(no.at("/details/causes/0/field") == "status.storedVersions[0]");
+    const std::string migrated = R"({"status":{"storedVersions":["v1beta1"]}})";
+    CHECK(s.ask("PATCH", definitions + "/foos.samples.io/status", migrated, merge).status == 200);
+    without.at("metadata").as_object().erase("resourceVersion");
+    CHECK(s.ask("PUT", definitions + "/foos.samples.io", json::serialize(without)).status == 422); // conditional
+    without = s.ask("GET", definitions + "/foos.samples.io").json();
+    auto& rest = without.at_pointer("/spec/versions").as_array();
+    rest.erase(rest.begin());
+    CHECK(s.ask("PUT", definitions + "/foos.samples.io", json::serialize(without)).status == 200);
+}
+
+TEST_CASE("custom objects are deleted, created and changed within their namespace only", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", "{}"));
+    CHECK(s.ask("DELETE", "/apis/samples.io/v1/foos").body == "404 page not found\n");
+    CHECK(s.ask("POST", "/apis/samples.io/v1/foos", foo("b", "{}")).status == 404);
+    CHECK(s.ask("GET", "/apis/samples.io/v1/foos").json().at("items").as_array().size() == 1);
+}
+
 TEST_CASE("definitions that cannot be served are refused", "[api_server][crd]") {
     server_fixture s;
     const auto with = [&](std::string_view pointer, json::value v) {

@@ -1,5 +1,7 @@
 #include "server_fixture.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 using namespace server_tests;
@@ -211,4 +213,28 @@ TEST_CASE("a server that stops while requests stall and watches wait leaves noth
     const auto w = s.watch(since(s));
     CHECK(s.server.open_watches() == 1);
     // The fixture checks that the io_context runs out of work.
+}
+
+TEST_CASE("what is delayed when the server stops is not done", "[api_server][fault]") {
+    server_fixture s(api_server_options(), true);
+    s.server.inject(fault(fault::kind::delay).for_(24h).verb("create"));
+    informer::http::request r("POST", maps);
+    r.body(R"({"metadata":{"name":"a"}})", "application/json").time(informer::http::timeouts().header(100ms));
+    CHECK(s.ask(std::move(r)).f == informer::errc::header_timeout);
+    CHECK(s.clock->waiters() > 0);
+    bool stopped = false;
+    const auto stop = [](api_server* server, bool* done) -> boost::asio::awaitable<void> {
+        co_await server->stop();
+        *done = true;
+    };
+    boost::asio::co_spawn(s.io, stop(&s.server, &stopped), boost::asio::detached);
+    REQUIRE(s.run_until([&] { return stopped; }));
+    CHECK(s.server.get("configmaps", "default", "a").is_null());
+}
+
+TEST_CASE("a fault that is repeated no times hits nobody", "[api_server][fault]") {
+    server_fixture s;
+    s.server.inject(fault(fault::kind::refuse).repeat(0));
+    CHECK(s.server.pending_faults() == 0);
+    CHECK(s.ask("GET", maps).status == 200);
 }

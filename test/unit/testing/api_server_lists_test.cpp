@@ -179,6 +179,33 @@ TEST_CASE("labels and fields select", "[api_server]") {
     CHECK(s.ask("GET", pods + "spec.hostname%3Dx").status == 400);
 }
 
+TEST_CASE("field selectors see numbers and flags that are absent as Go's zero", "[api_server]") {
+    server_fixture s;
+    const auto make = [&](const std::string& kind, const std::string& version, const std::string& name, const std::string& rest) {
+        s.server.create(json::parse(R"({"apiVersion":")" + version + R"(","kind":")" + kind + R"(","metadata":{"name":")" + name + R"("})" + rest + "}"));
+    };
+    const auto selected = [&](const std::string& path, const std::string& selector) {
+        return names_of(s.ask("GET", path + "?fieldSelector=" + selector).json());
+    };
+    make("Job", "batch/v1", "done", R"(,"status":{"succeeded":1})");
+    make("Job", "batch/v1", "new", "");
+    CHECK(selected("/apis/batch/v1/jobs", "status.successful=1") == names{"done"});
+    CHECK(selected("/apis/batch/v1/jobs", "status.successful=0") == names{"new"});
+    make("Node", "v1", "open", "");
+    make("Node", "v1", "shut", R"(,"spec":{"unschedulable":true})");
+    CHECK(selected("/api/v1/nodes", "spec.unschedulable=false") == names{"open"});
+    CHECK(selected("/api/v1/nodes", "spec.unschedulable=true") == names{"shut"});
+    make("Pod", "v1", "inside", "");
+    make("Pod", "v1", "host", R"(,"spec":{"hostNetwork":true})");
+    CHECK(selected("/api/v1/pods", "spec.hostNetwork=false") == names{"inside"});
+    make("ReplicaSet", "apps/v1", "none", "");
+    make("ReplicaSet", "apps/v1", "two", R"(,"status":{"replicas":2})");
+    CHECK(selected("/apis/apps/v1/replicasets", "status.replicas=0") == names{"none"});
+    CHECK(selected("/apis/apps/v1/replicasets", "status.replicas!=0") == names{"two"});
+    make("Event", "v1", "e", R"(,"source":{"component":"me"})");
+    CHECK(selected("/api/v1/events", "source=me") == names{"e"});
+}
+
 TEST_CASE("a large list arrives whole", "[api_server]") {
     server_fixture s;
     const std::string big(10'000, 'x');

@@ -178,6 +178,9 @@ TEST_CASE("scale reads and writes the number of replicas", "[api_server]") {
     CHECK(s.ask("GET", path + "/d").at("/spec/replicas") == "4");
     CHECK(s.ask("GET", path + "/d").at("/metadata/generation") == "2");
     CHECK(s.ask("PATCH", path + "/d/scale", R"({"spec":{"replicas":-1}})", merge).status == 422);
+    const auto entries = s.ask("GET", path + "/d").json().at_pointer("/metadata/managedFields");
+    CHECK(text_at(entries, "/1/subresource") == "scale");
+    CHECK(text_at(entries, "/1/fieldsV1") == R"({"f:spec":{"f:replicas":{}}})");
 }
 
 TEST_CASE("merge, JSON and strategic patches change what they say", "[api_server]") {
@@ -226,6 +229,18 @@ TEST_CASE("a strategic patch replaces a list where it says so", "[api_server]") 
     s.ask("PATCH", pods + "/p", R"({"spec":{"containers":[{"name":"c"},{"$patch":"replace"}]}})",
           "application/strategic-merge-patch+json");
     CHECK(s.ask("GET", pods + "/p").at("/spec/containers") == R"([{"name":"c"}])");
+}
+
+TEST_CASE("a strategic patch replaces taints, and keeps of a union what it retains", "[api_server]") {
+    server_fixture s;
+    const std::string strategic = "application/strategic-merge-patch+json";
+    s.ask("POST", "/api/v1/nodes", R"({"metadata":{"name":"n"},"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}})");
+    const auto n = s.ask("PATCH", "/api/v1/nodes/n", R"({"spec":{"taints":[{"key":"b","effect":"NoExecute"}]}})", strategic);
+    CHECK(n.at("/spec/taints") == R"([{"key":"b","effect":"NoExecute"}])");
+    const std::string deployments = "/apis/apps/v1/namespaces/default/deployments";
+    s.ask("POST", deployments, R"({"metadata":{"name":"d"},"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1}}}})");
+    const auto d = s.ask("PATCH", deployments + "/d", R"({"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}})", strategic);
+    CHECK(d.at("/spec/strategy") == R"({"type":"Recreate"})");
 }
 
 TEST_CASE("events are forgotten after an hour", "[api_server]") {
@@ -374,4 +389,134 @@ TEST_CASE("an object put back as a list showed it is no change", "[api_server]")
     const auto item = json::serialize(s.ask("GET", maps).json().at("items").at(0)); // without kind and apiVersion
     CHECK(s.ask("PUT", maps + "/a", item).status == 200);
     CHECK(s.server.current_resource_version() == before);
+}
+
+TEST_CASE("a field manager that is no UTF-8 or no agent's name does no harm to the object", "[api_server]") {
+    server_fixture s;
+    const auto a = s.ask("POST", maps + "?fieldManager=%FF", map_named("a"));
+    REQUIRE(a.status == 201);
+    CHECK(a.at("/metadata/managedFields/0/manager") == "\xEF\xBF\xBD");
+    CHECK(s.ask("PATCH", maps + "/a", R"({"data":{"k":"2"}})", merge).status == 200);
+    CHECK(s.ask("GET", maps).json().at("items").as_array().size() == 1);
+    CHECK(s.ask("DELETE", maps + "/a").status == 200);
+
+    informer::http::request by_agent("POST", maps);
+    by_agent.header("User-Agent", "od\xFF" "d\xC2\x80/1.0").body(map_named("b"), "application/json");
+    const auto b = s.ask(std::move(by_agent));
+    REQUIRE(b.status == 201);
+    CHECK(b.at("/metadata/managedFields/0/manager") == "od\xEF\xBF\xBD" "d");
+    CHECK(s.ask("DELETE", maps + "/b").status == 200);
+    informer::http::request long_agent("POST", maps);
+    long_agent.header("User-Agent", std::string(200, 'x')).body(map_named("c"), "application/json");
+    CHECK(s.ask(std::move(long_agent)).at("/metadata/managedFields/0/manager") == std::string(128, 'x'));
+
+    for (const std::string& manager : {std::string(129, 'x'), std::string("a%0Ab"), std::string("%C2%80")}) {
+        const auto no = s.ask("POST", maps + "?fieldManager=" + manager, map_named("d"));
+        CHECK(no.status == 422);
+        CHECK(no.at("/details/causes/0/field") == "fieldManager");
+    }
+    CHECK(s.ask("POST", maps + "?fieldManager=" + std::string(128, 'x'), map_named("d")).status == 201);
+}
+
+TEST_CASE("what is no UTF-8 is not stored, and answers that quote it are JSON", "[api_server]") {
+    server_fixture s;
+    json::value bad = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "a"}}}, {"data", {{"k", "\xFF"}}}};
+    CHECK_THROWS_AS(s.server.create(bad), informer::error);
+    CHECK(s.server.get("configmaps", "default", "a").is_null());
+    const std::string role = R"({"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole"})";
+    const auto applied = s.ask("PATCH", "/apis/rbac.authorization.k8s.io/v1/clusterroles/%FF?fieldManager=me", role,
+                               "application/apply-patch+yaml");
+    CHECK(applied.status == 400);
+    CHECK(s.server.list("clusterroles.rbac.authorization.k8s.io").empty());
+    const auto missing = s.ask("GET", maps + "/%FF");
+    CHECK(missing.status == 404);
+    CHECK(missing.at("/details/name") == "\xEF\xBF\xBD");
+}
+
+TEST_CASE("labels and annotations that break the rules are refused, in creations and changes", "[api_server]") {
+    server_fixture s;
+    const auto with = [](const std::string& name, const std::string& metadata) {
+        return R"({"metadata":{"name":")" + name + R"(",)" + metadata + "}}";
+    };
+    REQUIRE(s.ask("POST", maps, with("good", R"("labels":{"x.io/A_b.c":"V-1_2.z","empty":""},"annotations":{"X.io/Any":"any text: ✓"})")).status == 201);
+    const std::string bad[] = {
+        R"("labels":{"a":"two words"})",
+        R"("labels":{"a":")" + std::string(64, 'x') + R"("})",
+        R"("labels":{"a":"-x"})",
+        R"("labels":{"a b":"x"})",
+        R"("labels":{"X.io/a":"x"})",
+        R"("annotations":{"a b":"x"})",
+        R"("annotations":{"a":")" + std::string(256 << 10, 'x') + R"("})",
+    };
+    for (const auto& metadata : bad) {
+        INFO(metadata.substr(0, 80));
+        CHECK(s.ask("POST", maps, with("bad", metadata)).status == 422);
+        const auto no = s.ask("PATCH", maps + "/good", R"({"metadata":{)" + metadata + "}}", merge);
+        CHECK(no.status == 422);
+        CHECK(no.at("/reason") == "Invalid");
+        CHECK(no.at("/details/causes/0/field") == metadata.substr(1, metadata.find(':') - 2).insert(0, "metadata."));
+    }
+    CHECK(s.ask("POST", maps, with("most", R"("annotations":{"a":")" + std::string((256 << 10) - 1, 'x') + R"("})")).status == 201);
+}
+
+TEST_CASE("PUT creates some kinds, and needs a resource version for some", "[api_server]") {
+    server_fixture s;
+    const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    const std::string budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    const std::string roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    const std::string a = R"({"metadata":{"name":"a"},"spec":{}})";
+    CHECK(s.ask("PUT", maps + "/a", map_named("a")).status == 404);
+    CHECK(s.ask("PUT", budgets + "/a", a).status == 404);
+    CHECK(s.ask("PUT", leases + "/b", a).status == 400);
+    CHECK(s.ask("PUT", leases + "/a", R"({"metadata":{"name":"a","uid":"x"}})").status == 409);
+    CHECK(s.ask("PUT", leases + "/a", a).status == 201);
+    CHECK(s.ask("PUT", roles + "/a", R"({"metadata":{"name":"a"}})").status == 201);
+    CHECK(s.ask("PUT", roles + "/a", R"({"metadata":{"name":"a","labels":{"x":"y"}}})").status == 200);
+    CHECK(s.ask("POST", budgets, a).status == 201);
+    for (const auto& path : {leases, budgets}) {
+        const auto no = s.ask("PUT", path + "/a", a);
+        CHECK(no.status == 422);
+        CHECK(no.at("/details/causes/0/field") == "metadata.resourceVersion");
+        const auto now = s.ask("GET", path + "/a");
+        CHECK(s.ask("PUT", path + "/a", now.body).status == 200);
+    }
+}
+
+TEST_CASE("collections are deleted within a namespace only, namespaces one by one", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    CHECK(s.ask("DELETE", "/api/v1/configmaps").status == 405);
+    CHECK(s.ask("DELETE", "/api/v1/namespaces").status == 405);
+    CHECK(s.server.list("configmaps").size() == 1);
+    CHECK(s.server.list("namespaces").size() == 4);
+    const auto core = s.ask("GET", "/api/v1").json();
+    for (const auto& r : core.at("resources").as_array()) {
+        const bool deletes = json::serialize(r.at("verbs")).find("deletecollection") != std::string::npos;
+        const std::string_view name = r.at("name").as_string();
+        if (name.find('/') == std::string_view::npos) CHECK(deletes == (name != "namespaces"));
+    }
+}
+
+TEST_CASE("bodies beyond the limit are refused as too large", "[api_server]") {
+    server_fixture s;
+    const auto of_size = [](std::size_t n) {
+        auto o = map_named("a", R"("data":{"k":""})");
+        o.insert(o.size() - 3, std::string(n - o.size(), 'x'));
+        return o;
+    };
+    const auto no = s.ask("POST", maps, of_size((3 << 20) + 1));
+    CHECK(no.status == 413);
+    CHECK(no.at("/reason") == "RequestEntityTooLarge");
+    CHECK(s.ask("POST", maps, of_size(3 << 20)).status == 201);
+    server_fixture small(api_server_options().max_body(100));
+    CHECK(small.ask("POST", maps, of_size(101)).status == 413);
+    CHECK(small.ask("POST", maps, of_size(100)).status == 201);
+}
+
+TEST_CASE("finalize is a part of namespaces alone, and is put", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    CHECK(s.ask("GET", maps + "/a/finalize").status == 404);
+    CHECK(s.ask("GET", "/api/v1/namespaces/default/finalize").status == 405);
+    CHECK(s.ask("PUT", "/api/v1/namespaces/default/finalize", R"({"metadata":{"name":"default"}})").status == 200);
 }

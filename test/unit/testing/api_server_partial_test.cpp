@@ -112,3 +112,31 @@ TEST_CASE("objects nested deeply have a partial form, too", "[api_server]") {
     CHECK(w.next().name() == "deep");
     w.close();
 }
+
+TEST_CASE("writes answer partially, too", "[api_server]") {
+    server_fixture s;
+    const auto write = [&](std::string method, std::string target, std::string body, const char* accept) {
+        const bool patch = method == "PATCH";
+        informer::http::request r(std::move(method), std::move(target));
+        r.header("Accept", accept);
+        if (!body.empty()) r.body(std::move(body), patch ? "application/merge-patch+json" : "application/json");
+        return s.ask(std::move(r));
+    };
+    const auto check = [](const answer& a, int status) {
+        CHECK(a.status == status);
+        CHECK(a.at("/kind") == "PartialObjectMetadata");
+        CHECK(a.at("/metadata/name") == "a");
+        CHECK(a.at("/data").empty());
+    };
+    const std::string a = R"({"metadata":{"name":"a","finalizers":["x.io/y"]},"data":{"k":"v"}})";
+    check(write("POST", maps, a, partial), 201);
+    check(write("PUT", maps + "/a", a, partial), 200);
+    check(write("PATCH", maps + "/a", R"({"data":{"k":"2"}})", partial), 200);
+    check(write("DELETE", maps + "/a", "", partial), 200);
+    write("PATCH", maps + "/a", R"({"metadata":{"finalizers":null}})", partial);
+    s.put("b", "1");
+    const auto gone = write("DELETE", maps, "", partial_list);
+    CHECK(gone.at("/kind") == "PartialObjectMetadataList");
+    CHECK(gone.at("/items/0/kind") == "PartialObjectMetadata");
+    CHECK(gone.at("/items/0/data").empty());
+}

@@ -374,3 +374,20 @@ TEST_CASE("a restored checkpoint goes back in time", "[api_server]") {
     again.close();
     CHECK_THROWS_AS(s.server.restore(99), informer::error);
 }
+
+TEST_CASE("a flag is true unless it is absent, 0 or false", "[api_server][watch]") {
+    server_fixture s;
+    s.put("a", "1");
+    for (const std::string query : {"?watch=True", "?watch=yes", "?watch=", "?watch"}) {
+        auto w = s.watch(maps + query);
+        INFO(query);
+        CHECK(w.next().type == "ADDED");
+        w.close();
+    }
+    for (const std::string query : {"", "?watch=0", "?watch=false", "?watch=False"})
+        CHECK(s.ask("GET", maps + query).at("/kind") == "ConfigMapList");
+    auto w = s.watch(maps + "?watch=1&sendInitialEvents=yes&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=yes");
+    CHECK(w.next().type == "ADDED");
+    CHECK(w.next().type == "BOOKMARK");
+    w.close();
+}

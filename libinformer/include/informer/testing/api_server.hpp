@@ -46,6 +46,9 @@ public:
     /// Life of continue tokens.
     api_server_options& continue_for(std::chrono::seconds d) { continue_for_ = d; return *this; }
 
+    /// Bodies of writes above it are 413.
+    api_server_options& max_body(std::size_t bytes) { max_body_ = bytes; return *this; }
+
     struct token_entry {
         std::string token, user, rights;
     };
@@ -57,6 +60,7 @@ public:
     std::chrono::milliseconds default_watch_timeout_ = std::chrono::minutes(30);
     std::size_t history_ = 100'000;
     std::chrono::seconds continue_for_ = std::chrono::minutes(5);
+    std::size_t max_body_ = std::size_t(3) << 20; ///< the real server's
 };
 
 /// What a request is about, for choosing which ones a fault hits.
