@@ -114,19 +114,24 @@ public:
 
 /// The server. Serves: /version, /healthz, /livez, /readyz, plain and aggregated discovery, OpenAPI not; namespaces;
 /// core and apps kinds (pods, nodes, services, configmaps, secrets, events, endpoints, serviceaccounts, persistent
-/// volumes and claims, replicationcontrollers, deployments, replicasets, statefulsets, daemonsets, leases, jobs,
-/// cronjobs, endpointslices, events.k8s.io, RBAC kinds, CRDs) and whatever CustomResourceDefinitions are posted.
+/// volumes and claims, replicationcontrollers, podtemplates, resourcequotas, limitranges, deployments, replicasets,
+/// statefulsets, daemonsets, controllerrevisions), leases, jobs, cronjobs, horizontalpodautoscalers, ingresses,
+/// networkpolicies, poddisruptionbudgets, endpointslices, events.k8s.io, storageclasses, priorityclasses, RBAC kinds,
+/// CRDs, and whatever CustomResourceDefinitions are posted.
 ///
 /// Where it is unlike a kube-apiserver: JSON only (no protobuf, no tables, no gzip); no defaulting, validation or pruning
 /// beyond metadata, so that unknown fields stay; versions of a custom resource differ in `apiVersion` alone;
 /// server-side apply (JSON, no YAML) and strategic merge patches know the common lists by the names of their fields, and
-/// take those of custom resources as one value; no quotas, no admission (so no evictions), no tokens, no RBAC objects in
+/// take those of custom resources as one value (ports of EndpointSlices are merged as those of services); `/status` takes
+/// the status alone, for every kind; propagationPolicy and gracePeriodSeconds do nothing, and there are no warnings; no
+/// quotas, no admission (so no evictions), no tokens, no RBAC objects in
 /// force (`rights` of a token decide; nobody without a token is let in where tokens are demanded, but for health and
 /// /version); pods are deleted at once; owner references are not collected; core events and events.k8s.io events are
 /// apart; a list from a future version is refused at once instead of after 3 s; bookmarks carry the newest version of
 /// the whole server. It plays two controllers: namespaces that are deleted empty themselves and go, and
 /// CustomResourceDefinitions are established and served as soon as they are created. The first write has resource version
-/// 1001, and lists and watches from before 1000 are 410, as after a compaction.
+/// 1001; watches from before 1000 are 410, as after a compaction, and so are lists that need the state of then
+/// (`resourceVersionMatch=Exact`, and pages).
 ///
 /// *Memory*: one JSON text for each object and each state in the history (`history` changes for each resource).
 /// *Thread safety*: none; use it on its executor. *Lifetime*: `co_await stop()` before the executor goes.
@@ -154,7 +159,7 @@ public:
     void drop_connections();
     void inject(fault f);
     void clear_faults();
-    /// Faults that have not hit yet.
+    /// Faults that have not hit as often as planned.
     std::size_t pending_faults() const noexcept;
     /// Forgets history: watches from older versions and continue tokens of before are 410. Open watches stay.
     void compact();
