@@ -3,6 +3,7 @@
 
 #include <informer/object/json.hpp>
 
+#include <chrono>
 #include <set>
 
 using namespace informer;
@@ -326,6 +327,41 @@ asio::awaitable<void> validates_metadata(std::shared_ptr<cluster> c) {
     CHECK(f.status()->code == 405);
 }
 
+asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
+    const api_resource crds("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
+    const auto widgets = co_await c->make_crd();
+    const object_key definition("", widgets.group_resource()), key(c->name_space(), "held");
+    const write_options plain;
+    const delete_options how;
+    json::object widget;
+    widget["apiVersion"] = widgets.api_version();
+    widget["kind"] = widgets.kind;
+    auto held = named(*c, "held", widget);
+    held.at("metadata").as_object()["finalizers"] = json::parse(R"(["x.io/y"])");
+    co_await c->client().create(widgets, held, plain);
+    co_await c->client().remove(crds, definition, how);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (bool deleted = false; !deleted && std::chrono::steady_clock::now() < until;) { // the real one does it by and by
+        const object now = co_await c->client().get(widgets, key);
+        deleted = now["metadata"]["deletionTimestamp"].exists();
+        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
+    }
+    const object waiting = co_await c->client().get(crds, definition);
+    CHECK(text(waiting, "/metadata/finalizers") == R"(["customresourcecleanup.apiextensions.k8s.io"])");
+    failure f;
+    const auto late = named(*c, "late", widget);
+    co_await c->client().create(widgets, late, plain, f);
+    CHECK(f == errc::forbidden);
+    const auto free = json::parse(R"({"metadata":{"finalizers":null}})");
+    co_await c->client().patch(widgets, key, kubernetes::patch_type::merge, free, plain);
+    f = failure();
+    while (!f && std::chrono::steady_clock::now() < until) {
+        co_await c->client().get(crds, definition, f);
+        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
+    }
+    CHECK(f == errc::not_found);
+}
+
 asio::awaitable<void> warns(std::shared_ptr<cluster> c) {
     if (c->embedded()) co_return; // knows no schemas
     auto told = std::make_shared<std::vector<kubernetes::server_warning>>();
@@ -362,5 +398,6 @@ TEST_CASE("a delete with preconditions hits the object that was meant, or nothin
 TEST_CASE("a collection is deleted by its labels", "[conformance]") { run_case(deletes_collections); }
 TEST_CASE("PUT creates some kinds, and needs a resource version for some", "[conformance]") { run_case(puts_objects); }
 TEST_CASE("metadata, managers and methods that break the rules are refused", "[conformance]") { run_case(validates_metadata); }
+TEST_CASE("a definition that is deleted waits for the finalizers of its objects", "[conformance]") { run_case(definitions_wait); }
 TEST_CASE("tokens are granted and pods evicted by subresources", "[conformance]") { run_case(real_subresources); }
 TEST_CASE("the server's warnings reach the handler", "[conformance]") { run_case(warns); }

@@ -238,6 +238,23 @@ void tidy_metadata(json::object& object) {
     metadata = std::move(tidy);
 }
 
+void add_finalizer(json::object& object, std::string_view finalizer) {
+    auto& all = object_at(object, "metadata")["finalizers"];
+    if (!all.is_array()) all.emplace_array();
+    all.get_array().emplace_back(finalizer);
+}
+
+void remove_finalizer(json::object& object, std::string_view finalizer) {
+    json::array rest;
+    auto& metadata = object_at(object, "metadata");
+    if (const auto* all = metadata.if_contains("finalizers"); all != nullptr && all->is_array()) {
+        for (const auto& f : all->get_array()) {
+            if (f != json::value(finalizer)) rest.push_back(f);
+        }
+    }
+    metadata["finalizers"] = std::move(rest);
+}
+
 std::vector<std::string> selectable_values(const table& of, const json::object& object) {
     std::vector<std::string> values;
     for (const auto& f : of.selectable) {

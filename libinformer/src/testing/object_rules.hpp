@@ -28,6 +28,10 @@ void check_name(const resource_type& type, std::string_view name);
 void check_metadata_values(const resource_type& type, std::string_view name, const boost::json::object& object);
 /// Puts the members of metadata into the order of the real server and drops empty ones.
 void tidy_metadata(boost::json::object& object);
+/// Holds a definition until its objects are gone.
+inline constexpr std::string_view definition_cleanup = "customresourcecleanup.apiextensions.k8s.io";
+void add_finalizer(boost::json::object& object, std::string_view finalizer);
+void remove_finalizer(boost::json::object& object, std::string_view finalizer);
 /// Renders `object`, whose metadata has been tidied, as its state number `version`.
 stored render(const resource_type& type, boost::json::object& object, std::uint64_t version);
 /// What a creation would have made: it has no resource version.

@@ -161,10 +161,16 @@ private:
     void forget_old_events();
     void written(const target& t, const stored& now);
     void stop_serving(const std::string& definition);
+    void mark_terminating(boost::json::object& definition) const;
+    /// Deletes the objects of a definition that is being deleted; false when finalizers hold some of them.
+    bool empty_definition(const std::string& definition, const write_by& by);
+    void finish_definition(const resource_type& type);
+    void check_definition_for_create(const target& t) const;
     void prepare_definition(boost::json::object& definition);
     void serve_definition(const boost::json::object& definition);
     void empty_namespace(const std::string& name);
     void finish_namespace(const std::string& name);
+    stored definition_of(const resource_type& type) const;
     std::string continue_token(std::int64_t version, std::string_view last_key) const;
 
     std::shared_ptr<informer::clock> clock_;

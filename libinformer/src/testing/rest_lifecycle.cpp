@@ -216,6 +216,58 @@ void rest_api::stop_serving(const std::string& definition) {
     for (const auto& name : emptied) finish_namespace(name);
 }
 
+void rest_api::mark_terminating(json::object& definition) const {
+    auto& conditions = object_at(definition, "status")["conditions"];
+    if (!conditions.is_array()) conditions.emplace_array();
+    conditions.get_array().emplace_back(
+        condition_of("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress", now_text()));
+}
+
+stored rest_api::definition_of(const resource_type& type) const {
+    const auto definitions = types_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    return definitions->rows->find(type.api.plural + "." + type.api.group);
+}
+
+void rest_api::check_definition_for_create(const target& t) const {
+    const auto definition = t.type->custom ? definition_of(*t.type) : stored();
+    if (!definition || !definition->terminating) return;
+    throw forbidden(*t.type, t.name, "create not allowed while custom resource definition is terminating");
+}
+
+bool rest_api::empty_definition(const std::string& definition, const write_by& by) {
+    type_ptr type;
+    for (const auto& each : types_.all()) {
+        if (each->custom && each->api.plural + "." + each->api.group == definition) type = each;
+    }
+    if (!type) return true;
+    std::vector<stored> content;
+    for (const auto& [key, o] : type->rows->objects) content.push_back(o);
+    for (const auto& o : content) {
+        target t;
+        t.type = type;
+        t.name_space = o->name_space;
+        t.name = o->name;
+        bool gone = false;
+        if (type->rows->find(o->key())) remove(t, json::object(), by, gone);
+    }
+    return type->rows->objects.empty();
+}
+
+void rest_api::finish_definition(const resource_type& type) {
+    const auto definition = definition_of(type);
+    if (!definition || !definition->terminating || !type.rows->objects.empty()) return;
+    target t;
+    t.type = types_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    t.name = definition->name;
+    auto last = tree(*t.type, *definition);
+    remove_finalizer(last, definition_cleanup);
+    if (object_at(last, "metadata").at("finalizers").get_array().empty()) {
+        erase(t, definition, std::move(last));
+    } else {
+        store_.put(*t.type->rows, render(*t.type, last, store_.next()));
+    }
+}
+
 // ---- time travel
 
 std::uint64_t rest_api::checkpoint() {

@@ -209,6 +209,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     }
     if (t.name.empty()) t.name = generated_name(t, prefix);
     check_namespace_for_create(t);
+    check_definition_for_create(t);
     check_name(*t.type, t.name);
     check_metadata_values(*t.type, t.name, body);
     if (t.type->rows->find(t.key())) throw already_exists(*t.type, t.name);
@@ -395,8 +396,16 @@ stored rest_api::remove(const target& t, const json::object& options, const writ
                            ", ResourceVersion in object meta: " + std::to_string(old->version));
     }
     const bool is_namespace = t.type->is_namespace();
-    gone = !old->has_finalizers && !is_namespace;
     auto last = tree(*t.type, *old);
+    bool held = old->has_finalizers || is_namespace;
+    if (t.type->api.group == "apiextensions.k8s.io" && !by.dry_run && !empty_definition(t.name, by)) {
+        held = true;
+        if (!old->terminating) {
+            add_finalizer(last, definition_cleanup);
+            mark_terminating(last);
+        }
+    }
+    gone = !held;
     if (gone) {
         if (by.dry_run) return old;
         return erase(t, old, std::move(last));
@@ -438,6 +447,7 @@ stored rest_api::erase(const target& t, const stored& old, json::object last) {
     auto final_state = render(*t.type, last, store_.next());
     store_.erase(*t.type->rows, final_state);
     if (t.type->api.namespaced) finish_namespace(old->name_space);
+    if (t.type->custom) finish_definition(*t.type);
     return final_state;
 }
 

@@ -191,6 +191,29 @@ TEST_CASE("custom objects are deleted, created and changed within their namespac
     CHECK(s.ask("GET", "/apis/samples.io/v1/foos").json().at("items").as_array().size() == 1);
 }
 
+TEST_CASE("a definition that is deleted waits for the finalizers of its objects", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("free", "{}"));
+    s.ask("POST", foos, R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"held","finalizers":["x.io/y"]}})");
+    const auto definition = definitions + "/foos.samples.io";
+    CHECK(s.ask("DELETE", definition + "?dryRun=All").status == 200);
+    CHECK(s.ask("GET", foos).json().at("items").as_array().size() == 2);
+    CHECK(s.ask("DELETE", definition).status == 200);
+    const auto waiting = s.ask("GET", definition);
+    CHECK(waiting.at("/metadata/finalizers") == R"(["customresourcecleanup.apiextensions.k8s.io"])");
+    CHECK_FALSE(waiting.at("/metadata/deletionTimestamp").empty());
+    CHECK(waiting.at("/status/conditions/2/type") == "Terminating");
+    CHECK(s.ask("GET", foos + "/free").status == 404);
+    CHECK_FALSE(s.ask("GET", foos + "/held").at("/metadata/deletionTimestamp").empty());
+    CHECK(s.ask("POST", foos, foo("late", "{}")).status == 403);
+    CHECK(s.ask("DELETE", definition).status == 200); // again: it still waits
+    CHECK(s.ask("GET", definition).at("/metadata/finalizers") == R"(["customresourcecleanup.apiextensions.k8s.io"])");
+    s.ask("PATCH", foos + "/held", R"({"metadata":{"finalizers":null}})", merge);
+    CHECK(s.ask("GET", definition).status == 404);
+    CHECK(s.ask("GET", foos).body == "404 page not found\n");
+}
+
 TEST_CASE("definitions that cannot be served are refused", "[api_server][crd]") {
     server_fixture s;
     const auto with = [&](std::string_view pointer, json::value v) {
@@ -267,6 +290,7 @@ TEST_CASE("a terminating namespace goes when a deleted definition takes the last
     s.ask("DELETE", "/api/v1/namespaces/work");
     REQUIRE(s.ask("GET", "/api/v1/namespaces/work").status == 200);
     s.ask("DELETE", definitions + "/foos.samples.io");
+    s.ask("PATCH", definitions + "/foos.samples.io", R"({"metadata":{"finalizers":null}})", merge); // by force
     CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
 }
 
