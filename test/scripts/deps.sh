@@ -54,12 +54,14 @@ if [[ " ${missing[*]} " != *" catch2 "* ]] && dpkg --compare-versions "$(dpkg-qu
 fi
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
+[[ -z $(find "$cache/without" -mmin -60 2>/dev/null) || $(<"$cache/without") != "${missing[*]}" ]] || exit 0 # tried before
 log "installing: ${missing[*]}"
 root=()
 # without <why>: goes on where CMake finds all it needs, however it came here, and what is missing is only of use.
 without() {
     if probe 2>/dev/null; then
         log "$1; going on without"
+        mkdir -p "$cache" && echo "${missing[*]}" >"$cache/without"
         exit 0
     fi
     die "$1"

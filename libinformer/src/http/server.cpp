@@ -28,8 +28,10 @@ bool same(std::string_view a, std::string_view b) {
 }
 
 std::string shown(const asio::ip::tcp::endpoint& e) {
-    const bool v6 = e.address().is_v6();
-    return (v6 ? "[" : "") + e.address().to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
+    asio::ip::address a = e.address();
+    if (a.is_v6() && a.to_v6().is_v4_mapped()) a = asio::ip::make_address_v4(asio::ip::v4_mapped, a.to_v6());
+    const bool v6 = a.is_v6();
+    return (v6 ? "[" : "") + a.to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
 }
 
 } // namespace

@@ -145,7 +145,13 @@ private:
 
 void client::impl::remember(discovery found, bool complete) {
     complete = complete && found.problems.empty();
-    if (complete || !known || !known->complete) known = known_resources{std::move(found), complete};
+    if (complete || !known || !known->complete) {
+        known = known_resources{std::move(found), complete};
+        return;
+    }
+    // What is new since then; nothing that was known is preferred less for it.
+    for (auto& r : found.resources)
+        if (!known->all.find(r.group, r.version, r.plural)) known->all.resources.push_back(std::move(r));
 }
 
 asio::awaitable<discovery> client::impl::discover(std::shared_ptr<impl> self, failure& f) {

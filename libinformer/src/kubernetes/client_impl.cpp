@@ -202,6 +202,7 @@ void client::impl::count_retry(const detail::call& c, const failure& f, std::chr
     if (rt.metrics() == nullptr) return;
     const std::string code = f.status() ? std::to_string(f.status()->code) : "<error>", host = http->to().host_header();
     rt.metrics()->add("rest_client_request_retries_total", 1, {{"code", code}, {"verb", c.method}, {"host", host}});
+    if (!f.status()) return; // our own pause
     rt.metrics()->observe("rest_client_rate_limiter_duration_seconds", static_cast<double>(pause.count()),
                           {{"verb", c.method}, {"host", host}});
 }

@@ -42,7 +42,7 @@ class Corpus:
 
     @staticmethod
     def _run(command):
-        if subprocess.run(command).returncode != 0:
+        if subprocess.run(command, start_new_session=True).returncode != 0:  # Ctrl-C is for us
             raise Failed("%s failed (above)" % command[0].name)
 
     def remove(self):

