@@ -95,7 +95,14 @@ struct indexer::impl {
     void note(const index_definition& index, const object& o, std::string what) {
         error_count.fetch_add(1, std::memory_order_relaxed);
         const std::lock_guard lock(error_mutex);
-        if (errors.size() == kept_errors) errors.pop_front();
+        if (errors.size() == kept_errors) {
+            // Each index keeps one, if that is possible.
+            const auto goes = std::find_if(errors.begin(), errors.end(), [&](const index_error& e) {
+                const auto same = [&e](const index_error& other) { return other.index == e.index; };
+                return e.index == index.name || std::count_if(errors.begin(), errors.end(), same) > 1;
+            });
+            errors.erase(goes == errors.end() ? errors.begin() : goes);
+        }
         errors.push_back(index_error{index.name, o.key(), std::move(what)});
     }
 

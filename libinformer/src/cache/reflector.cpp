@@ -51,7 +51,8 @@ int code_of(const failure& f) noexcept {
 
 reflector::reflector(reflector_options options, watch_list_support support)
     : options_(std::move(options)), support_(support), backoff_(options_.backoff_, options_.seed_),
-      until_proven_(backoff_options(options_.backoff_).initial(unproven).cap(longest_unproven), options_.seed_ + 1),
+      until_proven_(backoff_options().initial(unproven).cap(longest_unproven).jitter(std::min(options_.backoff_.jitter_, 1.0)),
+                    options_.seed_ + 1),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
     options_.watch_timeout_ = std::min(options_.watch_timeout_, longest_watch);
 }

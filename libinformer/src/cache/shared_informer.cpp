@@ -68,8 +68,8 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     m->tasks.stop();
     co_await m->tasks.join();
     s->ended = true;
-    s->store->index.revert();
     s->end_subscribers();
+    s->store->index.revert();
     s->refresh_figures();
     s->note_phase();
     s->news();

@@ -228,3 +228,34 @@ TEST_CASE("the queue object may go while another thread says done to its last it
         CHECK(home.stopped());
     }
 }
+
+TEST_CASE("two threads may say done to the last items of a queue that is gone, however slow the metrics are") {
+    /// Keeps the first that tells it something until it is released.
+    class slow_sink final : public metrics_sink {
+    public:
+        void add(std::string_view, double, labels) override { hear(); }
+        void set(std::string_view, double, labels) override { hear(); }
+        void observe(std::string_view, double, labels) override { hear(); }
+        void hear() {
+            if (!armed.exchange(false)) return;
+            while (!released) std::this_thread::yield();
+        }
+        std::atomic<bool> armed = false, released = false;
+    };
+    const auto sink = std::make_shared<slow_sink>();
+    asio::io_context home(1);
+    auto q = std::make_unique<queue>(runtime(home.get_executor()).with_metrics(sink), work_queue_options().name("q"));
+    q->add("a");
+    q->add("b");
+    queue::item first = q->try_get(), second = q->try_get();
+    q->shut_down();
+    home.run_for(5s); // the timer of the metrics ends: nobody else holds the queue
+    REQUIRE(home.stopped());
+    q.reset();
+    sink->armed = true;
+    std::thread other([&first] { first.done(); });
+    while (sink->armed) std::this_thread::yield();
+    second.done(); // the last one: nothing but what the other thread is at needs the queue now
+    sink->released = true;
+    other.join();
+}

@@ -244,17 +244,16 @@ private:
         queue_core& core_;
     };
 
-    // The last thing under the lock: when that is free, and this was the last handle, the queue may be gone.
+    // The last thing under the lock: when that is free, the queue may be gone.
     class end_of_handle {
     public:
         end_of_handle(queue_core& c, aftermath& a) noexcept : core_(c), a_(a) {}
         end_of_handle(const end_of_handle&) = delete;
         end_of_handle& operator=(const end_of_handle&) = delete;
         ~end_of_handle() {
-            if (--core_.handles_ != 0) return;
-            if (core_.self_)
+            if (--core_.handles_ == 0 && core_.self_)
                 a_.last = std::move(core_.self_);
-            else if (a_.any)
+            else if (a_.any) // also of another handle: that may be the last one before we are through
                 a_.last = core_.shared_from_this();
         }
 
