@@ -16,6 +16,7 @@ namespace informer::testing {
 inline object decode(document_pool& pool, std::string_view json, const object& previous = object()) {
     failure f;
     object o = pool.decode(json, previous, f);
+    INFO(f.message());
     REQUIRE(!f);
     return o;
 }
@@ -38,6 +39,16 @@ inline std::string said(const failure& f) {
 inline void drain(document_pool& pool) {
     while (!pool.collect(1000)) {
     }
+}
+
+/// Nothing is left of what was in it.
+inline void check_empty(document_pool& pool) {
+    drain(pool);
+    const pool_statistics s = pool.statistics();
+    CHECK(s.nodes == 0);
+    CHECK(s.referenced_nodes == 0);
+    CHECK(s.objects == 0);
+    CHECK(s.generations == 1);
 }
 
 } // namespace informer::testing

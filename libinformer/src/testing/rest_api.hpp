@@ -119,6 +119,9 @@ public:
     /// `options` is a DeleteOptions object. The answer is the last state; `gone` says whether the object is, or waits for
     /// its finalizers.
     stored remove(const target& t, const boost::json::object& options, const write_by& by, bool& gone);
+    /// Of these what is there still: the deletion of one may take others along.
+    std::vector<stored> remove_each(const type_ptr& type, const std::vector<stored>& which, const boost::json::object& options,
+                                    const write_by& by);
     std::vector<stored> remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
                                           const boost::json::object& options, const write_by& by);
 

@@ -29,16 +29,9 @@ void rest_api::empty_namespace(const std::string& name) {
         for (auto it = objects.lower_bound(prefix); it != objects.end() && it->first.starts_with(prefix); ++it) {
             content.push_back(it->second);
         }
-        for (const auto& o : content) {
-            target t;
-            t.type = type;
-            t.name_space = o->name_space;
-            t.name = o->name;
-            write_by by;
-            by.manager = "kube-controller-manager";
-            bool gone = false;
-            if (type->rows->find(o->key())) remove(t, json::object(), by, gone);
-        }
+        write_by by;
+        by.manager = "kube-controller-manager";
+        remove_each(type, content, json::object(), by);
     }
     finish_namespace(name);
 }
@@ -242,14 +235,7 @@ bool rest_api::empty_definition(const std::string& definition, const write_by& b
     if (!type) return true;
     std::vector<stored> content;
     for (const auto& [key, o] : type->rows->objects) content.push_back(o);
-    for (const auto& o : content) {
-        target t;
-        t.type = type;
-        t.name_space = o->name_space;
-        t.name = o->name;
-        bool gone = false;
-        if (type->rows->find(o->key())) remove(t, json::object(), by, gone);
-    }
+    remove_each(type, content, json::object(), by);
     return type->rows->objects.empty();
 }
 

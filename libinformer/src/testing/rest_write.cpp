@@ -423,13 +423,9 @@ stored rest_api::remove(const target& t, const json::object& options, const writ
     return now;
 }
 
-std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
-                                                const json::object& options, const write_by& by) {
-    const selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
-    std::vector<stored> which, out;
-    for (const auto& [key, o] : type->rows->objects) {
-        if (chosen.matches(*o)) which.push_back(o);
-    }
+std::vector<stored> rest_api::remove_each(const type_ptr& type, const std::vector<stored>& which, const json::object& options,
+                                          const write_by& by) {
+    std::vector<stored> out;
     for (const auto& o : which) {
         target t;
         t.type = type;
@@ -439,6 +435,16 @@ std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::strin
         if (type->rows->find(o->key())) out.push_back(remove(t, options, by, gone));
     }
     return out;
+}
+
+std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
+                                                const json::object& options, const write_by& by) {
+    const selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
+    std::vector<stored> which;
+    for (const auto& [key, o] : type->rows->objects) {
+        if (chosen.matches(*o)) which.push_back(o);
+    }
+    return remove_each(type, which, options, by);
 }
 
 stored rest_api::erase(const target& t, const stored& old, json::object last) {

@@ -1,6 +1,7 @@
 // The document pool where the system refuses memory, at each place where it is asked for any: nothing ends the program, nothing is lost
 // or kept by mistake, and what was refused once works the next time. A program of its own: its heap is not like others'.
 #include "support/pod_generator.hpp"
+#include "support/pool.hpp"
 
 #include <informer/object/document_pool.hpp>
 #include <informer/object/framer.hpp>
@@ -22,6 +23,8 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::check_empty;
+using informer::testing::drain;
 
 // ---- memory that can be refused: operator new, and what the library itself asks of malloc, realloc, mmap and mremap (the linker wraps
 // these four)
@@ -172,20 +175,6 @@ void check_whole(const texts& all) {
 void check_good(const texts& all) {
     for (const text_and_result& t : all) CHECK(!t.f);
     check_whole(all);
-}
-
-void drain(document_pool& pool) {
-    while (!pool.collect(1000)) {
-    }
-}
-
-void check_empty(document_pool& pool) {
-    drain(pool);
-    const pool_statistics s = pool.statistics();
-    CHECK(s.nodes == 0);
-    CHECK(s.referenced_nodes == 0);
-    CHECK(s.objects == 0);
-    CHECK(s.generations == 1);
 }
 
 std::shared_ptr<document_pool> make_pool(decode_options options = decode_options()) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::check_empty;
 using informer::testing::drain;
 using informer::testing::in_slices;
 using informer::testing::pod;
@@ -26,15 +27,6 @@ std::string long_list() {
     std::string json = "{\"list\":[";
     for (int i = 0; i < 20'000; ++i) json += "\"text number " + std::to_string(i) + "\",";
     return json + "0]}";
-}
-
-void check_empty(document_pool& pool) {
-    drain(pool);
-    const pool_statistics s = pool.statistics();
-    CHECK(s.nodes == 0);
-    CHECK(s.referenced_nodes == 0);
-    CHECK(s.objects == 0);
-    CHECK(s.generations == 1);
 }
 
 /// Texts that are near JSON, and near what is treated apart.

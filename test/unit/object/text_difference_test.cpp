@@ -2,6 +2,7 @@
 #include "object/detail/text_scan.hpp"
 #include "support/fuzz.hpp"
 #include "support/pod_generator.hpp"
+#include "support/pool.hpp"
 
 #include <informer/object/document_pool.hpp>
 
@@ -18,6 +19,8 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::decode;
+using informer::testing::drain;
 using informer::testing::fuzz_rounds;
 using informer::testing::fuzz_seed;
 
@@ -38,23 +41,10 @@ std::shared_ptr<document_pool> make_pool(bool difference, decode_options options
     return detail::make_pool(options.text_difference(difference), limits);
 }
 
-object decode(document_pool& pool, const std::string& json, const object& previous = object()) {
-    failure f;
-    object o = pool.decode(json, previous, f);
-    INFO(f.message());
-    REQUIRE(!f);
-    return o;
-}
-
 std::string replaced(std::string s, std::string_view what, std::string_view by) {
     const auto at = s.find(what);
     REQUIRE(at != std::string::npos);
     return s.replace(at, what.size(), by);
-}
-
-void drain(document_pool& pool) {
-    while (!pool.collect(1000)) {
-    }
 }
 
 /// The same history in a pool with templates and in one without.
