@@ -64,11 +64,6 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
     co_return addresses;
 }
 
-std::string shown(const tcp::endpoint& e) {
-    const bool v6 = e.address().is_v6();
-    return (v6 ? "[" : "") + e.address().to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
-}
-
 /// What a failed attempt says about the server, the more the greater.
 enum class verdict {
     nothing, ///< this machine has no way there, for instance no IPv6

@@ -47,9 +47,8 @@ asio::awaitable<void> exchange::perform(failure& f) {
     bool fresh_only = false;
     for (;;) {
         if (!fresh_only) connection_ = pool_->take();
-        const bool reused = connection_ != nullptr;
-        fresh_ = !reused;
-        if (!reused) {
+        reused_ = connection_ != nullptr;
+        if (!reused_) {
             const std::uint64_t generation = pool_->generation();
             failure opening;
             auto stream = co_await open(executor_, request_.plan, timer_, opening);
@@ -69,14 +68,14 @@ asio::awaitable<void> exchange::perform(failure& f) {
         co_await send(f);
         // A server that refuses a long body answers and closes before it has read it: look for that answer. A GET, which has
         // none, met a connection that is dead.
-        if (!f || (f == errc::write_failed && !(reused && request_.get))) {
+        if (!f || (f == errc::write_failed && !(reused_ && request_.get))) {
             failure reading;
             co_await read_header(reading);
             if (!f || !reading || reading == errc::cancelled) f = reading;
         }
         // The peer may close an idle connection at the moment we use it. A GET does no harm twice.
         const bool unlucky =
-            reused && request_.get && !any_byte_ && (f == errc::connection_lost || f == errc::write_failed);
+            reused_ && request_.get && !any_byte_ && (f == errc::connection_lost || f == errc::write_failed);
         if (!unlucky) break;
         connection_.reset();
         fresh_only = true;
@@ -108,7 +107,7 @@ failure exchange::lost(std::string_view doing, const error_code& ec) const {
     std::string what = request_.doing + std::string(doing);
     // After a handshake that succeeded for us a server may still refuse our certificate (TLS 1.3): an alert instead of
     // the first byte of the first answer.
-    if (fresh_ && !any_byte_ && is_tls_error(ec)) return failure(errc::tls_failed, what + ": " + ec.message());
+    if (!reused_ && !any_byte_ && is_tls_error(ec)) return failure(errc::tls_failed, what + ": " + ec.message());
     if (ec) what += " (" + ec.message() + ")";
     return failure(errc::connection_lost, what);
 }

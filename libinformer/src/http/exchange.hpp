@@ -73,7 +73,7 @@ private:
     failure broken_;        ///< what is wrong behind it
     failure failure_;       ///< of the body; handed out after the bytes before it
     bool any_byte_ = false;  ///< of the response
-    bool fresh_ = true;      ///< the connection was opened for this request
+    bool reused_ = false;    ///< the connection served others before
     bool busy_ = false, closed_ = false, complete_ = false;
 };
 

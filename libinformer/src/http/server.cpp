@@ -27,13 +27,6 @@ bool same(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-std::string shown(const asio::ip::tcp::endpoint& e) {
-    asio::ip::address a = e.address();
-    if (a.is_v6() && a.to_v6().is_v4_mapped()) a = asio::ip::make_address_v4(asio::ip::v4_mapped, a.to_v6());
-    const bool v6 = a.is_v6();
-    return (v6 ? "[" : "") + a.to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
-}
-
 } // namespace
 
 std::string_view server_request::header(std::string_view name) const noexcept {
@@ -213,7 +206,7 @@ void server::impl::take(asio::ip::tcp::socket s) {
     const auto c =
         std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number, options.patience_);
     open.insert(c);
-    if (mode == accept_mode::serve) group.spawn(attend(shared_from_this(), c, ec ? std::string() : shown(peer)));
+    if (mode == accept_mode::serve) group.spawn(attend(shared_from_this(), c, ec ? std::string() : detail::shown(peer)));
 }
 
 asio::awaitable<void> server::impl::attend(std::shared_ptr<impl> self, std::shared_ptr<detail::server_connection> c,

@@ -318,6 +318,13 @@ bool transport::quiet() noexcept {
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
+std::string shown(const tcp::endpoint& e) {
+    asio::ip::address a = e.address();
+    if (a.is_v6() && a.to_v6().is_v4_mapped()) a = asio::ip::make_address_v4(asio::ip::v4_mapped, a.to_v6());
+    const bool v6 = a.is_v6();
+    return (v6 ? "[" : "") + a.to_string() + (v6 ? "]:" : ":") + std::to_string(e.port());
+}
+
 void tune(tcp::socket& s) noexcept {
     error_code ignored;
     ::fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC); // a credential plugin must not keep our connections open

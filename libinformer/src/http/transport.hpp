@@ -70,6 +70,9 @@ std::shared_ptr<transport> tls_server_transport(tcp::socket s, std::shared_ptr<t
 /// Whether the TLS layer said so (an alert of the peer, a broken record), not the network.
 bool is_tls_error(const error_code& ec) noexcept;
 
+/// "10.0.0.1:443", "[fd00::1]:443"; of an IPv4 address within IPv6 the former.
+std::string shown(const tcp::endpoint& e);
+
 /// No-delay always; keep-alive probes so that a dead peer is noticed after a minute.
 void tune(tcp::socket& s) noexcept;
 

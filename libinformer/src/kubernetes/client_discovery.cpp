@@ -16,7 +16,7 @@ constexpr std::string_view accepted = "application/json;g=apidiscovery.k8s.io;v=
                                       "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
                                       "application/json";
 /// For one group where there is one request for each: client-go's.
-constexpr std::chrono::seconds group_time(32);
+constexpr std::chrono::milliseconds group_time = std::chrono::seconds(32);
 
 /// Reads no more than it is told to, and remembers what it read.
 class discovery_reader {
@@ -92,11 +92,10 @@ private:
                                             bool of_group = false) {
         call c("GET", path, "discover " + path);
         c.accept = accepted;
-        if (self->until_) {
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(*self->until_ - self->client_->rt.clock().now());
-            c.time_limit = std::max(left, std::chrono::milliseconds(1));
-        }
-        if (of_group && (!self->until_ || c.time_limit > group_time)) c.time_limit = group_time;
+        auto left = of_group ? group_time : std::chrono::milliseconds::max();
+        if (self->until_)
+            left = std::min(left, std::chrono::ceil<std::chrono::milliseconds>(*self->until_ - self->client_->rt.clock().now()));
+        c.time_limit = std::max(left, std::chrono::milliseconds(1));
         std::string text = co_await client::impl::perform(self->client_, std::move(c), f);
         co_return text;
     }

@@ -76,16 +76,12 @@ queue_shell::~queue_shell() {
 
 queue_report& queue_shell::report_of(aftermath& a) const {
     if (!a.report) a.report = std::make_unique<queue_report>();
-    a.any = true;
     return *a.report;
 }
 
 void queue_shell::answer(ticket_line& line, item_index handed, int priority, aftermath& a) {
     queue_ticket& t = *line.front();
-    if (t.waiter) {
-        a.wake.push_back(std::move(t.waiter));
-        a.any = true;
-    }
+    if (t.waiter) a.wake.push_back(std::move(t.waiter));
     ticket_line::leave(t);
     t.handed = handed;
     t.priority = priority;

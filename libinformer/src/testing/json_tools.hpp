@@ -23,6 +23,8 @@ std::string scalar_text(const boost::json::value& v);
 void append_json(std::string& to, const boost::json::value& v);
 /// The text with U+FFFD in place of each byte that is no UTF-8, as Go reads strings.
 std::string valid_utf8(std::string_view text);
+/// With a to z for A to Z.
+std::string lower(std::string_view text);
 /// Parses as the server does: depth 1,000, exact doubles. Refuses (400) what is not JSON or no object.
 boost::json::object parse_body(std::string_view text);
 /// The same for patches, which may be arrays.

@@ -123,9 +123,7 @@ void check_annotations(const resource_type& type, std::string_view name, const j
     constexpr std::size_t most = 256 << 10;
     std::size_t size = 0;
     for (const auto& [key, v] : annotations->get_object()) {
-        std::string lower(key); // here case does not matter
-        for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-        if (!qualified_name(lower)) {
+        if (!qualified_name(lower(key))) { // here case does not matter
             invalid_field(type, name, "metadata.annotations",
                           "Invalid value: \"" + std::string(key) + "\": " + name_rule);
         }

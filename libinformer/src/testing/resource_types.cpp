@@ -102,12 +102,6 @@ std::vector<std::string> split(std::string_view s, char separator) {
     return out;
 }
 
-std::string lower(std::string_view s) {
-    std::string out(s);
-    for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return out;
-}
-
 std::vector<std::string> all_verbs() {
     return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 }

@@ -32,6 +32,9 @@ struct resource_type {
     std::shared_ptr<table> rows;  ///< shared by the versions of one resource
 
     std::string api_version() const { return api.api_version(); }
+    bool is_definition() const { return api.group == "apiextensions.k8s.io"; }
+    /// Of a custom resource: the name of its definition.
+    std::string definition_name() const { return api.plural + "." + api.group; }
     bool is_namespace() const { return api.group.empty() && api.plural == "namespaces"; }
     /// What comes before `stored_object::text` where kind and apiVersion are wanted.
     std::string head() const;

@@ -173,7 +173,9 @@ private:
     void serve_definition(const boost::json::object& definition);
     void empty_namespace(const std::string& name);
     void finish_namespace(const std::string& name);
+    type_ptr definitions() const;
     stored definition_of(const resource_type& type) const;
+    type_ptr served_by(const std::string& definition) const; ///< in one of its versions; null: none is
     std::string continue_token(std::int64_t version, std::string_view last_key) const;
 
     std::shared_ptr<informer::clock> clock_;

@@ -123,11 +123,7 @@ void rest_api::prepare_definition(json::object& definition) {
     auto& names = object_at(spec, "names");
     const auto kind = string_at(names, {"kind"});
     if (string_at(names, {"listKind"}).empty()) names["listKind"] = kind + "List";
-    if (string_at(names, {"singular"}).empty()) {
-        std::string singular = kind;
-        for (char& c : singular) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-        names["singular"] = singular;
-    }
+    if (string_at(names, {"singular"}).empty()) names["singular"] = lower(kind);
     if (!spec.contains("conversion")) object_at(spec, "conversion")["strategy"] = "None";
 
     auto& status = object_at(definition, "status");
@@ -186,14 +182,7 @@ void rest_api::serve_definition(const json::object& definition) {
 }
 
 void rest_api::stop_serving(const std::string& definition) {
-    const auto dot = definition.find('.'); // "foos.example.org"
-    if (dot == std::string::npos) return;
-    const auto plural = definition.substr(0, dot);
-    const auto group = definition.substr(dot + 1);
-    type_ptr type;
-    for (const auto& each : types_.all()) {
-        if (each->api.group == group && each->api.plural == plural) type = each;
-    }
+    const auto type = served_by(definition);
     if (!type) return;
     const auto rows = type->rows;
     std::set<std::string> emptied;
@@ -203,7 +192,7 @@ void rest_api::stop_serving(const std::string& definition) {
         auto last = tree(*type, *o);
         store_.erase(*rows, render(*type, last, store_.next()));
     }
-    types_.remove(group, plural);
+    types_.remove(type->api.group, type->api.plural);
     rows->removed = true;
     store_.touched(*rows);
     for (const auto& name : emptied) finish_namespace(name);
@@ -216,9 +205,20 @@ void rest_api::mark_terminating(json::object& definition) const {
         condition_of("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress", now_text()));
 }
 
+type_ptr rest_api::definitions() const {
+    return types_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+}
+
 stored rest_api::definition_of(const resource_type& type) const {
-    const auto definitions = types_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-    return definitions->rows->find(type.api.plural + "." + type.api.group);
+    return definitions()->rows->find(type.definition_name());
+}
+
+type_ptr rest_api::served_by(const std::string& definition) const {
+    type_ptr type;
+    for (const auto& each : types_.all()) {
+        if (each->custom && each->definition_name() == definition) type = each;
+    }
+    return type;
 }
 
 void rest_api::check_definition_for_create(const target& t) const {
@@ -228,10 +228,7 @@ void rest_api::check_definition_for_create(const target& t) const {
 }
 
 bool rest_api::empty_definition(const std::string& definition, const write_by& by) {
-    type_ptr type;
-    for (const auto& each : types_.all()) {
-        if (each->custom && each->api.plural + "." + each->api.group == definition) type = each;
-    }
+    const auto type = served_by(definition);
     if (!type) return true;
     std::vector<stored> content;
     for (const auto& [key, o] : type->rows->objects) content.push_back(o);
@@ -243,7 +240,7 @@ void rest_api::finish_definition(const resource_type& type) {
     const auto definition = definition_of(type);
     if (!definition || !definition->terminating || !type.rows->objects.empty()) return;
     target t;
-    t.type = types_.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    t.type = definitions();
     t.name = definition->name;
     auto last = tree(*t.type, *definition);
     remove_finalizer(last, definition_cleanup);

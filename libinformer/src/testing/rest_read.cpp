@@ -28,8 +28,7 @@ bool has_parameter(const parameters& query, std::string_view name) {
 }
 
 bool truth(const parameters& query, std::string_view name) {
-    std::string v(parameter(query, name));
-    for (char& c : v) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::string v = lower(parameter(query, name));
     return has_parameter(query, name) && v != "false" && v != "0";
 }
 

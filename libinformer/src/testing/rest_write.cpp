@@ -190,7 +190,7 @@ void rest_api::prepare_new(const target& t, json::object& body, const write_by& 
         object_at(body, "status")["phase"] = "Active";
     } else if (own && (plural == "pods" || plural == "persistentvolumeclaims" || plural == "persistentvolumes")) {
         object_at(body, "status").emplace("phase", "Pending");
-    } else if (t.type->api.group == "apiextensions.k8s.io") {
+    } else if (t.type->is_definition()) {
         prepare_definition(body);
     }
 }
@@ -219,7 +219,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     if (by.dry_run) return render_dry(*t.type, body);
     forget_old_events();
     auto now = render(*t.type, body, store_.next());
-    if (t.type->api.group == "apiextensions.k8s.io") serve_definition(body);
+    if (t.type->is_definition()) serve_definition(body);
     store_.put(*t.type->rows, now);
     written(t, now);
     return now;
@@ -298,7 +298,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     if (t.type->is_namespace()) {
         object_at(metadata, "labels")["kubernetes.io/metadata.name"] = t.name;
         object_at(after, "spec")["finalizers"] = json::array{"kubernetes"};
-    } else if (t.type->api.group == "apiextensions.k8s.io" && !status_only) {
+    } else if (t.type->is_definition() && !status_only) {
         prepare_definition(after);
     }
     check_metadata_values(*t.type, t.name, after);
@@ -313,7 +313,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     if (old->terminating && !object_at(after, "metadata").contains("finalizers") && !t.type->is_namespace()) {
         return erase(t, old, std::move(after)); // that was the last finalizer
     }
-    if (t.type->api.group == "apiextensions.k8s.io" && !status_only) serve_definition(after);
+    if (t.type->is_definition() && !status_only) serve_definition(after);
     auto now = render(*t.type, after, store_.next());
     store_.put(*t.type->rows, now);
     written(t, now);
@@ -398,7 +398,7 @@ stored rest_api::remove(const target& t, const json::object& options, const writ
     const bool is_namespace = t.type->is_namespace();
     auto last = tree(*t.type, *old);
     bool held = old->has_finalizers || is_namespace;
-    if (t.type->api.group == "apiextensions.k8s.io" && !by.dry_run && !empty_definition(t.name, by)) {
+    if (t.type->is_definition() && !by.dry_run && !empty_definition(t.name, by)) {
         held = true;
         if (!old->terminating) {
             add_finalizer(last, definition_cleanup);
@@ -448,7 +448,7 @@ std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::strin
 }
 
 stored rest_api::erase(const target& t, const stored& old, json::object last) {
-    if (t.type->api.group == "apiextensions.k8s.io")
+    if (t.type->is_definition())
         stop_serving(t.name); // first its objects, then the definition itself
     auto final_state = render(*t.type, last, store_.next());
     store_.erase(*t.type->rows, final_state);

@@ -102,22 +102,10 @@ public:
     }
     /// `add`, `add_after`, `add_rate_limited`, `forget` of this key at its own priority, without looking it up. Call
     /// them before `done()`, which they do not imply.
-    void requeue() {
-        seen_ = true;
-        core_->request(item_, priority_);
-    }
-    void requeue_after(std::chrono::nanoseconds d) {
-        seen_ = true;
-        core_->delay(item_, d, priority_);
-    }
-    std::chrono::nanoseconds requeue_rate_limited() {
-        seen_ = true;
-        return core_->limit(item_, priority_);
-    }
-    void forget() {
-        seen_ = true;
-        core_->forget_item(item_);
-    }
+    void requeue() { asked().request(item_, priority_); }
+    void requeue_after(std::chrono::nanoseconds d) { asked().delay(item_, d, priority_); }
+    std::chrono::nanoseconds requeue_rate_limited() { return asked().limit(item_, priority_); }
+    void forget() { asked().forget_item(item_); }
     /// Ends the handle without saying done: `work_queue::done(key)` must follow.
     Key release() {
         Key k = key();
@@ -129,6 +117,11 @@ private:
     friend core;
     work_item(core* c, detail::item_index i, const Key* k, int priority) noexcept
         : core_(c), key_(k), item_(i), priority_(priority) {}
+    /// Of what is asked for the key, which somebody has looked at then.
+    core& asked() noexcept {
+        seen_ = true;
+        return *core_;
+    }
     void leave() noexcept {
         if (core_ == nullptr) return;
         core* c = std::exchange(core_, nullptr);

@@ -253,7 +253,7 @@ private:
         ~end_of_handle() {
             if (--core_.handles_ == 0 && core_.self_)
                 a_.last = std::move(core_.self_);
-            else if (a_.any) // also of another handle: that may be the last one before we are through
+            else if (a_.any()) // also of another handle: that may be the last one before we are through
                 a_.last = core_.shared_from_this();
         }
 

@@ -77,13 +77,13 @@ protected:
         aftermath(const aftermath&) = delete;
         aftermath& operator=(const aftermath&) = delete;
         ~aftermath() {
-            if (any) shell_.carry_out(*this);
+            if (any()) shell_.carry_out(*this);
         }
         std::vector<std::shared_ptr<detail::waiter>> wake;
         std::unique_ptr<queue_report> report;
         std::shared_ptr<queue_shell> last; ///< the queue itself, when nobody else may hold it any more
         bool arm = false;
-        bool any = false; ///< of these
+        bool any() const noexcept { return arm || report || !wake.empty(); }
 
     private:
         queue_shell& shell_;
@@ -105,11 +105,11 @@ protected:
     void need(time_point when, aftermath& a) noexcept {
         if (when >= armed_) return;
         armed_ = when;
-        a.arm = a.any = true;
+        a.arm = true;
     }
     /// The timer must look again. Under the lock.
     void poke(aftermath& a) noexcept {
-        if (armed_ != time_point::max()) a.arm = a.any = true;
+        if (armed_ != time_point::max()) a.arm = true;
     }
     /// The timer rang, or was told to look again: does what is due, and says when it must ring next (`max()`: never).
     virtual time_point ring(time_point now) = 0;
