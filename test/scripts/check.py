@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
 """Tests of the scripts around the build. Ends with "N passed, N failed"."""
+import contextlib
 import fnmatch
 import glob
+import io
+import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 here = os.path.dirname(os.path.abspath(__file__))
 repo = os.path.dirname(os.path.dirname(here))
+sys.path.insert(0, os.path.join(repo, "test", "bench"))
+sys.dont_write_bytecode = True
+
+from suites import check  # noqa: E402
 
 
 class Ports(unittest.TestCase):
@@ -85,6 +95,43 @@ class RunTests(unittest.TestCase):
     def test_an_unbuilt_tree_has_no_targets(self):
         result = self.run_tests("--targets", self.build, "a")
         self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+
+class Guard(unittest.TestCase):
+    """./dev bench check"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def script(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write("#!/bin/bash\n" + text)
+        os.chmod(path, 0o755)
+        return pathlib.Path(path)
+
+    def judge(self, tool, machine=None):
+        """(exit status, last line) with a guard that works and this script in place of valgrind (None: there is none)."""
+        parts = "".join('{"part": "%s", "floor": "%s", "operations": 1, "cpu_ns_per_op": 1}\n' % (p, p) for p in check.what)
+        guard = self.script("guard", "cat <<'END'\n%sEND\n" % parts)
+        tool = tool and str(self.script("valgrind", tool))
+        out = io.StringIO()
+        with mock.patch.object(check.programs, "build", return_value=[guard]), mock.patch.object(check, "valgrind", return_value=tool), \
+                mock.patch.object(check.platform, "machine", return_value=machine or json.loads(check.recorded.read_text())["machine"]), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            status = check.run(types.SimpleNamespace(record=False, tolerance=10))
+        return status, out.getvalue().splitlines()[-1]
+
+    def test_a_count_that_fails_is_a_failure(self):
+        for tool in ("exit 1", "kill -SEGV $$", "true", "echo '{broken'", '"${@: -1}"'):
+            with self.subTest(tool):
+                self.assertEqual(self.judge(tool), (1, "0 passed, 1 failed"))
+
+    def test_without_valgrind_or_on_another_architecture_nothing_is_judged(self):
+        self.assertEqual(self.judge(None), (0, "0 passed, 0 failed"))
+        self.assertEqual(self.judge("exit 1", "another"), (0, "0 passed, 0 failed"))
 
 
 class Image(unittest.TestCase):
