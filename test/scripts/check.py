@@ -7,6 +7,8 @@ import io
 import json
 import os
 import pathlib
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,8 @@ repo = os.path.dirname(os.path.dirname(here))
 sys.path.insert(0, os.path.join(repo, "test", "bench"))
 sys.dont_write_bytecode = True
 
-from suites import check  # noqa: E402
+from driver import programs  # noqa: E402
+from suites import check, edges, peers  # noqa: E402
 
 
 class Ports(unittest.TestCase):
@@ -132,6 +135,61 @@ class Guard(unittest.TestCase):
     def test_without_valgrind_or_on_another_architecture_nothing_is_judged(self):
         self.assertEqual(self.judge(None), (0, "0 passed, 0 failed"))
         self.assertEqual(self.judge("exit 1", "another"), (0, "0 passed, 0 failed"))
+
+
+class Published(unittest.TestCase):
+    """docs/benchmarks.md and README.md get the figures of whole runs only."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def patched(self, stack, module, **names):
+        for name, value in names.items():
+            stack.enter_context(mock.patch.object(module, name, value))
+
+    def written(self, suite, options, **names):
+        """What the suite, of which these parts are replaced, writes into the repository."""
+        with contextlib.ExitStack() as stack:
+            self.patched(stack, suite, **names)
+            self.patched(stack, programs, repository=self.folder, folder=self.folder / "build", build=lambda *names: [self.folder / n for n in names])
+            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            for folder in ("docs", "build"):
+                (self.folder / folder).mkdir(exist_ok=True)
+            suite.run(types.SimpleNamespace(report=None, **options))
+        found = {p.name for p in self.folder.rglob("*.md") if "build" not in p.parts}
+        shutil.rmtree(self.folder / "docs", ignore_errors=True)
+        (self.folder / "README.md").unlink(missing_ok=True)
+        return found
+
+    def peers(self, spoil):
+        found = types.SimpleNamespace(find_all=lambda only: ([types.SimpleNamespace(protobuf=False, family="")], [], {}))
+        report = types.SimpleNamespace(write=lambda *_: "all", headline=lambda *_: "some")
+        options = dict(minutes=40, scale=None, only=None, quick=False, runs=1)
+        return self.written(peers, options, peers=found, report=report, measure_peers=lambda results, *_: spoil(results))
+
+    def test_of_the_peers(self):
+        self.assertEqual(self.peers(lambda results: None), {"benchmarks.md", "README.md"})
+        self.assertEqual(self.peers(lambda results: results.skipped.append("interrupted")), set())
+        self.assertEqual(self.peers(lambda results: results.problems.append("FAILED")), set())
+
+    def edges(self, served, broken=()):
+        def from_server(names, times, into):
+            into.extend(broken)
+            return served
+
+        answer = types.SimpleNamespace(run=lambda *_, **__: types.SimpleNamespace(returncode=0, stdout=""), PIPE=None)
+        return self.written(edges, dict(runs=3), subprocess=answer, _from_server=from_server, _server_table=lambda *_: "", _memory_table=lambda *_: "")
+
+    def test_of_the_edges(self):
+        both, ours = {"client_go": {"sync_cpu": 2}}, {}
+        self.assertEqual(self.edges({"pods": [both, ours], "pods_parsed": [ours]}), {"benchmarks.md"})
+        self.assertEqual(self.edges({"pods": [both], "tiny": [{"client_go": {}}]}), set())
+        self.assertEqual(self.edges({"pods": [both]}, ["tiny from a server: no answer"]), set())
 
 
 class Image(unittest.TestCase):

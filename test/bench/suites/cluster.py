@@ -284,7 +284,7 @@ def run(options):
                 f.program.stop()
     print(report)
     usual = (options.deployments, options.replicas, options.rollouts, options.peer) == (10, 500, 1, None)
-    sections.keep("cluster", report, usual, options.report)
+    sections.keep("cluster", report, usual and not problems, options.report)
     for p in problems:
         programs.log("error: " + p)
     return 1 if problems else 0

@@ -22,7 +22,7 @@ def arguments(parser):
     parser.add_argument("--quick", action="store_true", help="2,000 pods, one run, no other kinds: does it all work?")
     parser.add_argument("--minutes", type=amount, default=40, help="after so many (40; about 30 are needed) nothing more is begun, building not counted")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
-                        help="where the report goes; docs/benchmarks.md after a whole run with all peers, else build/bench/report.md")
+                        help="where the report goes; docs/benchmarks.md after a whole run with all peers of which nothing was left out or failed, else build/bench/report.md")
 
 
 class Results:
@@ -118,7 +118,6 @@ def run(options):
             missing.append(str(why))
 
     results.start()
-    whole = not (options.scale or options.only or options.quick or missing)
     scales = [options.scale] if options.scale else [2000] if options.quick else [2000, main_scale, 50000]
     main = main_scale if main_scale in scales else scales[-1]
     runs = range(1 if options.quick else options.runs)
@@ -133,6 +132,7 @@ def run(options):
     for n in runs[1:]:
         measure_peers(results, found, main, [n], options.quick, render)
 
+    whole = not (options.scale or options.only or options.quick or missing or results.skipped or results.problems)
     text = report.write(results, found, missing, versions, scales, main, more)
     path = options.report or (programs.repository / "docs/benchmarks.md" if whole else programs.folder / "report.md")
     sections.rewrite(path, text)
