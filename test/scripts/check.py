@@ -3,6 +3,7 @@
 import contextlib
 import fnmatch
 import glob
+import importlib.machinery
 import io
 import json
 import os
@@ -23,6 +24,13 @@ sys.dont_write_bytecode = True
 
 from driver import programs  # noqa: E402
 from suites import check, edges, peers  # noqa: E402
+
+
+def script(path, text):
+    with open(path, "w") as file:
+        file.write("#!/bin/bash\n" + text)
+    os.chmod(path, 0o755)
+    return pathlib.Path(path)
 
 
 class Ports(unittest.TestCase):
@@ -76,8 +84,11 @@ class RunTests(unittest.TestCase):
         with open(os.path.join(self.build, "test", "programs.txt"), "w") as file:
             file.write("".join(line + "\n" for line in lines))
 
-    def run_tests(self, *arguments):
-        return subprocess.run([os.path.join(here, "run_tests.py"), *arguments], capture_output=True, text=True, timeout=60)
+    def run_tests(self, *arguments, **how):
+        return subprocess.run([os.path.join(here, "run_tests.py"), *arguments], capture_output=True, text=True, timeout=60, **how)
+
+    def script(self, text):
+        return script(os.path.join(self.build, "script"), text)
 
     def test_a_program_that_is_missing_is_a_failed_case_and_the_others_run(self):
         self.programs("program absent /nonexistent/absent", "program there /bin/true")
@@ -100,6 +111,33 @@ class RunTests(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, ""))
 
 
+    def test_a_closed_terminal_leaves_nothing_behind(self):
+        pid = os.path.join(self.build, "pid")
+        self.programs(f"program slow {self.script(f'echo $$ > {pid}; kill -HUP $PPID; exec sleep 100')}")
+        self.assertEqual(self.run_tests(self.build).returncode, 128 + signal.SIGHUP)
+        with open(pid) as file, self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read()), 0)
+
+    def test_nohup(self):
+        self.programs(f"program quick {self.script('kill -HUP $PPID')}")
+        result = self.run_tests(self.build, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.assertEqual(result.stdout.splitlines()[-1:], ["1 passed, 0 failed"])
+
+
+class BenchRun(unittest.TestCase):
+    def test_nohup(self):
+        run = importlib.machinery.SourceFileLoader("bench_run", os.path.join(repo, "test", "bench", "run")).load_module()
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+            signal.signal(number, signal.SIG_IGN)
+        run.heed_signals()
+        self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        run.heed_signals()
+        with self.assertRaises(SystemExit):
+            os.kill(os.getpid(), signal.SIGHUP)
+
+
 class Guard(unittest.TestCase):
     """./dev bench check"""
 
@@ -109,11 +147,7 @@ class Guard(unittest.TestCase):
         self.folder = folder.name
 
     def script(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path, "w") as file:
-            file.write("#!/bin/bash\n" + text)
-        os.chmod(path, 0o755)
-        return pathlib.Path(path)
+        return script(os.path.join(self.folder, name), text)
 
     def judge(self, tool, machine=None):
         """(exit status, last line) with a guard that works and this script in place of valgrind (None: there is none)."""

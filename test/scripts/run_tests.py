@@ -23,6 +23,7 @@ import time
 import xml.etree.ElementTree as xml
 
 
+ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 plain = ("example", "program")  # their exit status is their one case; all others are Catch2's
 
 
@@ -32,15 +33,20 @@ def say(text):
 
 def run(command, log, timeout, environment):
     """The exit status, or None after a time-out. A process group of its own, so that nothing of it outlives us."""
+    mask = lambda how: signal.pthread_sigmask(how, ends)
     with open(log, "wb") as out:
+        mask(signal.SIG_BLOCK)  # a signal comes when we know whom to kill
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True,
+                preexec_fn=lambda: mask(signal.SIG_UNBLOCK)
             )
         except OSError as error:  # it was not built, or not for this machine
+            mask(signal.SIG_UNBLOCK)
             out.write(f"{error}\n".encode())
             return 127
         try:
+            mask(signal.SIG_UNBLOCK)
             return process.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
@@ -156,7 +162,9 @@ def main():
     # Nobody's real cluster: a test that wants one is given it by another variable.
     os.environ.pop("KUBECONFIG", None)
     cluster = Cluster(options.build)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what follows happens then too
+    for number in ends - {signal.SIGINT}:  # so that what follows happens then too
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, lambda n, _: sys.exit(128 + n))
     atexit.register(cluster.stop)
 
     total = [0, 0, 0]
