@@ -167,28 +167,72 @@ std::size_t find_no_case(std::string_view text, std::string_view word, std::size
 
 constexpr std::string_view mask = "[redacted]";
 
-// Bearer tokens, Authorization headers and passwords in URLs: nobody should put them here, servers and proxies that
-// echo requests do.
-std::string redacted(std::string text) {
+/// A text, parts of which are masked: written anew, once, however many they are.
+class masking {
+public:
+    explicit masking(std::string text) : text_(std::move(text)) {}
+
+    std::string_view text() const noexcept { return text_; }
+    /// From left to right.
+    void hide(std::size_t begin, std::size_t end, std::string_view instead = mask) {
+        masked_.append(text_, shown_, begin - shown_).append(instead);
+        shown_ = end;
+    }
+    std::string result() && {
+        if (shown_ == 0) return std::move(text_);
+        masked_.append(text_, shown_);
+        return std::move(masked_);
+    }
+
+private:
+    std::string text_, masked_;
+    std::size_t shown_ = 0; ///< up to here `text_` is in `masked_`
+};
+
+std::string without_tokens(masking m) {
     constexpr std::size_t shortest_token = 16; // "Bearer token expired" is prose
+    const std::string_view text = m.text();
     for (std::size_t at = 0; (at = find_no_case(text, "bearer ", at)) != std::string_view::npos;) {
         at += 7;
         std::size_t end = at;
         while (end < text.size() && token_char(text[end])) ++end;
-        if (end - at >= shortest_token) text.replace(at, end - at, mask);
+        if (end - at < shortest_token) continue;
+        m.hide(at, end);
+        at = end;
     }
+    return std::move(m).result();
+}
+
+std::string without_authorization(masking m) {
+    const std::string_view text = m.text();
     for (std::size_t at = 0; (at = find_no_case(text, "authorization:", at)) != std::string_view::npos;) {
         at += 14;
         const std::size_t end = std::min(text.find_first_of("\r\n\"", at), text.size());
-        text.replace(at, end - at, std::string(" ").append(mask));
+        m.hide(at, end, " [redacted]");
+        at = end;
     }
+    return std::move(m).result();
+}
+
+std::string without_passwords(masking m) {
+    const std::string_view text = m.text();
     for (std::size_t at = 0; (at = text.find("://", at)) != std::string_view::npos;) {
         at += 3;
         const std::size_t end = std::min(text.find_first_of("/?# \t\r\n\"'", at), text.size());
-        const std::size_t sign = std::string_view(text).substr(at, end - at).rfind('@');
-        if (sign != std::string_view::npos && sign > 0) text.replace(at, sign, mask);
+        const std::size_t sign = text.substr(at, end - at).rfind('@');
+        if (sign == std::string_view::npos || sign == 0) continue;
+        m.hide(at, at + sign);
+        at += sign;
     }
-    return text;
+    return std::move(m).result();
+}
+
+// Bearer tokens, Authorization headers and passwords in URLs: nobody should put them here, servers and proxies that
+// echo requests do.
+std::string redacted(std::string text) {
+    text = without_tokens(masking(std::move(text)));
+    text = without_authorization(masking(std::move(text)));
+    return without_passwords(masking(std::move(text)));
 }
 
 // What the server sent must not break the one line or play with the terminal.

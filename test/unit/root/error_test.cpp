@@ -180,3 +180,28 @@ TEST_CASE("a message made of addresses is looked through once, not once for each
     CHECK(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC < 1);
     CHECK(f.message() == many);
 }
+
+TEST_CASE("a message full of secrets is written anew once, not once for each") {
+    constexpr std::size_t size = std::size_t(2) << 20;
+    for (const std::string one : {"://x@/", "authorization:\n", "bearer 0123456789abcdef "}) {
+        CAPTURE(one);
+        std::string many;
+        while (many.size() < size) many += one;
+        const auto begun = std::clock();
+        const failure f(errc::bad_request, many);
+        CHECK(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC < 1);
+        CHECK(f.message().substr(0, 40).find("[redacted]") != std::string::npos);
+        CHECK(f.message().size() > size / 2);
+        CHECK(f.message().find("x@") == std::string::npos);
+        CHECK(f.message().find("0123") == std::string::npos);
+    }
+}
+
+TEST_CASE("secrets are masked and nothing else") {
+    const auto shown = [](const char* text) { return failure(errc::bad_request, text).message(); };
+    CHECK(shown("a://u:p@h b://@h c://v@w@h://x@y d") == "a://[redacted]@h b://@h c://[redacted]@h://[redacted]@y d");
+    CHECK(shown("Bearer bearer 0123456789abcdef, BEARER x bearer ") == "Bearer bearer [redacted], BEARER x bearer ");
+    CHECK(shown("Authorization:\r\nauthorization: Basic x\r\n\"authorization: y\" z") ==
+          "Authorization: [redacted]\r\nauthorization: [redacted]\r\n\"authorization: [redacted]\" z");
+    CHECK(shown("authorization: Bearer 0123456789abcdef authorization: x") == "authorization: [redacted]");
+}
