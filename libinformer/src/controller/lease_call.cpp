@@ -6,8 +6,8 @@
 
 namespace informer::detail {
 
-lease_call::lease_call(asio::any_io_executor executor, kubernetes::client c, std::shared_ptr<async_event> wake)
-    : executor_(std::move(executor)), client_(std::move(c)), wake_(std::move(wake)) {}
+lease_call::lease_call(asio::any_io_executor executor, const kubernetes::client& c, std::shared_ptr<async_event> wake)
+    : executor_(std::move(executor)), client_(c.without_retries()), wake_(std::move(wake)) {}
 
 void lease_call::answer::end() {
     finished = true;

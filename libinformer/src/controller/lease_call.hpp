@@ -15,8 +15,9 @@ namespace informer::detail {
 /// *Lifetime*: `co_await abandon()` before it goes while a request is on its way.
 class lease_call {
 public:
-    /// `wake` is notified when a request has ended.
-    lease_call(asio::any_io_executor executor, kubernetes::client c, std::shared_ptr<async_event> wake);
+    /// `wake` is notified when a request has ended. Each request is sent once: whoever holds a Lease asks again in his own rhythm,
+    /// and a Retry-After that the client slept through would cost the Lease and hide why.
+    lease_call(asio::any_io_executor executor, const kubernetes::client& c, std::shared_ptr<async_event> wake);
 
     void get(object_key key);
     void create(boost::json::value lease);

@@ -145,7 +145,7 @@ private:
 };
 
 asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_resource r, std::string name_space,
-                                       list_options options, failure& f) {
+                                       list_options options, bool retry, failure& f) {
     detail::retries again(true, std::nullopt);
     const std::string doing = "list " + detail::describe(r, name_space);
     for (;;) {
@@ -159,6 +159,7 @@ asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_r
             sink.page.continue_token = result.continue_token;
             co_return std::move(sink.page);
         }
+        if (!retry) co_return object_list();
         const auto pause = again.after(f, self->rt.clock().now());
         if (!pause) co_return object_list();
         const bool slept = co_await client::impl::wait(self, *pause, doing, f);
@@ -188,6 +189,12 @@ void client::keep_managed_fields(bool on) noexcept {
     impl_->keep_managed_fields = on;
 }
 
+client client::without_retries() const {
+    client c = *this;
+    c.retry_ = false;
+    return c;
+}
+
 const client_config& client::config() const noexcept {
     return impl_->config;
 }
@@ -203,11 +210,12 @@ asio::awaitable<object> client::get(api_resource resource, object_key key, get_o
     q.add("resourceVersion", options.resource_version_);
     call c("GET", resource.path(key.name_space, key.name, options.subresource_) + q.take(), std::move(doing));
     c.time_limit = options.time_limit_;
+    c.retry = retry_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options, failure& f) {
-    return detail::quietly(list_page(impl_, std::move(resource), std::move(name_space), std::move(options), f));
+    return detail::quietly(list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
@@ -224,6 +232,7 @@ asio::awaitable<object> client::create(api_resource resource, json::value o, wri
     c.body = json::serialize(o);
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
+    c.retry = retry_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
 }
 
@@ -235,6 +244,7 @@ asio::awaitable<object> client::update(api_resource resource, json::value o, wri
     c.body = json::serialize(o);
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
+    c.retry = retry_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
 }
 
@@ -247,6 +257,7 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
     c.body = json::serialize(body);
     c.content_type = content_type(type);
     c.time_limit = options.time_limit_;
+    c.retry = retry_;
     return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
 }
 
@@ -266,6 +277,7 @@ asio::awaitable<object> client::remove(api_resource resource, object_key key, de
     c.body = body_of(options);
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
+    c.retry = retry_;
     const api_resource anything; // the object, whole, or a Status
     return detail::quietly(fetch(impl_, anything, std::move(c), f));
 }
@@ -281,6 +293,7 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
     c.body = body_of(options);
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
+    c.retry = retry_;
     return detail::quietly(perform_only(impl_, std::move(c), f));
 }
 
@@ -292,6 +305,7 @@ asio::awaitable<std::string> client::raw(std::string method, std::string path_an
     if (!body.empty()) c.content_type = "application/json";
     c.body = std::move(body);
     c.largest = std::size_t(1) << 30;
+    c.retry = retry_;
     return detail::quietly(impl::perform(impl_, std::move(c), f));
 }
 

@@ -250,6 +250,7 @@ asio::awaitable<std::string> client::impl::perform(std::shared_ptr<impl> self, d
         f = failure();
         std::string body = co_await perform_once(self, shared, deadline, f);
         if (!f) co_return body;
+        if (!shared->retry) co_return std::string();
         const auto pause = again.after(f, self->rt.clock().now());
         if (!pause) co_return std::string();
         self->count_retry(*shared, f, *pause);

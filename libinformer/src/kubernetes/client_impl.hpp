@@ -35,6 +35,7 @@ public:
     std::size_t largest = std::size_t(64) << 20; ///< of the answer
     bool body_wanted = true;                     ///< false: how it ends is of no interest
     bool secret_query = false;                   ///< not for logs
+    bool retry = true;                           ///< asks again where that is allowed
     std::chrono::milliseconds time_limit{0};     ///< 0: the client's
 };
 

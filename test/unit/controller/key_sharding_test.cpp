@@ -240,6 +240,27 @@ TEST_CASE("sharding: a server that refuses lists alone, or writes alone, ends ow
     }
 }
 
+TEST_CASE("sharding: a server that refuses for less than the renew deadline costs nothing, whatever it says of later") {
+    for (const std::string verb : {"list", "update"}) {
+        world w;
+        sharer a(w, "a");
+        a.start();
+        w.run(20s);
+        REQUIRE(a.owns_something());
+        auto f = testing::fault(testing::fault::kind::status).on(about_leases).repeat(1'000'000).with_code(429);
+        w.server->inject(f.verb(verb).with_retry_after(30));
+        const auto changes = a.changes.size();
+        w.run(6s);
+        CHECK(a.owns_something());
+        CHECK(a.self.log.contains("a fault was injected into this server")); // the reason is seen
+        w.server->clear_faults();
+        w.run(5s);
+        CHECK(a.owns_something());
+        CHECK(a.changes.size() == changes);
+        CHECK_FALSE(a.group->last_error());
+    }
+}
+
 TEST_CASE("sharding: clocks that run at other rates never make two owners") {
     for (const double rate : {0.8, 1.25}) {
         world w;

@@ -252,12 +252,17 @@ TEST_CASE("an API server that is away for less than the renew deadline costs not
     stander a(w, options("a"));
     a.start();
     w.run(5s);
-    for (const int code : {500, 503, 403}) {
-        w.server->inject(refuse_with(code));
-        w.run(6s);
-        w.server->clear_faults();
-        w.run(5s);
-        CHECK(a.working);
+    for (const int code : {500, 503, 403, 429}) {
+        // What a server says of later does not count: it may be back before, and the Lease cannot wait.
+        for (const int retry_after : {-1, 1, 5, 30}) {
+            w.server->inject(refuse_with(code).with_retry_after(retry_after));
+            w.run(6s);
+            const auto* why = a.elector->last_error().status();
+            CHECK((why && why->code == code));
+            w.server->clear_faults();
+            w.run(5s);
+            CHECK(a.working);
+        }
     }
     w.server->stop_listening(true);
     w.run(6s);
@@ -351,6 +356,21 @@ TEST_CASE("LE5 an API server that hangs holds a stop up for the renew deadline a
     a.self.stop();
     const auto waited = w.run_until([&] { return a.self.ended; }, 60s);
     CHECK(waited <= 10200ms);
+    CHECK(a.end == election_end::stopped);
+}
+
+TEST_CASE("a stop before the election returns at once, also where a server told the candidate to come later") {
+    world w;
+    stander a(w, options("a"));
+    auto f = refuse_with(429).with_retry_after(30);
+    w.server->inject(f.verb("create"));
+    a.start();
+    w.run(7s);
+    CHECK(a.elector->last_error() == errc::too_many_requests);
+    w.server->inject(hang()); // nothing is to be taken back, so nobody has to be asked
+    a.self.stop();
+    w.settle();
+    CHECK(a.self.ended);
     CHECK(a.end == election_end::stopped);
 }
 

@@ -269,6 +269,29 @@ TEST_CASE("client: what is asked again is counted, and how long the server made 
     CHECK(told->sums["rest_client_rate_limiter_duration_seconds GET"] == 4);
 }
 
+TEST_CASE("client: a client without retries gives what the server says at once; the one it was made from asks again") {
+    bench b;
+    auto once = b.api->without_retries();
+    failure f;
+    const auto refuse = [&] { b.answers->next.push_back(reply(429, "slow down").type("text/plain").header("Retry-After", "3")); };
+    refuse();
+    b.run(once.get(pods(), object_key("default", "a"), f));
+    CHECK(f == errc::too_many_requests);
+    refuse();
+    b.run(once.list(pods(), "default", list_options(), f));
+    CHECK(f == errc::too_many_requests);
+    refuse();
+    b.run(once.update(pods(), json::parse(pod("a")), write_options(), f));
+    CHECK(f == errc::too_many_requests);
+    CHECK(f.status()->retry_after == 3s);
+    CHECK(b.answers->lines.size() == 3);
+    CHECK(b.slept.empty());
+    refuse();
+    b.answers->next.emplace_back(pod("a"));
+    CHECK(get(b, "a", f));
+    CHECK(b.slept.size() == 1);
+}
+
 TEST_CASE("client: without Retry-After, and for 5xx that are no 503, nothing is asked again") {
     bench b;
     failure f;

@@ -150,8 +150,8 @@ std::string_view to_string(election_end e) noexcept;
 /// - Nobody else takes the Lease before D has passed since he saw its last change. So the work has D - R to unwind after
 ///   a loss before another may lead (work that takes longer is logged as an error; it can only be fenced off), and
 ///   clocks may differ in rate by D / R. What wall clocks show does not matter.
-/// - An API server that refuses for R - 2P, or keeps silent for R - P less a request's time-out, costs no leadership. After
-///   a crash another leads within D + 4.4 P and the time of its requests, after a clean stop within 2.2 P.
+/// - An API server that refuses for R - 2P, whatever it says of later (Retry-After), or keeps silent for R - P less a request's
+///   time-out, costs no leadership. After a crash another leads within D + 4.4 P and the time of its requests, after a clean stop within 2.2 P.
 /// - After a loss nothing is given up: the Lease has expired by the time it could be.
 /// - An acquisition whose outcome is unknown when `run()` is stopped is undone.
 /// The process should not share the executor with work that blocks for seconds, and the client may be one of its own: a

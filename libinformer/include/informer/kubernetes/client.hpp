@@ -52,6 +52,9 @@ public:
     const client_config& config() const noexcept;
     /// Whether answers keep metadata.managedFields (default: skipped while parsing). For all copies of this client.
     void keep_managed_fields(bool on) noexcept;
+    /// The same client, whose verbs (discovery apart) ask once: also a refusal with Retry-After is the failure at once. For who
+    /// has a rhythm of his own, which a wait in here would break.
+    client without_retries() const;
 
     asio::awaitable<object> get(api_resource resource, object_key key);
     asio::awaitable<object> get(api_resource resource, object_key key, failure& f);
@@ -109,6 +112,7 @@ public:
 
 private:
     std::shared_ptr<impl> impl_;
+    bool retry_ = true;
 };
 
 } // namespace informer::kubernetes
