@@ -18,11 +18,13 @@ struct finalizing {
         : mine(c, std::move(r), std::move(name)) {}
     finalizer mine;
     int applied = 0, cleaned = 0;
+    object applied_to; ///< last
     reconcile_result cleanup_says;
 
     boost::asio::awaitable<reconcile_result> step(object current) {
-        finalizer::work apply = [this](object) -> boost::asio::awaitable<reconcile_result> {
+        finalizer::work apply = [this](object o) -> boost::asio::awaitable<reconcile_result> {
             ++applied;
+            applied_to = std::move(o);
             co_return reconcile_result::done();
         };
         finalizer::work cleanup = [this](object) -> boost::asio::awaitable<reconcile_result> {

@@ -108,10 +108,15 @@ asio::awaitable<reconcile_result> finalizer::run(kubernetes::client c, api_resou
     failure f;
     const object_key key = current.key();
     const kubernetes::write_options options;
-    co_await c.patch(resource, key, kubernetes::patch_type::json, std::move(patch), options, f);
-    if (!f || f == condition::not_found) co_return result;
+    const object stored = co_await c.patch(resource, key, kubernetes::patch_type::json, std::move(patch), options, f);
     if (overtaken(f)) co_return reconcile_result::requeue();
-    co_return reconcile_result::error(f);
+    if (f && !(f == condition::not_found)) co_return reconcile_result::error(f);
+    if (f || step != finalizer_step::add) co_return result;
+    // Now, and not with the event that follows: predicates may let that out, as generation and labels stay as they were.
+    if (next_step(stored, name) != finalizer_step::apply) co_return reconcile_result::requeue(); // a webhook's work
+    auto working = apply(stored);
+    result = co_await std::move(working);
+    co_return result;
 }
 
 asio::awaitable<reconcile_result> finalizer::reconcile(object current, work apply, work cleanup) {

@@ -3,6 +3,9 @@
 
 #include "support/finalizing.hpp"
 
+#include <informer/cache/informer_factory.hpp>
+#include <informer/controller/controller.hpp>
+
 using namespace server_test;
 using informer::testing::finalizers;
 using informer::testing::finalizing;
@@ -18,13 +21,14 @@ asio::awaitable<void> life() {
     bench b(ex);
     b.config_map("a");
     finalizing f(b.client, config_maps, ours);
-    // Absent and alive: it is stored, and the work waits for the event that follows.
+    // Absent and alive: it is stored, and then the work begins on what was stored.
     reconcile_result r = co_await f.step(b.read("a"));
     CHECK(r.what() == outcome::done);
-    CHECK(f.applied == 0);
+    CHECK(f.applied == 1);
+    CHECK(f.applied_to.resource_version() == b.read("a").resource_version());
     CHECK(finalizers(b.read("a")) == std::vector<std::string>{ours});
     r = co_await f.step(b.read("a"));
-    CHECK(f.applied == 1);
+    CHECK(f.applied == 2);
     // Being deleted: the clean-up first, and as long as it is not done the finalizer stays.
     b.server.remove("configmaps", "default", "a");
     f.cleanup_says = reconcile_result::error(failure(errc::connection_lost, "the other system"));
@@ -41,7 +45,7 @@ asio::awaitable<void> life() {
     r = co_await f.step(last);
     CHECK(r.what() == outcome::done);
     CHECK(b.server.get("configmaps", "default", "a").is_null()); // gone
-    CHECK(f.applied == 1);
+    CHECK(f.applied == 2);
     // A late event of it: it is gone already, and that is all right.
     r = co_await f.step(last);
     CHECK(r.what() == outcome::done);
@@ -101,6 +105,36 @@ asio::awaitable<void> first_of_two() {
     co_await b.server.stop();
 }
 
+/// The predicates that one uses for a kind with a spec let the event out that follows the addition.
+asio::awaitable<void> with_predicates() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const runtime rt(ex);
+    const kubernetes::client client(rt, b.client.config());
+    informer_factory factory(rt, [client](const api_resource& r, const std::string& ns) { return client.make_list_watch(r, ns); });
+    finalizing f(client, deployments, ours);
+    reconciler reconcile = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        const object current = factory.lister(deployments).find(q.key.str());
+        if (!current) co_return reconcile_result::done();
+        const reconcile_result r = co_await f.step(current);
+        co_return r;
+    };
+    const predicate changed = predicates::generation_changed() || predicates::labels_changed();
+    controller c = controller_builder(rt, factory, "d").for_(deployments, source_options().when(changed)).build(reconcile);
+    task_group group(ex);
+    group.spawn(c.run());
+    b.server.create(json::parse(
+        R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"d"},"spec":{"replicas":1}})"));
+    const std::function<bool()> applied = [&] { return f.applied == 1; };
+    const bool ok = co_await eventually(applied);
+    CHECK(ok);
+    CHECK(finalizers(from_value(b.server.get("deployments.apps", "default", "d"))) == std::vector<std::string>{ours});
+    c.stop();
+    co_await group.join();
+    co_await factory.shutdown();
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> refused() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -121,6 +155,9 @@ TEST_CASE("finalizer: stored before the work begins, removed only when the clean
 TEST_CASE("finalizer: lists that were edited concurrently stay as they are, and it is asked again") {
     run_test(neighbours());
     run_test(first_of_two());
+}
+TEST_CASE("finalizer: the work begins also where predicates let the event out that follows the addition") {
+    run_test(with_predicates());
 }
 TEST_CASE("finalizer: what the server refuses comes back as an error") {
     run_test(refused());

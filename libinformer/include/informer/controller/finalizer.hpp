@@ -15,7 +15,7 @@ namespace informer {
 
 /// What is to be done with an object, by its finalizers and its deletion time.
 enum class finalizer_step {
-    add,     ///< alive, without our finalizer: only add it. The event that follows brings us back
+    add,     ///< alive, without our finalizer: add it before anything else
     apply,   ///< alive and ours: reconcile
     cleanup, ///< being deleted and ours: clean up, then remove our finalizer
     nothing, ///< being deleted, and none of ours is left to do
@@ -29,7 +29,8 @@ boost::json::value finalizer_addition(const object& current, std::string_view fi
 boost::json::value finalizer_removal(const object& current, std::string_view finalizer);
 
 /// Reconciles with one finalizer. The work on a living object begins only once the finalizer is stored, so whatever was made
-/// is cleaned up; the finalizer is removed only after the clean-up said `done`.
+/// is cleaned up; the finalizer is removed only after the clean-up said `done`. Where it had to be added, `apply` is given what
+/// the server answered, which the cache may not have yet.
 ///
 ///     co_return co_await finalizing.reconcile(current, apply, cleanup);
 ///
