@@ -29,7 +29,8 @@ controller::impl::impl(runtime r, std::string n, controller_options o, reconcile
     : rt(std::move(r)), name(std::move(n)), options(std::move(o)), reconcile(std::move(f)),
       keys(std::make_shared<queue>(rt, queue_options(name, options),
                                    options.fair_namespaces_ ? by_namespace : queue::group_function())),
-      workers_news(rt.executor()), sources_news(rt.executor()), shards(rt.executor()) {}
+      begun(rt.executor(), asio::steady_timer::time_point::max()), workers_news(rt.executor()),
+      sources_news(rt.executor()), shards(rt.executor()) {}
 
 void controller::impl::count(std::string_view counter, std::string_view label, std::string_view value) const {
     auto* m = rt.metrics();
@@ -52,6 +53,7 @@ void controller::impl::stop() {
     if (stops++ == 0) {
         stopped_at = rt.clock().now();
         keys->shut_down();
+        begun.cancel();
     }
     sources_news.notify();
     workers_news.notify();

@@ -80,9 +80,9 @@ controller controller_builder::build(reconciler reconcile) {
         s.when = from.options.when_;
         if (from.resource.namespaced) s.name_space = from.options.name_space_;
         s.priority = from.options.priority_;
-        s.options.name(p.name).resync(from.options.resync_);
+        // What is merged is not told: an object may come, be seen by a reconcile, and be gone again.
+        s.options.name(p.name).resync(from.options.resync_).policy(overflow_policy::back_pressure);
         s.informer = p.factory->get(from.resource, from.options.name_space_, from.options.informer_);
-        s.events = std::make_shared<subscription>(s.informer->subscribe(s.options));
         made->sources.push_back(std::move(s));
     }
     return controller(std::move(made));

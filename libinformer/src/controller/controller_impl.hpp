@@ -8,6 +8,8 @@
 
 #include "root/turn_watch.hpp"
 
+#include <boost/asio/steady_timer.hpp>
+
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -29,8 +31,9 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         std::string name_space; ///< "": all; a shared informer may be wider
         int priority = 0;
         subscription_options options;
-        std::shared_ptr<subscription> events;
+        std::shared_ptr<subscription> events; ///< null until the sources run
         std::vector<std::string> told; ///< errors of its functions that were logged
+        bool has_synced() const noexcept { return events && events->has_synced(); }
     };
     /// What the group of replicas has told and nobody has gone after yet.
     struct shard_news {
@@ -54,6 +57,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     std::vector<trigger> triggers;
     std::shared_ptr<queue> keys;
 
+    asio::steady_timer begun; ///< cancelled when the sources run, and at a stop: for who waits for their sync
     unsigned stops = 0; ///< how often `stop()` was called
     bool sources_run = false, workers_run = false;
     failure broken; ///< why it had to stop by itself
@@ -67,6 +71,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     controller_figures figures;
 
     // controller_sources.cpp
+    class listening;
     static asio::awaitable<void> run_sources(std::shared_ptr<impl> s);
     static asio::awaitable<void> follow(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);

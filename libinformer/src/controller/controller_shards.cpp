@@ -15,7 +15,7 @@ std::string controller::impl::shard_text(const object_key& key) const {
 /// Goes through one source again, as a late subscriber does.
 asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::size_t index, shard_change change) {
     source& from = s->sources[index];
-    if (!from.events->has_synced()) co_return; // it comes anyway
+    if (!from.has_synced()) co_return; // it comes anyway
     subscription_options options;
     options.name(s->name + "-shards").sync_marks();
     subscription events = from.informer->subscribe(options);

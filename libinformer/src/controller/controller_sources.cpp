@@ -1,6 +1,7 @@
 // From events to keys.
 #include "controller_impl.hpp"
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -15,6 +16,28 @@ namespace {
 constexpr std::size_t most_told_kinds = 16; // of failures, for each source
 
 } // namespace
+
+/// The sources' subscriptions. Their informers wait for whoever holds one: they begin with those who follow them, and end
+/// with them in every case, also when the frame is dropped.
+class controller::impl::listening {
+public:
+    explicit listening(impl* s) noexcept : s_(s) {}
+    listening(const listening&) = delete;
+    listening& operator=(const listening&) = delete;
+    ~listening() { end(); }
+    void begin() const {
+        for (source& from : s_->sources)
+            from.events = std::make_shared<subscription>(from.informer->subscribe(from.options));
+        s_->begun.cancel();
+    }
+    void end() const {
+        for (const source& from : s_->sources)
+            if (from.events) from.events->close();
+    }
+
+private:
+    impl* s_;
+};
 
 void controller::impl::source_failed(source& from, std::string_view doing, std::string_view why) {
     {
@@ -39,7 +62,7 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
     const int priority = news ? from.priority : std::min(from.priority, low_priority);
     try {
         std::vector<object_key> asked = from.map(e.current);
-        if (e.kind == event_kind::updated && e.previous && !e.previous.same_as(e.current)) {
+        if (e.previous && !e.previous.same_as(e.current)) { // the last state of what was deleted may be news, too
             std::vector<object_key> before = from.map(e.previous);
             std::move(before.begin(), before.end(), std::back_inserter(asked));
         }
@@ -111,25 +134,26 @@ asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
     if (s->sources_run) throw error(errc::already_running, "controller " + s->name + ": sources");
     s->sources_run = true;
     const auto executor = co_await asio::this_coro::executor;
+    if (s->stops != 0) co_return;
+    const listening here(s.get());
     task_group group(executor);
-    if (s->stops == 0) { // else only those who wait for the sync are to be told
-        for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
-        for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
-        if (s->options.shards_) group.spawn(follow_shards(s));
-    }
+    here.begin();
+    for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
+    for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
+    if (s->options.shards_) group.spawn(follow_shards(s));
     for (;;) {
         const bool asked = co_await detail::cancelled();
         if (asked || s->stops != 0) break;
         co_await s->sources_news.wait();
     }
-    for (const source& from : s->sources) from.events->close();
+    here.end();
     group.stop();
     co_await group.join();
     if (s->broken) throw error(s->broken);
 }
 
 bool controller::impl::has_synced() const noexcept {
-    return std::all_of(sources.begin(), sources.end(), [](const source& from) { return from.events->has_synced(); });
+    return std::all_of(sources.begin(), sources.end(), [](const source& from) { return from.has_synced(); });
 }
 
 std::string controller::impl::last_error_of(const source& from) const {
@@ -139,14 +163,22 @@ std::string controller::impl::last_error_of(const source& from) const {
 }
 
 asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, std::size_t index) {
-    const auto events = s->sources[index].events;
+    const source& from = s->sources[index];
+    while (!from.events) {
+        const bool asked = co_await detail::cancelled();
+        if (asked) throw error(errc::cancelled, "controller " + s->name);
+        if (s->stops != 0) throw error(errc::stopped, "controller " + s->name + ": stopped before its sources ran");
+        const auto [ec] = co_await s->begun.async_wait(asio::as_tuple(asio::use_awaitable));
+        static_cast<void>(ec); // always
+    }
+    const auto events = from.events;
     co_await events->synced();
 }
 
 asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most) {
     const auto deadline = at_most.count() > 0 ? detail::later(s->rt.clock().now(), at_most) : clock::time_point::max();
     for (std::size_t i = 0; i < s->sources.size(); ++i) {
-        if (s->sources[i].events->has_synced()) continue;
+        if (s->sources[i].has_synced()) continue;
         bool in_time = true;
         if (at_most.count() > 0)
             in_time = co_await detail::run_until(s->rt.clock(), deadline, source_synced(s, i));
@@ -162,7 +194,7 @@ asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chr
 
 std::string controller::not_ready() const {
     for (const auto& from : impl_->sources) {
-        const bool filled = from.events->has_synced();
+        const bool filled = from.has_synced();
         const auto phase = from.informer->status().phase;
         if (filled && phase != informer_phase::parked && phase != informer_phase::stopped) continue;
         return from.name + (filled ? ": " : " is not in sync: ") + impl_->last_error_of(from);

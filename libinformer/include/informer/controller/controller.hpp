@@ -174,13 +174,16 @@ public:
 ///
 /// Promises.
 /// - *One at a time*: a key is never reconciled twice at the same time, however many workers there are.
-/// - *Nothing lost*: a change during a reconcile leads to another one; a reconcile that is cut off is asked for again.
+/// - *Nothing lost*: a change during a reconcile leads to another one; a reconcile that is cut off is asked for again. Predicates
+///   and mappings are shown each change by itself, none is merged with another. The price: while the sources run, their informers
+///   wait where more than 1024 changes are ahead of them, for all who share these informers. So predicates and mappings should be
+///   quick, as a look-up by an index is, and the executor must go on.
 /// - *After the sync*: no reconcile begins before every source has delivered its initial state: what the cache does not
 ///   have does not exist.
 /// - *Fresh first*: initial state and resyncs enter at `low_priority` (and are not starved: see `work_queue`).
 /// - *Contained*: exceptions of reconcilers, predicates, mappings and triggers are counted and logged; the controller goes on.
 ///
-/// *Thread safety*: none but `enqueue`, `trigger`, `figures`, `attempts`: use it on the runtime's executor.
+/// *Thread safety*: none but `enqueue`, `trigger`, `figures`, `attempts`: use it on the runtime's executor, the factory's too.
 /// *Lifetime*: the factory must outlive `run()`. It holds its informers until it is destroyed.
 /// *Shutdown*: `stop()` takes no more events and begins no reconcile; running ones may finish within the
 /// shutdown time-out, then they are cancelled, as they are at once by a second `stop()` or by cancelling `run()` (terminal).
@@ -201,7 +204,7 @@ public:
     bool stopping() const noexcept;
 
     bool has_synced() const noexcept;
-    /// Waits until every source has delivered its initial state. Throws like `run()`; zero: for ever.
+    /// Waits until every source has delivered its initial state, also before they run. Throws like `run()`; zero: for ever.
     asio::awaitable<void> synced(std::chrono::nanoseconds at_most);
     /// Empty when it is in sync and every source is being followed; else why not, for /readyz.
     std::string not_ready() const;

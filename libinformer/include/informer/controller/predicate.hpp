@@ -31,8 +31,8 @@ private:
     function function_;
 };
 
-/// The usual ones. Those named "changed" are about updates and let additions and deletions through. A subscription that fell
-/// behind merges updates: then "old" is what this controller was told before, so no change is missed.
+/// The usual ones. Those named "changed" are about updates and let additions and deletions through. A controller shows them each
+/// change by itself. Other subscriptions that fell behind merge updates: then "old" is what was told before.
 namespace predicates {
 
 /// `metadata.generation` differs: the spec changed, or deletion began. Status updates do not count. Not for kinds whose

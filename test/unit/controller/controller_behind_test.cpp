@@ -1,0 +1,201 @@
+// A controller that is slower than its sources: nothing is lost, and nobody waits for one that does not run.
+#include "controller_fixture.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <chrono>
+#include <set>
+
+using namespace controller_test;
+
+namespace {
+
+constexpr int many = 3000; // more than a subscription has room for
+
+std::string numbered(char letter, int n) {
+    return letter + std::to_string(n);
+}
+
+api_status expired() {
+    api_status s;
+    s.code = 410;
+    s.reason = "Expired";
+    return s;
+}
+
+/// Ends the watch of the Deployments; the list that follows has `many` more.
+asio::awaitable<void> relist(bench* b) {
+    b->deployment_watch->fail(failure(expired(), "watch"));
+    std::vector<std::string> all;
+    for (int i = 0; i < many; ++i) all.push_back(deployment(numbered('d', i), 100, numbered('o', i)));
+    b->deployment_source->on_list(list_script().items(std::move(all)).version("200"));
+    b->deployment_watch = b->deployment_source->on_watch();
+    b->deployment_watch->open();
+    co_await settle(50);
+    b->clock->advance(60s);
+}
+
+/// A relist makes the cache run ahead of the controller. Some owners are reconciled for another reason and see Deployments that
+/// the controller has not been told of; those go, or get another owner, at once.
+asio::awaitable<void> seen_before_told() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    std::map<std::string, bool> sees; // owner → what its last reconcile saw
+    std::set<std::string> told, changed;
+    int version = 300;
+    reconciler f = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
+        const std::string& owner = q.key.name;
+        const std::string name = "d" + owner.substr(1);
+        const object d = b.factory.lister(deployments).find("ns/" + name);
+        sees[owner] = d && mapping::to_owner(foos)(d).front().name == owner;
+        if (!sees[owner] || told.contains(name) || !changed.insert(owner).second) co_return reconcile_result::done();
+        ++version;
+        if (changed.size() % 2 == 0)
+            b.deployment_watch->deleted(deployment(name, version, owner));
+        else
+            b.deployment_watch->modified(deployment(name, version, "other"));
+        co_return reconcile_result::done();
+    };
+    std::function<void()> once;
+    predicate slow([&](const event& e) {
+        told.insert(e.key().name);
+        if (once) std::exchange(once, nullptr)();
+        const auto until = std::chrono::steady_clock::now() + 30us;
+        while (std::chrono::steady_clock::now() < until) {}
+        return true;
+    });
+    controller c = b.of_foos().owns(deployments, b.source().when(slow)).build(f);
+    once = [c] {
+        for (int i = 0; i < 100; ++i) c.enqueue(object_key("ns", numbered('o', i)), 1);
+    };
+    b.start(c);
+    co_await relist(&b);
+    const std::function<bool()> all = [&] {
+        return told.size() == many && b.deployment_watch->pending() == 0 && c.figures().queue.ready == 0;
+    };
+    const bool ok = co_await eventually(all);
+    CHECK(ok);
+    co_await settle(100);
+    CHECK(changed.size() > 10);
+    int outdated = 0;
+    for (const std::string& owner : changed) outdated += sees[owner] ? 1 : 0;
+    CHECK(outdated == 0);
+    co_await b.finish(c);
+}
+
+/// What of a controller must not hold up its informer.
+enum class idle { never_run, stopped, cancelled, dropped };
+
+asio::awaitable<void> left_alone(idle how) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    controller c = b.of_foos().owns(deployments, b.source()).build(b.noting());
+    const std::function<bool()> synced = [&] { return c.has_synced(); };
+    bool ok = true;
+    if (how == idle::stopped || how == idle::cancelled) {
+        b.start(c);
+        ok = co_await eventually(synced);
+        if (how == idle::stopped)
+            c.stop();
+        else
+            b.group.stop();
+        const std::function<bool()> over = [&] { return *b.ended; };
+        ok = co_await eventually(over);
+    } else if (how == idle::dropped) {
+        asio::io_context other;
+        asio::co_spawn(other, c.run_sources(), asio::detached);
+        const std::function<bool()> goes_on = [&] {
+            other.poll();
+            return c.has_synced();
+        };
+        ok = co_await eventually(goes_on);
+    }
+    CHECK(ok);
+    co_await relist(&b);
+    const informer_handle informer = b.factory.get(deployments, "", b.plain());
+    const std::function<bool()> listed = [&] { return informer->status().relists == 1; };
+    ok = co_await eventually(listed);
+    CHECK(ok);
+    b.deployment_watch->added(deployment("last", 300, "o")); // after all that was told
+    const std::function<bool()> went_on = [&] {
+        return static_cast<bool>(b.factory.lister(deployments).find("ns/last"));
+    };
+    ok = co_await eventually(went_on);
+    CHECK(ok);
+    co_await b.end();
+}
+
+/// Its last state came with its deletion: who is in the one before has not been told that it is not his any more.
+asio::awaitable<void> deleted_elsewhere() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({}, {deployment("d", 1, "x")});
+    controller c = b.of_foos().owns(deployments, b.source()).build(b.noting());
+    b.start(c);
+    const std::function<bool()> first = [&] { return b.count("x") == 1; };
+    bool ok = co_await eventually(first);
+    CHECK(ok);
+    b.deployment_watch->deleted(deployment("d", 11, "y"));
+    const std::function<bool()> both = [&] { return b.count("x") == 2 && b.count("y") == 1; };
+    ok = co_await eventually(both);
+    CHECK(ok);
+    co_await b.finish(c);
+}
+
+/// Who waits for the sync may come before the sources run.
+asio::awaitable<void> waits_for_sources(bool runs) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    const auto ended = std::make_shared<std::vector<std::string>>();
+    const std::function<asio::awaitable<void>(std::chrono::seconds)> wait =
+        [&c, ended](std::chrono::seconds at_most) -> asio::awaitable<void> {
+        std::string why = "in sync";
+        try {
+            co_await c.synced(at_most);
+        } catch (const error& e) {
+            why = e.what();
+        }
+        ended->push_back(why);
+    };
+    for (const auto at_most : {0s, 10s}) b.group.spawn(wait(at_most));
+    co_await settle(100);
+    CHECK(ended->empty());
+    CHECK_FALSE(c.not_ready().empty());
+    if (runs)
+        b.start(c);
+    else
+        c.stop();
+    const std::function<bool()> both = [&] { return ended->size() == 2; };
+    const bool ok = co_await eventually(both);
+    CHECK(ok);
+    for (const std::string& why : *ended) CHECK((why == "in sync") == runs);
+    if (runs)
+        co_await b.finish(c);
+    else
+        co_await b.end();
+}
+
+} // namespace
+
+TEST_CASE("nothing lost: what a reconcile saw before its controller was told, and what then went or moved, is looked at again") {
+    run_test(seen_before_told());
+}
+TEST_CASE("a controller that does not run does not hold up its informers") {
+    run_test(left_alone(idle::never_run));
+    run_test(left_alone(idle::stopped));
+    run_test(left_alone(idle::cancelled));
+    run_test(left_alone(idle::dropped));
+}
+TEST_CASE("a deletion concerns the owners of both states, the last one that was told and the last one there was") {
+    run_test(deleted_elsewhere());
+}
+TEST_CASE("the sync of a controller may be waited for before its sources run") {
+    run_test(waits_for_sources(true));
+    run_test(waits_for_sources(false));
+}
