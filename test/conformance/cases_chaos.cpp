@@ -1,17 +1,17 @@
 // Another client changes everything while connections are cut and the server restarts: the cache ends equal to the server.
 #include "cluster.hpp"
 
+#include "support/folder.hpp"
+#include "support/process.hpp"
+
 #include <informer/object/json.hpp>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/streambuf.hpp>
 
-#include <sys/stat.h>
-#include <unistd.h>
+#include <fcntl.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <random>
@@ -24,20 +24,13 @@ namespace {
 
 constexpr auto token = asio::as_tuple(asio::use_awaitable);
 
-std::string quoted(const std::string& s) { return "'" + s + "'"; }
-
-void write_file(const std::filesystem::path& p, const std::string& text) {
-    std::ofstream(p, std::ios::binary) << text;
-    ::chmod(p.c_str(), 0600);
-}
+constexpr std::uint64_t enough_cuts = 20;
 
 // How curl authenticates as we do.
-std::string curl_config(const kubernetes::client_config& c, const std::filesystem::path& folder) {
-    std::string out = "max-time = 5\n";
+std::string curl_config(const kubernetes::client_config& c, const testing::folder& folder) {
+    std::string out = "max-time = 5\nnoproxy = \"*\"\n";
     const auto file = [&](const char* option, const char* name, const std::string& text) {
-        if (text.empty()) return;
-        write_file(folder / name, text);
-        out += std::string(option) + " = \"" + (folder / name).string() + "\"\n";
+        if (!text.empty()) out += std::string(option) + " = \"" + folder.write(name, text) + "\"\n";
     };
     file("cacert", "ca.pem", c.tls.ca_pem_);
     file("cert", "cert.pem", c.tls.certificate_pem_);
@@ -69,8 +62,8 @@ asio::awaitable<void> cut_at_random(std::shared_ptr<cluster> c, std::shared_ptr<
     c->proxy().cut_after(UINT64_MAX);
 }
 
-// Reads the client's lines; plays the restart of the embedded server.
-asio::awaitable<std::string> attend(std::shared_ptr<cluster> c, int descriptor) {
+// Reads the client's lines; plays the restart of the embedded server; tells the client, by a file, that there were enough cuts.
+asio::awaitable<std::string> attend(std::shared_ptr<cluster> c, int descriptor, std::string enough) {
     asio::posix::stream_descriptor in(c->runtime().executor(), descriptor);
     std::string text, last;
     for (;;) {
@@ -85,6 +78,7 @@ asio::awaitable<std::string> attend(std::shared_ptr<cluster> c, int descriptor) 
         } else {
             std::clog << "chaos: " << last << ", " << c->proxy().cuts() << " connections cut\n";
         }
+        if (c->proxy().cuts() >= enough_cuts) std::ofstream(enough) << '\n';
     }
     co_return last;
 }
@@ -116,26 +110,26 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
     group.spawn(collect(events, seen));
     co_await i->synced(std::chrono::seconds(30));
 
-    std::string pattern = (std::filesystem::temp_directory_path() / "informer-chaos-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()));
-    const std::filesystem::path folder(pattern);
-    write_file(folder / "curl", curl_config(c->client().config(), folder));
-    const auto out = folder / "list.json";
-    const std::string command = "SERVER=" + quoted(c->client().config().server) + " NAMESPACE=" + c->name_space() + " OPERATIONS=" + operations +
-                                " SEED=4711 OUT=" + quoted(out.string()) + " CURL_AUTH=" + quoted((folder / "curl").string()) +
-                                " RESTART=" + quoted(restart && !c->embedded() ? restart : "") + " bash " +
-                                quoted(INFORMER_TEST_DIR "/conformance/chaos_client.sh");
-    FILE* client = ::popen(command.c_str(), "re");
-    REQUIRE(client);
+    const testing::folder folder; // holds credentials: gone whatever happens
+    const char* home = std::getenv("HOME"); // the restart needs it
+    std::vector<std::string> environment{"SERVER=" + c->client().config().server, "NAMESPACE=" + c->name_space(),
+                                         "OPERATIONS=" + operations, "SEED=4711",
+                                         "OUT=" + folder.path("list.json"), "ENOUGH=" + folder.path("enough"),
+                                         "CURL_AUTH=" + folder.write("curl", curl_config(c->client().config(), folder)),
+                                         std::string("RESTART=") + (restart && !c->embedded() ? restart : ""),
+                                         std::string("HOME=") + (home ? home : "/nonexistent")};
+    std::vector<std::string> command{"bash", INFORMER_TEST_DIR "/conformance/chaos_client.sh"};
+    testing::process client(std::move(command), std::move(environment));
     auto over = std::make_shared<bool>(false);
     group.spawn(cut_at_random(c, over));
-    const std::string last = co_await attend(c, ::dup(::fileno(client)));
+    const std::string last = co_await attend(c, ::fcntl(client.out_descriptor(), F_DUPFD_CLOEXEC, 0), folder.path("enough"));
     *over = true;
-    const int status = ::pclose(client);
+    const int status = client.wait();
+    std::clog << client.err();
     INFO("the client's last line: " << last);
     REQUIRE(status == 0);
 
-    std::ifstream in(out, std::ios::binary);
+    std::ifstream in(folder.path("list.json"), std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();
     const auto list = json::parse(text.str());
@@ -144,7 +138,6 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
         const auto& m = item.at("metadata");
         expected[std::string(m.at("namespace").as_string()) + "/" + std::string(m.at("name").as_string())] = normal(item);
     }
-    std::filesystem::remove_all(folder);
 
     const auto cached = [&] {
         std::map<std::string, object> state;
@@ -157,7 +150,7 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
     INFO("replayed events: " << difference(expected, seen->state));
     CHECK(settled);
     CHECK(expected.size() > 5);
-    CHECK(c->proxy().cuts() > 10);
+    CHECK(c->proxy().cuts() >= enough_cuts);
     // Each key's story makes sense: it begins with added, nothing follows a delete but added.
     std::map<std::string, bool> alive;
     std::size_t senseless = 0;

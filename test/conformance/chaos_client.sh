@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # An independent client (curl alone): random creates, updates and deletes of ConfigMaps, whatever happens to the server meanwhile.
-# Environment: SERVER NAMESPACE OPERATIONS SEED OUT, CURL_AUTH (a curl config file), RESTART (a command, may be empty).
-# Prints "operations N" as it goes, "half" in the middle; ends with the server's own list in $OUT.
+# Environment: SERVER NAMESPACE OPERATIONS SEED OUT, CURL_AUTH (a curl config file), RESTART (a command, may be empty), ENOUGH.
+# Prints "operations N" as it goes, "half" in the middle; ends with the server's own list in $OUT. A fast machine is done before
+# much has happened to the connections: past OPERATIONS it goes on until the file ENOUGH is there, at most twenty times as long.
 set -u
 RANDOM=$SEED
 base="$SERVER/api/v1/namespaces/$NAMESPACE/configmaps"
@@ -21,7 +22,8 @@ payload() { printf 'v%s "quoted" \\u00e9\\n %s' "$1" "$(printf '%*s' $((RANDOM %
 
 done_ones=0
 refused=0
-for ((i = 1; i <= OPERATIONS; i++)); do
+for ((i = 1; i <= 20 * OPERATIONS; i++)); do
+    if ((i > OPERATIONS)) && [ -e "$ENOUGH" ]; then break; fi
     name="chaos-$((RANDOM % 60))"
     case $((RANDOM % 10)) in
         0 | 1 | 2 | 3)

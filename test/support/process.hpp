@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -22,7 +23,8 @@
 
 namespace informer::testing {
 
-/// *Lifetime*: the destructor kills and reaps. Environment: the caller's less KUBECONFIG, plus `NAME=value` given.
+/// *Lifetime*: the destructor kills and reaps. Environment: the caller's less KUBECONFIG, HOME and proxies (what tests talk to is
+/// on loopback), plus `NAME=value` given.
 class process {
     using clock = std::chrono::steady_clock;
 
@@ -38,11 +40,17 @@ public:
         std::vector<char*> argv, envp;
         for (auto& a : command) argv.push_back(a.data());
         argv.push_back(nullptr);
-        for (char** e = environ; *e; ++e)
-            if (std::strncmp(*e, "KUBECONFIG=", 11) != 0 && std::strncmp(*e, "HOME=", 5) != 0) envp.push_back(*e);
-        static char home[] = "HOME=/nonexistent"; // no ambient ~/.kube/config
-        envp.push_back(home);
-        for (auto& e : environment) envp.push_back(e.data());
+        std::map<std::string, std::string> variables;
+        const auto set = [&](std::string v) {
+            auto name = v.substr(0, v.find('='));
+            variables[std::move(name)] = std::move(v);
+        };
+        for (char** e = environ; *e; ++e) set(*e);
+        for (const char* name : {"KUBECONFIG", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+            variables.erase(name);
+        set("HOME=/nonexistent"); // no ambient ~/.kube/config
+        for (auto& e : environment) set(std::move(e));
+        for (auto& v : variables) envp.push_back(v.second.data());
         envp.push_back(nullptr);
         const int failed = ::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data());
         posix_spawn_file_actions_destroy(&actions);
@@ -119,6 +127,8 @@ public:
     const std::string& out() const { return out_text_; }
     const std::string& err() const { return err_text_; }
     pid_t pid() const { return pid_; }
+    /// Of stdout, for who reads it some other way than by `line()`.
+    int out_descriptor() const { return out_; }
 
 private:
     // Reads what is there; false when both streams have ended or time is up.
