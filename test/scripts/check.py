@@ -3,6 +3,7 @@
 import contextlib
 import fnmatch
 import glob
+import http.server
 import importlib.machinery
 import io
 import json
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 import unittest
 from unittest import mock
@@ -22,7 +24,7 @@ repo = os.path.dirname(os.path.dirname(here))
 sys.path.insert(0, os.path.join(repo, "test", "bench"))
 sys.dont_write_bytecode = True
 
-from driver import programs  # noqa: E402
+from driver import extras, programs  # noqa: E402
 from suites import check, edges, peers  # noqa: E402
 
 
@@ -169,6 +171,25 @@ class Guard(unittest.TestCase):
     def test_without_valgrind_or_on_another_architecture_nothing_is_judged(self):
         self.assertEqual(self.judge(None), (0, "0 passed, 0 failed"))
         self.assertEqual(self.judge("exit 1", "another"), (0, "0 passed, 0 failed"))
+
+
+class Extras(unittest.TestCase):
+    def test_a_proxy_of_the_environment_is_not_asked(self):
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"body")
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
+            threading.Thread(target=server.handle_request, daemon=True).start()
+            served = types.SimpleNamespace(url="http://127.0.0.1:%d" % server.server_port)
+            corpus = types.SimpleNamespace(meta={"version": "v1", "resource": "pods", "item_bytes": 1})
+            with mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:1", "no_proxy": ""}), contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(extras._gzipped_list(served, corpus), b"body")
 
 
 class Published(unittest.TestCase):

@@ -124,7 +124,8 @@ def _read_all(server, corpus):
 def _gzipped_list(server, corpus):
     url = "%s/api/%s/%s" % (server.url, corpus.meta["version"], corpus.meta["resource"])
     request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request) as answer:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever proxy the environment names
+    with direct.open(request) as answer:
         body = answer.read()
     programs.log("gzip: %.1f MB for %.1f MB" % (len(body) / 1e6, corpus.meta["item_bytes"] / 1e6))
     return body
