@@ -1,5 +1,5 @@
 // The client's verbs against a server: apply, subresources, dry runs, preconditions, collections, warnings.
-#include "cluster.hpp"
+#include "objects.hpp"
 
 #include <informer/object/json.hpp>
 
@@ -202,6 +202,46 @@ asio::awaitable<void> runs_dry(std::shared_ptr<cluster> c) {
     CHECK(still == made);
 }
 
+// What is no dry run must not be a real one. A deletion's body speaks alone: the query beside it is not looked at.
+asio::awaitable<void> refuses_dry_runs(std::shared_ptr<cluster> c) {
+    const auto maps = "/api/v1/namespaces/" + c->name_space() + "/configmaps";
+    co_await c->put("there", "1");
+    struct attempt {
+        const char *method, *target, *body, *options;
+    };
+    const attempt attempts[] = {
+        {"POST", "?dryRun=all", R"({"metadata":{"name":"new"}})", "CreateOptions"},
+        {"POST", "?dryRun=All&dryRun=x", R"({"metadata":{"name":"new"}})", "CreateOptions"},
+        {"PUT", "/there?dryRun=all", R"({"metadata":{"name":"there"}})", "UpdateOptions"},
+        {"DELETE", "/there?dryRun=all", "", "DeleteOptions"},
+        {"DELETE", "/there?dryRun=", "", "DeleteOptions"},
+        {"DELETE", "/there", R"({"dryRun":["all"]})", "DeleteOptions"},
+        {"DELETE", "/there?dryRun=All", R"({"dryRun":["All","x"]})", "DeleteOptions"},
+        {"DELETE", "?dryRun=all", "", "DeleteOptions"},
+    };
+    for (const auto& a : attempts) {
+        INFO(a.method << ' ' << a.target << ' ' << a.body);
+        std::string body = a.body;
+        if (!body.empty() && a.method[0] == 'P') body.insert(1, R"("kind":"ConfigMap","apiVersion":"v1",)");
+        failure f;
+        co_await c->client().raw(a.method, maps + a.target, std::move(body), f);
+        CHECK(f == errc::invalid);
+        const auto* status = f.status();
+        REQUIRE(status);
+        CHECK(status->details_kind == a.options);
+        REQUIRE(status->causes.size() == 1);
+        CHECK(status->causes[0].field == "dryRun");
+        CHECK(status->causes[0].reason == "FieldValueNotSupported");
+    }
+    const bool still = !co_await gone(c, c->config_maps(), "there");
+    CHECK(still);
+    const bool none = co_await gone(c, c->config_maps(), "new");
+    CHECK(none);
+    co_await c->client().raw("DELETE", maps + "/there?dryRun=All", R"({"dryRun":[]})");
+    const bool deleted = co_await gone(c, c->config_maps(), "there");
+    CHECK(deleted);
+}
+
 asio::awaitable<void> preconditions_hold(std::shared_ptr<cluster> c) {
     const object made = co_await c->put("a", "1");
     const object_key key(c->name_space(), "a");
@@ -394,6 +434,7 @@ TEST_CASE("apply shares a keyed list item by item", "[conformance]") { run_case(
 TEST_CASE("apply works on custom resources and their status", "[conformance]") { run_case(applies_to_custom_resources); }
 TEST_CASE("scale and status are read and written by themselves", "[conformance]") { run_case(scales); }
 TEST_CASE("a dry run stores and deletes nothing", "[conformance]") { run_case(runs_dry); }
+TEST_CASE("a dry run that is misspelt is refused, not done", "[conformance]") { run_case(refuses_dry_runs); }
 TEST_CASE("a delete with preconditions hits the object that was meant, or nothing", "[conformance]") { run_case(preconditions_hold); }
 TEST_CASE("a collection is deleted by its labels", "[conformance]") { run_case(deletes_collections); }
 TEST_CASE("PUT creates some kinds, and needs a resource version for some", "[conformance]") { run_case(puts_objects); }

@@ -4,8 +4,11 @@
 #include "json_tools.hpp"
 #include "refusal.hpp"
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+
+#include <algorithm>
 
 namespace informer::testing {
 
@@ -71,6 +74,29 @@ std::string success_text(const resource_type& type, const stored_object& o) {
     s["status"] = "Success";
     s["details"] = std::move(details);
     return json::serialize(s);
+}
+
+/// Whether this is a dry run; anything but "All" is refused, lest it be a real one.
+bool runs_dry(const json::array& asked, std::string_view options) {
+    const json::value all("All");
+    if (std::all_of(asked.begin(), asked.end(), [&all](const json::value& v) { return v == all; })) return !asked.empty();
+    auto why = "Unsupported value: " + json::serialize(asked) + ": supported values: \"All\"";
+    throw invalid("meta.k8s.io", options, "", one_cause("FieldValueNotSupported", "dryRun", std::move(why)));
+}
+
+json::array dry_run_of(const parameters& query) {
+    json::array asked;
+    for (const auto& [name, value] : query) {
+        if (name == "dryRun") asked.emplace_back(valid_utf8(value));
+    }
+    return asked;
+}
+
+json::array dry_run_of(const json::object& delete_options) {
+    const auto* v = delete_options.if_contains("dryRun");
+    if (v == nullptr || v->is_null()) return {};
+    if (!v->is_array()) throw bad_request("dryRun of DeleteOptions is no array");
+    return v->get_array();
 }
 
 void check_patch_options(bool apply, std::string_view manager, bool force) {
@@ -212,8 +238,8 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
     if (verb == "create" || verb == "update" || verb == "patch") { // who deletes becomes no manager
         const char* options = verb == "create" ? "CreateOptions" : verb == "update" ? "UpdateOptions" : "PatchOptions";
         by.manager = manager_of(request, options);
+        by.dry_run = runs_dry(dry_run_of(request.query), options);
     }
-    by.dry_run = request.query_value("dryRun") == "All";
     if (request.body.size() > options_.max_body_) {
         throw refused(413, "RequestEntityTooLarge",
                       "Request entity too large: limit is " + std::to_string(options_.max_body_));
@@ -239,15 +265,9 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
         o = apply ? api_->apply(t, request.body, by, created) : api_->patch(t, type, request.body, by);
         if (created) a.status = 201;
     } else {
+        // A body speaks alone, else the query does: kubectl uses the one, curl the other.
         auto options = request.body.empty() ? json::object() : parse_body(request.body);
-        // The query says the same as the body does; kubectl uses the one, curl the other.
-        for (const auto& [name, value] : request.query) {
-            if (name == "dryRun" && value == "All") by.dry_run = true;
-        }
-        if (const auto* dry = options.if_contains("dryRun");
-            dry != nullptr && dry->is_array() && !dry->get_array().empty()) {
-            by.dry_run = true;
-        }
+        by.dry_run = runs_dry(request.body.empty() ? dry_run_of(request.query) : dry_run_of(options), "DeleteOptions");
         if (verb == "deletecollection") {
             auto gone = api_->remove_collection(t.type, t.name_space, request.query, options, by);
             json::object metadata;
