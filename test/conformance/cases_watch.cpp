@@ -333,6 +333,47 @@ asio::awaitable<void> definition_comes_again(std::shared_ptr<cluster> c) {
     co_await group.join();
 }
 
+asio::awaitable<void> serve(std::shared_ptr<cluster> c, api_resource widgets, bool on) {
+    json::value patch = json::array{json::object{{"op", "replace"}, {"path", "/spec/versions/0/served"}, {"value", on}}};
+    const object_key definition("", widgets.group_resource());
+    const kubernetes::write_options plain;
+    co_await c->client().patch(definitions(), definition, kubernetes::patch_type::json, std::move(patch), plain);
+}
+
+asio::awaitable<void> version_out_of_service(std::shared_ptr<cluster> c) {
+    const auto widgets = co_await c->make_crd();
+    const auto made = co_await make_widget(c, widgets, "w", "1");
+    auto i = c->follow(c->client().make_list_watch(widgets, c->name_space()));
+    auto events = std::make_shared<subscription>(i->subscribe());
+    auto seen = std::make_shared<replay>();
+    task_group group(c->runtime().executor());
+    group.spawn(collect(events, seen));
+    co_await i->synced(patience);
+    co_await serve(c, widgets, false);
+    const bool away = co_await until_gone(c, c->name_space(), widgets, "w", patience);
+    CHECK(away);
+    // Its watch ended with it: the informer asks again, and is told that there is no such resource.
+    const std::function<bool()> refused = [&] { return i->status().last_error == errc::not_found; };
+    const bool told = co_await testing::eventually(refused, patience);
+    CHECK(told);
+    co_await serve(c, widgets, true);
+    const object_key key(c->name_space(), "w");
+    failure f(errc::not_found, "get");
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (f && std::chrono::steady_clock::now() < until) {
+        const auto again = co_await c->client().get(widgets, key, f);
+        if (!f) CHECK(again == made);
+    }
+    CHECK_FALSE(f);
+    const object changed = co_await merge(c, widgets, "w", R"({"spec":{"value":"2"}})");
+    const std::function<bool()> current = [&] { return i->get(key.str()) == changed; };
+    const bool follows = co_await testing::eventually(current, patience);
+    CHECK(follows);
+    CHECK(seen->count(event_kind::deleted) == 0);
+    events->close();
+    co_await group.join();
+}
+
 asio::awaitable<void> finalizers(std::shared_ptr<cluster> c) {
     auto i = c->follow(maps(*c));
     co_await i->synced(patience);
@@ -393,5 +434,6 @@ TEST_CASE("a late subscriber gets the state, then what follows", "[conformance]"
 TEST_CASE("an object recreated under its name while nobody looked is deleted and added", "[conformance]") { run_case(recreated_under_one_name); }
 TEST_CASE("custom resources are followed like any other, until their definition goes", "[conformance]") { run_case(custom_resources); }
 TEST_CASE("what went with a definition that comes again is deleted, though nobody looked", "[conformance]") { run_case(definition_comes_again); }
+TEST_CASE("a version that is not served for a while loses no objects; its watches end", "[conformance]") { run_case(version_out_of_service); }
 TEST_CASE("a finalizer holds a deleted object until it is released", "[conformance]") { run_case(finalizers); }
 TEST_CASE("watches that end by their time-out lose nothing", "[conformance]") { run_case(short_watches); }

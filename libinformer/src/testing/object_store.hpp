@@ -58,7 +58,6 @@ struct table {
     std::uint64_t first = 0;   ///< absolute number of history.front()
     std::uint64_t dropped = 0; ///< version of the last change that left the history
     std::vector<selectable_field> selectable;
-    bool removed = false; ///< its CustomResourceDefinition is gone: watches end
 
     std::uint64_t end() const noexcept { return first + history.size(); }
     const change& at(std::uint64_t number) const { return history[static_cast<std::size_t>(number - first)]; }
@@ -91,7 +90,7 @@ public:
 
     /// Called after each write.
     void on_change(std::function<void(table&)> f) { on_change_ = std::move(f); }
-    /// Calls it for another reason: the table was removed.
+    /// Calls it for another reason: perhaps the table is no longer served.
     void touched(table& t) {
         if (on_change_) on_change_(t);
     }

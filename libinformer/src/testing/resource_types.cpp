@@ -226,11 +226,15 @@ std::vector<std::string> type_registry::versions(std::string_view group) const {
 }
 
 void type_registry::add(type_ptr t) {
-    types_.push_back(std::move(t));
+    const auto same = [&t](const type_ptr& other) { return other->rows == t->rows; };
+    if (std::none_of(resources_.begin(), resources_.end(), same)) resources_.push_back(t);
+    if (t->served) types_.push_back(std::move(t));
 }
 
 void type_registry::remove(std::string_view group, std::string_view plural) {
-    std::erase_if(types_, [&](const type_ptr& t) { return t->api.group == group && t->api.plural == plural; });
+    const auto of_it = [&](const type_ptr& t) { return t->api.group == group && t->api.plural == plural; };
+    std::erase_if(types_, of_it);
+    std::erase_if(resources_, of_it);
 }
 
 namespace {
@@ -325,7 +329,8 @@ std::vector<type_ptr> types_of_definition(const json::object& definition, std::s
                 if (std::none_of(known.begin(), known.end(), same)) known.push_back(field_at(std::move(path)));
             }
         }
-        if (served != nullptr && served->is_bool() && served->get_bool()) out.push_back(std::move(t));
+        t->served = served != nullptr && served->is_bool() && served->get_bool();
+        out.push_back(std::move(t));
     }
     return out;
 }

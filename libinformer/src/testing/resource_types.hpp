@@ -29,6 +29,7 @@ struct resource_type {
     bool label_names = false;     ///< names are DNS labels: no dots
     bool wants_version = false;   ///< PUT needs a resource version
     bool put_creates = false;     ///< PUT of what is not there creates it
+    bool served = true;           ///< a definition may have versions, even all of them, that are not
     std::shared_ptr<table> rows;  ///< shared by the versions of one resource
 
     std::string api_version() const { return api.api_version(); }
@@ -41,7 +42,7 @@ struct resource_type {
 };
 using type_ptr = std::shared_ptr<const resource_type>;
 
-/// Types by group, version and plural, in the order of discovery. Groups keep the order in which they came.
+/// Served types by group, version and plural, in the order of discovery. Groups keep the order in which they came.
 class type_registry {
 public:
     /// With the built-in kinds.
@@ -54,6 +55,8 @@ public:
     /// True when the version of a group has kinds of ours.
     bool has_built_in(std::string_view group, std::string_view version) const;
     const std::vector<type_ptr>& all() const noexcept { return types_; }
+    /// One type for each resource that has objects, served or not.
+    const std::vector<type_ptr>& resources() const noexcept { return resources_; }
     /// Names of the groups without the core group, and the versions of a group, preferred first.
     std::vector<std::string> groups() const;
     std::vector<std::string> versions(std::string_view group) const;
@@ -63,10 +66,11 @@ public:
     void remove(std::string_view group, std::string_view plural);
 
 private:
-    std::vector<type_ptr> types_;
+    std::vector<type_ptr> types_; ///< served
+    std::vector<type_ptr> resources_;
 };
 
-/// The types that a CustomResourceDefinition (its whole object) asks for, one per served version, all on `rows`
+/// The types that a CustomResourceDefinition (its whole object) asks for, one per version, all on `rows`
 /// (a new table when null). Refuses what cannot be served.
 std::vector<type_ptr> types_of_definition(const boost::json::object& definition, std::shared_ptr<table> rows);
 

@@ -127,7 +127,7 @@ public:
 
     // ---- time travel
     std::uint64_t checkpoint();
-    /// False if there is no such checkpoint. Tables of resources that did not exist then are marked removed.
+    /// False if there is no such checkpoint.
     bool restore(std::uint64_t number);
 
 private:
@@ -175,7 +175,7 @@ private:
     void finish_namespace(const std::string& name);
     type_ptr definitions() const;
     stored definition_of(const resource_type& type) const;
-    type_ptr served_by(const std::string& definition) const; ///< in one of its versions; null: none is
+    type_ptr defined_by(const std::string& definition) const; ///< in one of its versions, served or not
     std::string continue_token(std::int64_t version, std::string_view last_key) const;
 
     std::shared_ptr<informer::clock> clock_;

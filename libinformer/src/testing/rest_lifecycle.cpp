@@ -19,10 +19,9 @@ namespace json = boost::json;
 // ---- namespaces
 
 void rest_api::empty_namespace(const std::string& name) {
-    std::set<table*> done; // versions of one resource share a table
-    const auto types = types_.all();
-    for (const auto& type : types) {
-        if (!type->api.namespaced || !done.insert(type->rows.get()).second) continue;
+    const auto resources = types_.resources();
+    for (const auto& type : resources) {
+        if (!type->api.namespaced) continue;
         std::vector<stored> content;
         const auto prefix = name + "/";
         const auto& objects = type->rows->objects;
@@ -41,7 +40,7 @@ void rest_api::finish_namespace(const std::string& name) {
     const auto ns = namespaces->rows->find(name);
     if (!ns || !ns->terminating || ns->has_finalizers) return;
     const auto prefix = name + "/";
-    for (const auto& type : types_.all()) {
+    for (const auto& type : types_.resources()) {
         if (!type->api.namespaced) continue;
         const auto it = type->rows->objects.lower_bound(prefix);
         if (it != type->rows->objects.end() && it->first.starts_with(prefix)) return;
@@ -161,17 +160,10 @@ void rest_api::prepare_definition(json::object& definition) {
 }
 
 void rest_api::serve_definition(const json::object& definition) {
-    const auto group = string_at(definition, {"spec", "group"});
-    const auto plural = string_at(definition, {"spec", "names", "plural"});
-    std::shared_ptr<table> rows;
-    for (const auto& t : types_.all()) {
-        if (t->api.group == group && t->api.plural == plural) rows = t->rows;
-    }
-    if (!rows) {
-        rows = std::make_shared<table>();
-        rows->dropped = store_.current(); // it knows nothing of the objects of an earlier definition
-    }
-    types_.remove(group, plural);
+    const auto before = defined_by(string_at(definition, {"metadata", "name"}));
+    const auto rows = before ? before->rows : std::make_shared<table>();
+    if (before) types_.remove(before->api.group, before->api.plural);
+    else rows->dropped = store_.current(); // it knows nothing of the objects of an earlier definition
     for (auto& t : types_of_definition(definition, rows)) types_.add(std::move(t));
     for (auto& [key, o] : rows->objects) { // rendered before there were so many fields to select by
         if (o->fields.size() == rows->selectable.size()) continue;
@@ -179,10 +171,11 @@ void rest_api::serve_definition(const json::object& definition) {
         complete->fields = selectable_values(*rows, parse_body("{" + o->text));
         o = std::move(complete);
     }
+    store_.touched(*rows); // watches of versions that are no longer served
 }
 
 void rest_api::stop_serving(const std::string& definition) {
-    const auto type = served_by(definition);
+    const auto type = defined_by(definition);
     if (!type) return;
     const auto rows = type->rows;
     std::set<std::string> emptied;
@@ -193,7 +186,6 @@ void rest_api::stop_serving(const std::string& definition) {
         store_.erase(*rows, render(*type, last, store_.next()));
     }
     types_.remove(type->api.group, type->api.plural);
-    rows->removed = true;
     store_.touched(*rows);
     for (const auto& name : emptied) finish_namespace(name);
 }
@@ -213,12 +205,11 @@ stored rest_api::definition_of(const resource_type& type) const {
     return definitions()->rows->find(type.definition_name());
 }
 
-type_ptr rest_api::served_by(const std::string& definition) const {
-    type_ptr type;
-    for (const auto& each : types_.all()) {
-        if (each->custom && each->definition_name() == definition) type = each;
+type_ptr rest_api::defined_by(const std::string& definition) const {
+    for (const auto& type : types_.resources()) {
+        if (type->custom && type->definition_name() == definition) return type;
     }
-    return type;
+    return nullptr;
 }
 
 void rest_api::check_definition_for_create(const target& t) const {
@@ -228,7 +219,7 @@ void rest_api::check_definition_for_create(const target& t) const {
 }
 
 bool rest_api::empty_definition(const std::string& definition, const write_by& by) {
-    const auto type = served_by(definition);
+    const auto type = defined_by(definition);
     if (!type) return true;
     std::vector<stored> content;
     for (const auto& [key, o] : type->rows->objects) content.push_back(o);
@@ -257,7 +248,7 @@ std::uint64_t rest_api::checkpoint() {
     saved_state s;
     s.version = store_.current();
     s.types = types_;
-    for (const auto& t : types_.all()) s.tables.try_emplace(t->rows, t->rows->objects);
+    for (const auto& t : types_.resources()) s.tables.try_emplace(t->rows, t->rows->objects);
     checkpoints_[++last_checkpoint_] = std::move(s);
     return last_checkpoint_;
 }
@@ -266,12 +257,8 @@ bool rest_api::restore(std::uint64_t number) {
     const auto it = checkpoints_.find(number);
     if (it == checkpoints_.end()) return false;
     const auto& s = it->second;
-    for (const auto& t : types_.all()) t->rows->removed = !s.tables.contains(t->rows);
     types_ = s.types;
-    for (const auto& [rows, objects] : s.tables) {
-        rows->removed = false;
-        store_.go_back(*rows, objects, s.version);
-    }
+    for (const auto& [rows, objects] : s.tables) store_.go_back(*rows, objects, s.version);
     store_.go_back_to(s.version);
     return true;
 }

@@ -118,8 +118,16 @@ std::string watch_session::next_piece(const rest_api& api) {
     }
     if (plan_.position < t.end()) return piece;
     append_bookmarks_due(piece, api);
-    if (finishing_ || t.removed || runtime_.clock().now() >= deadline_) over_ = true;
+    if (finishing_ || !served(api) || runtime_.clock().now() >= deadline_) over_ = true;
     return piece;
+}
+
+// Definitions go, come again, and take single versions out of service.
+bool watch_session::served(const rest_api& api) const {
+    if (!plan_.type->custom) return true;
+    const auto& r = plan_.type->api;
+    const auto now = api.types().find(r.group, r.version, r.plural);
+    return now && now->rows == plan_.type->rows;
 }
 
 watch_session::time_point watch_session::next_wake() const {

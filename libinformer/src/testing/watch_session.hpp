@@ -41,6 +41,7 @@ private:
     void append_change(std::string& piece, const change& c);
     std::string bookmark_event(std::uint64_t version, bool end_of_initial) const;
     void append_bookmarks_due(std::string& piece, const rest_api& api);
+    bool served(const rest_api& api) const;
     time_point next_wake() const;
 
     runtime runtime_;

@@ -158,6 +158,53 @@ TEST_CASE("a changed definition keeps the objects and ends no watch", "[api_serv
     w.close();
 }
 
+namespace {
+
+answer serve(server_fixture& s, bool on) {
+    const std::string served = on ? "true" : "false";
+    return s.ask("PATCH", definitions + "/foos.samples.io", R"([{"op":"replace","path":"/spec/versions/0/served","value":)" + served +
+                     R"(},{"op":"replace","path":"/spec/versions/1/served","value":)" + served + "}]", "application/json-patch+json");
+}
+
+} // namespace
+
+TEST_CASE("a definition of which no version is served keeps its objects; watches end without a word", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    const auto made = s.ask("POST", foos, foo("a", "{}"));
+    auto w = s.watch(foos + "?watch=1&resourceVersion=" + s.server.current_resource_version());
+    REQUIRE(serve(s, false).status == 200);
+    CHECK(w.next().type.empty());
+    CHECK_FALSE(w.failure());
+    CHECK(s.ask("GET", foos).body == "404 page not found\n");
+    CHECK(s.ask("GET", "/apis/samples.io").status == 404);
+    REQUIRE(serve(s, true).status == 200);
+    CHECK(s.ask("GET", foos + "/a").json() == made.json());
+    auto again = s.watch(foos + "?watch=1&resourceVersion=" + s.server.current_resource_version());
+    s.ask("POST", foos, foo("b", "{}"));
+    CHECK(again.next().name() == "b");
+    again.close();
+}
+
+TEST_CASE("namespaces and definitions wait for objects that are not served", "[api_server][namespace][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work"}})");
+    const std::string held = R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["x.io/y"]}})";
+    const std::string path = "/apis/samples.io/v1/namespaces/work/foos";
+    REQUIRE(s.ask("POST", path, held).status == 201);
+    REQUIRE(serve(s, false).status == 200);
+    s.ask("DELETE", "/api/v1/namespaces/work");
+    s.ask("DELETE", definitions + "/foos.samples.io");
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").at("/status/phase") == "Terminating");
+    CHECK(s.ask("GET", definitions + "/foos.samples.io").status == 200);
+    REQUIRE(serve(s, true).status == 200);
+    CHECK_FALSE(s.ask("GET", path + "/a").at("/metadata/deletionTimestamp").empty());
+    s.ask("PATCH", path + "/a", R"({"metadata":{"finalizers":null}})", merge);
+    CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
+    CHECK(s.ask("GET", definitions + "/foos.samples.io").status == 404);
+}
+
 TEST_CASE("versions that objects may be stored in add up, and stay in the definition", "[api_server][crd]") {
     server_fixture s;
     const auto made = s.ask("POST", definitions, foo_definition);
