@@ -56,10 +56,16 @@ public:
     virtual void observe(std::string_view histogram, double value, labels of) = 0;
 };
 
+class runtime;
+namespace detail {
+class executor_home;
+executor_home& home_of(const runtime& rt) noexcept;
+} // namespace detail
+
 /// The bundle that objects of the library are made with. Cheap to copy.
 ///
 /// *Executor*: everything left of a subscription runs on `executor()`: give a strand, or the executor of an
-/// `io_context` that one thread runs.
+/// `io_context` that one thread runs. *Lifetime*: may outlive the execution context; `executor()` is empty then.
 class runtime {
 public:
     explicit runtime(asio::any_io_executor executor);
@@ -70,7 +76,7 @@ public:
     /// Seed of every random draw (jitter, watch time-outs); default: from the system.
     runtime& with_seed(std::uint64_t seed);
 
-    const asio::any_io_executor& executor() const noexcept { return executor_; }
+    const asio::any_io_executor& executor() const noexcept;
     informer::clock& clock() const noexcept { return *clock_; }
     std::shared_ptr<informer::clock> shared_clock() const noexcept { return clock_; }
     metrics_sink* metrics() const noexcept { return metrics_.get(); }
@@ -79,7 +85,9 @@ public:
     void log(log_level level, std::string_view line) const;
 
 private:
-    asio::any_io_executor executor_;
+    friend detail::executor_home& detail::home_of(const runtime& rt) noexcept;
+
+    std::shared_ptr<detail::executor_home> home_;
     std::shared_ptr<informer::clock> clock_;
     std::shared_ptr<metrics_sink> metrics_;
     logger logger_;

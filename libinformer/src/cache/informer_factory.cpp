@@ -1,10 +1,10 @@
+#include "root/executor_home.hpp"
 #include "shared_informer_impl.hpp"
 
 #include <informer/cache/informer_factory.hpp>
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
@@ -51,15 +51,13 @@ asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::string 
 /// What all handles of one informer share.
 class lease {
 public:
-    lease(shared_informer i, identity what, std::string ns, bool shareable, asio::any_io_executor executor)
-        : informer(std::move(i)), of(std::move(what)), name_space(std::move(ns)), can_be_shared(shareable),
-          executor_(std::move(executor)) {}
+    lease(shared_informer i, identity what, std::string ns, bool shareable, runtime r)
+        : informer(std::move(i)), of(std::move(what)), name_space(std::move(ns)), can_be_shared(shareable), rt_(std::move(r)) {}
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
     ~lease() {
-        // Without a coroutine there is nothing to stop, and perhaps no executor any more.
-        if (running.expired()) return;
-        asio::dispatch(executor_, [i = informer]() mutable { i.stop(); });
+        // Without a coroutine there is nothing to stop. Its context may go at this moment.
+        if (!running.expired()) detail::home_of(rt_).dispatch([i = informer]() mutable { i.stop(); });
     }
 
     shared_informer informer;
@@ -70,7 +68,7 @@ public:
     const std::shared_ptr<run_error> error = std::make_shared<run_error>();
 
 private:
-    asio::any_io_executor executor_;
+    runtime rt_;
 };
 
 } // namespace
@@ -181,7 +179,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     if (!source) throw error(errc::bad_configuration, "no source for " + resource.group_resource());
     const std::string name = source->describe();
     shared_informer informer(impl_->rt, std::move(source), std::move(options));
-    auto fresh = std::make_shared<lease>(informer, std::move(wanted), name_space, shareable, impl_->rt.executor());
+    auto fresh = std::make_shared<lease>(informer, std::move(wanted), name_space, shareable, impl_->rt);
     auto token = std::make_shared<run_token>();
     fresh->running = token;
     impl_->leases.push_back(fresh);

@@ -1,5 +1,6 @@
 #include <informer/queue/detail/queue_shell.hpp>
 
+#include "root/executor_home.hpp"
 #include "root/parking.hpp"
 
 #include <informer/detail/async.hpp>
@@ -28,51 +29,61 @@ void ticket_line::leave(queue_ticket& t) noexcept {
     (t.next != nullptr ? t.next->previous : from->tail_) = t.previous;
 }
 
-/// The one coroutine that sleeps for all delayed items of a queue; it ends when there is nothing to wait for.
+/// The one coroutine that sleeps for all delayed items of a queue; it ends when there is nothing to wait for. What hangs on the
+/// executor is there as long as its frame: the queue, which items and triggers may keep, can outlive the context.
 class queue_timer {
 public:
     explicit queue_timer(const asio::any_io_executor& e) : event_(e), group_(e) {}
 
     /// Starts it, or lets it look again. On the runtime's executor.
     static void poke(std::shared_ptr<queue_shell> s) {
-        if (!s->timer_) s->timer_ = std::make_unique<queue_timer>(s->rt_.executor());
-        queue_timer& t = *s->timer_;
-        if (t.running_) {
-            t.event_.notify();
+        if (s->timer_) {
+            s->timer_->event_.notify();
             return;
         }
-        t.running_ = true;
-        t.group_.spawn(run(std::move(s)));
+        const auto timer = s->timer_ = std::make_shared<queue_timer>(s->rt_.executor());
+        timer->group_.spawn(run(frame(std::move(s))));
     }
 
 private:
-    static asio::awaitable<void> run(std::shared_ptr<queue_shell> s) {
+    class frame {
+    public:
+        explicit frame(std::shared_ptr<queue_shell> s) noexcept : shell(std::move(s)) {}
+        frame(frame&&) noexcept = default;
+        frame& operator=(frame&&) = delete;
+        ~frame() {
+            if (!shell) return;
+            if (!ended) shell->timer_lost();
+            shell->timer_.reset();
+        }
+        std::shared_ptr<queue_shell> shell;
+        bool ended = false;
+    };
+
+    static asio::awaitable<void> run(frame f) {
+        queue_shell& s = *f.shell;
         const auto executor = co_await asio::this_coro::executor;
         for (;;) {
-            const informer::clock::time_point now = s->rt_.clock().now();
-            const informer::clock::time_point when = s->ring(now);
+            const informer::clock::time_point now = s.rt_.clock().now();
+            const informer::clock::time_point when = s.ring(now);
             if (when == informer::clock::time_point::max()) break;
             if (when <= now) { // more is due than fits into a slice: others may run in between
                 co_await asio::post(executor, asio::use_awaitable);
                 continue;
             }
-            co_await s->timer_->event_.wait_until(s->rt_.clock(), when);
+            co_await s.timer_->event_.wait_until(s.rt_.clock(), when);
         }
-        s->timer_->running_ = false;
+        f.ended = true;
     }
 
     async_event event_;
     task_group group_;
-    bool running_ = false;
 };
 
 queue_shell::queue_shell(runtime rt, std::string name)
     : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {}
 
-queue_shell::~queue_shell() {
-    // The last step of the timer's coroutine may be running on its executor right now.
-    if (timer_) asio::post(rt_.executor(), [t = std::move(timer_)] {});
-}
+queue_shell::~queue_shell() = default;
 
 queue_report& queue_shell::report_of(aftermath& a) const {
     if (!a.report) a.report = std::make_unique<queue_report>();
@@ -117,7 +128,7 @@ asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ti
 
 void queue_shell::carry_out(aftermath& a) {
     detail::wake_all(a.wake);
-    if (a.arm) asio::post(rt_.executor(), [s = shared_from_this()] { queue_timer::poke(s); });
+    if (a.arm) home_of(rt_).post([s = shared_from_this()] { queue_timer::poke(s); });
     if (a.report) publish(*a.report);
 }
 

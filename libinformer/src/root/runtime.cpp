@@ -1,6 +1,7 @@
 #include <informer/detail/async.hpp>
 #include <informer/runtime.hpp>
 
+#include "executor_home.hpp"
 #include "system_clock.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -86,7 +87,16 @@ private:
 } // namespace
 
 runtime::runtime(asio::any_io_executor executor)
-    : executor_(std::move(executor)), clock_(system_clock()), seeds_(std::make_shared<seed_source>(system_seed())) {}
+    : home_(std::make_shared<detail::executor_home>(std::move(executor))), clock_(system_clock()),
+      seeds_(std::make_shared<seed_source>(system_seed())) {}
+
+const asio::any_io_executor& runtime::executor() const noexcept {
+    return home_->executor();
+}
+
+detail::executor_home& detail::home_of(const runtime& rt) noexcept {
+    return *rt.home_;
+}
 
 runtime& runtime::with_clock(std::shared_ptr<informer::clock> c) {
     clock_ = c ? std::move(c) : system_clock();

@@ -5,11 +5,16 @@
 
 #include <informer/cache/informer_factory.hpp>
 
+#include <boost/asio/strand.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <malloc.h>
 
+#include <atomic>
 #include <map>
+#include <memory>
+#include <thread>
 
 using namespace informer;
 using namespace informer::testing;
@@ -369,6 +374,41 @@ TEST_CASE("a factory and its context destroyed without shutdown are safe, before
         factory.reset();
         if (k % 3 == 0) kept.release();
         context.reset();
+    }
+    SUCCEED();
+}
+
+TEST_CASE("handles may go after their context, and while it goes, also on a strand", "[factory]") {
+    const bool on_strand = GENERATE(false, true);
+    for (int k = 0; k < 50; ++k) {
+        auto context = std::make_unique<asio::io_context>(1);
+        const asio::any_io_executor plain = context->get_executor();
+        auto factory = std::make_unique<informer_factory>(
+            runtime(on_strand ? asio::any_io_executor(asio::make_strand(plain)) : plain),
+            [&context](const api_resource&, std::string) {
+                auto source = std::make_shared<scripted_list_watch>(context->get_executor());
+                source->on_watch()->added(pod("a", 1)).bookmark("5", true);
+                return source;
+            });
+        informer_handle kept = factory->get(pods), last = kept;
+        context->poll();
+        std::atomic<bool> go{false};
+        std::thread elsewhere([&go, k, a = std::move(kept)]() mutable {
+            while (!go) std::this_thread::yield();
+            for (int i = 0; i < k * 20; ++i) static_cast<void>(go.load());
+            a.release();
+        });
+        if (k % 2 == 0) last.release(); // else what is released elsewhere is not the last one
+        go = true;
+        if (k % 3 != 0) {
+            asio::co_spawn(*context, factory->shutdown(), [](std::exception_ptr) {});
+            context->restart();
+            context->run();
+        }
+        factory.reset();
+        context.reset();
+        elsewhere.join();
+        last.release();
     }
     SUCCEED();
 }

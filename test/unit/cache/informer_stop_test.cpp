@@ -5,6 +5,8 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/strand.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -215,12 +217,35 @@ TEST_CASE("an informer that goes without having stopped ends its subscriptions",
     }
 }
 
-TEST_CASE("an informer whose context is destroyed has stopped, whoever holds it", "[informer][stop]") {
-    asio::io_context elsewhere(1);
+TEST_CASE("an informer on a strand that was stopped outlives its context", "[informer][stop]") {
     std::optional<asio::io_context> context(1);
     auto source = std::make_shared<scripted_list_watch>(context->get_executor());
     source->on_watch()->added(pod("a", 1)).bookmark("2", true);
-    shared_informer pods(runtime(context->get_executor()), source);
+    shared_informer pods(runtime(asio::make_strand(*context)), source);
+    asio::co_spawn(*context, pods.run(), [](std::exception_ptr) {});
+    context->poll();
+    CHECK(pods.get("default/a"));
+    pods.stop();
+    context->restart();
+    context->run();
+    source.reset();
+    context.reset();
+    CHECK(pods.get("default/a"));
+    CHECK_FALSE(pods.subscribe().try_next());
+    pods.stop();
+}
+
+TEST_CASE("an informer whose context is destroyed has stopped, whoever holds it", "[informer][stop]") {
+    const bool on_strand = GENERATE(false, true);
+    asio::io_context elsewhere(1);
+    std::optional<asio::io_context> context(1);
+    const auto executor = [&]() -> asio::any_io_executor {
+        if (on_strand) return asio::make_strand(*context);
+        return context->get_executor();
+    };
+    auto source = std::make_shared<scripted_list_watch>(context->get_executor());
+    source->on_watch()->added(pod("a", 1)).bookmark("2", true);
+    shared_informer pods(runtime(executor()), source);
     auto events = pods.subscribe();
     auto events_there = pods.subscribe();
     asio::co_spawn(*context, events_there.next_batch(1), [](std::exception_ptr, std::vector<event>) {});

@@ -4,6 +4,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
@@ -620,6 +621,37 @@ TEST_CASE("the context may go while the timer sleeps") {
         CHECK(s.clock->waiters() == 1);
     }
     CHECK(s.clock->waiters() == 0);
+}
+
+TEST_CASE("an item that was asked to come back later may be kept longer than queue and context") {
+    for (const bool on_strand : {false, true}) {
+        auto context = std::make_unique<asio::io_context>(1);
+        const auto clock = std::make_shared<testing::manual_clock>();
+        runtime world(on_strand ? asio::any_io_executor(asio::make_strand(*context)) : context->get_executor());
+        world.with_clock(clock);
+        auto q = std::make_unique<work_queue<>>(world, work_queue_options());
+        world = runtime(context->get_executor());
+        q->add("a");
+        q->add_after("b", 1h);
+        work_queue<>::item kept = q->try_get();
+        REQUIRE(kept);
+        context->poll();
+        q.reset();
+        context.reset();
+        kept.requeue_after(1min);
+        kept.done();
+    }
+    SUCCEED();
+}
+
+TEST_CASE("what is delayed after the timer had nothing left comes, too") {
+    queue_scene s;
+    for (int i = 0; i < 3; ++i) {
+        s.q->add_after("a", 1s);
+        s.pass(1s);
+        CHECK(s.next() == "a");
+        CHECK(s.idle());
+    }
 }
 
 TEST_CASE("5,000 items that are queued again at once by a few workers do not lock up") {

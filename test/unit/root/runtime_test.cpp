@@ -4,6 +4,10 @@
 
 #include <informer/runtime.hpp>
 
+#include <boost/asio/strand.hpp>
+
+#include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -23,6 +27,23 @@ TEST_CASE("equal seeds draw equal sequences, copies share one", "[runtime]") {
     CHECK(second != first);
     CHECK(a.draw_seed() != second);
     CHECK(runtime(context.get_executor()).draw_seed() != runtime(context.get_executor()).draw_seed());
+}
+
+TEST_CASE("a runtime may outlive its context, also that of a strand: its executor is empty then", "[runtime]") {
+    for (const bool on_strand : {false, true}) {
+        auto context = std::make_unique<asio::io_context>(1);
+        std::optional<runtime> first(on_strand ? asio::any_io_executor(asio::make_strand(*context)) : context->get_executor());
+        const runtime copy = *first;
+        std::optional<runtime> other(context->get_executor());
+        CHECK(copy.executor() == first->executor());
+        first.reset();
+        other.reset();
+        CHECK(copy.executor());
+        context.reset();
+        CHECK_FALSE(copy.executor());
+        context = std::make_unique<asio::io_context>(1); // perhaps at the same address
+        CHECK_FALSE(copy.executor());
+    }
 }
 
 TEST_CASE("threads draw different seeds", "[runtime]") {

@@ -126,6 +126,11 @@ private:
     friend class queue_timer;
     class parker;
     void carry_out(aftermath& a);
+    /// It could not begin, or its context goes: who needs it next must start it.
+    void timer_lost() noexcept {
+        const guard lock(lock_);
+        armed_ = time_point::max();
+    }
     void publish(const queue_report& r) noexcept;
     void park(queue_ticket& t, const std::shared_ptr<detail::waiter>& w);
 
@@ -135,7 +140,7 @@ private:
     std::atomic<std::size_t> depth_{0};
     std::mutex publishing_;                ///< the gauge must end with the last value
     time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
-    std::unique_ptr<queue_timer> timer_;   ///< made when first needed; used on the runtime's executor only
+    std::shared_ptr<queue_timer> timer_;   ///< while it runs; used on the runtime's executor only
 };
 
 } // namespace informer::detail
