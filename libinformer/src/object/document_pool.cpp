@@ -97,7 +97,7 @@ public:
     std::unique_ptr<decoding> begin_move(object o) override;
 
     bool collect(std::size_t budget) override {
-        if (!core_->collect(budget)) return false;
+        if (!core_->drop_forwards(budget) || !core_->collect(budget)) return false;
         // What is left may live for the templates alone.
         if (!difference_.forget_if_few(core_->current(), core_->live_roots)) return true;
         return core_->collect(budget);

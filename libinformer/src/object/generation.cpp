@@ -430,7 +430,9 @@ bool generation::drop_forwards(generation& current, std::size_t& budget) noexcep
         if (forwarded_to_ == current.number_) current.release(node_bit | (c & count_mask));
         c = (c & interned_bit) | 2; // shared is all that is known now
     }
-    return forwarded_.empty();
+    if (!forwarded_.empty()) return false;
+    std::vector<handle>().swap(forwarded_);
+    return true;
 }
 
 bool generation::dismantle(generation& current, std::size_t& budget) noexcept {

@@ -95,6 +95,10 @@ root* pool_core::make_root(generation& g, handle document) {
     return r;
 }
 
+bool pool_core::drop_forwards(std::size_t& budget) noexcept {
+    return std::all_of(generations.begin(), generations.end() - 1, [&](const auto& g) { return g->drop_forwards(current(), budget); });
+}
+
 bool pool_core::collect(std::size_t budget) noexcept {
     for (;;) {
         if (!current().collect(budget)) return false;

@@ -393,6 +393,35 @@ TEST_CASE("compaction moves what lives into a new generation and frees the old o
     CHECK(pool->move(parse_object(pod(20)), f).same_as(pods[0]));
 }
 
+TEST_CASE("what was moved is freed when nobody holds it, though somebody holds an old object", "[pool]") {
+    const auto pool = document_pool::make();
+    std::vector<object> pods;
+    for (unsigned i = 0; i < 1000; ++i) pods.push_back(decode(*pool, pod(i)));
+    pool->begin_generation(); // its templates go
+    drain(*pool);
+    const pool_statistics old = pool->statistics();
+    object kept = pods[5];
+    failure f;
+    for (object& o : pods) o = pool->move(o, f);
+    std::size_t steps = 1;
+    while (!pool->collect(100)) ++steps;
+    CHECK(steps > 50);
+    CHECK(pool->statistics().nodes > old.nodes * 3 / 2);
+    pods.clear();
+    drain(*pool);
+    const pool_statistics left = pool->statistics();
+    CHECK(left.nodes == old.nodes);
+    CHECK(left.node_bytes == old.node_bytes);
+    CHECK(left.referenced_nodes == old.referenced_nodes);
+    // What is moved later is what it was.
+    const object late = pool->move(kept, f);
+    CHECK(late == kept);
+    CHECK(late.to_json() == kept.to_json());
+    kept = object();
+    drain(*pool);
+    CHECK(pool->statistics().generations == 1);
+}
+
 TEST_CASE("a compaction is not wanted where others keep what it would free", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> pods;

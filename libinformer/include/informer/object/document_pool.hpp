@@ -135,7 +135,8 @@ public:
     virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
 
     /// Takes what other threads dropped and frees its nodes, at most about `budget` nodes; true when nothing is left.
-    /// `decode` does a share of this by itself.
+    /// `decode` does a share of this by itself. It ends a compaction, too: what `move` made shares nothing any more with what is
+    /// moved later, and lives no longer than it is held.
     virtual bool collect(std::size_t budget = 1'000'000) = 0;
     virtual pool_statistics statistics() const = 0;
 
@@ -144,7 +145,7 @@ public:
     /// handles no more than a sixteenth of what is freed may be copied in vain.
     virtual bool wants_compaction(std::uint64_t kept = 0) const = 0;
     /// Starts a new generation: what is decoded from now on goes there. `move()` copies a live object over, and what objects
-    /// shared they share again; the old generation is freed when its last handle drops.
+    /// shared they share again, where no `collect` came between; the old generation is freed when its last handle drops.
     virtual void begin_generation() = 0;
     virtual object move(const object& o, failure& f) = 0;
     /// The same in slices.

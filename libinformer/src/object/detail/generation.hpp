@@ -128,13 +128,16 @@ public:
     }
 
     // ---- moving out of a generation that is no longer current. Its counts are needed no more: where a shared node went is
-    // noted in their place, and a count of the new node held until this generation goes.
+    // noted in their place, and a count of the new node held until the move is over or this generation goes.
     void begin_forwarding(generation& to) noexcept;
     handle forwarded(handle h) noexcept {
         return count(h) & forwarded_bit ? node_bit | (count(h) & count_mask) : missing_handle;
     }
     bool is_shared(handle h) noexcept { return (count(h) & count_mask) > 1; }
     void forward(handle h, handle made);
+    /// What was moved is no longer noted, and held no more; of what is left it is only known that it was shared. Takes off the
+    /// budget what that takes, in nodes; true when it is done.
+    bool drop_forwards(generation& current, std::size_t& budget) noexcept;
     /// Nothing lives here any more: gives the memory back. Takes off the budget what that takes, in nodes; true when it is done.
     bool dismantle(generation& current, std::size_t& budget) noexcept;
     std::size_t
@@ -208,7 +211,6 @@ private:
     std::uint32_t find_slots(std::uint32_t spans);
     void grow_directory(std::uint32_t slots);
     void bury(handle h) noexcept;
-    bool drop_forwards(generation& current, std::size_t& budget) noexcept;
     std::uint64_t& bytes_of_kind(std::uint32_t header) noexcept { return bytes_by_kind_[header >> 28]; }
 
     // The first cache line is the readers'.

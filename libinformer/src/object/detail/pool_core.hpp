@@ -46,6 +46,8 @@ struct pool_core {
     /// A decode in slices keeps its generation, as a root does.
     void hold(generation& g) noexcept { ++g.roots; }
     void let_go(generation& g) noexcept { --g.roots; }
+    /// A move is over: what it noted in old generations would keep all that was moved for as long as one of them lives.
+    bool drop_forwards(std::size_t& budget) noexcept;
     /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
     bool collect(std::size_t budget) noexcept;
     /// The owner goes: frees everything now, or leaves it to the last handle. The core may be gone afterwards.
