@@ -37,7 +37,7 @@ struct run_error {
     std::string text;
 };
 
-asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::string name, std::shared_ptr<run_token> token,
+asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::shared_ptr<run_token> token,
                               std::shared_ptr<run_error> e) {
     try {
         co_await informer.run();
@@ -45,7 +45,7 @@ asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::string 
         e->text = "the informer ended: " + detail::what_is_wrong();
     }
     token.reset();
-    if (!e->text.empty()) rt.log(log_level::error, name + ": " + e->text);
+    if (!e->text.empty()) rt.log(log_level::error, informer.status().name + ": " + e->text);
 }
 
 /// What all handles of one informer share.
@@ -177,13 +177,12 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
 
     auto source = impl_->make(resource, name_space);
     if (!source) throw error(errc::bad_configuration, "no source for " + resource.group_resource());
-    const std::string name = source->describe();
     shared_informer informer(impl_->rt, std::move(source), std::move(options));
     auto fresh = std::make_shared<lease>(informer, std::move(wanted), name_space, shareable, impl_->rt);
     auto token = std::make_shared<run_token>();
     fresh->running = token;
     impl_->leases.push_back(fresh);
-    impl_->tasks->spawn(run_one(impl_->rt, informer, name, std::move(token), fresh->error));
+    impl_->tasks->spawn(run_one(impl_->rt, informer, std::move(token), fresh->error));
     return informer_handle(std::make_shared<informer_handle::entry>(std::move(fresh), name_space));
 }
 

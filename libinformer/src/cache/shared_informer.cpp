@@ -47,6 +47,7 @@ void call_observer(const F& f, const Arguments&... arguments) {
 asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machinery> m) {
     if (!m) throw error(errc::already_running, "run " + s->name);
     m->going = true;
+    s->begin_metrics();
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
 
@@ -303,7 +304,11 @@ void shared_informer::impl::refresh_figures() {
         }
     }
     if (!rt.metrics()) return;
-    const auto received = status().bytes_received;
+    std::uint64_t received = 0;
+    {
+        const std::lock_guard lock(mutex);
+        received = figures.bytes_received;
+    }
     count("informer_received_bytes_total", static_cast<double>(received - std::exchange(bytes_counted, received)));
     gauge("informer_objects", static_cast<double>(snapshot.size()));
     gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
@@ -326,6 +331,19 @@ void shared_informer::impl::count(std::string_view counter, double n, std::strin
 
 void shared_informer::impl::gauge(std::string_view what, double value) const {
     if (auto* m = rt.metrics()) m->set(what, value, {{"resource", name}});
+}
+
+/// A series that were born with its first failure would hide it: Prometheus sees no growth before the second sample.
+void shared_informer::impl::begin_metrics() const {
+    for (const auto* counter : {"informer_relists_total", "informer_bad_objects_total", "informer_handler_exceptions_total"})
+        count(counter, 0);
+    for (const auto* reason : {"list", "watch-list", "open", "stream", "decode"})
+        count("informer_restarts_total", 0, "reason", reason);
+}
+
+/// A sink keeps what it was told last, and would go on telling of a cache that is gone.
+void shared_informer::impl::end_metrics() const {
+    for (const auto* what : {"informer_objects", "informer_bytes", "informer_queue_depth"}) gauge(what, 0);
 }
 
 // ---- the handle ------------------------------------------------------------------------------------------------------

@@ -105,6 +105,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         ~machinery() {
             owner->live = nullptr;
             if (!owner->ended) owner->end_early(); // dropped before it began, or the context goes
+            if (going) owner->end_metrics();
             owner->let_go();
         }
         machinery(const machinery&) = delete;
@@ -198,12 +199,14 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void count(std::string_view counter, double n) const;
     void count(std::string_view counter, double n, std::string_view label, std::string_view value) const;
     void gauge(std::string_view name, double value) const;
+    void begin_metrics() const;
+    void end_metrics() const;
 
     runtime rt;
     std::shared_ptr<list_watch> from; ///< until run() takes it
     api_resource resource;
     informer_options options;
-    std::string name; ///< for logs and errors
+    std::string name; ///< for logs, errors and metrics
     std::shared_ptr<detail::cache_store> store;
     std::shared_ptr<document_pool> pool;
     reflector machine;

@@ -231,9 +231,23 @@ private:
     bool ended_ = false, check_ = false;
 };
 
+namespace {
+
+/// Where nobody gave it one: what tells it from others of its resource, in logs and metrics.
+std::string name_of(const list_watch& from, const informer_options& o) {
+    if (!o.name_.empty()) return o.name_;
+    std::string out = from.describe();
+    if (!o.label_selector_.empty()) out += ", labels " + o.label_selector_;
+    if (!o.field_selector_.empty()) out += ", fields " + o.field_selector_;
+    if (o.metadata_only_) out += ", metadata only";
+    return out;
+}
+
+} // namespace
+
 shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)
     : rt(std::move(r)), from(std::move(source)), resource(from->resource()), options(std::move(o)),
-      name(options.name_.empty() ? from->describe() : options.name_),
+      name(name_of(*from, options)),
       store(std::make_shared<detail::cache_store>(from->describe(), rt.draw_seed())), machine(reflector_options()),
       into(std::make_unique<sink>(*this)) {
     decode_options decode = options.decode_;
@@ -243,6 +257,7 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
     pool = document_pool::make(std::move(decode));
     for (auto& [index, function] : options.indexes_) store->index.add_index(index, function);
     figures.resource = from->describe();
+    figures.name = name;
     figures.since = rt.clock().wall();
 }
 

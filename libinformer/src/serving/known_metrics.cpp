@@ -62,7 +62,7 @@ const std::vector<known_metric>& known() {
         {"informer_list_requests_total", "List requests.", {}},
         {"informer_watch_requests_total", "Watch requests.", {}},
         {"informer_bad_objects_total", "Objects that could not be used.", {}},
-        {"informer_handler_exceptions_total", "Exceptions that left a handler, an index or a filter.", {}},
+        {"informer_handler_exceptions_total", "Exceptions that left an event handler.", {}},
         {"informer_lag_seconds", "From a change's arrival until every subscriber has it, for the oldest of each batch.", lag_seconds},
         {"informer_metrics_dropped_total", "Figures that could not be kept: bad names, or too many time series.", {}},
     };

@@ -1,10 +1,10 @@
 #include "queue_scene.hpp"
+#include "support/recording_sink.hpp"
 #include "support/throwing_sink.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,28 +12,8 @@
 using namespace informer;
 using namespace std::chrono_literals;
 using informer::testing::queue_scene;
+using informer::testing::recording_sink;
 using queue = work_queue<>;
-
-namespace {
-
-class recording_sink final : public metrics_sink {
-public:
-    void add(std::string_view name, double value, labels of) override { counters[full(name, of)] += value; }
-    void set(std::string_view name, double value, labels of) override { gauges[full(name, of)] = value; }
-    void observe(std::string_view name, double value, labels of) override { samples[full(name, of)].push_back(value); }
-
-    std::map<std::string, double> counters, gauges;
-    std::map<std::string, std::vector<double>> samples;
-
-private:
-    static std::string full(std::string_view name, labels of) {
-        std::string s(name);
-        for (const label& l : of) s += " " + std::string(l.first) + "=" + std::string(l.second);
-        return s;
-    }
-};
-
-} // namespace
 
 TEST_CASE("Q9 metrics of a named queue carry client-go's names and the queue's") {
     const auto sink = std::make_shared<recording_sink>();

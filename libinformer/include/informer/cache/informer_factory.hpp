@@ -50,8 +50,8 @@ public:
     informer_factory(const informer_factory&) = delete;
     informer_factory& operator=(const informer_factory&) = delete;
 
-    /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity (page
-    /// size, back-off …) of the first win; indexes are added, but of two functions under one name the first stays (functions cannot be
+    /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity (name,
+    /// page size, back-off …) of the first win; indexes are added, but of two functions under one name the first stays (functions cannot be
     /// compared). To one that is full already they are added as by `shared_informer::add_index`: `co_await h->index_ready(…)` before
     /// reading them.
     informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());

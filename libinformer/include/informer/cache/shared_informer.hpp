@@ -40,6 +40,9 @@ public:
     informer_options& watch_timeout(std::chrono::seconds d) { watch_timeout_ = d; return *this; }
     /// Deltas between the stream and the cache before the socket is not read any more.
     informer_options& queue_capacity(std::size_t n) { queue_capacity_ = n; return *this; }
+    /// For logs, errors, `informer_status::name` and the label of its metrics. By default the resource and namespace, the selectors,
+    /// and whether it is of metadata only: informers that differ in anything else (cluster, projection) would report into the same
+    /// series, and need names.
     informer_options& name(std::string n) { name_ = std::move(n); return *this; }
     /// Caches of each object apiVersion, kind and metadata: the server sends no more (PartialObjectMetadata), and of what a
     /// server that cannot do that sends no more is kept. Objects keep the kind of their resource. A projection of your own

@@ -25,6 +25,7 @@ std::string_view to_string(informer_phase p) noexcept;
 /// A picture of the state; never holds secrets.
 struct informer_status {
     std::string resource;        ///< "pods", "deployments.apps in ns1"
+    std::string name;            ///< `informer_options::name()`, or the resource and its selectors: "pods, labels app=web"
     informer_phase phase = informer_phase::idle;
     bool synced = false;         ///< the cache was complete once
     /// Of the last failed attempt, kept until an attempt succeeds; of a watch that was cut and went on at once until the next relist.

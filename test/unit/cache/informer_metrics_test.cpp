@@ -1,0 +1,149 @@
+// What an informer tells its metrics sink.
+#include "informer_fixture.hpp"
+#include "support/recording_sink.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Any number of informers that report to one sink.
+class measured {
+public:
+    measured() : told(std::make_shared<recording_sink>()), rt(here.rt) { rt.with_metrics(told); }
+    ~measured() {
+        for (shared_informer& one : informers) one.stop();
+        here.settle();
+    }
+    shared_informer& add(informer_options options, std::vector<std::string> objects) {
+        const auto source = std::make_shared<scripted_list_watch>(here.context.get_executor());
+        shared_informer& one = informers.emplace_back(rt, source, std::move(options));
+        watches.push_back(source->on_watch());
+        for (std::string& o : objects) watches.back()->added(std::move(o));
+        watches.back()->bookmark("9", true);
+        boost::asio::co_spawn(here.context, one.run(), [](std::exception_ptr) {});
+        here.settle();
+        return one;
+    }
+    std::map<std::string, double> gauges_of(std::string_view name) const {
+        std::map<std::string, double> out;
+        for (const auto& [series, value] : told->gauges)
+            if (series.starts_with(std::string(name) + " ")) out.emplace(series.substr(name.size() + 1), value);
+        return out;
+    }
+
+    bench here;
+    std::shared_ptr<recording_sink> told;
+    runtime rt;
+    std::deque<shared_informer> informers;
+    std::vector<std::shared_ptr<watch_script>> watches;
+};
+using series = std::map<std::string, double>;
+
+} // namespace
+
+TEST_CASE("informers of one resource with other selectors, or other names, have series of their own", "[informer][metrics]") {
+    measured m;
+    const shared_informer all = m.add(informer_options(), {pod("a", 1), pod("b", 2), pod("c", 3)});
+    const shared_informer web = m.add(informer_options().labels("app=web"), {pod("a", 1), pod("b", 2)});
+    m.add(informer_options().labels("app=web").fields("spec.nodeName=n1"), {pod("a", 1)});
+    m.add(informer_options().metadata_only(), {pod("a", 1), pod("b", 2), pod("c", 3), pod("d", 4)});
+    const shared_informer east = m.add(informer_options().labels("app=web").name("pods in east"), {});
+    CHECK(m.gauges_of("informer_objects") == series{{"resource=pods", 3},
+                                                    {"resource=pods, labels app=web", 2},
+                                                    {"resource=pods, labels app=web, fields spec.nodeName=n1", 1},
+                                                    {"resource=pods, metadata only", 4},
+                                                    {"resource=pods in east", 0}});
+    CHECK(all.status().name == "pods");
+    CHECK(web.status().name == "pods, labels app=web");
+    CHECK(east.status().name == "pods in east");
+    CHECK(east.status().resource == "pods");
+}
+
+TEST_CASE("the gauges of an informer that is gone are 0", "[informer][metrics]") {
+    const std::vector<std::string> names = {"informer_objects", "informer_bytes", "informer_queue_depth"};
+    measured m;
+    SECTION("stopped") {
+        shared_informer& pods = m.add(informer_options(), {pod("a", 1)});
+        CHECK(m.gauges_of("informer_objects") == series{{"resource=pods", 1}});
+        CHECK(m.gauges_of("informer_bytes").at("resource=pods") > 0);
+        pods.stop();
+        m.here.settle();
+        CHECK(pods.status().objects == 1); // its cache can be read still
+        for (const std::string& name : names) CHECK(m.gauges_of(name) == series{{"resource=pods", 0}});
+    }
+    SECTION("with its context") {
+        {
+            boost::asio::io_context context;
+            runtime rt(context.get_executor());
+            rt.with_metrics(m.told);
+            const auto source = std::make_shared<scripted_list_watch>(context.get_executor());
+            source->on_watch()->added(pod("a", 1)).bookmark("1", true);
+            shared_informer pods(rt, source);
+            boost::asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
+            context.poll();
+            CHECK(m.gauges_of("informer_objects") == series{{"resource=pods", 1}});
+        }
+        for (const std::string& name : names) CHECK(m.gauges_of(name) == series{{"resource=pods", 0}});
+    }
+    SECTION("one that never ran has told of none") {
+        shared_informer pods(m.rt, std::make_shared<scripted_list_watch>(m.here.context.get_executor()));
+        static_cast<void>(pods.run());
+        pods.stop();
+        CHECK(m.told->gauges.empty());
+    }
+}
+
+TEST_CASE("counters of failures begin at 0, so that the first failure is growth", "[informer][metrics]") {
+    measured m;
+    m.add(informer_options(), {});
+    const series none = {{"informer_bad_objects_total resource=pods", 0},
+                         {"informer_handler_exceptions_total resource=pods", 0},
+                         {"informer_relists_total resource=pods", 0},
+                         {"informer_restarts_total resource=pods reason=list", 0},
+                         {"informer_restarts_total resource=pods reason=watch-list", 0},
+                         {"informer_restarts_total resource=pods reason=open", 0},
+                         {"informer_restarts_total resource=pods reason=stream", 0},
+                         {"informer_restarts_total resource=pods reason=decode", 0}};
+    for (const auto& [name, value] : none) {
+        INFO(name);
+        REQUIRE(m.told->counters.contains(name));
+        CHECK(m.told->counters.at(name) == value);
+    }
+    m.watches[0]->added(R"({"apiVersion":"v1","kind":"Pod"})");
+    m.here.settle();
+    CHECK(m.told->counters.at("informer_bad_objects_total resource=pods") == 1);
+}
+
+TEST_CASE("the lag from a change's arrival until every subscriber has it is a metric", "[informer][metrics]") {
+    bench b;
+    const auto told = std::make_shared<recording_sink>();
+    runtime rt = b.rt;
+    rt.with_metrics(told);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source);
+    const auto w = source->on_watch();
+    w->bookmark("1", true);
+    auto events = pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
+    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
+    b.settle();
+    const std::vector<double>& lags = told->samples["informer_lag_seconds resource=pods"];
+    CHECK(lags.empty()); // the initial state is no change
+    w->added(pod("a", 2)).added(pod("b", 3)).added(pod("c", 4));
+    b.settle();
+    CHECK(std::count(lags.begin(), lags.end(), 3.0) == 0); // a subscriber holds it up
+    b.pass(3s);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(events.try_next());
+        b.settle();
+    }
+    CHECK(std::count(lags.begin(), lags.end(), 3.0) >= 1);
+    CHECK(std::all_of(lags.begin(), lags.end(), [](double lag) { return lag >= 0 && lag <= 3; }));
+    pods.stop();
+    b.settle();
+}
