@@ -105,8 +105,13 @@ void shared_informer::impl::end_early() {
 }
 
 void shared_informer::impl::end_subscribers() {
+    std::shared_ptr<const std::string> why;
+    try {
+        if (!subscribers.empty() || !waiting.empty()) why = why_ended();
+    } catch (...) { // NOLINT(bugprone-empty-catch) no memory for words
+    }
     for (auto* list : {&subscribers, &waiting}) {
-        for (const subscriber& one : *list) one->end();
+        for (const subscriber& one : *list) one->end(why);
         list->clear();
     }
 }
@@ -139,17 +144,18 @@ asio::awaitable<void> shared_informer::impl::wait_for_news(self s, clock::time_p
     static_cast<void>(notified);
 }
 
+std::string shared_informer::impl::last_words() const {
+    const std::lock_guard lock(mutex);
+    if (!figures.last_error) return {};
+    return " (last error, " + figures.last_error_phase + ": " + figures.last_error.what() + ")";
+}
+
+std::shared_ptr<const std::string> shared_informer::impl::why_ended() const {
+    return std::make_shared<const std::string>(name + last_words());
+}
+
 void shared_informer::impl::give_up(const std::string& doing, errc why) const {
-    std::string text = name + ": " + doing;
-    failure last;
-    std::string phase;
-    {
-        const std::lock_guard lock(mutex);
-        last = figures.last_error;
-        phase = figures.last_error_phase;
-    }
-    if (last) text += " (last error, " + phase + ": " + last.what() + ")";
-    throw error(why, text);
+    throw error(why, name + ": " + doing + last_words());
 }
 
 asio::awaitable<void> shared_informer::impl::wait_for(self s, std::string doing, clock::duration at_most, look at) {

@@ -23,7 +23,7 @@ shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscrip
     const bool resyncs = o.resync_ > std::chrono::seconds::zero();
     auto one = std::make_shared<subscription::state>(std::move(o));
     if (stopping || ended) {
-        one->end();
+        one->end(why_ended());
         return one;
     }
     if (store->has_synced()) {

@@ -134,6 +134,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
     void stop();
     void end_early(); ///< without run(), which was never called or has no time for it
+    std::string last_words() const; ///< the last error, if it stands
+    std::shared_ptr<const std::string> why_ended() const;
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
     void news(); ///< wakes those who wait for a state of the cache
     informer_status status() const;

@@ -60,7 +60,7 @@ asio::awaitable<void> subscription::state::synced_of(std::shared_ptr<state> s) {
         const outcome now = s->poll_sync();
         if (now == outcome::taken) co_return;
         if (now == outcome::finished) {
-            throw error(errc::stopped, "subscription " + s->options_.name_ + ": ended before its initial state was complete");
+            throw error(errc::stopped, s->why_not_synced());
         }
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));

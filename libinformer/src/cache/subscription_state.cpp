@@ -169,9 +169,10 @@ void subscription::state::mark(informer::resource_version version, bool complete
     wake_consumer(a);
 }
 
-void subscription::state::end() {
+void subscription::state::end(std::shared_ptr<const std::string> why) {
     aftermath a;
     const guard lock(mutex_);
+    if (!ended_) why_ended_.swap(why);
     ended_ = true;
     wake_consumer(a);
     a.producer = std::move(producer_);
@@ -523,6 +524,21 @@ subscription::state::outcome subscription::state::poll_sync() {
     const guard lock(mutex_);
     if (synced_) return outcome::taken;
     return sync_is_hopeless() ? outcome::finished : outcome::nothing;
+}
+
+std::string subscription::state::why_not_synced() const {
+    std::shared_ptr<const std::string> why;
+    bool closed = false;
+    {
+        const guard lock(mutex_);
+        closed = closed_;
+        why = why_ended_;
+    }
+    std::string text = options_.name_.empty() ? "subscription" : "subscription " + options_.name_;
+    text += closed ? ": closed" : ": ended";
+    text += " before its initial state was complete";
+    if (!closed && why) text += ": " + *why;
+    return text;
 }
 
 void subscription::state::close(pending_events p) {

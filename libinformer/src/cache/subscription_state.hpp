@@ -49,8 +49,8 @@ public:
     void initial_complete(informer::resource_version version);
     /// A relist is complete; all its events have been pushed.
     void relisted(informer::resource_version version);
-    /// Nothing more will come; what is pending can still be read. Idempotent.
-    void end();
+    /// Nothing more will come; what is pending can still be read. Idempotent. `why`: for who waits for the initial state.
+    void end(std::shared_ptr<const std::string> why = nullptr);
     /// The consumer closed it.
     bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
     /// Policy back_pressure: wait for room() before the next push().
@@ -155,6 +155,7 @@ private:
     outcome poll(std::optional<event>& into, shared_events& last);
     outcome nothing_taken() const;
     outcome poll_sync();
+    std::string why_not_synced() const;
 
     /// What the producer handed to a consumer that waited, past the queue: that saves a lock and the way through it. It lives in the
     /// consumer's frame; what is not taken goes back, to the front.
@@ -235,6 +236,7 @@ private:
 
     std::optional<index> by_key_; // last pending event of each key; made when it is first needed, until nothing is pending
     std::vector<detail::waiter_ptr> sync_waiters_;
+    std::shared_ptr<const std::string> why_ended_;
     std::uint64_t next_sequence_ = 1, coalesced_ = 0;
     std::uint64_t gift_sequence_ = 0; // of the last gift's first event
     std::size_t marks_ = 0;         // of pending_

@@ -318,6 +318,32 @@ TEST_CASE("sync can fail: synced() says which informer and its last error", "[in
     }
 }
 
+TEST_CASE("sync can fail: synced() of a subscription says which informer ended and its last error", "[informer][promise]") {
+    bench b(informer_options().name("the pods"));
+    b.source->on_watch_fail(status_failure(403, "Forbidden", "user x cannot watch pods"));
+    list_script refused;
+    refused.fail(status_failure(403, "Forbidden", "user x cannot list pods"));
+    b.source->on_list(refused);
+    auto mine = b.pods.subscribe(subscription_options().name("mine"));
+    auto closed = b.pods.subscribe();
+    b.start();
+    const auto waiting = spawn(b, mine.synced());
+    const auto given_up = spawn(b, closed.synced());
+    closed.close();
+    b.settle();
+    CHECK(given_up->code == errc::stopped);
+    CHECK_THAT(given_up->what, ContainsSubstring("subscription: closed before its initial state was complete"));
+    CHECK_FALSE(waiting->done);
+    b.pods.stop();
+    b.settle();
+    CHECK(waiting->code == errc::stopped);
+    auto late = b.pods.subscribe(subscription_options().name("mine"));
+    for (const auto& told : {waiting, spawn(b, mine.synced()), spawn(b, late.synced())}) { // and whoever asks later
+        CHECK_THAT(told->what, ContainsSubstring("subscription mine") && ContainsSubstring("the pods") &&
+                                   ContainsSubstring("user x cannot list pods"));
+    }
+}
+
 TEST_CASE("read your writes: wait_until returns when the version is in the cache", "[informer][promise]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);

@@ -83,8 +83,8 @@ public:
 
     /// True once the consumer has been handed all of its initial state and has come back for more (or there was none).
     bool has_synced() const noexcept;
-    /// Waits for that (some other coroutine must consume). Throws `error`: `stopped` when the subscription was closed or the
-    /// informer ended before the initial state was complete. *Cancellation*: any type; throws `error(errc::cancelled)`.
+    /// Waits for that (some other coroutine must consume). Throws `error`: `stopped` when the subscription was closed or the informer
+    /// ended before (it says which informer, and its last error). *Cancellation*: any type; throws `error(errc::cancelled)`.
     asio::awaitable<void> synced();
 
     enum class pending_events { discard, drain };
