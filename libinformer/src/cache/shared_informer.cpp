@@ -119,9 +119,10 @@ void shared_informer::impl::end_subscribers() {
 /// Nobody is told anything any more, and who was may own us.
 void shared_informer::impl::let_go() {
     handlers_waiting.clear();
-    state_observer = nullptr;
-    error_observer = nullptr;
-    bad_observer = nullptr;
+    observer = informer_observer();
+    for (const auto& weak : std::exchange(observers, {})) {
+        if (const auto o = weak.lock()) *o = informer_observer();
+    }
 }
 
 // ---- waiting ---------------------------------------------------------------------------------------------------------
@@ -259,16 +260,26 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
         rt.log(level, line);
     }
     count("informer_restarts_total", 1, "reason", where);
-    call_observer(error_observer, std::string_view(where), f);
+    tell(&informer_observer::error_, std::string_view(where), f);
     tell_state();
 }
 
-void shared_informer::impl::tell_bad(const bad_object& b) const {
-    if (bad_observer) call_observer(bad_observer, b);
+template <class F, class... Arguments>
+void shared_informer::impl::tell(F informer_observer::*what, const Arguments&... arguments) {
+    call_observer(observer.*what, arguments...);
+    std::erase_if(observers, [](const auto& weak) { return weak.expired(); });
+    const auto told = observers; // one of them may add another
+    for (const auto& weak : told) {
+        if (const auto o = weak.lock()) call_observer((*o).*what, arguments...);
+    }
 }
 
-void shared_informer::impl::tell_state() const {
-    if (state_observer) call_observer(state_observer, status());
+void shared_informer::impl::tell_bad(const bad_object& b) {
+    tell(&informer_observer::bad_object_, b);
+}
+
+void shared_informer::impl::tell_state() {
+    if (observer.state_change_ || !observers.empty()) tell(&informer_observer::state_change_, status());
 }
 
 /// Logged once for each index.
@@ -392,16 +403,22 @@ informer_status shared_informer::status() const {
     return impl_->status();
 }
 
+std::shared_ptr<void> shared_informer::observe(informer_observer o) {
+    auto kept = std::make_shared<informer_observer>(std::move(o));
+    if (!impl_->stopping) impl_->observers.push_back(kept);
+    return kept;
+}
+
 void shared_informer::on_state_change(std::function<void(const informer_status&)> f) {
-    impl_->state_observer = std::move(f);
+    impl_->observer.on_state_change(std::move(f));
 }
 
 void shared_informer::on_error(std::function<void(std::string_view phase, const failure& f)> f) {
-    impl_->error_observer = std::move(f);
+    impl_->observer.on_error(std::move(f));
 }
 
 void shared_informer::on_bad_object(std::function<void(const bad_object& b)> f) {
-    impl_->bad_observer = std::move(f);
+    impl_->observer.on_bad_object(std::move(f));
 }
 
 subscription shared_informer::subscribe(subscription_options options) {

@@ -141,10 +141,12 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     informer_status status() const;
     void note_phase();
     void report(std::string_view phase, const failure& f);
-    void tell_state() const;
+    template <class F, class... Arguments>
+    void tell(F informer_observer::*what, const Arguments&... arguments);
+    void tell_state();
     void end_subscribers();
     void let_go();
-    void tell_bad(const bad_object& b) const;
+    void tell_bad(const bad_object& b);
     void refresh_figures();
     void note_index_errors();
     clock::time_point now() const { return rt.clock().now(); }
@@ -244,9 +246,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
     std::size_t most_waiters = 16; ///< before those that have gone are looked for
-    std::function<void(const informer_status&)> state_observer;
-    std::function<void(std::string_view, const failure&)> error_observer;
-    std::function<void(const bad_object&)> bad_observer;
+    informer_observer observer;
+    std::vector<std::weak_ptr<informer_observer>> observers; ///< further ones
 
     mutable std::mutex mutex;
     informer_status figures; ///< under the mutex

@@ -109,6 +109,7 @@ TEST_CASE("handlers and observers are let go when the informer has stopped, also
         b.pods.on_state_change([mine = b.pods, kept](const informer_status&) {});
         b.pods.on_error([mine = b.pods, kept](std::string_view, const failure&) {});
         b.pods.on_bad_object([mine = b.pods, kept](const bad_object&) {});
+        const auto observing = b.pods.observe(informer_observer().on_state_change([mine = b.pods, kept](const informer_status&) {}));
         kept.reset();
         if (runs) {
             b.start();

@@ -433,6 +433,42 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     CHECK(b.pods.status().pool.generations == 1);
 }
 
+TEST_CASE("any number can observe an informer, each until it lets go", "[informer]") {
+    bench b;
+    words told;
+    const auto errors_of = [&told](std::string who) {
+        return informer_observer().on_error([&told, who = std::move(who)](std::string_view phase, const failure&) {
+            told.push_back(who + " " + std::string(phase));
+        });
+    };
+    const auto refuse = [&b] {
+        b.source->on_watch_fail(status_failure(403, "Forbidden"));
+        b.source->on_list(list_script().fail(status_failure(403, "Forbidden")));
+    };
+    b.pods.on_error([&told](std::string_view phase, const failure&) { told.push_back("one " + std::string(phase)); });
+    std::size_t changes = 0, bad = 0;
+    const auto all = b.pods.observe(informer_observer()
+                                        .on_state_change([&changes](const informer_status&) { ++changes; })
+                                        .on_bad_object([&bad](const bad_object&) { ++bad; }));
+    auto second = b.pods.observe(errors_of("two"));
+    const auto broken = b.pods.observe(informer_observer().on_error([](std::string_view, const failure&) { throw 1; }));
+    const auto third = b.pods.observe(informer_observer().on_error([&](std::string_view, const failure&) { second.reset(); }));
+    refuse();
+    b.start();
+    CHECK(told == words{"one watch-list", "two watch-list", "one list"}); // the third made the second go
+    told.clear();
+    const auto late = b.pods.observe(errors_of("late"));
+    b.source->on_watch()->added("{}").added(pod("a", 1)).bookmark("2", true);
+    b.pass(1min);
+    CHECK(b.pods.has_synced());
+    CHECK(told.empty());
+    CHECK(changes >= 3);
+    CHECK(bad == 1);
+    b.pods.stop();
+    b.settle();
+    static_cast<void>(b.pods.observe(errors_of("after the end")));
+}
+
 TEST_CASE("an informer of metadata only asks for it each time and keeps nothing else", "[informer]") {
     bench b(informer_options().metadata_only());
     b.source->on_watch()->fail(failure(errc::invalid, "no watch-list"));

@@ -40,6 +40,8 @@ private:
 /// Subscriptions and handlers of a reused wider informer are told of all its namespaces: look at `event::key()`. A request
 /// with a `transform` is never shared, because functions cannot be compared.
 ///
+/// Who shares an informer observes it with `observe()`: `on_error` and its like would take the place of what others set.
+///
 /// *Thread safety*: none; use it on the runtime's executor. *Executor*: the runtime's. *Lifetime*: `co_await shutdown()` before the executor goes; informers are stopped and joined.
 /// Nothing starts by itself: `get()` starts the informer it returns, a read never does: `lister(resource)` of what is not cached throws
 /// `error(errc::not_cached)` that says so.

@@ -59,6 +59,22 @@ public:
     std::size_t queue_capacity_ = 1000;
 };
 
+/// What an informer tells of itself; what is left out is not told. See `shared_informer::observe`.
+class informer_observer {
+public:
+    informer_observer() {}
+    /// At each change of phase, at each failed attempt, and after each list.
+    informer_observer& on_state_change(std::function<void(const informer_status&)> f) { state_change_ = std::move(f); return *this; }
+    /// For every error that ends a list or a watch, with its phase (contract X2).
+    informer_observer& on_error(std::function<void(std::string_view phase, const failure& f)> f) { error_ = std::move(f); return *this; }
+    /// For every object that cannot be used (see `informer_status::quarantine`), again after a relist that brings it again.
+    informer_observer& on_bad_object(std::function<void(const bad_object& b)> f) { bad_object_ = std::move(f); return *this; }
+
+    std::function<void(const informer_status&)> state_change_;
+    std::function<void(std::string_view phase, const failure& f)> error_;
+    std::function<void(const bad_object& b)> bad_object_;
+};
+
 /// Keeps an indexed cache of one resource and fans its changes out.
 ///
 /// The promises (each has a test of its name): *completeness* across relists, *order*, *bounded and lossless*
@@ -67,7 +83,7 @@ public:
 ///
 /// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; everything else on the
 /// runtime's executor, and awaited there: `run`, `stop`, `synced`, `wait_until`, `index_ready`, `subscribe`, `add_event_handler`,
-/// `add_index`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
+/// `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
 /// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it. Handlers and observers may own the informer: they are let go
 /// when it has stopped, as it has when the context it ran in is destroyed. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
 /// subscriptions end, `run()` returns when no coroutine is left.
@@ -95,13 +111,13 @@ public:
     asio::awaitable<void> wait_until(informer::resource_version version, clock::duration at_most);
 
     informer_status status() const;
-    /// Called on the executor at each change of phase, at each failed attempt, and after each list.
+    /// Calls `o` on the executor, until what this returns is destroyed (there, too) or the informer has stopped; what it throws is
+    /// dropped. For components that share an informer: any number can observe it.
+    [[nodiscard]] std::shared_ptr<void> observe(informer_observer o);
+    // The same for the only one that observes: there is one of each kind for all handles of an informer, and a second call takes the
+    // place of the first. Without a function: none.
     void on_state_change(std::function<void(const informer_status&)> f);
-    /// Called for every error that ends a list or a watch, with its phase (contract X2).
     void on_error(std::function<void(std::string_view phase, const failure& f)> f);
-
-    /// Called on the executor for every object that cannot be used (see `informer_status::quarantine`), again after a
-    /// relist that brings it again.
     void on_bad_object(std::function<void(const bad_object& b)> f);
 
     /// Of an informer that has stopped: one that has ended.
