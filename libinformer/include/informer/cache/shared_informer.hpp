@@ -153,7 +153,9 @@ public:
     /// Waits until the index can be read. Throws like `synced`, and `error(errc::unknown_index)` if it was never added.
     asio::awaitable<void> index_ready(std::string name, clock::duration at_most);
     informer::lister lister() const;
-    cache_snapshot snapshot() const;
+    cache_snapshot snapshot() const; ///< empty before the first list is complete
+    /// Of the cache as it is: empty where there is no such object, and for all of them before the first list is complete. A
+    /// `lister()` tells the two apart.
     object get(std::string_view key) const { return snapshot().get(key); }
 
     struct impl;
