@@ -40,12 +40,12 @@ std::shared_ptr<clock> system_clock();
 
 /// error: needs an operator · warning: degraded, goes on · info: change of state · debug: each request.
 enum class log_level { error, warning, info, debug };
-using logger = std::function<void(log_level, std::string_view)>;
+using logger = std::function<void(log_level, std::string_view)>; ///< called on the same threads as a `metrics_sink`
 
 /// Where figures go. Names and labels follow the Prometheus conventions.
 ///
-/// *Thread safety*: called from the executors of the objects that report; an implementation must be thread-safe when
-/// there are several. *Errors*: what it throws is dropped.
+/// *Thread safety*: called from the executors of the objects that report, and on every thread that uses a work queue or the trigger of
+/// a controller; an implementation must be thread-safe when there are several. *Errors*: what it throws is dropped.
 class metrics_sink {
 public:
     using label = std::pair<std::string_view, std::string_view>;

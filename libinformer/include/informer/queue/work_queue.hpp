@@ -159,8 +159,8 @@ private:
 /// Keys: default-constructible and copy-assignable. `Hash` and `Equal` may be transparent, then `add()` takes what they take
 /// (a std::string queue takes string_views).
 ///
-/// *Thread safety*: all functions from any thread. *Executor*: `get()` resumes on the awaiter's executor by a post, never
-/// inline; what is delayed comes in by a timer on the runtime's executor, which must be a serial one.
+/// *Thread safety*: all functions from any thread, which itself tells the logger and the metrics sink. *Executor*: `get()` resumes on the
+/// awaiter's by a post, never inline; what is delayed comes in by a timer on the runtime's, which must be a serial one.
 /// *Lifetime*: the destructor shuts down; waiting getters get empty items. It must not outlive the runtime's execution
 /// context. While a key is delayed the timer is work in that context; after `shut_down()` nothing of it is left.
 /// *Complexity*: O(1); delayed ones O(log n). In a steady state nothing is allocated but by a `get()` that must wait.
