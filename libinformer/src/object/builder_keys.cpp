@@ -151,13 +151,6 @@ void builder::find_waiting() {
     w.n = 0;
 }
 
-void builder::drop_key() noexcept {
-    if (frames_.back().same_keys) return; // it was not counted yet
-    generation_->release(keys_.back());
-    keys_.resize_down(keys_.size() - 1);
-    if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].at == keys_.size()) --waiting_->n;
-}
-
 /// The first place keeps the last value.
 void builder::remove_duplicates() {
     frame& f = frames_.back();

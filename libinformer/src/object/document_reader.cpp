@@ -139,6 +139,10 @@ void document_reader::careful_key(std::string_view k) {
     if (projected_) {
         next_ = judge(k, true);
         if (next_ == verdict::skip) return;
+        if (next_ == verdict::keep_if_container) {
+            key_ = k;
+            return;
+        }
     }
     builder_.key(k);
 }
@@ -158,6 +162,7 @@ bool document_reader::careful_begin(bool object) {
             skipping_ = 1;
             return true;
         }
+        if (next_ == verdict::keep_if_container && !levels_.back().array) builder_.key(key_);
         level l = child_;
         l.array = !object;
         l.index = 0;

@@ -253,3 +253,25 @@ TEST_CASE("versions share though the text came by its differences from one with 
     for (unsigned k = 0; k < m.size(); ++k) CHECK(next["data"][m[k].key].same_as(own["data"][m[k].key]) == (k != 7));
     CHECK(decode(pool, document(2, changed), next).same_as(next));
 }
+
+TEST_CASE("a member that a projection drops leaves no trace, whatever its key is", "[pool][keys][projection]") {
+    const auto pool = document_pool::make(decode_options().project(projection::keep({"/spec/*/a"})));
+    const auto text = [](std::string_view name, std::string_view key, std::string_view more) {
+        return R"({"metadata":{"name":")" + std::string(name) + R"("},"spec":{")" + std::string(key) + R"(":{"a":1})" + std::string(more) + "}}";
+    };
+    // The key of what is kept is interned at first; where such keys do not repeat it is not.
+    std::vector<object> held;
+    for (const bool loose : {false, true}) {
+        CAPTURE(loose);
+        for (std::size_t i = 0; loose && i < 10'000; ++i) held.push_back(decode(*pool, text("m", "one of many " + std::to_string(i), "")));
+        const std::string key = loose ? "a last one" : "a first one";
+        const object before = decode(*pool, text("m", key, ""));
+        const std::uint64_t shape_bytes = pool->statistics().shape_bytes;
+        for (int i = 0; i < 1000; ++i) {
+            const std::string n = std::to_string(i);
+            held.push_back(decode(*pool, text("m" + n, key, ",\"dropped " + n + "\":5,\"x\":null"), before));
+            REQUIRE(held.back()["spec"].same_as(before["spec"]));
+        }
+        CHECK(pool->statistics().shape_bytes == shape_bytes);
+    }
+}

@@ -91,7 +91,6 @@ public:
         }
         other_key(k);
     }
-    void drop_key() noexcept; ///< the value of the last key does not come
     void string(std::string_view s) {
         if (s.size() <= 3) return immediate(make_small_string(s));
         if (const handle c = take_cursor(); is_node(c)) {

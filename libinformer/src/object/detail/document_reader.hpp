@@ -77,7 +77,7 @@ public:
     void end_part() noexcept;
     /// For a string on its way here, which is not where the text has it. Its memory is kept, up to a megabyte.
     std::string& room() noexcept { return room_; }
-    std::uint64_t bytes() const noexcept { return builder_.bytes() + room_.capacity(); }
+    std::uint64_t bytes() const noexcept { return builder_.bytes() + room_.capacity() + key_.capacity(); }
 
 private:
     enum class verdict : unsigned char { keep, skip, keep_if_container };
@@ -127,6 +127,7 @@ private:
     std::string type_[2];
     std::size_t skipping_ = 0; ///< open containers being skipped
     verdict next_ = verdict::keep;
+    std::string key_; ///< whose value is kept if it is a container: not a trace of it otherwise
     level child_{}; ///< what the container at the judged place would be
     std::vector<level> levels_;
     std::vector<std::uint32_t> states_; ///< of the open levels, then of the child judged last
@@ -140,12 +141,7 @@ bool document_reader::careful_scalar(const Add& add) {
     if (type_awaited_ != type_member::none) type_is_no_string();
     if (projected_) next_element();
     at_managed_fields_ = false;
-    const verdict v = std::exchange(next_, verdict::keep);
-    if (v == verdict::keep) {
-        add();
-    } else if (v == verdict::keep_if_container && !levels_.back().array) {
-        builder_.drop_key();
-    }
+    if (std::exchange(next_, verdict::keep) == verdict::keep) add();
     set_careful();
     return true;
 }
