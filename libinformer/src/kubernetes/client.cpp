@@ -162,6 +162,7 @@ asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_r
         if (!retry) co_return object_list();
         const auto pause = again.after(f, self->rt.clock().now());
         if (!pause) co_return object_list();
+        self->count_retry("GET", f, *pause);
         const bool slept = co_await client::impl::wait(self, *pause, doing, f);
         if (!slept) co_return object_list();
     }

@@ -198,13 +198,13 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     co_return http::response();
 }
 
-void client::impl::count_retry(const detail::call& c, const failure& f, std::chrono::seconds pause) const {
+void client::impl::count_retry(std::string_view method, const failure& f, std::chrono::seconds pause) const {
     if (rt.metrics() == nullptr) return;
     const std::string code = f.status() ? std::to_string(f.status()->code) : "<error>", host = http->to().host_header();
-    rt.metrics()->add("rest_client_request_retries_total", 1, {{"code", code}, {"verb", c.method}, {"host", host}});
+    rt.metrics()->add("rest_client_request_retries_total", 1, {{"code", code}, {"verb", method}, {"host", host}});
     if (!f.status()) return; // our own pause
     rt.metrics()->observe("rest_client_rate_limiter_duration_seconds", static_cast<double>(pause.count()),
-                          {{"verb", c.method}, {"host", host}});
+                          {{"verb", method}, {"host", host}});
 }
 
 asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing, failure& f) {
@@ -253,7 +253,7 @@ asio::awaitable<std::string> client::impl::perform(std::shared_ptr<impl> self, d
         if (!shared->retry) co_return std::string();
         const auto pause = again.after(f, self->rt.clock().now());
         if (!pause) co_return std::string();
-        self->count_retry(*shared, f, *pause);
+        self->count_retry(shared->method, f, *pause);
         const bool slept = co_await wait(self, *pause, shared->doing, f);
         if (!slept) co_return std::string();
     }

@@ -92,6 +92,9 @@ struct client::impl {
     /// False when cancelled (then `f` says so).
     static asio::awaitable<bool> wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing, failure& f);
 
+    /// `f` is about to be waited out and asked again.
+    void count_retry(std::string_view method, const failure& f, std::chrono::seconds pause) const;
+
     static asio::awaitable<discovery> discover(std::shared_ptr<impl> self, failure& f);
     static asio::awaitable<api_resource> find_resource(std::shared_ptr<impl> self, std::string name, failure& f);
 
@@ -101,7 +104,6 @@ struct client::impl {
 private:
     void configure(failure& f);
     void remember(discovery found, bool complete);
-    void count_retry(const detail::call& c, const failure& f, std::chrono::seconds pause) const;
     void note_warnings(const http::response& r, const std::string& doing);
     void log_warning(const server_warning& w);
     static asio::awaitable<std::string> perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,

@@ -267,6 +267,12 @@ TEST_CASE("client: what is asked again is counted, and how long the server made 
     CHECK(told->sums["rest_client_request_retries_total 429 GET"] == 1);
     CHECK(told->sums["rest_client_request_retries_total 503 GET"] == 1);
     CHECK(told->sums["rest_client_rate_limiter_duration_seconds GET"] == 4);
+    b.answers->next.push_back(reply(429, "slow down").type("text/plain").header("Retry-After", "2"));
+    b.answers->next.emplace_back(R"({"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[]})");
+    b.run(b.api->list(pods(), "", list_options(), f));
+    CHECK_FALSE(f);
+    CHECK(told->sums["rest_client_request_retries_total 429 GET"] == 2);
+    CHECK(told->sums["rest_client_rate_limiter_duration_seconds GET"] == 6);
 }
 
 TEST_CASE("client: a client without retries gives what the server says at once; the one it was made from asks again") {
