@@ -108,8 +108,9 @@ asio::awaitable<void> cluster::drop(std::string name) {
 
 asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string group) {
     if (group.empty()) group = unique("g") + ".example.com";
+    // A kind of list that does not end in "List": a definition may call it so.
     json::value crd = json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{},
-        "spec":{"names":{"plural":"widgets","singular":"widget","kind":"Widget","shortNames":["wdg"]},
+        "spec":{"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"Widgets","shortNames":["wdg"]},
         "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
         "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
     crd.at("metadata").as_object()["name"] = "widgets." + group;

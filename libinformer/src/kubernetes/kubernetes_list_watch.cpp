@@ -203,13 +203,14 @@ struct list_reader : object_reader {
             f = failure(errc::bad_response, doing + ": items of the list is no array");
             return;
         }
-        if (kind.ends_with("List") && !metadata) {
-            f = failure(errc::bad_response, doing + ": the list has no metadata");
-            return;
-        }
-        if (!kind.ends_with("List")) {
+        // A custom resource's listKind may be anything; what has items is a list (a Table has rows).
+        if (kind.empty() || (!framer.has_items() && !kind.ends_with("List"))) {
             f = failure(errc::bad_response, doing + ": the answer is no list but " +
                                                 (kind.empty() ? "has no kind" : "a " + printable(kind, 100)));
+            return;
+        }
+        if (!metadata) {
+            f = failure(errc::bad_response, doing + ": the list has no metadata");
             return;
         }
         result.resource_version = resource_version(string_member(*metadata, "resourceVersion"));

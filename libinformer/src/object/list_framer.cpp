@@ -34,6 +34,7 @@ struct list_framer::impl {
     state at = state::start;
     std::string envelope;
     bool items_member = false;
+    bool has_items = false;
     std::size_t value_start = 0; ///< offset in the stream; the member itself starts at the mark
     failure failed;
 
@@ -165,6 +166,7 @@ bool list_framer::impl::step(bool& have_item) {
         if (items_member && c == '[') {
             text.take();
             text.unmark();
+            has_items = true;
             at = state::first_item;
             return true;
         }
@@ -230,7 +232,10 @@ bool list_framer::impl::scan_member_value() {
 void list_framer::impl::keep_member() {
     const std::string_view member = text.since_mark();
     // An empty Go slice without omitempty.
-    if (items_member && text.since(value_start) == "null") return;
+    if (items_member && text.since(value_start) == "null") {
+        has_items = true;
+        return;
+    }
     if (envelope.size() > 1) envelope += ',';
     envelope += member;
 }
@@ -303,6 +308,9 @@ bool list_framer::oversized() const noexcept {
 }
 std::size_t list_framer::position() const noexcept {
     return impl_->items == 0 ? 0 : impl_->items - 1;
+}
+bool list_framer::has_items() const noexcept {
+    return impl_->has_items;
 }
 bool list_framer::done() const noexcept {
     return impl_->at == impl::state::done && !impl_->failed;

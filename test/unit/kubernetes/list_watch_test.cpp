@@ -323,6 +323,26 @@ TEST_CASE("list and watch: a full pool fails the request, it is no fault of one 
     CHECK(f.message().starts_with("watch pods: decode"));
 }
 
+TEST_CASE("list: what has items is a list, whatever its kind is called") {
+    bench b;
+    recorder sink;
+    failure f;
+    const std::string head = R"({"kind":"FooCollection","apiVersion":"example.com/v1","metadata":{"resourceVersion":"7"})";
+    for (const std::string items : {"null", "[]"}) {
+        b.answers->next.emplace_back(head + R"(,"items":)" + items + "}");
+        const auto result = list(b, sink, f);
+        CHECK_FALSE(f);
+        CHECK(result.items == 0);
+        CHECK(result.resource_version.str() == "7");
+    }
+    b.answers->next.emplace_back(head + R"(,"items":[)" + pod("a") + "]}");
+    CHECK(list(b, sink, f).items == 1);
+    CHECK_FALSE(f);
+    b.answers->next.emplace_back(head + "}");
+    list(b, sink, f);
+    CHECK(f.message() == "list pods: the answer is no list but a FooCollection");
+}
+
 TEST_CASE("list: what is no list is refused") {
     bench b;
     recorder sink;

@@ -44,6 +44,8 @@ public:
     std::string_view item() const noexcept;
     bool oversized() const noexcept;
     std::size_t position() const noexcept; ///< of the current item, from 0
+    /// There was a member "items", an array or null.
+    bool has_items() const noexcept;
     /// The text is complete (its last brace was seen); `envelope()` may be parsed.
     bool done() const noexcept;
     const std::string& envelope() const noexcept;
