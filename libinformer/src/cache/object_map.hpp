@@ -1,8 +1,8 @@
 // The persistent map of objects by their key.
 #pragma once
 
-#include "../object/detail/hash.hpp"
 #include "persistent_map.hpp"
+#include "root/hash.hpp"
 
 #include <informer/object/object.hpp>
 

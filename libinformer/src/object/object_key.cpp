@@ -1,5 +1,7 @@
 #include <informer/object/object_key.hpp>
 
+#include <informer/detail/text_hash.hpp>
+
 namespace informer {
 
 object_key object_key::parse(std::string_view s) {
@@ -19,8 +21,6 @@ std::string object_key::str() const {
 } // namespace informer
 
 std::size_t std::hash<informer::object_key>::operator()(const informer::object_key& k) const noexcept {
-    const std::hash<std::string_view> of;
-    const std::size_t a = of(k.name_space);
-    // As boost::hash_combine: the two parts must not be interchangeable.
-    return a ^ (of(k.name) + std::size_t(0x9e3779b97f4a7c15U) + (a << 6) + (a >> 2));
+    // The two parts must not be interchangeable.
+    return informer::detail::text_hash(k.name) + informer::detail::text_hash(k.name_space) * 0x9e3779b97f4a7c15U;
 }

@@ -3,7 +3,6 @@
 #include "detail/reading.hpp"
 
 #include <algorithm>
-#include <random>
 
 namespace informer::detail {
 
@@ -12,19 +11,6 @@ namespace {
 constinit root closed_mark; // on the retire list: the owner is gone, count `left` down instead
 
 } // namespace
-
-hash_seed hash_seed::random() noexcept {
-    static const std::uint64_t secret = [] {
-        std::random_device device;
-        return std::uint64_t{device()} << 32 | device();
-    }();
-    static std::atomic<std::uint64_t> pools{0};
-    const std::uint64_t n = secret + pools.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15ULL;
-    hash_seed s;
-    s.a = hash_mix(n ^ 0xe7037ed1a0b428dbULL, secret | 1);
-    s.b = hash_mix(n + 0x8ebc6af09c88c6e3ULL, secret ^ 0x589965cc75374cc3ULL) | 1;
-    return s;
-}
 
 void retain(root* r) noexcept {
     count_up(r->count);

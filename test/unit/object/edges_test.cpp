@@ -1,7 +1,7 @@
 // What a server could send that an informer does not see every day: huge, tiny and hostile. What it costs is told by counts and bytes.
-#include "object/detail/hash.hpp"
 #include "object/detail/intern_table.hpp"
 #include "object/detail/packed.hpp"
+#include "root/hash.hpp"
 
 #include "support/pool.hpp"
 

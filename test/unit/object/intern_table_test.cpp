@@ -1,6 +1,6 @@
 // The table under the pool, against a plain map, with good hashes and with the worst.
-#include "object/detail/hash.hpp"
 #include "object/detail/intern_table.hpp"
+#include "root/hash.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -2,7 +2,11 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
+#include <functional>
+#include <set>
 #include <sstream>
+#include <string>
 #include <unordered_set>
 
 using informer::object_key;
@@ -33,4 +37,21 @@ TEST_CASE("key hashes tell the parts apart", "[object_key]") {
         for (int j = 0; j < 100; ++j) hashes.insert(hash(object_key("n" + std::to_string(i), "n" + std::to_string(j))));
     CHECK(hashes.size() == 10000);
     CHECK(hash(object_key("a", "b")) == hash(object_key("a", "b")));
+}
+
+TEST_CASE("keys cannot be chosen so that their hashes meet", "[object_key]") {
+    const auto known = [](const object_key& k) { // of standard hashes, which anybody can compute
+        const std::hash<std::string> of;
+        const std::size_t a = of(k.name_space);
+        return a ^ (of(k.name) + std::size_t(0x9e3779b97f4a7c15U) + (a << 6) + (a >> 2));
+    };
+    std::set<std::size_t> low;
+    int chosen = 0;
+    for (int i = 0; chosen < 64; ++i) {
+        const object_key key("default", "pod-" + std::to_string(i));
+        if ((known(key) & 4095) != 0) continue;
+        ++chosen;
+        low.insert(std::hash<object_key>()(key) & 4095);
+    }
+    CHECK(low.size() > 32);
 }

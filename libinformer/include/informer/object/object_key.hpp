@@ -29,6 +29,7 @@ public:
 
 } // namespace informer
 
+/// Seeded, differently in each process: names are chosen by others.
 template <>
 struct std::hash<informer::object_key> {
     std::size_t operator()(const informer::object_key& k) const noexcept;

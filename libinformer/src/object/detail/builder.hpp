@@ -5,10 +5,10 @@
 // node. At the first difference what was passed so far goes onto the stack.
 #pragma once
 
-#include "bytes.hpp"
 #include "generation.hpp"
 #include "handle_stack.hpp"
 #include "interning.hpp"
+#include "root/bytes.hpp"
 
 #include <memory>
 #include <string_view>

@@ -1,10 +1,10 @@
 // One generation of a pool: the memory of its nodes, their counts, and the table that finds them by content.
 #pragma once
 
-#include "bytes.hpp"
-#include "hash.hpp"
 #include "intern_table.hpp"
 #include "node.hpp"
+#include "root/bytes.hpp"
+#include "root/hash.hpp"
 
 #include <informer/object/document_pool.hpp>
 

@@ -2,8 +2,8 @@
 // hash, a miss and a table slot for each. So every path of a document decides by its own record, and revises it on a sample.
 #pragma once
 
-#include "hash.hpp"
 #include "node.hpp"
+#include "root/hash.hpp"
 
 #include <array>
 #include <cstdint>

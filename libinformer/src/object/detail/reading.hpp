@@ -1,9 +1,9 @@
 // Reading nodes: shared by value, serialisation and diff.
 #pragma once
 
-#include "bytes.hpp"
 #include "generation.hpp"
 #include "packed.hpp"
+#include "root/bytes.hpp"
 
 #include <informer/object/value.hpp>
 

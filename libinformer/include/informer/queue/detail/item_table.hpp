@@ -1,6 +1,8 @@
 // The items of a queue: slots that never move, found by key.
 #pragma once
 
+#include <informer/detail/text_hash.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -15,13 +17,14 @@
 
 namespace informer {
 
-/// The hash that queues use: `std::hash`, and for strings one that takes string_views too.
+/// The hash that queues use: `std::hash`, and for strings, which others may have chosen, a seeded one that takes string_views
+/// too. (That of `object_key` is seeded as well.)
 template <class Key>
 struct queue_hash : std::hash<Key> {};
 template <>
 struct queue_hash<std::string> {
     using is_transparent = void;
-    std::size_t operator()(std::string_view s) const noexcept { return std::hash<std::string_view>()(s); }
+    std::size_t operator()(std::string_view s) const noexcept { return detail::text_hash(s); }
 };
 
 namespace detail {

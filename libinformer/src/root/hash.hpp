@@ -1,5 +1,5 @@
 // A seeded 64-bit hash of bytes, after the construction of wyhash (Wang Yi, public domain): 64x64→128-bit multiply, fold.
-// The seed is random and never leaves the pool, so nobody outside can aim for collisions.
+// The seed is random and never leaves the process, so nobody outside can aim for collisions.
 #pragma once
 
 #include "bytes.hpp"
@@ -18,7 +18,7 @@ inline std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) noexcept {
 
 struct hash_seed {
     std::uint64_t a = 0, b = 0;
-    /// Different for every pool, unpredictable from outside the process.
+    /// Different each time, unpredictable from outside the process.
     static hash_seed random() noexcept;
 };
 
