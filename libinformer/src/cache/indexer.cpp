@@ -82,7 +82,7 @@ struct indexer::impl {
     std::vector<building> begun;
     detail::object_cursor filling;
     informer::resource_version version;
-    bool changed = false;        // since the last publish()
+    bool changed = false;        // since the last publish(); set before anything is, so that revert() knows of half a change
     bool ever_published = false; // publish() was called
     bool reverted = false;       // revert() was: the census is of what came later
 
@@ -142,7 +142,6 @@ struct indexer::impl {
     void reindex_all(const object& before, const object& after, std::uint64_t hash) {
         for (index_version& i : indexes) reindex(i, before, after, hash);
         for (building& b : begun) b.changes.emplace_back(before, after);
-        changed = true;
     }
 
     /// `hash`: of its key.
@@ -153,6 +152,10 @@ struct indexer::impl {
             namespaces.add(name_space.view(), bucket);
         else
             namespaces.remove(name_space.view(), bucket);
+    }
+
+    std::shared_ptr<const detail::mixed_namespaces> mixed() const {
+        return reverted ? published.current()->mixed : namespaces.mixed();
     }
 
     bool knows(std::string_view name) const noexcept {
@@ -205,7 +208,7 @@ struct indexer::impl {
     void publish() {
         auto next = std::make_shared<cache_snapshot::data>();
         next->objects = objects;
-        next->mixed = reverted ? published.current()->mixed : namespaces.mixed();
+        next->mixed = mixed();
         next->indexes = indexes;
         next->begun = definitions_begun();
         next->version = version;
@@ -318,7 +321,7 @@ std::size_t indexer::current_size() const noexcept {
 cache_snapshot indexer::current_snapshot() const {
     auto now = std::make_shared<cache_snapshot::data>();
     now->objects = impl_->objects;
-    now->mixed = impl_->namespaces.mixed();
+    now->mixed = impl_->mixed();
     now->indexes = impl_->indexes;
     now->version = impl_->version;
     return cache_snapshot(std::move(now));
@@ -348,6 +351,7 @@ std::uint64_t indexer::seed() const noexcept {
 }
 
 void indexer::put(object o, const place& at) {
+    impl_->changed = true;
     if (!at.before) impl_->count(o, at.hash, true); // first: one too many does no harm, one too few would
     object leaf = o;
     // Where the predecessor is known, it is found by its identity, and no key is read.
@@ -365,6 +369,7 @@ object indexer::put(object o) {
 object indexer::erase(const object_key& key) {
     std::optional<object> before = impl_->objects.erase(key_view::of(key));
     if (!before) return {};
+    impl_->changed = true;
     const std::uint64_t hash = impl_->traits.hash(*before);
     impl_->count(*before, hash, false);
     impl_->reindex_all(*before, object(), hash);
@@ -373,6 +378,7 @@ object indexer::erase(const object_key& key) {
 
 void indexer::begin_fill(const cache_snapshot& all) {
     if (!impl_->objects.empty()) throw error(errc::bad_configuration, "fill an indexer that has objects");
+    impl_->changed = true;
     if (all.contents()) impl_->objects = all.contents()->objects;
     impl_->traits = impl_->objects.traits(); // of what comes into the indexes
     impl_->filling = detail::object_cursor(impl_->objects);
@@ -386,6 +392,7 @@ bool indexer::fill_step(std::size_t objects) {
             return true;
         }
         const std::uint64_t hash = impl_->filling.hash();
+        impl_->changed = true;
         const text name_space = o->name_space();
         impl_->namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
         impl_->reindex_all(object(), *o, hash);

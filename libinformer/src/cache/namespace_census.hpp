@@ -38,8 +38,9 @@ public:
             last_ = &*there;
             return;
         }
+        if (namespaces_[bucket] == 1) set(bucket, true); // first: mixed too early does no harm, too late would
         last_ = &*objects_.emplace(std::string(name_space), 1).first;
-        if (++namespaces_[bucket] == 2) set(bucket, true);
+        ++namespaces_[bucket];
     }
     void remove(std::string_view name_space, std::size_t bucket) {
         const auto there = objects_.find(name_space);

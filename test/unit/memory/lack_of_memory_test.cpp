@@ -1,5 +1,6 @@
 // The document pool where the system refuses memory, at each place where it is asked for any: nothing ends the program, nothing is lost
 // or kept by mistake, and what was refused once works the next time. A program of its own: its heap is not like others'.
+#include "refusal.hpp"
 #include "support/pod_generator.hpp"
 #include "support/pool.hpp"
 
@@ -9,9 +10,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <sys/mman.h>
-
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -25,104 +23,12 @@
 using namespace informer;
 using informer::testing::check_empty;
 using informer::testing::drain;
-
-// ---- memory that can be refused: operator new, and what the library itself asks of malloc, realloc, mmap and mremap (the linker wraps
-// these four)
-
-namespace {
-
-struct refusal {
-    bool on = false;
-    std::uint64_t before = 0; ///< requests still granted
-    bool once = false;        ///< else all that follow
-    bool mapped_only = false;
-    std::uint64_t refused = 0;
-} refusal_now;
-
-bool refuses(bool mapped = false) noexcept {
-    refusal& r = refusal_now;
-    if (!r.on || (r.mapped_only && !mapped)) return false;
-    if (r.before > 0) {
-        --r.before;
-        return false;
-    }
-    if (r.once && r.refused > 0) return false;
-    ++r.refused;
-    return true;
-}
-
-} // namespace
-
-extern "C" {
-void* __real_malloc(std::size_t size);
-void* __real_realloc(void* p, std::size_t size);
-void* __real_mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset);
-void* __real_mremap(void* p, std::size_t size, std::size_t wanted, int flags);
-
-void* __wrap_malloc(std::size_t size) { return refuses() ? nullptr : __real_malloc(size); }
-void* __wrap_realloc(void* p, std::size_t size) { return refuses() ? nullptr : __real_realloc(p, size); }
-void* __wrap_mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset) {
-    return refuses(true) ? MAP_FAILED : __real_mmap(at, size, protection, flags, file, offset);
-}
-void* __wrap_mremap(void* p, std::size_t size, std::size_t wanted, int flags) {
-    return refuses(true) ? MAP_FAILED : __real_mremap(p, size, wanted, flags);
-}
-}
+using informer::testing::for_every_request;
+using informer::testing::lack;
+using informer::testing::refusal;
+using informer::testing::refusal_now;
 
 namespace {
-
-void* allocate(std::size_t size, std::size_t alignment) {
-    void* const p = refuses() ? nullptr : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-    if (!p) throw std::bad_alloc();
-    return p;
-}
-
-} // namespace
-
-void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
-void* operator new[](std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t a) { return allocate(size, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t size, std::align_val_t a) { return allocate(size, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-
-namespace {
-
-/// Refuses memory while it lives.
-class lack {
-public:
-    explicit lack(refusal r) noexcept {
-        refusal_now = r;
-        refusal_now.on = true;
-    }
-    lack(const lack&) = delete;
-    lack& operator=(const lack&) = delete;
-    ~lack() { refusal_now.on = false; }
-};
-
-/// Runs `scenario` again and again: without the n-th request, and without it and all that follow, for every n that there is.
-void for_every_request(const std::function<void(const refusal&)>& scenario) {
-    for (const bool once : {true, false}) {
-        std::uint64_t n = 0;
-        for (; n < 100'000; ++n) {
-            CAPTURE(once, n);
-            refusal r;
-            r.before = n;
-            r.once = once;
-            refusal_now = refusal();
-            scenario(r);
-            if (refusal_now.refused == 0) break;
-        }
-        CHECK(n > 1);
-        CHECK(n < 100'000);
-    }
-}
 
 struct text_and_result {
     explicit text_and_result(std::string t, std::optional<std::size_t> p = std::nullopt) : text(std::move(t)), previous(p) {}
