@@ -113,15 +113,14 @@ void controller::impl::drop(item& it) {
 void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration took) {
     using enum reconcile_result::outcome;
     reconcile_result& r = a.result;
-    const bool failed = r.what() == error;
+    if (cut && (r.what() == error || !a.in_time)) { // not its fault: at once when somebody works again
+        it.requeue();
+        it.done();
+        return;
+    }
     std::string_view result = "success";
     {
-        const std::lock_guard lock(mutex);
-        if (cut && (failed || !a.in_time)) { // not its fault: at once when somebody works again
-            it.requeue();
-            it.done();
-            return;
-        }
+        const std::lock_guard lock(mutex); // but not while the sink is told
         if (!a.in_time) {
             ++figures.timeouts;
             const auto seconds = std::chrono::duration<double>(options.reconcile_timeout_).count();

@@ -203,6 +203,34 @@ asio::awaitable<void> asked_by_the_sink() {
     sink->whom.reset(); // it holds the sink
 }
 
+/// Amid a reconcile.
+asio::awaitable<void> asked_when_cut() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const auto sink = std::make_shared<asking_sink>();
+    b.rt.with_metrics(sink);
+    b.serve({foo("a", 1)});
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        const bool slept = co_await b.clock->sleep_for(1h);
+        co_return slept ? reconcile_result::done() : reconcile_result::error(failure(errc::cancelled, "sleep"));
+    };
+    controller c = b.of_foos().build(f);
+    b.start(c);
+    const std::function<bool()> at_work = [&] { return c.figures().active == 1; };
+    bool ok = co_await eventually(at_work);
+    CHECK(ok);
+    sink->whom.emplace(c);
+    b.group.stop();
+    const auto over = b.ended;
+    const std::function<bool()> done = [over] { return *over; };
+    ok = co_await eventually(done);
+    CHECK(ok);
+    CHECK(sink->answers > 0);
+    CHECK_FALSE(sink->stuck);
+    co_await b.end();
+    sink->whom.reset(); // it holds the sink
+}
+
 asio::awaitable<void> failures_that_alternate() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -331,6 +359,7 @@ TEST_CASE("a reconcile that was cut off by the end of its workers did not time o
 }
 TEST_CASE("a metrics sink may ask for the controller's figures") {
     run_test(asked_by_the_sink());
+    run_test(asked_when_cut());
 }
 TEST_CASE("failures of a source's functions are logged once for each kind, and not without end") {
     run_test(failures_that_alternate());
