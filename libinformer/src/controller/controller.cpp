@@ -32,13 +32,24 @@ controller::impl::impl(runtime r, std::string n, controller_options o, reconcile
       begun(rt.executor(), asio::steady_timer::time_point::max()), workers_news(rt.executor()),
       sources_news(rt.executor()), shards(rt.executor()) {}
 
-void controller::impl::count(std::string_view counter, std::string_view label, std::string_view value) const {
+void controller::impl::count(std::string_view counter, std::string_view label, std::string_view value, double n) const {
     auto* m = rt.metrics();
     if (m == nullptr) return;
     if (label.empty())
-        m->add(counter, 1, {{"controller", name}});
+        m->add(counter, n, {{"controller", name}});
     else
-        m->add(counter, 1, {{"controller", name}, {label, value}});
+        m->add(counter, n, {{"controller", name}, {label, value}});
+}
+
+void controller::impl::begin_series() {
+    for (const char* result : {"success", "error", "requeue", "requeue_after"})
+        count("controller_runtime_reconcile_total", "result", result, 0);
+    for (const char* counter :
+         {"controller_runtime_reconcile_errors_total", "controller_runtime_terminal_reconcile_errors_total",
+          "controller_runtime_reconcile_panics_total", "controller_runtime_reconcile_timeouts_total"})
+        count(counter, {}, {}, 0);
+    gauge("controller_runtime_max_concurrent_reconciles", static_cast<double>(options.workers_));
+    at_work(0);
 }
 
 void controller::impl::gauge(std::string_view what, double value) const {
@@ -253,7 +264,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     const auto executor = co_await asio::this_coro::executor;
     co_await asio::this_coro::throw_if_cancelled(false);
     task_group group(executor);
-    s->gauge("controller_runtime_max_concurrent_reconciles", static_cast<double>(s->options.workers_));
+    s->begin_series();
     s->workers_alive = s->options.workers_;
     for (std::size_t i = 0; i < s->options.workers_; ++i) group.spawn(work(s));
     for (;;) {

@@ -113,7 +113,8 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     void stop();
     void break_off(failure why);
 
-    void count(std::string_view counter, std::string_view label = {}, std::string_view value = {}) const;
+    void count(std::string_view counter, std::string_view label = {}, std::string_view value = {}, double n = 1) const;
+    void begin_series(); ///< at zero: who looks for increases sees the first one
     void gauge(std::string_view what, double value) const;
     void log(log_level level, const std::string& line) const;
 };

@@ -138,6 +138,7 @@ asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
     const listening here(s.get());
     task_group group(executor);
     here.begin();
+    s->begin_series();
     for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
     for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
     if (s->options.shards_) group.spawn(follow_shards(s));

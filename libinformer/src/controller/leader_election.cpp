@@ -297,6 +297,7 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     self->running = true;
     const auto e = std::make_shared<election>(self->rt, self->client, self->options);
     self->latest = e;
+    e->gauge(0);
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
     // A child, so that our own cancellation reaches neither the renewals that the work needs to its end nor the release.

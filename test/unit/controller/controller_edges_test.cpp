@@ -231,6 +231,50 @@ asio::awaitable<void> asked_when_cut() {
     sink->whom.reset(); // it holds the sink
 }
 
+/// Keeps series by their name and all their labels.
+class noting_sink final : public metrics_sink {
+public:
+    void add(std::string_view counter, double n, labels of) override { series[full(counter, of)] += n; }
+    void set(std::string_view gauge, double value, labels of) override { series[full(gauge, of)] = value; }
+    void observe(std::string_view, double, labels) override {}
+    std::map<std::string, double> series;
+
+private:
+    static std::string full(std::string_view name, labels of) {
+        std::string s(name);
+        for (const auto& [key, value] : of) s += " " + std::string(key) + "=" + std::string(value);
+        return s;
+    }
+};
+
+/// Also of a standby, whose sources run alone.
+asio::awaitable<void> series_at_zero(bool apart) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const auto sink = std::make_shared<noting_sink>();
+    b.rt.with_metrics(sink);
+    b.serve({});
+    controller c = b.of_foos().options(controller_options().workers(3)).build(b.noting());
+    if (apart)
+        b.group.spawn(bench::keep_error(c.run_sources(), b.error_of_run, b.ended));
+    else
+        b.start(c);
+    const std::function<bool()> synced = [&] { return c.has_synced(); };
+    const bool ok = co_await eventually(synced);
+    CHECK(ok);
+    for (const char* what : {"reconcile_total controller=foos result=success", "reconcile_total controller=foos result=error",
+                             "reconcile_total controller=foos result=requeue",
+                             "reconcile_total controller=foos result=requeue_after", "reconcile_errors_total controller=foos",
+                             "terminal_reconcile_errors_total controller=foos", "reconcile_panics_total controller=foos",
+                             "reconcile_timeouts_total controller=foos", "active_workers controller=foos"}) {
+        INFO(what);
+        const auto found = sink->series.find("controller_runtime_" + std::string(what));
+        CHECK((found != sink->series.end() && found->second == 0));
+    }
+    CHECK(sink->series["controller_runtime_max_concurrent_reconciles controller=foos"] == 3);
+    co_await b.finish(c);
+}
+
 asio::awaitable<void> failures_that_alternate() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -360,6 +404,10 @@ TEST_CASE("a reconcile that was cut off by the end of its workers did not time o
 TEST_CASE("a metrics sink may ask for the controller's figures") {
     run_test(asked_by_the_sink());
     run_test(asked_when_cut());
+}
+TEST_CASE("the series of a controller are there from its start, at zero") {
+    run_test(series_at_zero(false));
+    run_test(series_at_zero(true));
 }
 TEST_CASE("failures of a source's functions are logged once for each kind, and not without end") {
     run_test(failures_that_alternate());

@@ -128,6 +128,7 @@ TEST_CASE("LE2 the first replica leads, the other stands by; both know who leads
     CHECK(a.terms.size() == 1);
     CHECK_FALSE(a.elector->check(0s));
     CHECK(a.self.metrics->gauges.at("leader_election_master_status") == 1);
+    CHECK(b.self.metrics->gauges.at("leader_election_master_status") == 0); // who never led, too
     CHECK(a.self.metrics->seen.at("name") == "lock");
     CHECK(a.self.metrics->counters.count("leader_election_slowpath_total") == 0);
     const auto l = lease(w);
