@@ -9,7 +9,8 @@ inline const informer::api_resource deployments("apps", "v1", "deployments", "De
 inline const informer::api_resource config_maps("", "v1", "configmaps", "ConfigMap");
 
 inline informer::controller make_info_controller(informer::runtime runtime, informer::kubernetes::client client,
-                                                 informer::informer_factory& factory) {
+                                                 informer::informer_factory& factory,
+                                                 informer::controller_options tuning = {}) {
     auto reconcile =
         [client,
          &factory](informer::reconcile_request request) mutable -> boost::asio::awaitable<informer::reconcile_result> {
@@ -39,5 +40,6 @@ inline informer::controller make_info_controller(informer::runtime runtime, info
     return informer::controller_builder(runtime, factory, "info")
         .for_(deployments)
         .owns(config_maps)
+        .options(std::move(tuning))
         .build(std::move(reconcile));
 }

@@ -289,14 +289,19 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
 asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
     if (s->stops != 0) co_return; // nobody will bring the sources in sync any more
     std::exception_ptr failed;
+    std::string why;
     try {
         co_await synced(s, s->options.sync_timeout_);
     } catch (...) {
         failed = std::current_exception();
+        why = detail::what_is_wrong();
     }
     const bool asked = co_await detail::cancelled();
     if (asked || s->stops != 0) co_return;
-    if (failed) std::rethrow_exception(failed);
+    if (failed) {
+        s->rt.log(log_level::error, why); // whoever is to be told of an exception may look at it late, or never
+        std::rethrow_exception(failed);
+    }
     co_await run_workers(s);
     if (s->broken) throw error(s->broken);
 }

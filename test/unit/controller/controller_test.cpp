@@ -218,6 +218,7 @@ asio::awaitable<void> culprit() {
     INFO(*b.error_of_run);
     CHECK(b.error_of_run->find("deployments.apps is not in sync after 60 s") != std::string::npos);
     CHECK(b.error_of_run->find("list deployments") != std::string::npos);
+    CHECK(b.has_logged(*b.error_of_run)); // also where nobody looks at the exception
     co_await b.end();
 }
 

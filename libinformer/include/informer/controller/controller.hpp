@@ -194,7 +194,8 @@ public:
     const std::string& name() const noexcept;
 
     /// Sources and workers, until stopped. *Errors*: throws `error(errc::deadline_exceeded)` when a source is not in sync in
-    /// time (which, and its last error), `error(errc::stopped)` when a source's informer ended; `error(errc::already_running)`.
+    /// time (which, and its last error; logged as well), `error(errc::stopped)` when a source's informer ended;
+    /// `error(errc::already_running)`.
     asio::awaitable<void> run();
     /// Warm standby, the two halves of `run()`: a replica that does not lead runs its sources (its cache and queue are filled) and runs
     /// workers only while it leads. Workers may run again after they were cancelled; sources run once.
