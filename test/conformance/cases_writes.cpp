@@ -184,6 +184,94 @@ asio::awaitable<void> scales(std::shared_ptr<cluster> c) {
     CHECK(told["spec"]["replicas"].as_int64() == 3);
 }
 
+asio::awaitable<void> scales_elsewhere(std::shared_ptr<cluster> c) {
+    const write_options plain;
+    get_options how;
+    how.subresource("scale");
+    write_options to_scale;
+    to_scale.subresource("scale");
+    // The selector of a ReplicationController is one of labels alone.
+    const api_resource controllers("", "v1", "replicationcontrollers", "ReplicationController", true);
+    json::object controller;
+    controller["spec"] = deployment(*c, R"([{"name":"web","image":"i:1"}])", 2).at("spec");
+    controller["spec"].as_object()["selector"] = json::object{{"app", "x"}};
+    co_await c->client().create(controllers, named(*c, "r", std::move(controller)), plain);
+    const object_key key(c->name_space(), "r");
+    const object of_controller = co_await c->client().get(controllers, key, how);
+    CHECK(of_controller["spec"]["replicas"].as_int64() == 2);
+    CHECK(of_controller["status"]["selector"].as_string() == "app=x");
+
+    // A definition says where it lies.
+    const auto widgets = co_await c->make_crd();
+    const object_key definition("", widgets.group_resource());
+    const auto elsewhere = json::parse(R"({"spec":{"versions":[{"name":"v1","served":true,"storage":true,
+        "subresources":{"status":{},"scale":{"specReplicasPath":".spec.size","statusReplicasPath":".status.count","labelSelectorPath":".status.labels"}},
+        "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
+    co_await c->client().patch(definitions(), definition, kubernetes::patch_type::merge, elsewhere, plain);
+    co_await make_widget(c, widgets, "w", "1");
+    const object_key widget(c->name_space(), "w");
+    failure f;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    do { // it is not there at once
+        co_await c->client().get(widgets, widget, how, f);
+    } while (f == errc::not_found && std::chrono::steady_clock::now() < until);
+    CHECK(f == errc::server_error); // spec.size is not there
+    const auto four = json::parse(R"({"spec":{"replicas":4}})");
+    const object set = co_await c->client().patch(widgets, widget, kubernetes::patch_type::merge, four, to_scale);
+    CHECK(set["spec"]["replicas"].as_int64() == 4);
+    write_options to_status;
+    to_status.subresource("status");
+    const auto present = json::parse(R"({"status":{"count":3,"labels":"a=b"}})");
+    const object now = co_await c->client().patch(widgets, widget, kubernetes::patch_type::merge, present, to_status);
+    CHECK(now["spec"]["size"].as_int64() == 4);
+    CHECK_FALSE(now["spec"]["replicas"]);
+    const object scale = co_await c->client().get(widgets, widget, how);
+    CHECK(scale["spec"]["replicas"].as_int64() == 4);
+    CHECK(scale["status"]["replicas"].as_int64() == 3);
+    CHECK(scale["status"]["selector"].as_string() == "a=b");
+}
+
+asio::awaitable<void> generations(std::shared_ptr<cluster> c) {
+    const write_options plain;
+    const object_key key(c->name_space(), "d");
+    const auto note = json::parse(R"({"metadata":{"annotations":{"a":"b"}}})");
+    const auto labels = json::parse(R"({"metadata":{"labels":{"a":"b"}}})");
+    for (const char* kind : {"Deployment", "ReplicaSet"}) {
+        const bool counts = kind[0] == 'D';
+        const api_resource resource("apps", "v1", counts ? "deployments" : "replicasets", kind, true);
+        const auto o = deployment(*c, R"([{"name":"web","image":"i:1"}])", 1);
+        const object made = co_await c->client().create(resource, o, plain);
+        CHECK(made.meta().generation() == 1);
+        const object noted = co_await c->client().patch(resource, key, kubernetes::patch_type::merge, note, plain);
+        CHECK(noted.meta().generation() == (counts ? 2 : 1));
+        const object labelled = co_await c->client().patch(resource, key, kubernetes::patch_type::merge, labels, plain);
+        CHECK(labelled.meta().generation() == (counts ? 2 : 1));
+    }
+}
+
+asio::awaitable<void> secrets_of_strings(std::shared_ptr<cluster> c) {
+    const api_resource secrets("", "v1", "secrets", "Secret", true);
+    const write_options plain;
+    json::object rest;
+    rest["data"] = json::object{{"a", "AAAA"}, {"b", "Qg=="}};
+    rest["stringData"] = json::object{{"a", "x"}, {"c", "\u00e9"}};
+    const object made = co_await c->client().create(secrets, named(*c, "s", std::move(rest)), plain);
+    CHECK_FALSE(made["stringData"]);
+    CHECK(made["data"].to_json() == R"({"a":"eA==","b":"Qg==","c":"w6k="})");
+    const object_key key(c->name_space(), "s");
+    const auto change = json::parse(R"({"stringData":{"b":"","d":"dd"}})");
+    const object changed = co_await c->client().patch(secrets, key, kubernetes::patch_type::merge, change, plain);
+    CHECK_FALSE(changed["stringData"]);
+    CHECK(changed["data"].to_json() == R"({"a":"eA==","b":"","c":"w6k=","d":"ZGQ="})");
+    const object again = co_await c->client().patch(secrets, key, kubernetes::patch_type::merge, change, plain);
+    CHECK(again == changed);
+    json::object bad;
+    bad["stringData"] = json::object{{"n", 1}};
+    failure f;
+    co_await c->client().create(secrets, named(*c, "t", std::move(bad)), plain, f);
+    CHECK(f == errc::bad_request);
+}
+
 asio::awaitable<void> runs_dry(std::shared_ptr<cluster> c) {
     write_options dry;
     dry.dry_run();
@@ -433,6 +521,9 @@ TEST_CASE("an update takes the fields that it changes from who applied them", "[
 TEST_CASE("apply shares a keyed list item by item", "[conformance]") { run_case(applies_to_lists); }
 TEST_CASE("apply works on custom resources and their status", "[conformance]") { run_case(applies_to_custom_resources); }
 TEST_CASE("scale and status are read and written by themselves", "[conformance]") { run_case(scales); }
+TEST_CASE("scale lies where the kind or its definition says", "[conformance]") { run_case(scales_elsewhere); }
+TEST_CASE("the generation of a Deployment counts annotations, no labels; of others neither", "[conformance]") { run_case(generations); }
+TEST_CASE("a secret's strings become data", "[conformance]") { run_case(secrets_of_strings); }
 TEST_CASE("a dry run stores and deletes nothing", "[conformance]") { run_case(runs_dry); }
 TEST_CASE("a dry run that is misspelt is refused, not done", "[conformance]") { run_case(refuses_dry_runs); }
 TEST_CASE("a delete with preconditions hits the object that was meant, or nothing", "[conformance]") { run_case(preconditions_hold); }

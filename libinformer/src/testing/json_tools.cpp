@@ -46,6 +46,12 @@ std::string string_at(const json::object& o, std::initializer_list<std::string_v
     return std::string(std::string_view(v->get_string()));
 }
 
+void set_at(json::object& o, std::span<const std::string> path, json::value v) {
+    auto* at = &o;
+    for (const auto& name : path.first(path.size() - 1)) at = &object_at(*at, name);
+    (*at)[path.back()] = std::move(v);
+}
+
 json::object& object_at(json::object& o, std::string_view key) {
     auto& v = o[key];
     if (!v.is_object()) v.emplace_object();

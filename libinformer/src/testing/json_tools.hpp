@@ -15,6 +15,8 @@ const boost::json::value* find_at(const boost::json::object& o, std::initializer
 const boost::json::value* find_at(const boost::json::object& o, std::span<const std::string> path);
 /// The string at a path; empty when absent or no string.
 std::string string_at(const boost::json::object& o, std::initializer_list<std::string_view> path);
+/// Puts `v` at a path (not empty), whose objects are made as `object_at` does.
+void set_at(boost::json::object& o, std::span<const std::string> path, boost::json::value v);
 /// The object at `key`, made if it is absent or something else.
 boost::json::object& object_at(boost::json::object& o, std::string_view key);
 /// A scalar as selectors compare it; empty for null, arrays and objects.

@@ -26,6 +26,8 @@ void check_name(const resource_type& type, std::string_view name);
 /// Refuses (422) labels, annotations and finalizers that break the rules for names, values and sizes, owners that are not
 /// told apart, and a second controller. Expects types that were checked.
 void check_metadata_values(const resource_type& type, std::string_view name, const boost::json::object& object);
+/// Of a Secret: what `stringData` says goes to `data`, where it wins. Refuses (400) what is no string.
+void take_string_data(boost::json::object& secret);
 /// Puts the members of metadata into the order of the real server and drops empty ones.
 void tidy_metadata(boost::json::object& object);
 /// Holds a definition until its objects are gone.
@@ -40,7 +42,8 @@ stored render_dry(const resource_type& type, boost::json::object& object);
 boost::json::object tree(const resource_type& type, const stored_object& o);
 /// True when both are the same but for metadata.managedFields and metadata.resourceVersion.
 bool same_but_bookkeeping(const boost::json::object& a, const boost::json::object& b);
-/// True when something other than metadata and (where it is a subresource) status differs.
+/// True when something other than metadata and (where it is a subresource) status differs: what generation counts. Of a
+/// Deployment also the annotations.
 bool specification_differs(const resource_type& type, const boost::json::object& a, const boost::json::object& b);
 
 } // namespace informer::testing::detail

@@ -34,7 +34,7 @@ bool place(std::vector<std::string> rest, request_info& info) {
 
 std::string verb_of(std::string_view method, const request_info& info, const parameters& query) {
     const bool one = !info.name.empty();
-    if (method == "GET" || method == "HEAD") {
+    if (method == "GET") { // not HEAD
         if (one) return "get";
         return truth(query, "watch") ? "watch" : "list";
     }

@@ -141,6 +141,7 @@ type_ptr make_built_in(const built_in_row& row) {
     t->label_names = has(label_named);
     t->wants_version = has(wants_version);
     t->put_creates = has(put_creates);
+    if (t->api.plural == "replicationcontrollers") t->scale_selector = {"spec", "selector"};
     t->rows = std::make_shared<table>();
     for (const auto& text : split(row.fields, ' ')) t->rows->selectable.push_back(field_of_row(text));
     return t;
@@ -313,7 +314,16 @@ std::vector<type_ptr> types_of_definition(const json::object& definition, std::s
         t->list_kind = string_at(names->get_object(), {"listKind"});
         if (t->list_kind.empty()) t->list_kind = kind + "List";
         t->status = find_at(version, {"subresources", "status"}) != nullptr;
-        t->scale = find_at(version, {"subresources", "scale"}) != nullptr;
+        if (const auto* scale = find_at(version, {"subresources", "scale"}); scale != nullptr && scale->is_object()) {
+            const auto path = [scale](std::string_view name) { return split(string_at(scale->get_object(), {name}), '.'); };
+            t->scale = true;
+            t->scale_wanted = path("specReplicasPath");
+            t->scale_present = path("statusReplicasPath");
+            t->scale_selector = path("labelSelectorPath");
+            if (t->scale_wanted.empty() || t->scale_present.empty()) {
+                bad_definition(definition, "spec.versions.subresources.scale", "Required value: specReplicasPath and statusReplicasPath");
+            }
+        }
         t->generation = true;
         t->custom = true;
         t->wants_version = true;

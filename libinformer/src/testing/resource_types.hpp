@@ -21,7 +21,7 @@ struct resource_type {
     api_resource api;
     std::string list_kind;
     bool status = false;          ///< has /status: the main resource ignores status, and the other way round
-    bool scale = false;           ///< has /scale (spec.replicas, status.replicas)
+    bool scale = false;           ///< has /scale
     bool generation = false;      ///< metadata.generation counts changes of the specification
     bool custom = false;          ///< made by a CustomResourceDefinition
     bool returns_deleted = false; ///< DELETE answers with the object instead of a Status
@@ -30,12 +30,16 @@ struct resource_type {
     bool wants_version = false;   ///< PUT needs a resource version
     bool put_creates = false;     ///< PUT of what is not there creates it
     bool served = true;           ///< a definition may have versions, even all of them, that are not
+    /// Where /scale lies: numbers of replicas, and a selector (a string, or labels).
+    std::vector<std::string> scale_wanted{"spec", "replicas"}, scale_present{"status", "replicas"};
+    std::vector<std::string> scale_selector{"spec", "selector", "matchLabels"};
     std::shared_ptr<table> rows;  ///< shared by the versions of one resource
 
     std::string api_version() const { return api.api_version(); }
     bool is_definition() const { return api.group == "apiextensions.k8s.io"; }
     /// Of a custom resource: the name of its definition.
     std::string definition_name() const { return api.plural + "." + api.group; }
+    bool is_secret() const { return api.group.empty() && api.plural == "secrets"; }
     bool is_namespace() const { return api.group.empty() && api.plural == "namespaces"; }
     /// What comes before `stored_object::text` where kind and apiVersion are wanted.
     std::string head() const;

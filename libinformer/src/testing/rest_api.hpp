@@ -104,6 +104,7 @@ public:
                      answer_form form = answer_form::whole) const;
     /// The JSON text of an object as GET answers it.
     std::string text(const resource_type& type, const stored_object& o, answer_form form = answer_form::whole) const;
+    /// Refuses (500) a custom object that does not say how many replicas it wants.
     std::string scale_text(const resource_type& type, const stored_object& o) const;
 
     // ---- writes
@@ -154,6 +155,7 @@ private:
     void prepare_new(const target& t, boost::json::object& body, const write_by& by);
     stored replace(const target& t, const stored& old, boost::json::object before, boost::json::object after,
                    const write_by& by);
+    boost::json::object scale_of(const resource_type& type, const stored_object& o) const;
     stored update_scale(const target& t, const boost::json::object& scale, const write_by& by);
     stored finalize_namespace(const target& t, const boost::json::object& body, const write_by& by);
     stored erase(const target& t, const stored& old, boost::json::object last);

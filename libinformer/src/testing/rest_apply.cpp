@@ -34,9 +34,9 @@ json::object part_of(const json::object& whole, std::string_view member, const j
 json::object configuration_of(json::object whole, const resource_type& type, const std::string& subresource) {
     if (subresource == "status") return part_of(whole, "status", whole.if_contains("status"));
     if (subresource == "scale") { // what a Scale wants, said of the object that it scales
-        json::value spec = json::object();
-        if (const auto* replicas = find_at(whole, {"spec", "replicas"})) spec.get_object()["replicas"] = *replicas;
-        return part_of(whole, "spec", &spec);
+        auto part = part_of(whole, "spec", nullptr);
+        if (const auto* replicas = find_at(whole, {"spec", "replicas"})) set_at(part, type.scale_wanted, *replicas);
+        return part;
     }
     if (type.status) whole.erase("status");
     return whole;

@@ -188,6 +188,8 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
         }
     } else if (!asked.empty()) {
         const auto version = read_version(asked);
+        // Of any version the watch cache answers, which knows no pages; events have none.
+        if (version == 0 && type.api.plural != "events") limit = 0;
         if (version > store_.current()) throw version_too_large(asked, std::to_string(store_.current()));
         // Without a match a limited list from a version means exactly that version.
         const bool exact = match == "Exact" || (match.empty() && limit != 0 && version != 0);
@@ -277,25 +279,27 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
     return plan;
 }
 
-std::string rest_api::scale_text(const resource_type& type, const stored_object& o) const {
+json::object rest_api::scale_of(const resource_type& type, const stored_object& o) const {
     const auto whole = tree(type, o);
     json::object metadata;
     for (const std::string_view key : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
         if (const auto* v = find_at(whole, {"metadata", key})) metadata[key] = *v;
     }
     json::object spec, status;
-    const auto* wanted = find_at(whole, {"spec", "replicas"});
-    const auto* present = find_at(whole, {"status", "replicas"});
-    spec["replicas"] = wanted == nullptr ? json::value(0) : *wanted;
+    const auto* wanted = find_at(whole, type.scale_wanted);
+    const auto* present = find_at(whole, type.scale_present);
+    if (wanted != nullptr) spec["replicas"] = *wanted;
+    else if (!type.custom) spec["replicas"] = 0;
     status["replicas"] = present == nullptr ? json::value(0) : *present;
-    if (const auto* labels = find_at(whole, {"spec", "selector", "matchLabels"});
-        labels != nullptr && labels->is_object()) {
-        std::string selector;
-        for (const auto& [k, v] : labels->get_object()) {
-            if (!selector.empty()) selector += ',';
-            selector += std::string(k) + "=" + scalar_text(v);
+    const auto* selector = find_at(whole, type.scale_selector);
+    if (selector != nullptr && selector->is_string()) status["selector"] = *selector;
+    if (selector != nullptr && selector->is_object()) {
+        std::string text;
+        for (const auto& [k, v] : selector->get_object()) {
+            if (!text.empty()) text += ',';
+            text += std::string(k) + "=" + scalar_text(v);
         }
-        status["selector"] = std::move(selector);
+        status["selector"] = std::move(text);
     }
     json::object scale;
     scale["kind"] = "Scale";
@@ -303,6 +307,16 @@ std::string rest_api::scale_text(const resource_type& type, const stored_object&
     scale["metadata"] = std::move(metadata);
     scale["spec"] = std::move(spec);
     scale["status"] = std::move(status);
+    return scale;
+}
+
+std::string rest_api::scale_text(const resource_type& type, const stored_object& o) const {
+    const auto scale = scale_of(type, o);
+    if (find_at(scale, {"spec", "replicas"}) == nullptr) {
+        std::string path;
+        for (const auto& name : type.scale_wanted) path += "." + name;
+        throw refused(500, "InternalError", "Internal error occurred: the spec replicas field \"" + path + "\" does not exist");
+    }
     return json::serialize(scale);
 }
 

@@ -212,6 +212,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     check_definition_for_create(t);
     check_name(*t.type, t.name);
     check_metadata_values(*t.type, t.name, body);
+    if (t.type->is_secret()) take_string_data(body);
     if (t.type->rows->find(t.key())) throw already_exists(*t.type, t.name);
     prepare_new(t, body, by);
     tidy_metadata(body);
@@ -302,6 +303,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
         prepare_definition(after);
     }
     check_metadata_values(*t.type, t.name, after);
+    if (t.type->is_secret()) take_string_data(after);
     tidy_metadata(after);
     const bool same_owners = !by.managed || same_managers(array_or_none(old_metadata, "managedFields"), *by.managed);
     if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
@@ -332,7 +334,7 @@ stored rest_api::update_scale(const target& t, const json::object& scale, const 
         throw conflict(*t.type, t.name, modified_meanwhile);
     auto before = tree(*t.type, *old);
     auto after = before;
-    object_at(after, "spec")["replicas"] = *replicas;
+    set_at(after, t.type->scale_wanted, *replicas);
     return replace(t, old, std::move(before), std::move(after), by);
 }
 
@@ -353,8 +355,7 @@ stored rest_api::patch(const target& t, std::string_view content_type, std::stri
     const auto change = parse_any(body);
     if (merge) return merge_patch(t, change, by);
     const auto old = must_find(t);
-    json::value whole =
-        t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
+    json::value whole = t.subresource == "scale" ? scale_of(*t.type, *old) : tree(*t.type, *old);
     if (strategic) {
         if (!change.is_object()) throw bad_request("a patch of this kind must be an object");
         apply_strategic_merge(whole.get_object(), change.get_object());
@@ -373,8 +374,7 @@ stored rest_api::patch(const target& t, std::string_view content_type, std::stri
 stored rest_api::merge_patch(const target& t, const json::value& patch, const write_by& by) {
     if (!patch.is_object()) throw bad_request("a merge patch must be an object");
     const auto old = must_find(t);
-    json::value whole =
-        t.subresource == "scale" ? parse_any(scale_text(*t.type, *old)) : json::value(tree(*t.type, *old));
+    json::value whole = t.subresource == "scale" ? scale_of(*t.type, *old) : tree(*t.type, *old);
     apply_merge_patch(whole, patch);
     if (!whole.is_object()) throw bad_request("the patched object is no object");
     return update(t, std::move(whole.get_object()), by);

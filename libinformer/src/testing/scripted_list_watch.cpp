@@ -203,10 +203,7 @@ asio::awaitable<list_result> scripted_list_watch::list(list_options options, obj
         }
         if ((i + 1) % std::max<std::size_t>(script.slice_, 1) != 0) continue;
         const bool go_on = co_await sink.ready();
-        if (!go_on) {
-            f = failure(errc::cancelled, "list " + describe());
-            co_return result;
-        }
+        if (!go_on) co_return result;
     }
     if (script.hang_) {
         detail::async_event never(executor_);

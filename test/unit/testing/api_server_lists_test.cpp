@@ -249,6 +249,13 @@ TEST_CASE("a server without aggregated discovery answers plainly", "[api_server]
     CHECK(a.at("/kind") == "APIGroupList");
 }
 
+TEST_CASE("HEAD is refused, and leaves the connection free", "[api_server]") {
+    server_fixture s;
+    CHECK(s.ask("HEAD", maps).status == 405);
+    CHECK(s.ask("HEAD", maps + "?watch=1").status == 405);
+    CHECK(s.ask("GET", maps).status == 200);
+}
+
 TEST_CASE("what is not there is 404 in the shape of the real server", "[api_server]") {
     server_fixture s;
     CHECK(s.ask("GET", "/api/v1/nope").at("/reason") == "NotFound");
