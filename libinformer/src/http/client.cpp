@@ -74,6 +74,7 @@ struct client::impl {
     endpoint to;
     client_options options;
     std::shared_ptr<detail::tls_context> tls;
+    std::shared_ptr<detail::name_desk> names = std::make_shared<detail::name_desk>();
     std::shared_ptr<detail::pool> connections = std::make_shared<detail::pool>(options.max_idle_, options.idle_for_);
 
     detail::prepared_request prepare(request r, failure& f) const;
@@ -86,6 +87,7 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
     p.get = r.method_ == "GET";
     p.no_response_body = r.method_ == "HEAD";
     p.plan.to = to;
+    p.plan.names = names;
     p.plan.tls = tls;
     p.plan.certificate_name = options.tls_.server_name_;
     p.plan.limits = r.timeouts_.value_or(options.timeouts_);

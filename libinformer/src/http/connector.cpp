@@ -10,21 +10,38 @@
 
 namespace informer::http::detail {
 
-namespace {
-
-/// A name look-up that can be left behind: getaddrinfo itself cannot be interrupted.
+/// A name look-up, for all who wait for it. Each can leave it behind: getaddrinfo itself cannot be interrupted.
+///
+/// They share it because Asio has one thread for all look-ups of a context: where each takes five seconds, forty one after another
+/// would be over when everybody's time is. For the same reason nobody begins another while it runs, however long that is.
 struct look_up {
-    explicit look_up(const asio::any_io_executor& ex) : resolver(ex), wake(ex, asio::steady_timer::time_point::max()) {}
+    explicit look_up(const asio::any_io_executor& ex) : resolver(ex) {}
     tcp::resolver resolver;
-    asio::steady_timer wake;
-    std::vector<tcp::endpoint> found;
+    std::vector<std::shared_ptr<asio::steady_timer>> waiting;
+    tcp::resolver::results_type found;
     error_code ec;
     bool done = false;
 };
 
+namespace {
+
+std::shared_ptr<look_up> look_up_of(name_desk& names, const asio::any_io_executor& executor, const endpoint& to) {
+    if (auto l = names.under_way.lock(); l && !l->done) return l;
+    const auto l = std::make_shared<look_up>(executor);
+    l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service,
+                              [l](error_code ec, tcp::resolver::results_type results) {
+                                  l->ec = ec;
+                                  l->found = std::move(results);
+                                  l->done = true;
+                                  for (const auto& w : l->waiting) w->cancel();
+                              });
+    names.under_way = l;
+    return l;
+}
+
 asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor executor, endpoint to,
-                                                    std::chrono::milliseconds limit, std::shared_ptr<phase_timer> timer,
-                                                    failure& f) {
+                                                    std::shared_ptr<name_desk> names, std::chrono::milliseconds limit,
+                                                    std::shared_ptr<phase_timer> timer, failure& f) {
     std::vector<tcp::endpoint> addresses;
     error_code not_literal;
     const auto literal = asio::ip::make_address(to.host, not_literal);
@@ -37,30 +54,32 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
         addresses.emplace_back(asio::ip::address_v6::loopback(), to.port);
         co_return addresses;
     }
-    const auto l = std::make_shared<look_up>(executor);
-    l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service,
-                              [l](error_code ec, tcp::resolver::results_type results) {
-                                  l->ec = ec;
-                                  for (const auto& r : results) l->found.push_back(r.endpoint());
-                                  l->done = true;
-                                  l->wake.cancel();
-                              });
-    timer->on_late([l] { l->wake.cancel(); });
+    const auto wake = std::make_shared<asio::steady_timer>(executor, asio::steady_timer::time_point::max());
+    timer->on_late([wake] { wake->cancel(); });
     timer->begin(limit, errc::resolve_timeout);
-    if (!timer->late()) co_await l->wake.async_wait(as_result);
+    std::shared_ptr<look_up> l;
+    if (!timer->late()) {
+        l = look_up_of(*names, executor, to);
+        l->waiting.push_back(wake);
+        co_await wake->async_wait(as_result);
+        std::erase(l->waiting, wake);
+    }
     timer->end();
     const auto cancellation = co_await asio::this_coro::cancellation_state;
     const std::string doing = "resolve " + to.host;
-    if (cancellation.cancelled() != asio::cancellation_type::none)
+    if (cancellation.cancelled() != asio::cancellation_type::none) {
         f = failure(errc::cancelled, doing);
-    else if (timer->late())
-        f = failure(*timer->late(), doing);
-    else if (l->ec || l->found.empty())
+        if (l && !l->done && l->waiting.empty()) { // the context is to wait for it no longer than it must
+            l->resolver.cancel();
+            names->under_way.reset();
+        }
+    } else if (timer->late()) {
+        f = failure(*timer->late(), doing); // who tries again may still find it under way
+    } else if (l->ec || l->found.empty()) {
         f = failure(errc::resolve_failed, doing + " (" + (l->ec ? l->ec.message() : "no address") + ")");
-    if (f)
-        l->resolver.cancel();
-    else
-        addresses = l->found;
+    } else {
+        for (const auto& r : l->found) addresses.push_back(r.endpoint());
+    }
     co_return addresses;
 }
 
@@ -181,7 +200,7 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
 
 asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor, connect_plan plan,
                                                  std::shared_ptr<phase_timer> timer, failure& f) {
-    auto addresses = co_await resolve(executor, plan.to, plan.limits.resolve_, timer, f);
+    auto addresses = co_await resolve(executor, plan.to, plan.names, plan.limits.resolve_, timer, f);
     if (f) co_return nullptr;
     const auto socket = co_await connect_any(executor, std::move(addresses), plan.limits.connect_, timer, f);
     if (f) co_return nullptr;

@@ -11,17 +11,26 @@
 
 namespace informer::http::detail {
 
+struct look_up;
+
+/// Where the connections of a client, which all go to one name, find the look-up of it that is under way.
+struct name_desk {
+    std::weak_ptr<look_up> under_way;
+};
+
 class connect_plan {
 public:
     connect_plan() {}
     endpoint to;
+    std::shared_ptr<name_desk> names; ///< the client's
     std::shared_ptr<tls_context> tls; ///< when `to.tls`
     std::string certificate_name;     ///< instead of the host's
     timeouts limits;
 };
 
 /// Opens a connection. Null and `f` on failure. Cancellation: terminal, at once. (A name that is being resolved keeps
-/// the io_context busy until the system's resolver gives up, but not us.)
+/// the io_context busy until the system's resolver gives up, but not us.) A name is looked up once for all who want it at the
+/// same time; what was found serves nobody else.
 asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor, connect_plan plan,
                                                  std::shared_ptr<phase_timer> timer, failure& f);
 

@@ -1,41 +1,12 @@
 // Every phase has a time-out and an error of its own.
+#include "name_server.hpp"
 #include "support.hpp"
 
 #include "http/connector.hpp"
 
 #include <boost/asio/write.hpp>
 
-#include <dlfcn.h>
-#include <netdb.h>
 #include <sys/socket.h>
-
-#include <atomic>
-#include <cstring>
-#include <thread>
-
-namespace {
-
-std::atomic<int> resolver_delay_ms{0};
-std::atomic<int> resolver_busy{0}, resolver_done{0};
-
-} // namespace
-
-/// In front of the C library's: a name server that is slow when a test says so, and knows a name with two addresses.
-extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
-    using function = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
-    static const auto real = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "getaddrinfo"));
-    const std::chrono::milliseconds delay(node && std::strcmp(node, "slow.test") == 0 ? resolver_delay_ms.load() : 0);
-    resolver_busy += delay.count() > 0;
-    std::this_thread::sleep_for(delay); // lint: sleep a slow name server is what is tested
-    resolver_busy -= delay.count() > 0;
-    resolver_done += delay.count() > 0;
-    if (node && (std::strcmp(node, "nowhere.test") == 0 || std::strcmp(node, "slow.test") == 0)) return EAI_NONAME;
-    if (node && std::strcmp(node, "two.test") == 0) {
-        const int bad = real("127.0.0.1", service, hints, result);
-        return bad != 0 ? bad : real("127.0.0.2", service, hints, &(*result)->ai_next);
-    }
-    return real(node, service, hints, result);
-}
 
 using namespace http_test;
 
