@@ -98,6 +98,7 @@ public:
 
     bool collect(std::size_t budget) override {
         if (!core_->drop_forwards(budget) || !core_->collect(budget)) return false;
+        core_->drop_free_roots();
         // What is left may live for the templates alone.
         if (!difference_.forget_if_few(core_->current(), core_->live_roots)) return true;
         return core_->collect(budget);
@@ -110,8 +111,7 @@ public:
         for (const root* list : {core_->pending, core_->retired.load(std::memory_order_acquire)})
             for (; list; list = list->next) ++retired;
         s.objects = core_->live_roots - retired;
-        const std::uint64_t side = sizeof(pool) + sizeof(pool_core) + core_->slab_roots * sizeof(root) +
-                                   reader_.bytes() + copier_.bytes() + scratch_.capacity() +
+        const std::uint64_t side = sizeof(pool) + sizeof(pool_core) + reader_.bytes() + copier_.bytes() + scratch_.capacity() +
                                    (policy_ ? sizeof *policy_ : 0);
         s.table_bytes += side;
         s.bytes += side;

@@ -531,7 +531,8 @@ void generation::add_to(pool_statistics& s) const noexcept {
     s.nodes += nodes_;
     s.referenced_nodes += references_;
     s.free_bytes += free_bytes();
-    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + forwarded_.capacity() * sizeof(handle);
+    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + forwarded_.capacity() * sizeof(handle) +
+                         slab_roots * sizeof(root);
     if (directory_size_ > inline_segments) side += std::uint64_t{directory_size_} * 2 * sizeof(void*);
     if (free_heads_) side += classes * 4;
     if (table_) side += table_->bytes();

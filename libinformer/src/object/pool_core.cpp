@@ -8,6 +8,8 @@ namespace informer::detail {
 
 namespace {
 
+constexpr std::uint64_t slab_size = 2048;
+
 constinit root closed_mark; // on the retire list: the owner is gone, count `left` down instead
 
 } // namespace
@@ -35,6 +37,7 @@ void pool_core::begin_generation() {
         else
             current().seal();
     }
+    free_roots = nullptr;
     abandoned.clear(); // an old generation is freed as a whole
     generations.push_back(std::move(fresh));
     shapes_known_until = ~std::uint64_t{0}; // it may lie where another one was
@@ -54,13 +57,13 @@ void pool_core::retire(root* r) noexcept {
 
 root* pool_core::make_root(generation& g, handle document) {
     if (!free_roots) {
-        const std::uint64_t n = std::clamp<std::uint64_t>(slab_roots, 2, 2048);
-        slabs.reserve(slabs.size() + 1);
-        slabs.push_back(std::make_unique<root[]>(n));
-        slab_roots += n;
+        const std::uint64_t n = std::clamp<std::uint64_t>(g.slab_roots, 2, slab_size);
+        g.slabs.reserve(g.slabs.size() + 1);
+        g.slabs.push_back(std::make_unique<root[]>(n));
+        g.slab_roots += n;
         for (std::uint64_t i = n; i-- > 0;) {
-            slabs.back()[i].next = free_roots;
-            free_roots = &slabs.back()[i];
+            g.slabs.back()[i].next = free_roots;
+            free_roots = &g.slabs.back()[i];
         }
     }
     root* r = free_roots;
@@ -120,10 +123,20 @@ bool pool_core::collect(std::size_t budget) noexcept {
         generation* g = r->generation;
         --live_roots;
         --g->roots;
-        if (g == &current()) g->release(r->document);
+        if (g != &current()) continue; // its roots go with it
+        g->release(r->document);
         r->next = free_roots;
         free_roots = r;
     }
+}
+
+void pool_core::drop_free_roots() noexcept {
+    generation& g = current();
+    if (g.roots > 0 || g.slab_roots <= slab_size) return;
+    free_roots = nullptr;
+    g.slab_roots = 0;
+    g.slabs.clear();
+    g.slabs.shrink_to_fit();
 }
 
 void pool_core::close() noexcept {

@@ -393,6 +393,29 @@ TEST_CASE("compaction moves what lives into a new generation and frees the old o
     CHECK(pool->move(parse_object(pod(20)), f).same_as(pods[0]));
 }
 
+TEST_CASE("of many objects of which few are left, and of which none is left, no memory stays", "[pool]") {
+    const auto pool = document_pool::make();
+    std::vector<object> many;
+    const auto fill = [&] {
+        for (int i = 0; i < 100'000; ++i) many.push_back(decode(*pool, "{\"metadata\":{\"name\":\"number " + std::to_string(i) + "\"}}"));
+        REQUIRE(pool->statistics().table_bytes >= 100'000 * 24);
+    };
+    fill();
+    many.resize(10);
+    drain(*pool);
+    REQUIRE(pool->wants_compaction());
+    pool->begin_generation();
+    failure f;
+    for (object& o : many) o = pool->move(o, f);
+    drain(*pool);
+    CHECK(pool->statistics().bytes < 1'000'000);
+    CHECK(many[9].name() == "number 9");
+    fill();
+    many.clear();
+    drain(*pool);
+    CHECK(pool->statistics().bytes < 1'000'000);
+}
+
 TEST_CASE("what was moved is freed when nobody holds it, though somebody holds an old object", "[pool]") {
     const auto pool = document_pool::make();
     std::vector<object> pods;

@@ -3,6 +3,7 @@
 
 #include "intern_table.hpp"
 #include "node.hpp"
+#include "root.hpp"
 #include "root/bytes.hpp"
 #include "root/hash.hpp"
 
@@ -157,8 +158,6 @@ public:
     std::uint64_t shapes_died() const noexcept { return shapes_died_; }
 
     pool_core& owner() const noexcept { return owner_; }
-    std::uint64_t roots = 0; ///< live ones; the writer's
-
 private:
     // The word of the count. References lie in words of the pool, of which there are fewer than 2^30: counts cannot overflow.
     static constexpr std::uint32_t interned_bit = 1u << 31, forwarded_bit = 1u << 30, count_mask = forwarded_bit - 1;
@@ -236,6 +235,11 @@ private:
     std::uint64_t bytes_by_kind_[16] = {}; // the first four bits of the header: objects have 01xx, the others 1 and their kind
     std::uint64_t nodes_ = 0, nodes_made_ = 0, shapes_died_ = 0, references_ = 0;
     std::uint64_t free_list_words_ = 0;
+
+public: // the writer's
+    std::uint64_t roots = 0; ///< live ones
+    std::vector<std::unique_ptr<root[]>> slabs;
+    std::uint64_t slab_roots = 0;
 };
 
 // ---- most nodes are small and need no call

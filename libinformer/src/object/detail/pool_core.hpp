@@ -4,8 +4,7 @@
 #include "generation.hpp"
 #include "handle_stack.hpp"
 #include "reading.hpp"
-
-#include <informer/detail/shared_count.hpp>
+#include "root.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -13,22 +12,6 @@
 #include <vector>
 
 namespace informer::detail {
-
-/// A document somebody holds. 24 bytes, in slabs of the core.
-struct root {
-    shared_count count{0};
-    handle document = 0;
-    informer::detail::generation* generation = nullptr;
-    /// The document's own, so that whoever looks for a key need not walk there.
-    struct key_handles {
-        handle name_space, name;
-    };
-    union {
-        root* next = nullptr; ///< on the retire list or the free list
-        key_handles key;      ///< while it is held
-    };
-};
-static_assert(sizeof(root) <= 24);
 
 struct pool_core {
     pool_core(pool_limits limits, hash_seed seed);
@@ -50,6 +33,8 @@ struct pool_core {
     bool drop_forwards(std::size_t& budget) noexcept;
     /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
     bool collect(std::size_t budget) noexcept;
+    /// Gives the slabs of roots back, when the current generation has none that anybody holds.
+    void drop_free_roots() noexcept;
     /// The owner goes: frees everything now, or leaves it to the last handle. The core may be gone afterwards.
     void close() noexcept;
 
@@ -60,9 +45,7 @@ struct pool_core {
     alignas(64) pool_limits limits;
     hash_seed seed;
     std::vector<std::unique_ptr<generation>> generations; ///< the last one is current
-    std::vector<std::unique_ptr<root[]>> slabs;
-    std::uint64_t slab_roots = 0;
-    root* free_roots = nullptr;
+    root* free_roots = nullptr; ///< in slabs of the current generation
     root* last = nullptr; ///< the document stored last, while it lives: the cursor of the next
     member_reader metadata{"metadata"}, name_space{"namespace"}, name{"name"}; ///< of `shapes_known_until`
     std::uint64_t shapes_known_until = 0;
