@@ -1,5 +1,6 @@
 #include "kubernetes/client_impl.hpp"
 
+#include "kubernetes/server_rules.hpp"
 #include "kubernetes/status.hpp"
 #include "kubernetes/warning.hpp"
 
@@ -104,7 +105,7 @@ std::string describe(const api_resource& r, std::string_view name_space) {
 } // namespace detail
 
 client::impl::impl(runtime r, client_config c, failure& f)
-    : rt(std::move(r)), config(std::move(c)), token(config.credentials, rt, f), tls(config, rt) {
+    : rt(std::move(r)), config(detail::settled(std::move(c))), token(config.credentials, rt, f), tls(config, rt) {
     if (!f) configure(f);
     unusable = f;
 }

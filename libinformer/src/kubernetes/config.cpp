@@ -3,9 +3,7 @@
 #include "kubernetes/base64.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
-#include "kubernetes/tls_source.hpp"
-
-#include <boost/asio/ip/address.hpp>
+#include "kubernetes/server_rules.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -66,13 +64,6 @@ std::string pem(const located_text& data, const located_text& file, std::string_
     return text;
 }
 
-bool loopback(const http::endpoint& e) {
-    if (e.host == "localhost") return true;
-    error_code ec;
-    const auto address = asio::ip::make_address(e.host, ec);
-    return !ec && address.is_loopback();
-}
-
 /// Makes the configuration of one context out of the merged files.
 class resolver {
 public:
@@ -87,7 +78,7 @@ public:
         if (!f && context && context->cluster.given()) add_cluster(*context, f);
         if (!f) settle_server(context, f);
         if (!f && context && context->user.given()) add_user(*context, f);
-        if (!f) guard_credentials();
+        if (!f) detail::guard_credentials(config_, endpoint_);
         if (context && context->name_space.given()) config_.name_space = context->name_space.text;
         for (const auto& empty : files_.empty_files) config_.warnings.push_back(empty + " is empty");
         return f ? client_config() : std::move(config_);
@@ -164,11 +155,8 @@ private:
             f = (context && !context->cluster.given() ? context->at : server_.at).refuse(where);
             return;
         }
-        // kubectl's rule: what has TLS material is meant to be TLS.
-        if (server_.text.find("://") == std::string::npos) {
-            const bool tls = !config_.tls.ca_pem_.empty() || config_.tls.insecure_ || user_has_certificate(context);
-            server_.text.insert(0, tls ? "https://" : "http://");
-        }
+        const bool tls = !config_.tls.ca_pem_.empty() || config_.tls.insecure_ || user_has_certificate(context);
+        server_.text = detail::with_scheme(std::move(server_.text), tls);
         failure bad;
         endpoint_ = http::endpoint::parse(server_.text, bad);
         if (bad) {
@@ -242,15 +230,6 @@ private:
         } else {
             config_.warnings.push_back("tokenFile: cannot read " + shown(c.token_file) + ": " + why);
         }
-    }
-
-    /// Like kubectl, who we are is said over TLS alone; loopback does no harm.
-    void guard_credentials() {
-        auto& c = config_.credentials;
-        const bool some = !c.token.empty() || !c.token_file.empty() || !c.username.empty() || !c.impersonate_user.empty();
-        if (endpoint_.tls || loopback(endpoint_) || !some) return;
-        c = credentials();
-        config_.warnings.push_back(endpoint_.url() + " is not TLS: credentials are not sent");
     }
 
     const kubeconfig& files_;

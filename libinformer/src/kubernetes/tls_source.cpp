@@ -22,10 +22,6 @@ bool read_pem(const std::string& path, std::string& into, std::string& why) {
 
 } // namespace
 
-std::string not_verified(const http::endpoint& to) {
-    return to.url() + ": the server's certificate is not verified";
-}
-
 tls_source::tls_source(const client_config& c, runtime r)
     : runtime_(std::move(r)), files_(c.tls_files), in_use_(c.tls), next_read_(runtime_.clock().now() + interval) {}
 

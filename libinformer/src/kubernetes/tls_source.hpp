@@ -8,9 +8,6 @@
 
 namespace informer::kubernetes::detail {
 
-/// The warning about a server whose certificate is not looked at.
-std::string not_verified(const http::endpoint& to);
-
 /// Re-reads the files of a configuration's CA, client certificate and key once a minute (client-go: every five). What changed is
 /// used for new connections; those that are open go on, as watches end after minutes anyway. What cannot be used (a file that is
 /// gone, a certificate whose key has not come yet) leaves the old ones in use, and says so once.

@@ -13,7 +13,7 @@
 
 namespace informer::kubernetes {
 
-/// Who we are. Never printed.
+/// Who we are. Never printed, and sent over TLS or to loopback only: a client of any other server drops them and warns of it.
 class credentials {
 public:
     credentials() {}
@@ -45,7 +45,7 @@ struct server_warning {
 class client_config {
 public:
     client_config() {}
-    std::string server;               ///< URL
+    std::string server;               ///< URL; without a scheme: https where `tls` has a CA, certificate or `insecure`, else http
     http::tls_options tls;            ///< CA, client certificate, server name, insecure
     kubernetes::tls_files tls_files;
     kubernetes::credentials credentials;
