@@ -111,8 +111,9 @@ public:
         for (const root* list : {core_->pending, core_->retired.load(std::memory_order_acquire)})
             for (; list; list = list->next) ++retired;
         s.objects = core_->live_roots - retired;
-        const std::uint64_t side = sizeof(pool) + sizeof(pool_core) + reader_.bytes() + copier_.bytes() + scratch_.capacity() +
-                                   (policy_ ? sizeof *policy_ : 0);
+        std::uint64_t side = sizeof(pool) + sizeof(pool_core) + reader_.bytes() + copier_.bytes() + scratch_.capacity() +
+                             (policy_ ? sizeof *policy_ : 0) + core_->work_bytes;
+        for (const handle_stack& h : core_->abandoned) side += std::uint64_t{h.capacity()} * sizeof(handle);
         s.table_bytes += side;
         s.bytes += side;
         difference_.add_to(s);
@@ -275,6 +276,8 @@ protected:
     /// What was built goes: to those who free it in shares, or with its generation if that is not current any more.
     virtual void abandon() noexcept = 0;
     virtual void forget() noexcept = 0;
+    /// What it holds besides nodes.
+    virtual std::uint64_t bytes() const noexcept = 0;
     /// After any of these: nothing is left but what `start` needs.
     virtual void leave(bool current) noexcept = 0;
 
@@ -320,8 +323,14 @@ private:
         core_.collect(256 + 2 * made_); // its share: as much as the last slice made, and some
         const std::uint64_t made_before = g.nodes_made();
         go_on(g, bytes);
+        if (generation_) note(this->bytes());
         made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
         if (failure_) end(std::move(failure_));
+    }
+
+    void note(std::uint64_t now) noexcept {
+        core_.work_bytes += now - noted_;
+        noted_ = now;
     }
 
     void end(failure f) noexcept {
@@ -339,6 +348,7 @@ private:
     }
 
     void let_go() noexcept {
+        note(0);
         leave(generation_ == &core_.current());
         core_.let_go(*std::exchange(generation_, nullptr));
     }
@@ -347,6 +357,7 @@ private:
     bool tried_ = false;
     generation* generation_ = nullptr; ///< held, while there is something of ours
     std::size_t made_ = 0;
+    std::uint64_t noted_ = 0;
 };
 
 /// With a reader of its own, and the document alongside.
@@ -398,6 +409,7 @@ private:
 
     void abandon() noexcept override { reader_.nodes().abandon(core_.abandoned); }
     void forget() noexcept override { reader_.nodes().forget(); }
+    std::uint64_t bytes() const noexcept override { return reader_.bytes(); }
     void leave(bool current) noexcept override {
         if (current) core_.current().release(cursor_);
         text_.reset();
@@ -433,6 +445,7 @@ private:
     }
     void abandon() noexcept override { copier_.abandon(core_.abandoned); }
     void forget() noexcept override { copier_.forget(); }
+    std::uint64_t bytes() const noexcept override { return copier_.bytes(); }
     void leave(bool) noexcept override { std::swap(copier_, pool_->copier_); }
 
     const object from_;

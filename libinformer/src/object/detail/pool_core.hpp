@@ -53,6 +53,7 @@ struct pool_core {
     root* pending = nullptr;      ///< taken from `retired`, not yet dealt with
     std::uint64_t live_roots = 0; ///< made and not yet dealt with
     std::vector<handle_stack> abandoned; ///< of documents that were given up, in the current generation
+    std::uint64_t work_bytes = 0;        ///< what documents on their way held besides nodes, after their last steps
 };
 
 } // namespace informer::detail
