@@ -23,6 +23,7 @@ constexpr std::uint16_t hopeless_containers = 64;
 } // namespace
 
 void handle_stack::grow(std::uint32_t n) {
+    if (std::uint64_t{size_} + n > node_bit) throw pool_is_full(); // more than a generation has words
     const std::uint32_t capacity = std::max(size_ + n, capacity_ * 2 + 64);
     block_.resize(std::size_t{capacity} * sizeof(handle));
     data_ = static_cast<handle*>(block_.data());

@@ -1,4 +1,6 @@
 // What a pool shares, frees, reuses and refuses.
+#include "object/detail/generation.hpp"
+#include "object/detail/handle_stack.hpp"
 #include "support/pod_generator.hpp"
 #include "support/pool.hpp"
 
@@ -401,6 +403,14 @@ TEST_CASE("statistics count the stacks of a large document on its way, and of on
     const object o = decode(*pool, json);
     pool->begin_generation();
     counts_stacks([&] { return pool->begin_move(o); });
+}
+
+TEST_CASE("a stack of more handles than there can be is refused", "[pool]") {
+    detail::handle_stack s;
+    s.need(1);
+    s.push(detail::true_handle);
+    CHECK_THROWS_AS(s.need(0xffff'ffffu), detail::pool_is_full);
+    CHECK(s.back() == detail::true_handle);
 }
 
 TEST_CASE("one document alone is cheap", "[pool]") {
