@@ -2,6 +2,7 @@
 #include <informer/kubernetes/client.hpp>
 #include <informer/task_group.hpp>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include <iostream>
@@ -20,13 +21,17 @@ asio::awaitable<void> follow(informer::shared_informer pods) {
     pods.stop();
 }
 
-int main() {
+int main() try {
     asio::io_context io;
     informer::runtime runtime(io.get_executor());
+    runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; });
     informer::kubernetes::client client(runtime, informer::kubernetes::default_config());
     informer::shared_informer pods(runtime, client.make_list_watch({"", "v1", "pods", "Pod"}));
     informer::task_group tasks(io.get_executor());
     tasks.spawn(pods.run());
-    tasks.spawn(follow(pods));
+    asio::co_spawn(io, follow(pods), [](std::exception_ptr e) { if (e) std::rethrow_exception(e); }); // out of io.run()
     io.run();
+} catch (const std::exception& e) { // no configuration, or no first state in 30 seconds: it says why
+    std::cerr << e.what() << '\n';
+    return 1;
 }

@@ -247,6 +247,12 @@ class Published(unittest.TestCase):
         self.assertEqual(self.edges({"pods": [both]}, ["tiny from a server: no answer"]), set())
 
 
+class Readme(unittest.TestCase):
+    def test_the_first_program_is_the_example(self):
+        with open(os.path.join(repo, "README.md")) as text, open(os.path.join(repo, "docs/examples/readme.cpp")) as program:
+            self.assertIn("```cpp\n" + program.read() + "```", text.read())
+
+
 class Image(unittest.TestCase):
     """What `COPY . .` takes along: every source, and nothing of the host's builds."""
 
