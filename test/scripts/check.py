@@ -24,7 +24,7 @@ repo = os.path.dirname(os.path.dirname(here))
 sys.path.insert(0, os.path.join(repo, "test", "bench"))
 sys.dont_write_bytecode = True
 
-from driver import extras, programs  # noqa: E402
+from driver import extras, processes, programs  # noqa: E402
 from suites import check, edges, peers  # noqa: E402
 
 
@@ -171,6 +171,14 @@ class Guard(unittest.TestCase):
     def test_without_valgrind_or_on_another_architecture_nothing_is_judged(self):
         self.assertEqual(self.judge(None), (0, "0 passed, 0 failed"))
         self.assertEqual(self.judge("exit 1", "another"), (0, "0 passed, 0 failed"))
+
+
+class Meters(unittest.TestCase):
+    def test_what_does_not_settle_is_told(self):
+        meter, spent, said = processes.Meter(os.getpid()), iter(range(1000)), io.StringIO()
+        with mock.patch.object(meter, "cpu", lambda: next(spent)), contextlib.redirect_stderr(said):
+            meter.settle(quiet=0.001, at_most=0.01)
+        self.assertIn("was not quiet after 0.01 s", said.getvalue())
 
 
 class Extras(unittest.TestCase):

@@ -56,6 +56,7 @@ class Meter:
             if now - before < 0.02 * quiet:
                 return now
             before = now
+        programs.log("note: process %d was not quiet after %g s: its CPU time is that of until now" % (self.pid, at_most))
         return before
 
 
