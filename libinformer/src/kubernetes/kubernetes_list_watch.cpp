@@ -357,11 +357,6 @@ http::timeouts list_times(http::timeouts t) {
     return t.request(std::chrono::milliseconds(0)); // as long as it moves
 }
 
-http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts) {
-    const auto whole = lasts.count() > 0 ? lasts + watch_grace : std::chrono::seconds(0);
-    return t.header(watch_header_time).body_idle(std::chrono::milliseconds(0)).request(whole);
-}
-
 asio::awaitable<list_result> list_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
                                           list_options options, object_sink& sink, failure& f) {
     return quietly(list_into(std::move(c), std::move(r), std::move(name_space), std::move(options), sink, f));
@@ -398,6 +393,11 @@ private:
 };
 
 } // namespace
+
+http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts) {
+    const auto whole = lasts.count() > 0 ? lasts + watch_grace : std::chrono::seconds(0);
+    return t.header(watch_header_time).body_idle(std::chrono::milliseconds(0)).request(whole);
+}
 
 std::string list_query(const list_options& o) {
     query_builder q;

@@ -19,6 +19,9 @@ asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r
 /// Lets others run; true.
 asio::awaitable<bool> take_turn(asio::any_io_executor executor);
 
+/// What a watch that asked to last so long may take: the server ends it, and where it does not we do, a little later.
+http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts);
+
 /// The query part of a request, "?" included; parameters in client-go's (alphabetical) order.
 std::string list_query(const list_options& o);
 std::string watch_query(const watch_options& o);

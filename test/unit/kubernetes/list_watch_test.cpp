@@ -1,5 +1,7 @@
 #include "bench.hpp"
 
+#include "kubernetes/kubernetes_list_watch.hpp"
+
 #include <informer/task_group.hpp>
 
 #include <boost/json.hpp>
@@ -643,6 +645,14 @@ TEST_CASE("watch: a bearer token is sent, and never said") {
     CHECK(b.answers->requests.back().header("Authorization") == "Bearer s3cret-token-of-some-length");
     CHECK(f.what() == "watch pods: unauthorized: Unauthorized");
     CHECK_FALSE(b.log.contains("s3cret"));
+}
+
+TEST_CASE("watch: one may outlive its time by 15 s, however little it says, and one without a time has no end") {
+    const auto t = kubernetes::detail::watch_times(http::timeouts(), 300s);
+    CHECK(t.request_ == 315s);
+    CHECK(t.body_idle_ == 0s);
+    CHECK(t.header_ == 30s);
+    CHECK(kubernetes::detail::watch_times(http::timeouts(), 0s).request_ == 0s);
 }
 
 TEST_CASE("watch: one that outlives its time by 15 s is given up", "[.slow]") {
