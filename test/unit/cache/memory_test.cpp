@@ -115,6 +115,12 @@ struct scene {
     std::shared_ptr<watch_script> watch;
 };
 
+/// Nothing under the sanitizers.
+std::uint64_t on_the_heap() {
+    const auto all = mallinfo2();
+    return all.uordblks + all.hblkhd;
+}
+
 /// Peak and end of relists without a change and with every tenth object changed.
 void relists_of(unsigned n) {
     scene s(n);
@@ -129,16 +135,17 @@ void relists_of(unsigned n) {
         s.watch->fail(failure(errc::gone, "test"));
         s.settle();
         s.clock->advance(5s);
+        const std::uint64_t heap = on_the_heap();
         std::uint64_t peak = 0;
-        s.settle([&] { peak = std::max(peak, s.source->pool->statistics().bytes); });
+        s.settle([&] { peak = std::max(peak, s.source->pool->statistics().bytes + on_the_heap()); });
         const auto after = s.pods.status();
         REQUIRE(after.relists == s.source->revision);
         REQUIRE(next->taken());
         CHECK(s.pods.snapshot().size() == n);
         CHECK(s.pods.snapshot().resource_version().str() == std::to_string(100 + s.source->revision));
-        // Beside the documents there are at most three maps of all: the old state, the list, and the new state.
-        const double ratio = static_cast<double>(peak + 3 * index) / static_cast<double>(steady.bytes);
-        CAPTURE(n, changed, steady.bytes, index, peak, after.bytes);
+        // Documents, and the maps of the list and of the new state beside that of the old one.
+        const double ratio = static_cast<double>(peak - heap + index) / static_cast<double>(steady.bytes);
+        CAPTURE(n, changed, steady.bytes, index, peak, heap, after.bytes);
         CHECK(ratio <= 1.2);
         CHECK(after.bytes <= steady.bytes * 11 / 10);
         s.watch = next;
@@ -229,14 +236,14 @@ TEST_CASE("who has unsubscribed is let go within a minute, also where nothing co
         b.start();
     }
     REQUIRE(b.pods.has_synced() == synced);
-    const std::size_t before = mallinfo2().uordblks; // nothing under the sanitizers
+    const std::uint64_t before = on_the_heap();
     for (int i = 0; i < 2000; ++i) {
         auto events = b.pods.subscribe(options.name(std::string(2000, 'x')));
         events.close();
     }
     b.settle();
     b.pass(1min);
-    CHECK(mallinfo2().uordblks < before + 1'000'000);
+    CHECK(on_the_heap() < before + 1'000'000);
 }
 
 TEST_CASE("a handler that was removed is let go within a minute, also where nothing comes", "[informer][memory]") {
@@ -279,6 +286,23 @@ TEST_CASE("after many deletions what lives is moved together, while others have 
     CHECK(most < before / 6); // a third of what is moved
     CAPTURE(before, peak);
     CHECK(peak < before * 9 / 5); // what is moved is three quarters of it, and the last of the old goes at the end
+}
+
+TEST_CASE("what lives is moved together once a minute at most", "[informer][memory]") {
+    scene s(8000);
+    const auto bytes_after_deletions = [&] {
+        s.delete_every_second();
+        s.settle();
+        return s.source->pool->statistics().bytes;
+    };
+    const std::uint64_t before = s.source->pool->statistics().bytes;
+    const std::uint64_t moved = bytes_after_deletions();
+    REQUIRE(moved < before * 9 / 10);
+    CHECK(bytes_after_deletions() >= moved);
+    s.clock->advance(59s);
+    CHECK(bytes_after_deletions() >= moved);
+    s.clock->advance(1s);
+    CHECK(bytes_after_deletions() < moved * 4 / 5);
 }
 
 TEST_CASE("what lives is not moved away from those who keep it too", "[informer][memory]") {

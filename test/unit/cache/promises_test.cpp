@@ -128,6 +128,7 @@ TEST_CASE("order: events come in stream order, and the cache holds them before t
             seen.push_back("~" + o.key().name);
         },
         [&](const object& o, bool) {
+            ahead = ahead && !b.pods.get(o.key().str());
             seen.push_back("-" + o.key().name);
         });
     b.settle();
@@ -148,6 +149,7 @@ TEST_CASE("order: events come in stream order, and the cache holds them before t
     CHECK(read_all(events) == expected_events);
     CHECK(seen.size() == expected.size());
     CHECK(seen == expected);
+    CHECK(ahead);
     (void)h;
 }
 
