@@ -1,6 +1,9 @@
 // From keys to reconciles.
 #include "controller_impl.hpp"
 
+#include "root/quietly.hpp"
+#include "root/while_it_lasts.hpp"
+
 #include <boost/asio/this_coro.hpp>
 
 #include <utility>
@@ -61,19 +64,29 @@ void controller::impl::log(log_level level, const std::string& line) const {
 }
 
 void controller::impl::stop() {
-    if (stops++ == 0) {
-        stopped_at = rt.clock().now();
-        keys->shut_down();
-        begun.cancel();
-    }
+    const bool first = stops++ == 0;
     sources_news.notify();
     workers_news.notify();
+    if (!first) return;
+    stopped_at = rt.clock().now();
+    begun.cancel();
+    keys->shut_down();
 }
 
 void controller::impl::break_off(failure why) {
+    stop();
     if (!broken) broken = std::move(why);
     log(log_level::error, broken.what());
-    stop();
+}
+
+void controller::impl::child_failed(const std::exception_ptr& e) {
+    try {
+        std::rethrow_exception(e);
+    } catch (const error& x) {
+        break_off(x.failure());
+    } catch (...) {
+        break_off(failure(errc::stopped, "controller " + name + ": " + detail::what_is_wrong()));
+    }
 }
 
 /// By the exception that is being handled.
@@ -260,10 +273,13 @@ asio::awaitable<void> controller::impl::work(std::shared_ptr<impl> s) {
 asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     if (s->workers_run) throw error(errc::already_running, "controller " + s->name + ": workers");
     if (s->stops != 0) throw error(errc::stopped, "controller " + s->name);
-    s->workers_run = true;
+    const detail::while_it_lasts running(s->workers_run);
     const auto executor = co_await asio::this_coro::executor;
-    co_await asio::this_coro::throw_if_cancelled(false);
     task_group group(executor);
+    group.on_error([i = s.get()](std::exception_ptr e) {
+        --i->workers_alive;
+        i->child_failed(e);
+    });
     s->begin_series();
     s->workers_alive = s->options.workers_;
     for (std::size_t i = 0; i < s->options.workers_; ++i) group.spawn(work(s));
@@ -283,7 +299,6 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     }
     group.stop();
     co_await group.join();
-    s->workers_run = false;
 }
 
 asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
@@ -307,11 +322,11 @@ asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
 }
 
 asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {
-    if (s->sources_run) throw error(errc::already_running, "controller " + s->name);
+    if (s->runs || s->sources_run || s->workers_run) throw error(errc::already_running, "controller " + s->name);
+    s->runs = true;
     const auto executor = co_await asio::this_coro::executor;
-    co_await asio::this_coro::throw_if_cancelled(false);
     task_group group(executor);
-    group.spawn(run_sources(s));
+    group.spawn(detail::quietly(run_sources(s)));
     std::exception_ptr failed;
     try {
         co_await lead(s);
@@ -334,13 +349,13 @@ const std::string& controller::name() const noexcept {
     return impl_->name;
 }
 asio::awaitable<void> controller::run() {
-    return impl::run(impl_);
+    return detail::quietly(impl::run(impl_));
 }
 asio::awaitable<void> controller::run_sources() {
-    return impl::run_sources(impl_);
+    return detail::quietly(impl::run_sources(impl_));
 }
 asio::awaitable<void> controller::run_workers() {
-    return impl::lead(impl_);
+    return detail::quietly(impl::lead(impl_));
 }
 void controller::stop() {
     impl_->stop();

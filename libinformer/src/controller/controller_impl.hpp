@@ -59,7 +59,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
 
     asio::steady_timer begun; ///< cancelled when the sources run, and at a stop: for who waits for their sync
     unsigned stops = 0; ///< how often `stop()` was called
-    bool sources_run = false, workers_run = false;
+    bool runs = false, sources_run = false, workers_run = false;
     failure broken; ///< why it had to stop by itself
     clock::time_point stopped_at{};
     detail::async_event workers_news; ///< a stop, or a worker has ended
@@ -112,6 +112,8 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     void finish(item& it, attempt& a, bool cut, clock::duration took);
     void stop();
     void break_off(failure why);
+    /// Without one of its coroutines it would only look alive.
+    void child_failed(const std::exception_ptr& e);
 
     void count(std::string_view counter, std::string_view label = {}, std::string_view value = {}, double n = 1) const;
     void begin_series(); ///< at zero: who looks for increases sees the first one

@@ -60,8 +60,9 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
     }
     const bool news = !e.initial && e.reason != event_reason::resync;
     const int priority = news ? from.priority : std::min(from.priority, low_priority);
+    std::vector<object_key> asked;
     try {
-        std::vector<object_key> asked = from.map(e.current);
+        asked = from.map(e.current);
         if (e.previous && !e.previous.same_as(e.current)) { // the last state of what was deleted may be news, too
             std::vector<object_key> before = from.map(e.previous);
             std::move(before.begin(), before.end(), std::back_inserter(asked));
@@ -69,11 +70,12 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
         // Each once: a worker may have the first one already, and would be asked again by the second.
         std::sort(asked.begin(), asked.end());
         asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
-        for (const object_key& key : asked)
-            if (only == nullptr || only->gained(shard_text(key))) keys->add(key, priority);
+        if (only != nullptr) std::erase_if(asked, [&](const object_key& key) { return !only->gained(shard_text(key)); });
     } catch (...) {
         source_failed(from, "mapping", detail::what_is_wrong());
+        return;
     }
+    for (const object_key& key : asked) keys->add(key, priority); // what this throws is no failure of a mapping: nothing may be lost
 }
 
 asio::awaitable<bool> controller::impl::step_aside(std::shared_ptr<impl> s) {
@@ -130,13 +132,13 @@ asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_
 }
 
 asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
-    co_await asio::this_coro::throw_if_cancelled(false);
     if (s->sources_run) throw error(errc::already_running, "controller " + s->name + ": sources");
     s->sources_run = true;
     const auto executor = co_await asio::this_coro::executor;
     if (s->stops != 0) co_return;
     const listening here(s.get());
     task_group group(executor);
+    group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
     here.begin();
     s->begin_series();
     for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));

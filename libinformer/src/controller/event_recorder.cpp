@@ -3,6 +3,8 @@
 #include <informer/detail/async.hpp>
 
 #include "controller/lease_record.hpp"
+#include "root/quietly.hpp"
+#include "root/while_it_lasts.hpp"
 
 #include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -161,8 +163,7 @@ asio::awaitable<void> event_recorder::impl::send(std::shared_ptr<impl> s, event_
 
 asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
     if (s->running) throw error(errc::already_running, "event recorder");
-    s->running = true;
-    co_await asio::this_coro::throw_if_cancelled(false);
+    const detail::while_it_lasts running(s->running);
     for (;;) {
         const bool asked = co_await detail::cancelled();
         if (asked) break;
@@ -181,7 +182,6 @@ asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
             co_await s->news.wait_until(s->rt.clock(), due);
         }
     }
-    s->running = false;
 }
 
 asio::awaitable<bool> event_recorder::impl::flush(std::shared_ptr<impl> s, clock::time_point until) {
@@ -218,7 +218,7 @@ void event_recorder::event(const object& regarding, event_type type, std::string
 }
 
 asio::awaitable<void> event_recorder::run() {
-    return impl::run(impl_);
+    return detail::quietly(impl::run(impl_));
 }
 
 asio::awaitable<bool> event_recorder::flush(std::chrono::nanoseconds at_most) {

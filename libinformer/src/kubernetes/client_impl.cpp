@@ -47,13 +47,6 @@ bool segment(std::string_view s) {
 
 } // namespace
 
-asio::awaitable<void> quietly(asio::awaitable<void> work) {
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
-    co_await std::move(work);
-    co_await asio::this_coro::throw_if_cancelled(throwing);
-}
-
 std::optional<std::chrono::seconds> retries::pause_after(const failure& f) {
     if (attempts_++ >= most_attempts) return std::nullopt;
     if (const auto* s = f.status()) {

@@ -6,8 +6,7 @@
 
 #include "kubernetes/tls_source.hpp"
 #include "kubernetes/token_source.hpp"
-
-#include <boost/asio/this_coro.hpp>
+#include "root/quietly.hpp"
 
 #include <chrono>
 #include <functional>
@@ -112,18 +111,8 @@ private:
 
 namespace detail {
 
-/// Runs `work` so that cancellation comes back as a failure and not as an exception (toolchain: Asio throws at the next
-/// co_await otherwise); the caller's own setting is restored.
-template <class T>
-asio::awaitable<T> quietly(asio::awaitable<T> work) {
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
-    T result = co_await std::move(work);
-    co_await asio::this_coro::throw_if_cancelled(throwing);
-    co_return result;
-}
-
-asio::awaitable<void> quietly(asio::awaitable<void> work);
+/// Cancellation comes back as a failure and not as an exception.
+using informer::detail::quietly;
 
 /// An empty name space stands for "not in one". errc::bad_request for what no path can hold: such a request would reach
 /// another resource than the one that was meant.

@@ -187,7 +187,8 @@ public:
 /// *Lifetime*: the factory must outlive `run()`. It holds its informers until it is destroyed.
 /// *Shutdown*: `stop()` takes no more events and begins no reconcile; running ones may finish within the
 /// shutdown time-out, then they are cancelled, as they are at once by a second `stop()` or by cancelling `run()` (terminal).
-/// In every case `run()` returns when none is left; at once where `stop()` came before it had begun.
+/// In every case `run()` returns when none is left; at once where `stop()` came before it had begun. Should one of its own coroutines
+/// end by an exception (no memory, a limiter that throws), it stops as well, and throws that.
 /// *Metrics*: `controller_runtime_*` with the label `controller`, `workqueue_*` with `name`.
 class controller {
 public:

@@ -1,0 +1,129 @@
+// Controllers that lose one of their coroutines, are run twice, or leave their caller as they found it.
+#include "controller_fixture.hpp"
+
+#include <informer/controller/event_recorder.hpp>
+#include <informer/queue/rate_limiter.hpp>
+
+#include <new>
+
+using namespace controller_test;
+
+namespace {
+
+class without_memory final : public rate_limiter {
+public:
+    duration delay(std::uint32_t, time_point) override {
+        if (fails) throw std::bad_alloc();
+        return 1ms;
+    }
+    bool fails = true;
+};
+
+/// What a worker needs memory for it cannot do without; the key that it had must not be forgotten in silence.
+asio::awaitable<void> lost_worker() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    b.answers["a"] = {[] { return reconcile_result::requeue(); }};
+    controller c = b.of_foos().options(controller_options().limiter(std::make_shared<without_memory>())).build(b.noting());
+    b.start(c);
+    const std::function<bool()> over = [&] { return *b.ended; };
+    const bool ok = co_await eventually(over);
+    CHECK(ok);
+    CHECK(b.error_of_run->find("bad_alloc") != std::string::npos);
+    CHECK(b.has_logged("bad_alloc"));
+    co_await b.end();
+}
+
+/// The workers alone, as leading work is: they can be run again after an end of any kind.
+asio::awaitable<void> workers_again() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    controller c = b.of_foos().build(b.noting());
+    b.group.spawn(c.run_sources());
+    for (int i = 0; i < 2; ++i) {
+        task_group leading(ex);
+        leading.spawn(c.run_workers());
+        c.enqueue(object_key("ns", "a"));
+        const std::function<bool()> done = [&] { return b.count("a") == static_cast<std::size_t>(i + 1); };
+        const bool ok = co_await eventually(done);
+        CHECK(ok);
+        leading.stop();
+        co_await leading.join();
+    }
+    c.stop();
+    co_await b.end();
+}
+
+asio::awaitable<void> run_and_note(asio::awaitable<void> work, bool* still_throws) {
+    try {
+        co_await std::move(work);
+    } catch (const boost::system::system_error&) { // cancelled, or the controller's own
+    }
+    *still_throws = co_await asio::this_coro::throw_if_cancelled();
+}
+
+/// A caller that was cancelled while he awaited this must hear of it at his next co_await.
+asio::awaitable<void> callers_setting() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    controller whole = b.of_foos().build(b.noting());
+    controller halves = b.of_foos().build(b.noting());
+    controller twice = b.of_foos().build(b.noting());
+    bool run = false, sources = false, workers = false, refused = false;
+    task_group all(ex);
+    all.spawn(run_and_note(whole.run(), &run));
+    all.spawn(run_and_note(halves.run_sources(), &sources));
+    all.spawn(run_and_note(halves.run_workers(), &workers));
+    co_await settle(50);
+    all.spawn(run_and_note(whole.run(), &refused));
+    co_await settle(50);
+    CHECK(refused);
+    CHECK_FALSE(run);
+    CHECK_FALSE(workers);
+    all.stop();
+    co_await all.join();
+    CHECK(run);
+    CHECK(sources);
+    CHECK(workers);
+    co_await b.end();
+}
+
+asio::awaitable<void> run_twice() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    const auto second_error = std::make_shared<std::string>();
+    const auto second_ended = std::make_shared<bool>(false);
+    b.start(c);
+    b.group.spawn(bench::keep_error(c.run(), second_error, second_ended)); // in the same turn
+    const std::function<bool()> refused = [&] { return *second_ended; };
+    bool ok = co_await eventually(refused);
+    CHECK(ok);
+    CHECK(*second_error != "");
+    const std::function<bool()> goes_on = [&] { return b.count("a") == 1; };
+    ok = co_await eventually(goes_on);
+    CHECK(ok);
+    CHECK_FALSE(*b.ended);
+    CHECK_FALSE(c.stopping());
+    co_await b.finish(c);
+    CHECK(*b.error_of_run == "");
+}
+
+} // namespace
+
+TEST_CASE("a controller that loses a worker ends with what happened, instead of looking alive") {
+    run_test(lost_worker());
+}
+TEST_CASE("workers that were cancelled can be run again") {
+    run_test(workers_again());
+}
+TEST_CASE("a controller leaves its caller's cancellation as it was") {
+    run_test(callers_setting());
+}
+TEST_CASE("run() twice in one turn: the second one is refused, the first one goes on") {
+    run_test(run_twice());
+}
