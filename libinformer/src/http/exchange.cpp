@@ -5,6 +5,7 @@
 #include <boost/beast/core/string.hpp>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace informer::http::detail {
@@ -14,6 +15,16 @@ namespace {
 /// Cancellation is looked at after each step, so that callers get a failure and not an exception. Restored by hand at
 /// the end, since it belongs to the whole chain of coroutines.
 constexpr bool quietly = false;
+
+/// Without memory for its words, the code alone.
+template <class Make>
+void note(failure& to, const error_code& code, Make make) noexcept {
+    try {
+        to = make();
+    } catch (const std::bad_alloc&) {
+        to = failure(code, std::string());
+    }
+}
 
 } // namespace
 
@@ -311,7 +322,7 @@ void exchange::complete() noexcept {
 }
 
 void exchange::fail(const failure& f) noexcept {
-    failure_ = f;
+    note(failure_, f.code(), [&] { return f; });
     timer_->cancel();
     connection_.reset();
 }
@@ -319,7 +330,8 @@ void exchange::fail(const failure& f) noexcept {
 void exchange::close() noexcept {
     closed_ = true;
     timer_->cancel();
-    if (!complete_ && !failure_) failure_ = failure(errc::cancelled, request_.doing + " (closed)");
+    if (!complete_ && !failure_)
+        note(failure_, errc::cancelled, [&] { return failure(errc::cancelled, request_.doing + " (closed)"); });
     if (!connection_) return;
     connection_->stream->close();
     if (!busy_) connection_.reset();

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -41,12 +42,16 @@ public:
         figures.idle = idle_.size();
         return found;
     }
-    void give(std::unique_ptr<connection> c) {
+    /// Closes what cannot be kept.
+    void give(std::unique_ptr<connection> c) noexcept {
         if (closed_ || most_ == 0 || c->generation != generation_ || !c->in.empty()) return;
         c->in.release();
         c->idle_since = std::chrono::steady_clock::now();
         if (idle_.size() >= most_) idle_.erase(idle_.begin());
-        idle_.push_back(std::move(c));
+        try {
+            idle_.push_back(std::move(c));
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) there is no room for it
+        }
         figures.idle = idle_.size();
     }
     void close_idle() noexcept {

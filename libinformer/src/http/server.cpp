@@ -5,6 +5,7 @@
 #include "http/server_session.hpp"
 #include "http/transport.hpp"
 
+#include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
 #include <boost/asio/ip/v6_only.hpp>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <set>
 #include <utility>
 
@@ -103,7 +105,9 @@ void server_response::on_gone(std::function<void()> f) {
 struct server::impl : std::enable_shared_from_this<server::impl> {
     impl(runtime r, server_options o, server_handler h)
         : rt(std::move(r)), options(std::move(o)), handler(std::make_shared<const server_handler>(std::move(h))),
-          group(rt.executor()) {}
+          group(rt.executor()) {
+        group.on_error([log = rt](std::exception_ptr e) noexcept { tell(log, e); });
+    }
 
     runtime rt;
     server_options options;
@@ -117,14 +121,30 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
     accept_mode mode = accept_mode::serve;
     bool stopped = false;
 
+    /// A connection's place among the open ones, until nobody serves it any more or, lacking memory, nobody ever did.
+    class place {
+    public:
+        place(std::shared_ptr<impl> s, std::shared_ptr<detail::server_connection> c) : of(std::move(s)), connection(std::move(c)) {
+            of->open.insert(connection);
+        }
+        place(place&& o) noexcept = default;
+        place& operator=(place&&) = delete;
+        ~place() {
+            if (of) of->open.erase(connection);
+        }
+
+        std::shared_ptr<impl> of;
+        std::shared_ptr<detail::server_connection> connection;
+    };
+
+    static void tell(const runtime& to, const std::exception_ptr& e) noexcept;
     void listen(failure& f);
     void take(asio::ip::tcp::socket s);
     void close_listener() noexcept;
     void drop(detail::server_connection::ending how) noexcept;
     void shut_down() noexcept;
     static asio::awaitable<void> accept_all(std::shared_ptr<impl> self, std::shared_ptr<asio::ip::tcp::acceptor> a);
-    static asio::awaitable<void> attend(std::shared_ptr<impl> self, std::shared_ptr<detail::server_connection> c,
-                                        std::string peer);
+    static asio::awaitable<void> attend(place at, std::string peer);
     static asio::awaitable<void> stop(std::shared_ptr<impl> self);
 };
 
@@ -139,6 +159,7 @@ void open_at(const asio::ip::tcp::endpoint& at, bool both_families, asio::ip::tc
     if (!ec) a.set_option(asio::socket_base::reuse_address(true), ec);
     if (!ec) a.bind(at, ec);
     if (!ec) a.listen(asio::socket_base::max_listen_connections, ec);
+    if (!ec) a.non_blocking(true, ec); // who asked to come may have left
 }
 
 } // namespace
@@ -174,18 +195,44 @@ void server::impl::listen(failure& f) {
     group.spawn(accept_all(shared_from_this(), fresh));
 }
 
+/// Of a connection, or of accepting one: no memory, most likely.
+void server::impl::tell(const runtime& to, const std::exception_ptr& e) noexcept {
+    try {
+        std::rethrow_exception(e);
+    } catch (...) {
+        try {
+            to.log(log_level::error, "http server: a connection was given up: " + informer::detail::what_is_wrong());
+        } catch (...) { // NOLINT(bugprone-empty-catch) not even for words
+        }
+    }
+}
+
 asio::awaitable<void> server::impl::accept_all(std::shared_ptr<impl> self, std::shared_ptr<asio::ip::tcp::acceptor> a) {
     co_await asio::this_coro::throw_if_cancelled(false);
+    asio::steady_timer pause(self->rt.executor());
     while (a->is_open()) {
-        auto [ec, socket] = co_await a->async_accept(detail::as_result);
-        if (self->stopped || ec == asio::error::operation_aborted || !a->is_open()) break;
-        if (!ec) {
-            self->take(std::move(socket));
-            continue;
+        bool lacking = false;
+        try {
+            // Asio's own accept would let a lack of memory out of the io_context.
+            co_await a->async_wait(asio::ip::tcp::acceptor::wait_read, detail::as_result);
+            if (self->stopped || !a->is_open()) break;
+            error_code ec;
+            auto socket = a->accept(self->rt.executor(), ec);
+            lacking = ec && ec != asio::error::would_block && ec != asio::error::connection_aborted;
+            if (!ec) self->take(std::move(socket));
+        } catch (...) {
+            tell(self->rt, std::current_exception());
+            lacking = true;
         }
-        // Out of file descriptors, most likely: some will be free soon.
-        asio::steady_timer pause(self->rt.executor(), std::chrono::milliseconds(50));
-        co_await pause.async_wait(detail::as_result);
+        if (!lacking) continue;
+        // File descriptors or memory, most likely: some will be free soon.
+        pause.expires_after(std::chrono::milliseconds(50));
+        try {
+            co_await pause.async_wait(detail::as_result);
+        } catch (...) { // then peers had better be refused than wait for nobody
+            if (self->acceptor == a) self->close_listener();
+            throw;
+        }
     }
 }
 
@@ -203,26 +250,36 @@ void server::impl::take(asio::ip::tcp::socket s) {
         stream->reset();
         return;
     }
-    const auto c =
-        std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number, options.patience_);
-    open.insert(c);
-    if (mode == accept_mode::serve) group.spawn(attend(shared_from_this(), c, ec ? std::string() : detail::shown(peer)));
+    auto c = std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number, options.patience_);
+    if (mode == accept_mode::stall) {
+        open.insert(std::move(c));
+        return;
+    }
+    place at(shared_from_this(), std::move(c));
+    group.spawn(attend(std::move(at), ec ? std::string() : detail::shown(peer)));
 }
 
-asio::awaitable<void> server::impl::attend(std::shared_ptr<impl> self, std::shared_ptr<detail::server_connection> c,
-                                           std::string peer) {
+asio::awaitable<void> server::impl::attend(place at, std::string peer) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    error_code ec;
-    c->expect_peer();
-    co_await c->stream().handshake(ec);
-    c->peer_delivered();
-    if (!ec && !c->closed()) {
-        self->group.spawn(detail::server_connection::pump(c));
-        const std::size_t max_body = self->options.max_body_;
-        co_await detail::serve(c, self->handler, max_body, std::move(peer), self->rt);
+    const place served(std::move(at));
+    const auto& self = served.of;
+    const auto& c = served.connection;
+    std::exception_ptr failed;
+    try {
+        error_code ec;
+        c->expect_peer();
+        co_await c->stream().handshake(ec);
+        c->peer_delivered();
+        if (!ec && !c->closed()) {
+            self->group.spawn(detail::server_connection::pump(c));
+            const std::size_t max_body = self->options.max_body_;
+            co_await detail::serve(c, self->handler, max_body, std::move(peer), self->rt);
+        }
+    } catch (...) {
+        failed = std::current_exception();
     }
     c->close(detail::server_connection::ending::fin);
-    self->open.erase(c);
+    if (failed) std::rethrow_exception(failed);
 }
 
 void server::impl::close_listener() noexcept {

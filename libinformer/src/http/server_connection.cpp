@@ -2,6 +2,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
+#include <exception>
 #include <utility>
 
 namespace informer::http::detail {
@@ -33,22 +34,34 @@ void server_connection::peer_delivered() noexcept {
 }
 
 asio::awaitable<void> server_connection::pump(std::shared_ptr<server_connection> self) {
+    return read_all(reader(std::move(self)));
+}
+
+asio::awaitable<void> server_connection::read_all(reader r) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    while (!self->closed_) {
-        if (self->in.size() >= read_ahead) {
-            const bool go_on = co_await self->consumed_.wait();
-            if (!go_on) break;
-            continue;
+    const auto self = std::move(r).begin();
+    std::exception_ptr failed;
+    try {
+        while (!self->closed_) {
+            if (self->in.size() >= read_ahead) {
+                const bool go_on = co_await self->consumed_.wait();
+                if (!go_on) break;
+                continue;
+            }
+            error_code ec;
+            const auto room = self->in.prepare();
+            const std::size_t n = co_await self->stream_->read_some(room, ec);
+            self->in.commit(n);
+            if (n == 0) break;
+            self->arrived_.notify();
         }
-        error_code ec;
-        const std::size_t n = co_await self->stream_->read_some(self->in.prepare(), ec);
-        self->in.commit(n);
-        if (n == 0) break;
-        self->arrived_.notify();
+    } catch (...) { // nobody reads any more: who waits for bytes must hear of it
+        failed = std::current_exception();
     }
     self->ended_ = true;
     self->leave();
     self->arrived_.notify();
+    if (failed) std::rethrow_exception(failed);
 }
 
 asio::awaitable<bool> server_connection::more_than(std::size_t n) {

@@ -58,6 +58,24 @@ public:
     std::uint64_t number() const noexcept { return number_; }
 
 private:
+    /// Who is about to read. Where he never begins, for lack of memory, nobody must wait for bytes.
+    class reader {
+    public:
+        explicit reader(std::shared_ptr<server_connection> c) noexcept : of_(std::move(c)) {}
+        reader(reader&&) noexcept = default;
+        reader& operator=(reader&&) = delete;
+        ~reader() {
+            if (!of_) return;
+            of_->ended_ = true;
+            of_->arrived_.notify();
+        }
+        std::shared_ptr<server_connection> begin() && noexcept { return std::move(of_); }
+
+    private:
+        std::shared_ptr<server_connection> of_;
+    };
+    static asio::awaitable<void> read_all(reader r);
+
     asio::any_io_executor executor_;
     std::shared_ptr<transport> stream_;
     std::uint64_t number_;

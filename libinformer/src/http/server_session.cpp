@@ -181,13 +181,14 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         if (cancellation.cancelled() != asio::cancellation_type::none) break;
         if (!thrown.empty() && rt.logs(log_level::error))
             rt.log(log_level::error, "http server: " + request->method + " " + request->path + ": " + thrown);
+        const bool unsure = !thrown.empty() && x->progress() != server_exchange::state::nothing; // how much of the answer went
         if (x->progress() == server_exchange::state::nothing && !c->closed()) {
             std::vector<std::pair<std::string, std::string>> none;
             co_await server_exchange::send(x, 500, "text/plain", "the handler gave no answer\n", std::move(none));
         }
         x->retire();
         c->forget_request();
-        if (!x->reusable()) // also a stream without its end: the peer must notice that
+        if (unsure || !x->reusable()) // also a stream without its end: the peer must notice that
             break;
     }
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <optional>
 
 namespace informer::kubernetes::detail {
@@ -384,7 +385,12 @@ public:
         const auto found = client_->watch_lists.find(resource_.group);
         return found == client_->watch_lists.end() ? watch_list_support::unknown : found->second;
     }
-    void learnt(watch_list_support what) noexcept override { client_->watch_lists[resource_.group] = what; }
+    void learnt(watch_list_support what) noexcept override {
+        try {
+            client_->watch_lists[resource_.group] = what;
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) the next informer finds it out again
+        }
+    }
 
 private:
     std::shared_ptr<client::impl> client_;

@@ -31,14 +31,16 @@ struct async_event::state {
             timer.cancel();
     }
 
+    /// Made before the coroutine suspends: what is thrown then, for lack of memory, would leave the io_context.
     class place {
     public:
-        explicit place(state* s) : at_(s) {}
-        template <class Handler>
-        void operator()(Handler h) const {
+        explicit place(state* s) : at_(s) {
             // One that was cancelled may still be on its way.
             if (at_->waiter && !at_->waiter->idle()) waiter::part(std::move(at_->waiter));
             if (!at_->waiter) at_->waiter = std::make_shared<detail::waiter>();
+        }
+        template <class Handler>
+        void operator()(Handler h) const {
             at_->waiter->wait(std::move(h));
         }
 

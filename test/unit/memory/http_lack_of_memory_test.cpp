@@ -1,0 +1,238 @@
+// The client and the server where the system refuses memory: nothing ends the program, and what was refused once works the next time.
+#include "refusal.hpp"
+
+#include "http/pool.hpp"
+
+#include <informer/http/client.hpp>
+#include <informer/http/server/server.hpp>
+#include <informer/kubernetes/client.hpp>
+#include <informer/source/list_watch.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/write.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+using namespace informer;
+using informer::testing::for_every_request;
+using informer::testing::lack;
+using informer::testing::refusal;
+using namespace std::chrono_literals;
+using tcp = asio::ip::tcp;
+
+namespace {
+
+/// Runs what is there to run until `done`; false when that takes too long.
+bool run_until(asio::io_context& io, const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (!done() && std::chrono::steady_clock::now() < end) {
+        io.restart();
+        io.run_one_for(10ms);
+    }
+    return done();
+}
+
+std::unique_ptr<http::detail::connection> connection_of(const http::detail::pool& p, asio::io_context& io) {
+    auto c = std::make_unique<http::detail::connection>();
+    c->stream = http::detail::plain_transport(tcp::socket(io));
+    c->generation = p.generation();
+    return c;
+}
+
+/// A server that has answered a request with this and closed the connection.
+class answered {
+public:
+    answered(asio::io_context& io, std::string_view answer) : acceptor_(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)) {
+        failure f;
+        http::endpoint to;
+        to.host = "127.0.0.1";
+        to.port = acceptor_.local_endpoint().port();
+        client_ = std::make_unique<http::client>(runtime(io.get_executor()), to, http::client_options(), f);
+        asio::co_spawn(io, ask(this), asio::detached);
+        tcp::socket peer(io);
+        bool came = false;
+        acceptor_.async_accept(peer, [&](error_code) { came = true; });
+        REQUIRE(run_until(io, [&] { return came; }));
+        std::string head;
+        bool headers_read = false;
+        asio::async_read_until(peer, asio::dynamic_buffer(head), "\r\n\r\n", [&](error_code, std::size_t) { headers_read = true; });
+        REQUIRE(run_until(io, [&] { return headers_read; }));
+        asio::write(peer, asio::buffer(answer));
+        peer.close();
+        REQUIRE(run_until(io, [&] { return response.has_value(); }));
+    }
+    std::optional<http::response> response;
+
+private:
+    static asio::awaitable<void> ask(answered* self) {
+        failure f;
+        auto r = co_await self->client_->send(http::request("GET", "/a/path/that/has/some/length"), f);
+        if (!f) self->response.emplace(std::move(r));
+    }
+
+    tcp::acceptor acceptor_;
+    std::unique_ptr<http::client> client_;
+};
+
+struct outcome {
+    failure f;
+    bool refused = false, over = false;
+};
+
+asio::awaitable<void> read(http::response* r, outcome* o) {
+    std::array<char, 64> some;
+    try {
+        for (;;) {
+            const asio::mutable_buffer room = asio::buffer(some);
+            const std::size_t n = co_await r->read_some(room, o->f);
+            if (n == 0) break;
+        }
+    } catch (const std::bad_alloc&) {
+        o->refused = true;
+    }
+    o->over = true;
+}
+
+asio::awaitable<void> greet(std::shared_ptr<http::server_request>, std::shared_ptr<http::server_response> r) {
+    co_await r->send(200, "text/plain", "good morning to you, whoever you are");
+}
+
+/// What a peer of the server sees. Asks for nothing of what may be refused once it is made.
+class peer {
+public:
+    peer(asio::io_context& io, std::uint16_t port) : socket_(io) {
+        socket_.connect(tcp::endpoint(asio::ip::address_v4::loopback(), port), refused_);
+        if (refused_) return;
+        static constexpr std::string_view request = "GET / HTTP/1.1\r\nHost: somebody.example\r\n\r\n";
+        asio::write(socket_, asio::buffer(request), refused_);
+        socket_.non_blocking(true);
+    }
+    /// Yes once the beginning of the answer is there.
+    bool answered() {
+        std::array<char, 12> begin{};
+        error_code ec;
+        const std::size_t n = socket_.receive(asio::buffer(begin), tcp::socket::message_peek, ec);
+        return std::string_view(begin.data(), n) == "HTTP/1.1 200";
+    }
+    bool refused() const { return refused_.failed(); }
+
+private:
+    tcp::socket socket_;
+    error_code refused_;
+};
+
+} // namespace
+
+TEST_CASE("without memory a connection is not kept, and the next one is", "[memory]") {
+    asio::io_context io(1);
+    http::detail::pool p(8, 90s);
+    auto c = connection_of(p, io);
+    {
+        const lack l{refusal()};
+        p.give(std::move(c));
+    }
+    CHECK(p.figures.idle == 0);
+    p.give(connection_of(p, io));
+    CHECK(p.figures.idle == 1);
+}
+
+TEST_CASE("giving up a response takes no memory", "[memory]") {
+    asio::io_context io(1);
+    answered a(io, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun");
+    {
+        const lack l{refusal()};
+        a.response->close();
+    }
+    outcome o;
+    asio::co_spawn(io, read(&*a.response, &o), asio::detached);
+    REQUIRE(run_until(io, [&] { return o.over; }));
+    CHECK(o.f == errc::cancelled);
+}
+
+TEST_CASE("without memory reading a body that breaks off fails, whatever it lacks", "[memory]") {
+    for_every_request([](const refusal& r) {
+        asio::io_context io(1);
+        answered a(io, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun");
+        outcome o;
+        asio::co_spawn(io, read(&*a.response, &o), asio::detached);
+        {
+            const lack l(r);
+            run_until(io, [&] { return o.over; });
+            a.response.reset();
+        }
+        REQUIRE(o.over);
+        CHECK((o.refused || o.f == errc::connection_lost));
+        run_until(io, [&] { return io.stopped(); });
+    });
+}
+
+TEST_CASE("without memory the server loses what it was asked and no more: it goes on accepting, and no connection is left behind",
+          "[memory]") {
+    for_every_request([](const refusal& r) {
+        asio::io_context io(1);
+        runtime rt(io.get_executor());
+        http::server s(rt, http::server_options().patience(5s), greet);
+        failure f;
+        s.listen(f);
+        REQUIRE_FALSE(f);
+        {
+            peer before(io, s.port()); // what an io_context makes once is there
+            REQUIRE(run_until(io, [&] { return before.answered(); }));
+        }
+        REQUIRE(run_until(io, [&] { return s.connections() == 0; }));
+        {
+            peer first(io, s.port());
+            REQUIRE_FALSE(first.refused());
+            {
+                const lack l(r);
+                for (int i = 0; i < 30; ++i) { // what comes by loopback is there
+                    io.restart();
+                    io.poll();
+                }
+            }
+            CHECK(s.listening());
+            peer second(io, s.port());
+            REQUIRE_FALSE(second.refused());
+            CHECK(run_until(io, [&] { return second.answered(); }));
+        }
+        CHECK(run_until(io, [&] { return s.connections() == 0; }));
+        bool stopped = false;
+        asio::co_spawn(io, s.stop(), [&](std::exception_ptr e) { stopped = e == nullptr; });
+        CHECK(run_until(io, [&] { return stopped; }));
+    });
+}
+
+TEST_CASE("without memory a list and watch forgets what it has learnt about its server, and learns it again", "[memory]") {
+    asio::io_context io(1);
+    failure f;
+    kubernetes::client_config config;
+    config.server = "http://127.0.0.1:1";
+    const kubernetes::client c(runtime(io.get_executor()), config, f);
+    REQUIRE_FALSE(f);
+    api_resource pods;
+    pods.version = "v1";
+    pods.kind = "Pod";
+    pods.plural = "pods";
+    const auto source = c.make_list_watch(pods, "");
+    {
+        const lack l{refusal()};
+        source->learnt(watch_list_support::no);
+    }
+    CHECK(source->watch_list() == watch_list_support::unknown);
+    source->learnt(watch_list_support::no);
+    CHECK(source->watch_list() == watch_list_support::no);
+}
