@@ -2,6 +2,10 @@
 
 #include "http/exchange.hpp"
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -230,26 +234,37 @@ asio::awaitable<std::size_t> read_nothing(failure& f) {
 }
 
 asio::awaitable<std::string> read_rest(std::shared_ptr<detail::exchange> x, std::size_t limit, failure& f) {
-    std::string text;
-    std::size_t size = 0;
+    constexpr std::size_t piece = std::size_t(1) << 20; // no string grows beyond it
+    std::vector<std::string> pieces(1);
+    std::size_t left = limit;
+    body_parts parts;
+    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
+    co_await asio::this_coro::throw_if_cancelled(false);
     if (!x) f = failure(errc::stopped, "read a response that is none");
     while (x) {
-        constexpr std::size_t piece = std::size_t(64) << 10;
-        if (text.size() - size < piece)
-            text.resize(std::max(text.size() * 2, piece)); // grows with what came, not with what was announced
-        const asio::mutable_buffer room(text.data() + size, text.size() - size);
-        const std::size_t n = co_await detail::exchange::read_some(x, room, f);
-        size += n;
-        if (size > limit) {
-            x->close();
-            f = failure(errc::too_large, "read a response of more than " + std::to_string(limit) + " bytes");
-            size = limit;
-            break;
-        }
+        const std::size_t n = co_await detail::exchange::receive(x, parts, f);
         if (n == 0) break;
+        const bool fits = n <= left;
+        for (std::string_view part : parts) {
+            part = part.substr(0, left);
+            left -= part.size();
+            if (pieces.back().size() + part.size() > piece) pieces.emplace_back();
+            pieces.back() += part;
+        }
+        if (fits) continue;
+        x->close();
+        f = failure(errc::too_large, "read a response of more than " + std::to_string(limit) + " bytes");
+        break;
     }
-    text.resize(size);
-    text.shrink_to_fit();
+    // Copying 64 MiB at once would hold the executor for long.
+    std::string text = std::move(pieces.front());
+    text.reserve(limit - left);
+    const auto executor = co_await asio::this_coro::executor;
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+        co_await asio::post(executor, asio::use_awaitable);
+        text += std::exchange(pieces[i], std::string());
+    }
+    co_await asio::this_coro::throw_if_cancelled(throwing);
     co_return text;
 }
 

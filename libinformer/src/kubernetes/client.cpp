@@ -65,13 +65,29 @@ decode_options options_for(const client::impl& i, const api_resource& r) {
     return o;
 }
 
-object decode(const client::impl& i, const std::string& body, const api_resource& r, const std::string& doing, failure& f) {
-    object o = parse_object(body, f, options_for(i, r));
-    if (f) {
-        f = f.within(doing + ": decode");
-        return {};
+/// While a large answer is decoded, others have their turns.
+asio::awaitable<object> decode(std::shared_ptr<client::impl> self, std::shared_ptr<const std::string> body, api_resource r,
+                               std::string doing, failure& f) {
+    doing += ": decode";
+    object o;
+    if (body->size() <= detail::large_text) {
+        o = parse_object(*body, f, options_for(*self, r));
+    } else {
+        const auto steps = document_pool::make(options_for(*self, r))->begin_decode(*body, object());
+        while (!steps->step()) {
+            co_await detail::take_turn(self->rt.executor());
+            const auto asked = co_await asio::this_coro::cancellation_state;
+            if (asked.cancelled() == asio::cancellation_type::none) continue;
+            f = failure(errc::cancelled, std::move(doing));
+            co_return object();
+        }
+        o = steps->finish(f);
     }
-    return o;
+    if (f) {
+        f = f.within(doing);
+        co_return object();
+    }
+    co_return o;
 }
 
 /// Carries a call out whose answer is an object: one of the resource's kind, of a subresource's own, or a Status of
@@ -79,11 +95,12 @@ object decode(const client::impl& i, const std::string& body, const api_resource
 asio::awaitable<object> fetch(std::shared_ptr<client::impl> self, api_resource r, call c, failure& f) {
     const std::string doing = c.doing;
     c.largest = self->config.max_object;
-    const std::string body = co_await client::impl::perform(self, std::move(c), f);
+    const auto body = std::make_shared<std::string>();
+    *body = co_await client::impl::perform(self, std::move(c), f);
     if (f) co_return object();
-    object o = decode(*self, body, r, doing, f);
+    object o = co_await decode(self, body, r, doing, f);
     if (!f && o.kind() == "Status" && o["status"].string_or_empty() == "Failure") {
-        f = detail::refused_in_stream(body, doing);
+        f = detail::refused_in_stream(*body, doing);
         co_return object();
     }
     co_return o;

@@ -24,8 +24,6 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::string_view accept_json = "application/json";
-/// What is larger is decoded in steps with turns of the executor between them: over 2 ms in the worst case.
-constexpr std::size_t large_text = std::size_t(256) << 10;
 constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);
 /// The server ends a watch by itself; one that outlives this is a dead connection.
 constexpr std::chrono::seconds watch_grace = std::chrono::seconds(15);

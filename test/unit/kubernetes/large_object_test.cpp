@@ -1,4 +1,4 @@
-// Objects that take long to decode: in lists and watches others have their turns meanwhile.
+// Objects that take long to decode: others have their turns meanwhile.
 #include "bench.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -9,6 +9,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
+#include <ctime>
 #include <functional>
 
 using namespace kubernetes_test;
@@ -86,6 +88,26 @@ asio::awaitable<void> watch(std::shared_ptr<list_watch> from, watcher* to, failu
     *done = true;
 }
 
+asio::awaitable<void> get_large(client* c, object* to, failure* f, bool* done) {
+    object_key key("default", "large");
+    *to = co_await c->get(pods(), std::move(key), *f);
+    *done = true;
+}
+
+double processor_time() { // others may be busy
+    return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+/// Between two turns of somebody else.
+asio::awaitable<void> longest_gap(asio::any_io_executor executor, double* gap, const bool* done) {
+    for (double last = processor_time(); !*done;) {
+        co_await asio::post(executor, asio::use_awaitable);
+        const double now = processor_time();
+        *gap = std::max(*gap, now - last);
+        last = now;
+    }
+}
+
 using verb = asio::awaitable<void> (*)(std::shared_ptr<list_watch>, watcher*, failure*, bool*);
 
 failure carry_out(bench& b, watcher& w, verb what) {
@@ -117,6 +139,44 @@ TEST_CASE("large objects: while one is decoded others have their turns, in a lis
     REQUIRE(w.meanwhile.size() == 3);
     for (const unsigned ticks : w.meanwhile) CHECK(ticks >= 2);
     CHECK(w.last == parse_object(large("8", "1")));
+}
+
+TEST_CASE("large objects: while the answer of a verb is decoded others have their turns") {
+    bench b;
+    const std::string text = large("5");
+    const double begun = processor_time();
+    const object whole = parse_object(text);
+    const double at_once = processor_time() - begun;
+    double longest = at_once;
+    for (int i = 0; i < 3; ++i) {
+        b.answers->next.emplace_back(text);
+        object got;
+        failure f;
+        double gap = 0;
+        bool done = false;
+        const auto executor = b.io.get_executor();
+        task_group group(executor);
+        group.spawn(get_large(&*b.api, &got, &f, &done));
+        group.spawn(longest_gap(executor, &gap, &done));
+        b.run(group.join());
+        CHECK_FALSE(f);
+        CHECK(got == whole);
+        longest = std::min(longest, gap);
+    }
+    CHECK(longest < at_once / 2);
+}
+
+TEST_CASE("large objects: the answer of a verb that cannot be read says why") {
+    bench b;
+    b.answers->next.emplace_back(large("5", "nul"));
+    object got;
+    failure f, why;
+    bool done = false;
+    b.run(get_large(&*b.api, &got, &f, &done));
+    CHECK(f == errc::syntax_error);
+    parse_object(large("5", "nul"), why);
+    CHECK(f.message() == "get pods default/large: decode: " + why.message());
+    CHECK_FALSE(got);
 }
 
 TEST_CASE("large objects: one that cannot be read is quarantined, with its place") {
