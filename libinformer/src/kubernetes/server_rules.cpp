@@ -36,7 +36,8 @@ void guard_credentials(client_config& c, const http::endpoint& to) {
 }
 
 client_config settled(client_config c) {
-    const bool tls = !c.tls.ca_pem_.empty() || !c.tls.certificate_pem_.empty() || c.tls.insecure_;
+    const bool tls = !c.tls.ca_pem_.empty() || !c.tls.certificate_pem_.empty() || c.tls.insecure_ || !c.tls_files.ca.empty() ||
+                     !c.tls_files.certificate.empty();
     c.server = with_scheme(std::move(c.server), tls);
     failure bad;
     const auto to = http::endpoint::parse(c.server, bad);

@@ -72,4 +72,9 @@ TEST_CASE("client: a server without a scheme is asked over TLS where anything ab
     trusting.ca(authority.certificate_pem());
     CHECK(asked(trusting).starts_with("https://"));
     CHECK(f == errc::tls_failed);
+    auto by_file = plain;
+    by_file.server = "127.0.0.1:1";
+    by_file.tls_files.ca = "/none";
+    b.api.emplace(b.rt, by_file);
+    CHECK(b.api->config().server.starts_with("https://"));
 }

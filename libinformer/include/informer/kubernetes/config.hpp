@@ -45,7 +45,7 @@ struct server_warning {
 class client_config {
 public:
     client_config() {}
-    std::string server;               ///< URL; without a scheme: https where `tls` has a CA, certificate or `insecure`, else http
+    std::string server;               ///< URL; without a scheme: https where there is a CA, a client certificate or `insecure`, else http
     http::tls_options tls;            ///< CA, client certificate, server name, insecure
     kubernetes::tls_files tls_files;
     kubernetes::credentials credentials;
