@@ -91,16 +91,21 @@ reflector::action reflector::next(time_point now) {
         a.what = step::list;
         a.list.labels(options_.labels_).fields(options_.fields_).metadata_only(options_.metadata_only_);
         if (paging_) {
-            a.list.limit(options_.page_size_).continue_token(continue_); // X18: and no version
+            a.list.limit(page_size()).continue_token(continue_); // X18: and no version
             request_.continue_token = continue_;
             return a;
         }
         const std::string version = fetch_version();
         a.fresh = request_.first_page = true;
         request_.consistent = version.empty();
-        // R4: a list at a version is served from the server's cache only when it is not paged.
-        const bool paged = !in_one_piece_ && (version.empty() || version == "0");
-        a.list.resource_version(version).limit(paged ? options_.page_size_ : 0);
+        request_.any_version = version == "0";
+        const bool at_version = !version.empty() && !request_.any_version;
+        // R4: a list at a version is served from the server's cache only when it is not paged. A size that was asked for
+        // counts all the same, and a server that paged a list at 0 has no such cache.
+        const bool paged = !in_one_piece_ && (!at_version || options_.page_size_ || paged_at_any_);
+        a.list.resource_version(version).limit(paged ? page_size() : 0);
+        // Without it a page is of exactly that version, which is the one that the server no longer has the changes since.
+        if (paged && at_version && page_size() != 0) a.list.resource_version_match("NotOlderThan");
         return a;
     }
 
@@ -323,6 +328,7 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         return page_verdict::checked;
     }
     if (request_.first_page) {
+        if (request_.any_version && !r.continue_token.empty()) paged_at_any_ = true;
         first_page_ = r.resource_version;
         listed_ = false;
         milestone_.clear();

@@ -41,6 +41,44 @@ TEST_CASE("R4 a relist at a version is not paged", "[reflector]") {
     CHECK(m.last.list.limit_ == 0);
 }
 
+TEST_CASE("R4 a page size that was asked for holds for a relist at a version, too, whose pages are not older than that",
+          "[reflector]") {
+    auto o = no_watch_list();
+    o.page_size_ = 4;
+    machine m(o);
+    CHECK(m.next().list.limit_ == 4);
+    m.page_done("10");
+    m.next();
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_ == "10");
+    CHECK(m.last.list.limit_ == 4);
+    CHECK(m.last.list.resource_version_match_ == "NotOlderThan");
+    m.page_done("12", "t1");
+    CHECK(m.next().list.limit_ == 4);
+    CHECK(m.last.list.continue_ == "t1");
+    CHECK(m.last.list.resource_version_match_.empty());
+}
+
+TEST_CASE("R4 relists stay paged where a list at any version came in pages: that server has no cache", "[reflector]") {
+    const bool paged = GENERATE(true, false);
+    auto o = no_watch_list();
+    o.any_version_ = true;
+    machine m(o);
+    m.next();
+    if (paged) {
+        m.page_done("10", "t1");
+        m.next();
+    }
+    m.page_done("10");
+    m.next();
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_ == "10");
+    CHECK(m.last.list.limit_ == (paged ? 500 : 0));
+    CHECK(m.last.list.resource_version_match_ == (paged ? "NotOlderThan" : ""));
+}
+
 TEST_CASE("R5 expired list falls back to a consistent read", "[reflector]") {
     const bool gone = GENERATE(true, false);
     machine m(no_watch_list());

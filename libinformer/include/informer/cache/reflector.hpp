@@ -19,7 +19,7 @@ public:
     reflector_options() {}
     std::string labels_, fields_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
-    std::uint64_t page_size_ = 500;
+    std::optional<std::uint64_t> page_size_; ///< nullopt: `default_page_size`, and none for lists at a version
     backoff_options backoff_;
     std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);
     std::uint64_t seed_ = 1;
@@ -111,6 +111,8 @@ public:
     /// "list", "watch-list", "open" or "stream": where the request is, for the report of its failure.
     std::string_view request_phase() const noexcept;
 
+    static constexpr std::uint64_t default_page_size = 500; ///< client-go's
+
     // Times that are ours. The rest are client-go's (see backoff_options).
     static constexpr std::chrono::seconds silence = std::chrono::seconds(2);  ///< watch-list: nothing at all came
     static constexpr std::chrono::seconds pause = std::chrono::seconds(5);    ///< watch-list: events, but no end
@@ -132,7 +134,7 @@ private:
     /// Why we ended a request ourselves.
     enum class cut { none, silent, plain_events, unusable_end, stalled, overdue, went_back, deletion_lost, unproven };
     struct request {
-        bool watch = false, collecting = false, consistent = false, first_page = false;
+        bool watch = false, collecting = false, consistent = false, first_page = false, any_version = false;
         bool opened = false, proven = false, delivered = false, synced = false;
         std::uint64_t seen = 0; ///< events and bookmarks since the request (or since the initial state was complete)
         std::string continue_token;
@@ -143,6 +145,7 @@ private:
 
     bool by_watch_list() const noexcept;
     std::string fetch_version() const;
+    std::uint64_t page_size() const noexcept { return options_.page_size_.value_or(default_page_size); }
     void sign(time_point now) noexcept;
     void advance(const resource_version& v);
     bool below(const resource_version& v) const;
@@ -171,6 +174,7 @@ private:
     std::uint64_t pages_ = 0, milestone_at_ = 1; // since the milestone, and when the next one is taken
     bool paging_ = false;         // between two pages of one list
     bool in_one_piece_ = false;   // the continue token expired: once without paging
+    bool paged_at_any_ = false;   // a list at version 0 came in pages: no cache serves this server's lists
     bool consistent_ = false;     // the last version was refused: read the newest
     bool list_this_time_ = false; // watch-list failed just now
     bool doubtful_ = false;       // refused with 403: if the list works, watch-list is what was refused

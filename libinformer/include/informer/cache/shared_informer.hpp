@@ -13,6 +13,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +32,8 @@ public:
     }
     /// Watch-list first (default), else list and watch only.
     informer_options& watch_list(bool on) { watch_list_ = on; return *this; }
-    /// Page size of lists; 0: in one piece. client-go: 500.
+    /// Page size of lists; 0: in one piece. One that you give holds for all lists. Unless you do it is 500 (client-go's), but a
+    /// list after a 410 comes in one piece, since servers answer that from their cache only so.
     informer_options& page_size(std::uint64_t n) { page_size_ = n; return *this; }
     /// Allows the first list to be served from any version the server has (resourceVersion=0).
     informer_options& any_version(bool on = true) { any_version_ = on; return *this; }
@@ -53,7 +55,7 @@ public:
     decode_options decode_;
     std::vector<std::pair<std::string, index_function>> indexes_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
-    std::uint64_t page_size_ = 500;
+    std::optional<std::uint64_t> page_size_;
     backoff_options backoff_;
     std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);
     std::size_t queue_capacity_ = 1000;
