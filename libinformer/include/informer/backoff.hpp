@@ -12,6 +12,7 @@ namespace informer {
 class backoff_options {
 public:
     backoff_options() {}
+    /// Less than a millisecond counts as one (so for `cap`): what is refused is never asked again without a pause.
     backoff_options& initial(std::chrono::nanoseconds d) { initial_ = d; return *this; }
     backoff_options& cap(std::chrono::nanoseconds d) { cap_ = d; return *this; }
     backoff_options& factor(double f) { factor_ = f; return *this; }
@@ -22,6 +23,7 @@ public:
     std::chrono::nanoseconds cap_ = std::chrono::seconds(30);
     double factor_ = 2.0;
     double jitter_ = 1.0; ///< a delay is uniform in [d, d * (1 + jitter))
+    static constexpr std::chrono::nanoseconds least = std::chrono::milliseconds(1);
     std::chrono::nanoseconds reset_after_ = std::chrono::minutes(2);
 };
 
@@ -39,7 +41,7 @@ public:
 
 private:
     backoff_options options_;
-    std::chrono::nanoseconds current_;
+    std::chrono::nanoseconds current_{};
     std::chrono::nanoseconds healthy_{};
     unsigned attempts_ = 0;
     std::mt19937_64 random_;

@@ -274,7 +274,7 @@ void reflector::delay(time_point now, const failure& f) {
     auto d = std::chrono::duration_cast<clock::duration>(backoff_.next());
     if (kind_of(f) == kind::missing) {
         // Its CustomResourceDefinition may come at any moment.
-        std::uniform_real_distribution<double> factor(1.0, 1.25);
+        std::uniform_real_distribution<double> factor(0.8, 1.0);
         d = std::min(d, std::chrono::duration_cast<clock::duration>(missing_retry * factor(random_)));
     }
     if (f.status() && f.status()->retry_after) {

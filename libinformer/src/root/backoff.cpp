@@ -6,7 +6,11 @@
 namespace informer {
 
 backoff::backoff(backoff_options options, std::uint64_t seed)
-    : options_(options), current_(std::min(options.initial_, options.cap_)), random_(seed) {}
+    : options_(options), random_(seed) {
+    options_.cap_ = std::max(options_.cap_, backoff_options::least);
+    options_.initial_ = std::clamp(options_.initial_, backoff_options::least, options_.cap_);
+    current_ = options_.initial_;
+}
 
 std::chrono::nanoseconds backoff::next() {
     const auto base = current_;
@@ -27,7 +31,7 @@ void backoff::healthy_for(std::chrono::nanoseconds d) {
 }
 
 void backoff::reset() {
-    current_ = std::min(options_.initial_, options_.cap_);
+    current_ = options_.initial_;
     healthy_ = healthy_.zero();
     attempts_ = 0;
 }

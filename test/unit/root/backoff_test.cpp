@@ -70,6 +70,16 @@ TEST_CASE("healthy time takes any argument", "[backoff]") {
     CHECK(b.attempts() == 0);
 }
 
+TEST_CASE("there is no repetition without a pause, whatever the options say", "[backoff]") {
+    backoff nothing(backoff_options().initial(0ns).jitter(0));
+    CHECK(nothing.next() == 1ms);
+    CHECK(nothing.next() == 2ms);
+    nothing.reset();
+    CHECK(nothing.next() == 1ms);
+    backoff below(backoff_options().initial(-5s).cap(-1s).jitter(0));
+    CHECK(below.next() == 1ms);
+    CHECK(below.next() == 1ms);
+}
 
 TEST_CASE("odd options do no harm", "[backoff]") {
     backoff over(backoff_options().initial(60s).cap(30s).jitter(0));

@@ -121,7 +121,7 @@ public:
     static constexpr std::chrono::seconds overtime = std::chrono::seconds(15); ///< a watch beyond its time-out
     static constexpr std::chrono::seconds longest_watch = std::chrono::hours(24 * 365); ///< the d of [d, 2d] at most
     static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< R13
-    /// 404: the longest delay (and up to a quarter more). controller-runtime asks so often for a kind that is not installed.
+    /// 404: the longest delay, drawn from four fifths of it up. controller-runtime asks so for a kind that is not installed.
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
     /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
     static constexpr std::chrono::seconds doubt = std::chrono::seconds(30);
