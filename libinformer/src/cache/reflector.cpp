@@ -366,8 +366,8 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
     // Of an empty resource a server that knows watch-list has nothing to send but the end bookmark, which may take its time.
     // Once may be chance: a server that starts forbids everything for a moment.
     if (doubtful_ && ++doubts_ >= 2) support_ = watch_list_support::no;
-    if (silent_ && listed_) support_ = watch_list_support::no;
-    doubtful_ = false;
+    if (refused_ || (silent_ && listed_)) support_ = watch_list_support::no;
+    doubtful_ = refused_ = false;
     complete(now, first_page_);
     return page_verdict::complete;
 }
@@ -399,7 +399,7 @@ bool reflector::list_failed(time_point now, failure& f) {
     failed(now, f, hard(k));
     if (same_page) return true;
     if (k == kind::gone) consistent_ = true;
-    paging_ = in_one_piece_ = list_this_time_ = doubtful_ = false;
+    paging_ = in_one_piece_ = list_this_time_ = doubtful_ = refused_ = false;
     return false;
 }
 
@@ -441,17 +441,22 @@ failure reflector::watch_done(time_point now, const failure& given) {
     return f;
 }
 
+/// `refused`: it looks like a server without watch-list. If the list is refused, too, it was not about that.
+void reflector::list_instead(bool refused) noexcept {
+    list_this_time_ = true;
+    refused_ = refused;
+}
+
 // WL7, X5: the initial state did not come to its end.
 void reflector::initial_ended(time_point now, const failure& f) {
-    const auto list_now = [this](bool remember) {
-        list_this_time_ = true;
-        if (remember) support_ = watch_list_support::no;
-    };
     switch (request_.why) {
     case cut::silent: silent_ = true; return; // what it means the list will tell
     case cut::plain_events:
-    case cut::unusable_end: list_now(true); return;
-    case cut::stalled: list_now(support_ != watch_list_support::yes); return; // it can, but not just now
+    case cut::unusable_end: // whatever the list says
+        support_ = watch_list_support::no;
+        list_this_time_ = true;
+        return;
+    case cut::stalled: list_instead(support_ != watch_list_support::yes); return; // it can, but not just now
     case cut::went_back: consistent_ = true; return;
     case cut::deletion_lost: failed(now, f, false); return;
     case cut::none:
@@ -472,9 +477,9 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case kind::missing: failed(now, f, true); return;
     case kind::forbidden: // "resourceVersionMatch is forbidden for watch", or the verb is: the list will tell
         doubtful_ = true;
-        list_now(false);
+        list_instead(false);
         return;
-    case kind::rejected: list_now(true); return;
+    case kind::rejected: list_instead(true); return;
     case kind::throttled: failed(now, f, false); return;
     case kind::none:
     case kind::cancelled:
@@ -484,8 +489,9 @@ void reflector::initial_ended(time_point now, const failure& f) {
         failed(now, f, false);
         return;
     case kind::other:
-        // An ERROR event with 5xx in the middle of the initial events is how servers without watch-list refuse it.
-        list_now(request_.opened && code_of(f) >= 500);
+        // An ERROR event with 5xx in the middle of the initial events is how servers without watch-list refuse it; from one
+        // that has it, it is a bad moment.
+        list_instead(request_.opened && code_of(f) >= 500 && support_ != watch_list_support::yes);
         return;
     }
 }

@@ -400,7 +400,8 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     }
     s->into->end();
     list_watch& source = *s->live->from;
-    if (s->machine.support() != source.watch_list()) source.learnt(s->machine.support());
+    const auto known = s->machine.support(); // what it does not know another informer may have learnt
+    if (known != watch_list_support::unknown && known != source.watch_list()) source.learnt(known);
     s->note_phase();
     co_return true;
 }

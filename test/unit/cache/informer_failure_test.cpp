@@ -210,3 +210,14 @@ TEST_CASE("a metrics sink that throws does not stop an informer", "[informer]") 
     pods.stop();
     b.settle();
 }
+
+TEST_CASE("what another informer has learnt of watch-list is kept where this one knows nothing", "[informer]") {
+    bench b;
+    auto w = b.source->on_watch();
+    b.start();
+    b.source->learnt(watch_list_support::no); // another resource of the group
+    w->fail(failure(errc::connection_refused, "test"));
+    b.settle();
+    CHECK(b.pods.status().attempts == 1);
+    CHECK(b.source->watch_list() == watch_list_support::no);
+}

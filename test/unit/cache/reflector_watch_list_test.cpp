@@ -97,18 +97,57 @@ TEST_CASE("WL9 after a watch-list stream ends a plain watch follows at once", "[
     CHECK(a.watch.resource_version_ == "13");
 }
 
-TEST_CASE("WL7 a server that refuses watch-list is listed at once, and that is remembered", "[reflector]") {
+TEST_CASE("WL7 a server that refuses watch-list is listed at once, and that is remembered when the list works", "[reflector]") {
     const int code = GENERATE(400, 422);
     machine m;
     m.next();
     m.watch_done(status(code, code == 400 ? "BadRequest" : "Invalid"));
     CHECK(m.next().what == step::list);
     CHECK(m.last.list.limit_ == 500);
-    CHECK(m.r.support() == watch_list_support::no);
+    CHECK(m.r.support() == watch_list_support::unknown);
     CHECK(m.page_done("7") == page::complete);
+    CHECK(m.r.support() == watch_list_support::no);
     CHECK(m.r.version().str() == "7");
     CHECK(m.next().what == step::watch);
     CHECK(m.last.watch.resource_version_ == "7");
+}
+
+TEST_CASE("WL7 what the list is refused for, too, says nothing of watch-list", "[reflector]") {
+    machine m;
+    m.next();
+    m.watch_done(status(400, "BadRequest")); // a field that cannot be selected by
+    CHECK(m.next().what == step::list);
+    CHECK_FALSE(m.list_failed(status(400, "BadRequest")));
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().watch.send_initial_events_);
+    m.sync("7");
+    CHECK(m.r.support() == watch_list_support::yes);
+}
+
+TEST_CASE("WL7 one ERROR event with 500 takes nothing from a server whose watch-list has worked", "[reflector]") {
+    machine m(reflector_options(), watch_list_support::yes);
+    m.next();
+    m.r.opened(m.now);
+    m.watch_done(status(500, "InternalError"));
+    CHECK(m.next().what == step::list);
+    CHECK(m.page_done("7") == page::complete);
+    CHECK(m.r.support() == watch_list_support::yes);
+}
+
+TEST_CASE("X5 a watch-list that is not answered for 30 s is listed instead, and remembered when the list works", "[reflector]") {
+    const bool works = GENERATE(true, false);
+    machine m;
+    m.next();
+    m.pass(30s);
+    CHECK(m.r.tick(m.now));
+    m.watch_done(ended_by_us);
+    CHECK(m.next().what == step::list);
+    CHECK(m.r.support() == watch_list_support::unknown); // it may be the whole server
+    if (works)
+        m.page_done("7");
+    else
+        m.list_failed(ended_by_us);
+    CHECK(m.r.support() == (works ? watch_list_support::no : watch_list_support::unknown));
 }
 
 TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is what was refused", "[reflector]") {
@@ -139,12 +178,14 @@ TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is
     }
 }
 
-TEST_CASE("WL7 an ERROR event with 500 in a watch-list means list and watch, and is remembered", "[reflector]") {
+TEST_CASE("WL7 an ERROR event with 500 in a watch-list means list and watch, and is remembered when the list works", "[reflector]") {
     machine m;
     m.next();
     m.r.opened(m.now);
     m.watch_done(status(500, "InternalError"));
     CHECK(m.next().what == step::list);
+    CHECK(m.r.support() == watch_list_support::unknown);
+    m.page_done("7");
     CHECK(m.r.support() == watch_list_support::no);
 }
 

@@ -154,6 +154,7 @@ private:
     void succeeded() noexcept;
     void failed(time_point now, const failure& f, bool parked);
     void delay(time_point now, const failure& f);
+    void list_instead(bool refused) noexcept;
     void initial_ended(time_point now, const failure& f);
     void follow_ended(time_point now, const failure& f);
     failure our_words(const failure& f) const;
@@ -173,12 +174,13 @@ private:
     std::string milestone_;       // a token of this list: one that comes again leads round in a circle
     std::uint64_t pages_ = 0, milestone_at_ = 1; // since the milestone, and when the next one is taken
     bool paging_ = false;         // between two pages of one list
-    bool in_one_piece_ = false;   // the continue token expired: once without paging
     bool paged_at_any_ = false;   // a list at version 0 came in pages: no cache serves this server's lists
+    bool in_one_piece_ = false;   // the continue token expired: once without paging
     bool consistent_ = false;     // the last version was refused: read the newest
     bool list_this_time_ = false; // watch-list failed just now
     bool doubtful_ = false;       // refused with 403: if the list works, watch-list is what was refused
     unsigned doubts_ = 0;         // so often in a row
+    bool refused_ = false;        // as by a server without watch-list: if the list works, it is one
     bool silent_ = false;         // nothing came: if the list has items, it was no end bookmark that we waited for
     bool listed_ = false;         // the list under way has items
     unsigned interrupted_ = 0;    // watch-lists that broke before their end, in a row
