@@ -135,8 +135,8 @@ public:
     virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
 
     /// Takes what other threads dropped and frees its nodes, at most about `budget` nodes; true when nothing is left.
-    /// `decode` does a share of this by itself. It ends a compaction, too: what `move` made shares nothing any more with what is
-    /// moved later, and lives no longer than it is held.
+    /// `decode` does a share of this by itself. It ends a compaction, too: where `move` put what objects shared is forgotten, so
+    /// that it lives no longer than it is held.
     virtual bool collect(std::size_t budget = 1'000'000) = 0;
     virtual pool_statistics statistics() const = 0;
 
