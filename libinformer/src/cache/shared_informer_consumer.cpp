@@ -491,11 +491,14 @@ std::size_t shared_informer::impl::listeners() {
 
 void shared_informer::impl::quarantine(const bad_object& b) {
     count("informer_bad_objects_total", 1);
-    if (rt.logs(log_level::warning) && !bad.contains(b.key)) {
+    const bool nameless = b.key.empty() || (bad.size() >= detail::most_bad_keys && !bad.contains(b.key));
+    // What has no name may be one object again and again, once a second.
+    const bool told_before = nameless ? bad_unnamed.size() >= detail::most_bad_told : bad.contains(b.key);
+    if (rt.logs(log_level::warning) && !told_before) {
         const std::string which = b.key.empty() ? "object " + std::to_string(b.position) : b.key.str();
         rt.log(log_level::warning, name + ": " + which + " cannot be used: " + b.why.what());
     }
-    if (b.key.empty() || (bad.size() >= detail::most_bad_keys && !bad.contains(b.key))) {
+    if (nameless) {
         ++bad_unnamed_count;
         if (bad_unnamed.size() < detail::most_bad_told) bad_unnamed.push_back(b);
     } else {

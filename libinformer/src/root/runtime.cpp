@@ -9,8 +9,10 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <random>
+#include <string>
 
 namespace informer {
 
@@ -125,8 +127,16 @@ std::uint64_t runtime::draw_seed() const {
 
 void runtime::log(log_level level, std::string_view line) const {
     if (!logs(level)) return;
+    // Names and identities in it were chosen by others: they must not break the one line or play with the terminal.
+    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
     try {
-        logger_(level, line);
+        if (std::none_of(line.begin(), line.end(), control)) {
+            logger_(level, line);
+            return;
+        }
+        std::string one(line);
+        std::replace_if(one.begin(), one.end(), control, ' ');
+        logger_(level, one);
     } catch (...) { // NOLINT(bugprone-empty-catch) a broken logger must not stop an informer
     }
 }

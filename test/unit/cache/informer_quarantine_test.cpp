@@ -40,6 +40,21 @@ TEST_CASE("X7 a bad event is quarantined, its last good version stays, a good on
     CHECK(b.note("a") == "good again");
 }
 
+TEST_CASE("X7 a nameless object that comes once a second does not fill the log", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    const auto said = [&] {
+        std::size_t n = 0;
+        for (const auto& line : b.log.lines()) n += line.text.find("cannot be used") != std::string::npos;
+        return n;
+    };
+    for (int i = 0; i < 100; ++i) w->modified(R"({"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"7"}})");
+    b.settle();
+    CHECK(b.pods.status().quarantined == 100);
+    CHECK(said() > 0);
+    CHECK(said() < 20);
+}
+
 TEST_CASE("X7 what is repeated neither clears a younger bad object nor is taken for one", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();

@@ -76,6 +76,16 @@ TEST_CASE("log lines pass up to the chosen verbosity", "[runtime]") {
     CHECK(logs.count(log_level::error) == 1);
 }
 
+TEST_CASE("what others chose cannot break a log line", "[runtime]") {
+    asio::io_context context;
+    testing::log_capture logs;
+    runtime r(context.get_executor());
+    r.with_logger(logs.logger());
+    r.log(log_level::info, "the leader is a\nerror: all is lost\x1b[2J\x7f\t\xc3\xa4");
+    REQUIRE(logs.lines().size() == 1);
+    CHECK(logs.lines()[0].text == "the leader is a error: all is lost [2J  \xc3\xa4");
+}
+
 TEST_CASE("a logger that throws disturbs nobody", "[runtime]") {
     asio::io_context context;
     runtime r(context.get_executor());
