@@ -34,7 +34,7 @@ kind kind_of(const failure& f) {
     if (f == errc::forbidden) return kind::forbidden;
     if (f == errc::not_found) return kind::missing;
     if (f == errc::too_many_requests || (f.status() && f.status()->retry_after)) return kind::throttled;
-    if (f == errc::bad_request || f == errc::invalid || f == errc::unexpected_status) return kind::rejected;
+    if (f == errc::bad_request || f == errc::invalid) return kind::rejected;
     if (f == condition::transport) return kind::transport;
     return kind::other;
 }
@@ -327,6 +327,7 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         succeeded();
         return page_verdict::checked;
     }
+    page_failures_ = 0;
     if (request_.first_page) {
         if (request_.any_version && !r.continue_token.empty()) paged_at_any_ = true;
         first_page_ = r.resource_version;
@@ -394,10 +395,14 @@ bool reflector::list_failed(time_point now, failure& f) {
         consistent_ = true; // R5
         return false;
     }
-    const bool same_page =
-        paging_ && !request_.first_page && (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
+    const bool same_page = paging_ && !request_.first_page && page_failures_ < most_page_failures &&
+                           (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
     failed(now, f, hard(k));
-    if (same_page) return true;
+    if (same_page) {
+        ++page_failures_;
+        return true;
+    }
+    page_failures_ = 0;
     if (k == kind::gone) consistent_ = true;
     paging_ = in_one_piece_ = list_this_time_ = doubtful_ = refused_ = false;
     return false;

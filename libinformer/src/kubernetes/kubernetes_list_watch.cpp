@@ -301,7 +301,11 @@ struct watch_reader : object_reader {
         context.type = type == "DELETED"    ? watch_event_type::deleted
                        : type == "MODIFIED" ? watch_event_type::modified
                                             : watch_event_type::added;
-        if (framer.oversized()) {
+        if (type.empty() && framer.object().empty()) {
+            // Somebody else's answer: a proxy that wants a login, or a list from what ignores `watch`. As a bad event of a living
+            // watch it would pass for a sign of the server.
+            f = failure(errc::bad_response, doing + ": what came is no watch event");
+        } else if (framer.oversized()) {
             context.key = peek_key(framer.object());
             context.why = failure(errc::too_large, which(context));
             sink->quarantine(std::move(context));

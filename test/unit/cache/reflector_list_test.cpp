@@ -151,6 +151,26 @@ TEST_CASE("PG a page that could not be fetched is asked for again, the pages bef
     CHECK(m.last.list.continue_ == "t1");
 }
 
+TEST_CASE("PG a page that fails again and again ends its list, which begins anew", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("10", "t1");
+    for (int i = 0; i < 5; ++i) {
+        m.next();
+        CHECK(m.last.list.continue_ == "t1");
+        CHECK(m.list_failed(status(500)));
+        m.wait();
+    }
+    m.next();
+    CHECK_FALSE(m.list_failed(status(500)));
+    m.wait();
+    CHECK(m.next().fresh);
+    CHECK(m.last.list.continue_.empty());
+    m.page_done("11", "t2");
+    m.next();
+    CHECK(m.list_failed(status(500))); // counted anew
+}
+
 TEST_CASE("PG continue tokens that lead round in a circle are an error, not an endless list", "[reflector]") {
     const unsigned circle = GENERATE(2U, 3U, 7U);
     machine m(no_watch_list());

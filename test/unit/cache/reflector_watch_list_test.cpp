@@ -337,3 +337,20 @@ TEST_CASE("X5 a watch-list that breaks is tried again after a back-off, and list
     CHECK(m.next().what == step::list);
     CHECK(m.r.support() == watch_list_support::unknown);
 }
+
+TEST_CASE("X5 an answer that says nothing of watch-list, as a redirection, is remembered by nobody", "[reflector]") {
+    machine m;
+    m.next();
+    m.watch_done(failure(errc::unexpected_status, "test"));
+    while (m.waits()) m.wait();
+    CHECK(m.next().what == step::list);
+    m.page_done("10");
+    CHECK(m.r.support() == watch_list_support::unknown);
+    // On a watch it does not make the version worthless.
+    m.next();
+    CHECK_FALSE(m.last.watch.send_initial_events_);
+    m.watch_done(failure(errc::unexpected_status, "test"));
+    m.wait();
+    CHECK(m.next().what == step::watch);
+    CHECK(m.last.watch.resource_version_ == "10");
+}

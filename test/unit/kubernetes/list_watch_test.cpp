@@ -520,6 +520,19 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     CHECK(sink.bad[5].why.message() == "watch pods: event 5 has the unknown type 'MOVED'");
 }
 
+TEST_CASE("watch: an answer that is no watch event ends it, and is no sign of a server") {
+    for (const std::string answer : {R"({"error":"login"})", R"({"kind":"PodList","apiVersion":"v1","items":[]})"}) {
+        bench b;
+        b.answers->next.push_back(reply().streamed({answer}));
+        recorder sink;
+        failure f;
+        watch(b, sink, f);
+        INFO(f.what());
+        CHECK(f == errc::bad_response);
+        CHECK(sink.bad.empty());
+    }
+}
+
 TEST_CASE("watch: a stream that cannot be framed ends it") {
     for (const auto* garbage : {"<html>", "]]]]", "HTTP/1.1 200 OK\r\n\r\n"}) {
         bench b;

@@ -114,6 +114,7 @@ public:
     static constexpr std::uint64_t default_page_size = 500; ///< client-go's
 
     // Times that are ours. The rest are client-go's (see backoff_options).
+    static constexpr unsigned most_page_failures = 5; ///< of one page, in a row; then the list begins anew
     static constexpr std::chrono::seconds silence = std::chrono::seconds(2);  ///< watch-list: nothing at all came
     static constexpr std::chrono::seconds pause = std::chrono::seconds(5);    ///< watch-list: events, but no end
     static constexpr std::chrono::seconds no_progress = std::chrono::seconds(30);
@@ -174,6 +175,7 @@ private:
     std::string milestone_;       // a token of this list: one that comes again leads round in a circle
     std::uint64_t pages_ = 0, milestone_at_ = 1; // since the milestone, and when the next one is taken
     bool paging_ = false;         // between two pages of one list
+    unsigned page_failures_ = 0;  // of the next page, in a row
     bool paged_at_any_ = false;   // a list at version 0 came in pages: no cache serves this server's lists
     bool in_one_piece_ = false;   // the continue token expired: once without paging
     bool consistent_ = false;     // the last version was refused: read the newest
