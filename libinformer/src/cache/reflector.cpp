@@ -404,7 +404,10 @@ bool reflector::list_failed(time_point now, failure& f) {
     }
     page_failures_ = 0;
     if (k == kind::gone) consistent_ = true;
-    paging_ = in_one_piece_ = list_this_time_ = doubtful_ = refused_ = false;
+    paging_ = in_one_piece_ = doubtful_ = false;
+    // It did not fail for what it asked: what the refusal before it meant, the next list will tell.
+    const bool open_question = refused_ && (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
+    if (!open_question) list_this_time_ = refused_ = false;
     return false;
 }
 

@@ -354,3 +354,17 @@ TEST_CASE("X5 an answer that says nothing of watch-list, as a redirection, is re
     CHECK(m.next().what == step::watch);
     CHECK(m.last.watch.resource_version_ == "10");
 }
+
+TEST_CASE("X5 a refusal of watch-list is not asked for again while the list that shall explain it finds no server", "[reflector]") {
+    machine m;
+    m.next();
+    m.watch_done(status(400));
+    for (const failure& f : {status(500), refused, status(429)}) {
+        CHECK(m.next().what == step::list);
+        m.list_failed(f);
+        m.wait();
+    }
+    CHECK(m.next().what == step::list);
+    m.page_done("10");
+    CHECK(m.r.support() == watch_list_support::no);
+}
