@@ -1,6 +1,8 @@
 // From keys to reconciles.
 #include "controller_impl.hpp"
 
+#include <informer/detail/text_hash.hpp>
+
 #include "root/quietly.hpp"
 #include "root/while_it_lasts.hpp"
 
@@ -23,7 +25,7 @@ work_queue_options queue_options(const std::string& name, const controller_optio
 constexpr auto shard_look = std::chrono::seconds(1);
 
 std::uint64_t by_namespace(const object_key& key) {
-    return std::hash<std::string>()(key.name_space);
+    return detail::text_hash(key.name_space);
 }
 
 } // namespace
@@ -80,13 +82,16 @@ void controller::impl::break_off(failure why) {
 }
 
 void controller::impl::child_failed(const std::exception_ptr& e) {
+    if (stops == 0) stop(); // a second one would cut what is under way
+    if (broken) return;
     try {
         std::rethrow_exception(e);
     } catch (const error& x) {
-        break_off(x.failure());
+        broken = x.failure();
     } catch (...) {
-        break_off(failure(errc::stopped, "controller " + name + ": " + detail::what_is_wrong()));
+        broken = failure(errc::stopped, "controller " + name + ": " + detail::what_is_wrong());
     }
+    log(log_level::error, broken.what());
 }
 
 /// By the exception that is being handled.
@@ -326,6 +331,7 @@ asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {
     s->runs = true;
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
+    group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
     group.spawn(detail::quietly(run_sources(s)));
     std::exception_ptr failed;
     try {

@@ -139,11 +139,15 @@ asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
     const listening here(s.get());
     task_group group(executor);
     group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
-    here.begin();
-    s->begin_series();
-    for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
-    for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
-    if (s->options.shards_) group.spawn(follow_shards(s));
+    try {
+        here.begin();
+        s->begin_series();
+        for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
+        for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
+        if (s->options.shards_) group.spawn(follow_shards(s));
+    } catch (...) { // somebody may wait for the sync
+        s->child_failed(std::current_exception());
+    }
     for (;;) {
         const bool asked = co_await detail::cancelled();
         if (asked || s->stops != 0) break;

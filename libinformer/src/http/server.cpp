@@ -159,7 +159,9 @@ void open_at(const asio::ip::tcp::endpoint& at, bool both_families, asio::ip::tc
     if (!ec) a.set_option(asio::socket_base::reuse_address(true), ec);
     if (!ec) a.bind(at, ec);
     if (!ec) a.listen(asio::socket_base::max_listen_connections, ec);
-    if (!ec) a.non_blocking(true, ec); // who asked to come may have left
+    // Who asked to come may have left: that is told, not waited out.
+    if (!ec) a.non_blocking(true, ec);
+    if (!ec) a.set_option(asio::socket_base::enable_connection_aborted(true), ec);
 }
 
 } // namespace
@@ -218,7 +220,9 @@ asio::awaitable<void> server::impl::accept_all(std::shared_ptr<impl> self, std::
             if (self->stopped || !a->is_open()) break;
             error_code ec;
             auto socket = a->accept(self->rt.executor(), ec);
-            lacking = ec && ec != asio::error::would_block && ec != asio::error::connection_aborted;
+            const bool left = ec == asio::error::would_block || ec == asio::error::connection_aborted ||
+                              ec == boost::system::errc::protocol_error;
+            lacking = ec && !left;
             if (!ec) self->take(std::move(socket));
         } catch (...) {
             tell(self->rt, std::current_exception());

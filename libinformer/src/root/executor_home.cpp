@@ -86,7 +86,7 @@ executor_home::~executor_home() {
     if (!in_) return;
     // The executor goes under the lock, so that its context cannot go meanwhile.
     const std::lock_guard lock(in_->mutex);
-    if (!in_->gone) in_->remove(*this);
+    if (executor_) in_->remove(*this); // not emptied yet: the context may be about to, and waits for a visit
     executor_ = asio::any_io_executor();
 }
 

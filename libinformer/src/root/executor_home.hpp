@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 /// A strand must not outlive its context: its destructor takes a lock that the context owned. So a copy that somebody may keep
 /// longer is found by the context when it is destroyed, and emptied.
 ///
-/// *Thread safety*: `reach()` and the destructor on any thread, also beside the destruction of the context; `executor()` not
+/// *Thread safety*: `dispatch()`, `post()` and the destructor on any thread, also beside the destruction of the context; `executor()` not
 /// beside that.
 class executor_home {
 public:

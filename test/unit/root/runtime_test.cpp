@@ -2,10 +2,13 @@
 #include "support/run.hpp"
 #include "support/throwing_sink.hpp"
 
+#include "root/executor_home.hpp"
+
 #include <informer/runtime.hpp>
 
 #include <boost/asio/strand.hpp>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <set>
@@ -44,6 +47,33 @@ TEST_CASE("a runtime may outlive its context, also that of a strand: its executo
         context = std::make_unique<asio::io_context>(1); // perhaps at the same address
         CHECK_FALSE(copy.executor());
     }
+}
+
+TEST_CASE("runtimes may be dropped, and posted to, while their context goes", "[runtime]") {
+    for (int i = 0; i < 300; ++i) {
+        auto context = std::make_unique<asio::io_context>(2);
+        auto used = std::make_unique<runtime>(context->get_executor()), dropped = std::make_unique<runtime>(context->get_executor());
+        std::atomic<int> ready{0};
+        const auto together = [&ready] {
+            ++ready;
+            while (ready != 3) std::this_thread::yield();
+        };
+        std::thread posts([&] {
+            together();
+            for (int k = 0; k < 20; ++k) detail::home_of(*used).post([] {});
+            used.reset();
+        });
+        std::thread drops([&] {
+            together();
+            for (int k = 0; k < i * 5; ++k) static_cast<void>(ready.load());
+            dropped.reset();
+        });
+        together();
+        context.reset();
+        posts.join();
+        drops.join();
+    }
+    SUCCEED();
 }
 
 TEST_CASE("threads draw different seeds", "[runtime]") {
