@@ -395,8 +395,9 @@ bool reflector::list_failed(time_point now, failure& f) {
         consistent_ = true; // R5
         return false;
     }
-    const bool same_page = paging_ && !request_.first_page && page_failures_ < most_page_failures &&
-                           (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
+    const bool not_for_what_it_asked = k == kind::transport || k == kind::throttled || code_of(f) >= 500;
+    const bool same_page =
+        paging_ && !request_.first_page && page_failures_ < most_page_failures && not_for_what_it_asked;
     failed(now, f, hard(k));
     if (same_page) {
         ++page_failures_;
@@ -405,9 +406,8 @@ bool reflector::list_failed(time_point now, failure& f) {
     page_failures_ = 0;
     if (k == kind::gone) consistent_ = true;
     paging_ = in_one_piece_ = doubtful_ = false;
-    // It did not fail for what it asked: what the refusal before it meant, the next list will tell.
-    const bool open_question = refused_ && (k == kind::transport || k == kind::throttled || code_of(f) >= 500);
-    if (!open_question) list_this_time_ = refused_ = false;
+    // What the refusal before it meant, the next list will tell.
+    if (!(refused_ && not_for_what_it_asked)) list_this_time_ = refused_ = false;
     return false;
 }
 

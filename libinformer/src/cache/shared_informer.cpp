@@ -1,3 +1,4 @@
+#include "root/quietly.hpp"
 #include "shared_informer_impl.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -48,9 +49,6 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     if (!m) throw error(errc::already_running, "run " + s->name);
     m->going = true;
     s->begin_metrics();
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
-
     if (!s->stopping) {
         s->machine = reflector(options_for(s->options, s->rt.draw_seed()), m->from->watch_list());
         s->note_phase();
@@ -74,7 +72,6 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     s->refresh_figures();
     s->note_phase();
     s->news();
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (m->failed) std::rethrow_exception(m->failed);
 }
 
@@ -161,8 +158,6 @@ void shared_informer::impl::give_up(const std::string& doing, errc why) const {
 
 asio::awaitable<void> shared_informer::impl::wait_for(self s, std::string doing, clock::duration at_most, look at) {
     const auto until = detail::later(s->now(), at_most);
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     std::optional<errc> end;
     for (;;) {
         end = at();
@@ -178,7 +173,6 @@ asio::awaitable<void> shared_informer::impl::wait_for(self s, std::string doing,
         if (end) break;
         co_await wait_for_news(s, until);
     }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (*end != errc{}) s->give_up(doing, *end);
 }
 
@@ -304,8 +298,10 @@ void shared_informer::impl::refresh_figures() {
     const auto snapshot = store->index.snapshot();
     const auto statistics = pool->statistics();
     const auto memory = store->index.memory();
+    std::uint64_t received = 0;
     {
         const std::lock_guard lock(mutex);
+        received = figures.bytes_received;
         figures.objects = snapshot.size();
         figures.resource_version = snapshot.resource_version();
         figures.pool = statistics;
@@ -321,11 +317,6 @@ void shared_informer::impl::refresh_figures() {
         }
     }
     if (!rt.metrics()) return;
-    std::uint64_t received = 0;
-    {
-        const std::lock_guard lock(mutex);
-        received = figures.bytes_received;
-    }
     count("informer_received_bytes_total", static_cast<double>(received - std::exchange(bytes_counted, received)));
     gauge("informer_objects", static_cast<double>(snapshot.size()));
     gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
@@ -376,7 +367,7 @@ shared_informer& shared_informer::operator=(shared_informer&&) noexcept = defaul
 asio::awaitable<void> shared_informer::run() {
     std::shared_ptr<impl::machinery> m;
     if (!std::exchange(impl_->started, true)) m = std::make_shared<impl::machinery>(impl_);
-    return impl::run(impl_, std::move(m));
+    return detail::quietly(impl::run(impl_, std::move(m)));
 }
 
 void shared_informer::stop() {
@@ -392,11 +383,11 @@ bool shared_informer::has_synced() const noexcept {
 }
 
 asio::awaitable<void> shared_informer::synced(clock::duration at_most) {
-    return impl::synced(impl_, at_most);
+    return detail::quietly(impl::synced(impl_, at_most));
 }
 
 asio::awaitable<void> shared_informer::wait_until(informer::resource_version version, clock::duration at_most) {
-    return impl::wait_until(impl_, std::move(version), at_most);
+    return detail::quietly(impl::wait_until(impl_, std::move(version), at_most));
 }
 
 informer_status shared_informer::status() const {
@@ -430,7 +421,7 @@ void shared_informer::add_index(std::string name, index_function f) {
 }
 
 asio::awaitable<void> shared_informer::index_ready(std::string name, clock::duration at_most) {
-    return impl::index_ready(impl_, std::move(name), at_most);
+    return detail::quietly(impl::index_ready(impl_, std::move(name), at_most));
 }
 
 informer::lister shared_informer::lister() const {

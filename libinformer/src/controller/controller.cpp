@@ -76,22 +76,21 @@ void controller::impl::stop() {
 }
 
 void controller::impl::break_off(failure why) {
-    stop();
-    if (!broken) broken = std::move(why);
+    if (stops == 0) stop(); // a second one would cut what is under way
+    if (broken) return;
+    broken = std::move(why);
     log(log_level::error, broken.what());
 }
 
 void controller::impl::child_failed(const std::exception_ptr& e) {
-    if (stops == 0) stop(); // a second one would cut what is under way
-    if (broken) return;
+    if (stops == 0) stop(); // before anything that may lack memory
     try {
         std::rethrow_exception(e);
     } catch (const error& x) {
-        broken = x.failure();
+        break_off(x.failure());
     } catch (...) {
-        broken = failure(errc::stopped, "controller " + name + ": " + detail::what_is_wrong());
+        break_off(failure(errc::stopped, "controller " + name + ": " + detail::what_is_wrong()));
     }
-    log(log_level::error, broken.what());
 }
 
 /// By the exception that is being handled.

@@ -3,6 +3,7 @@
 #include "controller/lease_call.hpp"
 #include "controller/rendezvous.hpp"
 #include "controller/shard_logic.hpp"
+#include "root/quietly.hpp"
 
 #include <boost/asio/this_coro.hpp>
 
@@ -304,8 +305,6 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
     self->own = object();
     self->stopping = false;
     self->running = true;
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     // A child, so that our own cancellation reaches neither the renewals that work under way needs nor the leaving.
     task_group group(self->rt.executor());
     group.on_error([self, over = self->over](std::exception_ptr e) {
@@ -323,7 +322,6 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
         for (const auto& h : self->held) h->wake.notify();
         co_await self->call->abandon();
     }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (failed) std::rethrow_exception(failed);
 }
 
@@ -377,8 +375,6 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
 asio::awaitable<owned_end> shard_group::impl::run_owned(std::shared_ptr<impl> self, std::string key,
                                                         asio::awaitable<void> work) {
     if (!self->owns(key)) co_return owned_end::not_owned;
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     const auto h = std::make_shared<held_work>(std::move(key), self->rt.executor());
     const auto at = self->held.insert(self->held.end(), h);
     std::exception_ptr failed;
@@ -390,7 +386,6 @@ asio::awaitable<owned_end> shard_group::impl::run_owned(std::shared_ptr<impl> se
     }
     self->held.erase(at);
     if (self->stopping && self->held.empty()) self->wake->notify();
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (failed) std::rethrow_exception(failed);
     co_return end;
 }
@@ -401,7 +396,7 @@ shard_group::shard_group(runtime r, kubernetes::client c, shard_group_options op
 shard_group::~shard_group() = default;
 
 asio::awaitable<void> shard_group::run() {
-    return impl::run(impl_);
+    return detail::quietly(impl::run(impl_));
 }
 
 bool shard_group::owns(std::string_view key) const noexcept {
@@ -431,7 +426,7 @@ const failure& shard_group::last_error() const noexcept {
 }
 
 asio::awaitable<owned_end> shard_group::run_owned(std::string key, asio::awaitable<void> work) {
-    return impl::run_owned(impl_, std::move(key), std::move(work));
+    return detail::quietly(impl::run_owned(impl_, std::move(key), std::move(work)));
 }
 
 } // namespace informer

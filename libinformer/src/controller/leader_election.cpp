@@ -2,8 +2,8 @@
 
 #include "controller/election_logic.hpp"
 #include "controller/lease_call.hpp"
-
-#include <boost/asio/this_coro.hpp>
+#include "root/quietly.hpp"
+#include "root/while_it_lasts.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -294,12 +294,10 @@ struct leader_elector::impl {
 asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> self, leading_work lead) {
     if (self->running)
         throw error(errc::already_running, "leader election " + self->options.name_space_ + "/" + self->options.name_);
-    self->running = true;
+    const detail::while_it_lasts running(self->running);
     const auto e = std::make_shared<election>(self->rt, self->client, self->options);
     self->latest = e;
     e->gauge(0);
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     // A child, so that our own cancellation reaches neither the renewals that the work needs to its end nor the release.
     task_group group(self->rt.executor());
     group.on_error([e](std::exception_ptr x) {
@@ -312,8 +310,6 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     e->wake->notify();
     co_await group.join();
     if (e->failed) co_await election::give_up(e);
-    self->running = false;
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (e->failed) std::rethrow_exception(e->failed);
     if (e->work_failed) std::rethrow_exception(e->work_failed);
     co_return e->logic.end();
@@ -325,7 +321,7 @@ leader_elector::leader_elector(runtime r, kubernetes::client c, leader_election_
 leader_elector::~leader_elector() = default;
 
 asio::awaitable<election_end> leader_elector::run(std::function<asio::awaitable<void>(leadership)> lead) {
-    return impl::run(impl_, std::move(lead));
+    return detail::quietly(impl::run(impl_, std::move(lead)));
 }
 
 bool leader_elector::is_leader() const noexcept {

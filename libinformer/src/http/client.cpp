@@ -1,6 +1,7 @@
 #include <informer/http/client.hpp>
 
 #include "http/exchange.hpp"
+#include "root/quietly.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -238,8 +239,6 @@ asio::awaitable<std::string> read_rest(std::shared_ptr<detail::exchange> x, std:
     std::vector<std::string> pieces(1);
     std::size_t left = limit;
     body_parts parts;
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     if (!x) f = failure(errc::stopped, "read a response that is none");
     while (x) {
         const std::size_t n = co_await detail::exchange::receive(x, parts, f);
@@ -264,7 +263,6 @@ asio::awaitable<std::string> read_rest(std::shared_ptr<detail::exchange> x, std:
         co_await asio::post(executor, asio::use_awaitable);
         text += std::exchange(pieces[i], std::string());
     }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     co_return text;
 }
 
@@ -281,7 +279,7 @@ asio::awaitable<std::size_t> response::receive(body_parts& parts, failure& f) {
 }
 
 asio::awaitable<std::string> response::read_all(std::size_t limit, failure& f) {
-    return read_rest(exchange_, limit, f);
+    return informer::detail::quietly(read_rest(exchange_, limit, f));
 }
 
 } // namespace informer::http

@@ -1,5 +1,7 @@
 #include <informer/error.hpp>
 
+#include "one_line.hpp"
+
 #include <boost/system/errc.hpp>
 
 #include <algorithm>
@@ -235,14 +237,6 @@ std::string redacted(std::string text) {
     return without_passwords(masking(std::move(text)));
 }
 
-// What the server sent must not break the one line or play with the terminal.
-void append_line(std::string& to, std::string_view text) {
-    for (char c : text) {
-        const auto u = static_cast<unsigned char>(c);
-        to += u < 0x20 || u == 0x7f ? ' ' : c;
-    }
-}
-
 } // namespace
 
 const boost::system::error_category& error_category() noexcept {
@@ -324,8 +318,7 @@ failure::failure(api_status status, std::string doing) : failure(errc_of(status)
 
 std::string failure::what() const {
     if (!code_.failed()) return "success";
-    std::string line;
-    append_line(line, message_);
+    std::string line = detail::one_line(message_);
     if (!line.empty()) line += ": ";
     line += code_.message();
     if (status_) {
@@ -333,7 +326,7 @@ std::string failure::what() const {
         if (shows_code) line += ' ' + std::to_string(status_->code);
         if (!status_->message.empty()) {
             line += ": ";
-            append_line(line, status_->message);
+            line += detail::one_line(status_->message);
         }
     }
     return line;

@@ -2,6 +2,7 @@
 #include <informer/runtime.hpp>
 
 #include "executor_home.hpp"
+#include "one_line.hpp"
 #include "system_clock.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -127,16 +128,11 @@ std::uint64_t runtime::draw_seed() const {
 
 void runtime::log(log_level level, std::string_view line) const {
     if (!logs(level)) return;
-    // Names and identities in it were chosen by others: they must not break the one line or play with the terminal.
-    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
     try {
-        if (std::none_of(line.begin(), line.end(), control)) {
+        if (std::none_of(line.begin(), line.end(), detail::is_control))
             logger_(level, line);
-            return;
-        }
-        std::string one(line);
-        std::replace_if(one.begin(), one.end(), control, ' ');
-        logger_(level, one);
+        else
+            logger_(level, detail::one_line(std::string(line)));
     } catch (...) { // NOLINT(bugprone-empty-catch) a broken logger must not stop an informer
     }
 }
