@@ -282,6 +282,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     task_group group(executor);
     group.on_error([i = s.get()](std::exception_ptr e) {
         --i->workers_alive;
+        i->workers_news.notify(); // child_failed() does it for a first stop only
         i->child_failed(e);
     });
     s->begin_series();
@@ -325,13 +326,18 @@ asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
     if (s->broken) throw error(s->broken);
 }
 
+asio::awaitable<void> controller::impl::lead_alone(std::shared_ptr<impl> s) {
+    if (s->runs) throw error(errc::already_running, "controller " + s->name + ": workers");
+    co_await lead(s);
+}
+
 asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {
     if (s->runs || s->sources_run || s->workers_run) throw error(errc::already_running, "controller " + s->name);
-    s->runs = true;
+    s->runs = s->sources_run = true; // at once: who comes before our child began is refused, not the child
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
     group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
-    group.spawn(detail::quietly(run_sources(s)));
+    group.spawn(detail::quietly(follow_sources(s)));
     std::exception_ptr failed;
     try {
         co_await lead(s);
@@ -360,7 +366,7 @@ asio::awaitable<void> controller::run_sources() {
     return detail::quietly(impl::run_sources(impl_));
 }
 asio::awaitable<void> controller::run_workers() {
-    return detail::quietly(impl::lead(impl_));
+    return detail::quietly(impl::lead_alone(impl_));
 }
 void controller::stop() {
     impl_->stop();

@@ -73,12 +73,14 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     // controller_sources.cpp
     class listening;
     static asio::awaitable<void> run_sources(std::shared_ptr<impl> s);
+    static asio::awaitable<void> follow_sources(std::shared_ptr<impl> s); ///< `sources_run` is set
     static asio::awaitable<void> follow(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most);
     static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, std::size_t index);
     /// Queues the keys that the event leads to; with `only`, those that came with this change of the group.
     void handle(source& from, const event& e, const shard_change* only = nullptr);
+    bool gained(source& from, const shard_change& change, const object_key& key);
     void source_failed(source& from, std::string_view doing, std::string_view why);
     /// Lets others have their turn; false when it is over with us meanwhile.
     static asio::awaitable<bool> step_aside(std::shared_ptr<impl> s);
@@ -94,6 +96,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     // controller.cpp
     static asio::awaitable<void> run(std::shared_ptr<impl> s);
     static asio::awaitable<void> lead(std::shared_ptr<impl> s);
+    static asio::awaitable<void> lead_alone(std::shared_ptr<impl> s);
     static asio::awaitable<void> run_workers(std::shared_ptr<impl> s);
     static asio::awaitable<void> work(std::shared_ptr<impl> s);
     static asio::awaitable<void> process(std::shared_ptr<impl> s, item it);

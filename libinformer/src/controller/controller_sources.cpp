@@ -51,6 +51,16 @@ void controller::impl::source_failed(source& from, std::string_view doing, std::
     from.told.push_back(std::move(line));
 }
 
+/// Where nobody can tell it may be; a worker tries again.
+bool controller::impl::gained(source& from, const shard_change& change, const object_key& key) {
+    try {
+        return change.gained(shard_text(key));
+    } catch (...) {
+        source_failed(from, "shard text", detail::what_is_wrong());
+        return true;
+    }
+}
+
 void controller::impl::handle(source& from, const event& e, const shard_change* only) {
     if (!from.name_space.empty() && e.key().name_space != from.name_space) return;
     try {
@@ -70,7 +80,7 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
         // Each once: a worker may have the first one already, and would be asked again by the second.
         std::sort(asked.begin(), asked.end());
         asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
-        if (only != nullptr) std::erase_if(asked, [&](const object_key& key) { return !only->gained(shard_text(key)); });
+        if (only != nullptr) std::erase_if(asked, [&](const object_key& key) { return !gained(from, *only, key); });
     } catch (...) {
         source_failed(from, "mapping", detail::what_is_wrong());
         return;
@@ -134,6 +144,10 @@ asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_
 asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {
     if (s->sources_run) throw error(errc::already_running, "controller " + s->name + ": sources");
     s->sources_run = true;
+    co_await follow_sources(s);
+}
+
+asio::awaitable<void> controller::impl::follow_sources(std::shared_ptr<impl> s) {
     const auto executor = co_await asio::this_coro::executor;
     if (s->stops != 0) co_return;
     const listening here(s.get());

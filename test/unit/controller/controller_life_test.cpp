@@ -5,6 +5,7 @@
 #include <informer/queue/rate_limiter.hpp>
 
 #include <new>
+#include <utility>
 
 using namespace controller_test;
 
@@ -32,6 +33,52 @@ asio::awaitable<void> lost_worker() {
     CHECK(ok);
     CHECK(b.error_of_run->find("bad_alloc") != std::string::npos);
     CHECK(b.has_logged("bad_alloc"));
+    co_await b.end();
+}
+
+/// A clock that fails once, when told.
+class failing_clock final : public informer::clock {
+public:
+    explicit failing_clock(std::shared_ptr<informer::clock> c) : real_(std::move(c)) {}
+    time_point now() const override {
+        if (std::exchange(fails, false)) throw std::bad_alloc();
+        return real_->now();
+    }
+    std::chrono::system_clock::time_point wall() const override { return real_->wall(); }
+    asio::awaitable<bool> sleep_until(time_point when) override { return real_->sleep_until(when); }
+    mutable bool fails = false;
+
+private:
+    std::shared_ptr<informer::clock> real_;
+};
+
+/// One is lost while the other reconciles, and that one when it comes back: nobody is left to wait for.
+asio::awaitable<void> lost_workers() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1), foo("b", 2)});
+    const auto c = std::make_shared<failing_clock>(b.clock);
+    b.rt.with_clock(c);
+    door way(ex);
+    std::size_t at_it = 0;
+    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
+        if (++at_it == 2) co_await way.pass();
+        c->fails = true;
+        co_return reconcile_result::done();
+    };
+    controller both = b.of_foos().options(controller_options().workers(2)).build(f);
+    b.start(both);
+    const std::function<bool()> stops = [&] { return both.stopping() && at_it == 2; };
+    bool ok = co_await eventually(stops);
+    CHECK(ok);
+    co_await settle(50);
+    CHECK_FALSE(*b.ended);
+    way.open();
+    const std::function<bool()> over = [&] { return *b.ended; };
+    ok = co_await eventually(over); // at a clock that stands still
+    CHECK(ok);
+    CHECK(b.error_of_run->find("bad_alloc") != std::string::npos);
+    CHECK_FALSE(b.has_logged("shutdown time-out"));
     co_await b.end();
 }
 
@@ -91,7 +138,7 @@ asio::awaitable<void> callers_setting() {
     co_await b.end();
 }
 
-asio::awaitable<void> run_twice() {
+asio::awaitable<void> run_twice(asio::awaitable<void> (controller::*second)()) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     b.serve({foo("a", 1)});
@@ -99,7 +146,7 @@ asio::awaitable<void> run_twice() {
     const auto second_error = std::make_shared<std::string>();
     const auto second_ended = std::make_shared<bool>(false);
     b.start(c);
-    b.group.spawn(bench::keep_error(c.run(), second_error, second_ended)); // in the same turn
+    b.group.spawn(bench::keep_error((c.*second)(), second_error, second_ended)); // in the same turn
     const std::function<bool()> refused = [&] { return *second_ended; };
     bool ok = co_await eventually(refused);
     CHECK(ok);
@@ -118,6 +165,9 @@ asio::awaitable<void> run_twice() {
 TEST_CASE("a controller that loses a worker ends with what happened, instead of looking alive") {
     run_test(lost_worker());
 }
+TEST_CASE("a controller that loses its last worker while it stops waits for nobody") {
+    run_test(lost_workers());
+}
 TEST_CASE("workers that were cancelled can be run again") {
     run_test(workers_again());
 }
@@ -125,5 +175,13 @@ TEST_CASE("a controller leaves its caller's cancellation as it was") {
     run_test(callers_setting());
 }
 TEST_CASE("run() twice in one turn: the second one is refused, the first one goes on") {
-    run_test(run_twice());
+    run_test(run_twice(&controller::run));
+}
+TEST_CASE("run_sources() or run_workers() beside run() is refused, and run() goes on") {
+    SECTION("sources") {
+        run_test(run_twice(&controller::run_sources));
+    }
+    SECTION("workers") {
+        run_test(run_twice(&controller::run_workers));
+    }
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 using namespace lease_test;
@@ -22,6 +23,7 @@ namespace {
 
 constexpr const char* space = "default";
 constexpr int objects = 40;
+constexpr const char* poison = "poison";
 const api_resource configmaps("", "v1", "configmaps", "ConfigMap");
 
 std::string name_of(int i) {
@@ -41,9 +43,14 @@ struct ledger {
     std::size_t keys() const { return done.size(); }
 };
 
+std::string text_of(const object_key& key) {
+    if (key.name == poison) throw std::runtime_error("no text");
+    return key.str();
+}
+
 struct worker {
     worker(world& w, ledger& l, std::string name, std::chrono::nanoseconds takes = 0s,
-           std::function<bool(const object_key&)> only = nullptr, predicate when = {})
+           std::function<bool(const object_key&)> only = nullptr, predicate when = {}, map_function map = nullptr)
         : all(w), self(w.add(name)), factory(self.rt, [this](const api_resource& r, const std::string& ns) {
               return self.client->make_list_watch(r, ns);
           }) {
@@ -53,10 +60,14 @@ struct worker {
         reconciler f = [&l, name, takes, c = self.clock](reconcile_request q) {
             return note(&l, name, takes, c, q.key.name);
         };
-        work.emplace(controller_builder(self.rt, factory, "configs")
-                         .for_(configmaps, source_options().name_space(space).when(std::move(when)))
-                         .options(controller_options().workers(4).sharded_by(group).only_keys(std::move(only)))
-                         .build(std::move(f)));
+        controller_builder builder(self.rt, factory, "configs");
+        const source_options source = source_options().name_space(space).when(std::move(when));
+        if (map)
+            builder.watches(configmaps, std::move(map), source);
+        else
+            builder.for_(configmaps, source);
+        builder.options(controller_options().workers(4).sharded_by(group, text_of).only_keys(std::move(only)));
+        work.emplace(builder.build(std::move(f)));
     }
     ~worker() {
         work->stop();
@@ -189,6 +200,28 @@ TEST_CASE("sharded controllers: a reconcile under way when its key is lost has e
     CHECK(l.keys() == objects);
     CHECK_FALSE(l.twice);
     CHECK(l.by("c") > 0);
+}
+
+TEST_CASE("sharded controllers: a key whose text cannot be told keeps no other key of its object back") {
+    world w;
+    const map_function two = [](const object& o) {
+        return std::vector<object_key>{object_key(space, poison), o.key()};
+    };
+    ledger l;
+    for (int i = 0; i < objects; ++i) put(w, i, "first");
+    worker a(w, l, "a", 0s, nullptr, {}, two), b(w, l, "b", 0s, nullptr, {}, two);
+    a.start();
+    b.start();
+    w.run(40s);
+    REQUIRE(l.keys() == objects);
+    l.done.clear();
+    b.self.paused = true;
+    w.run(25s);
+    CHECK(l.by("a") > 5);
+    put(w, 0, "second");
+    w.run(2s);
+    CHECK_FALSE(l.done.contains(poison));
+    CHECK(a.work->figures().source_errors > 0);
 }
 
 TEST_CASE("sharded controllers: an API server's absence stops work, and all of it is looked at again afterwards") {
