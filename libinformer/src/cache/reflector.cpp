@@ -20,10 +20,15 @@ enum class kind {
     unauthorized,
     forbidden,
     missing,
+    unwatchable,
     rejected,
     transport,
     other
 };
+
+int code_of(const failure& f) noexcept {
+    return f.status() ? f.status()->code : 0;
+}
 
 kind kind_of(const failure& f) {
     if (!f) return kind::none;
@@ -34,6 +39,7 @@ kind kind_of(const failure& f) {
     if (f == errc::forbidden) return kind::forbidden;
     if (f == errc::not_found) return kind::missing;
     if (f == errc::too_many_requests || (f.status() && f.status()->retry_after)) return kind::throttled;
+    if (code_of(f) == 405 || code_of(f) == 501) return kind::unwatchable;
     if (f == errc::bad_request || f == errc::invalid) return kind::rejected;
     if (f == condition::transport) return kind::transport;
     return kind::other;
@@ -41,10 +47,6 @@ kind kind_of(const failure& f) {
 
 bool hard(kind k) noexcept {
     return k == kind::unauthorized || k == kind::forbidden || k == kind::missing;
-}
-
-int code_of(const failure& f) noexcept {
-    return f.status() ? f.status()->code : 0;
 }
 
 } // namespace
@@ -58,7 +60,7 @@ reflector::reflector(reflector_options options, watch_list_support support)
 }
 
 bool reflector::by_watch_list() const noexcept {
-    return options_.watch_list_ && support_ != watch_list_support::no && !list_this_time_ && !silent_;
+    return options_.watch_list_ && support_ != watch_list_support::no && !list_this_time_ && !silent_ && !unwatchable_;
 }
 
 // R3, WL2, with our default: the first state is a consistent read; later ones are never older than what was seen.
@@ -137,6 +139,7 @@ void reflector::slept() {
 void reflector::opened(time_point now) {
     if (request_.opened) return;
     request_.opened = true;
+    if (request_.watch) unwatchable_ = false;
     request_.opened_at = request_.last_progress = now;
 }
 
@@ -151,7 +154,8 @@ void reflector::sign(time_point now) noexcept {
 }
 
 void reflector::advance(const resource_version& v) {
-    if (v.empty()) return;
+    // What an event carries is its object's version. Where lists have none nobody can resume there.
+    if (v.empty() || unversioned_) return;
     if ((v <=> last_) <= 0) return;
     last_ = v;
     stuck_ = 0;
@@ -200,15 +204,12 @@ reflector::verdict reflector::bookmark_seen(time_point now, const resource_versi
         return verdict::apply;
     }
     if (!initial_events_end) return verdict::ignore; // WL4
-    if (version.empty()) {
-        request_.why = cut::unusable_end;
-        return verdict::end;
-    }
     if (below(version) && !request_.consistent) {
         request_.why = cut::went_back;
         return verdict::end;
     }
     complete(now, version);
+    succeeded(); // the watch, too
     support_ = watch_list_support::yes;
     doubts_ = 0;
     request_.collecting = false;
@@ -267,7 +268,7 @@ bool reflector::tick(time_point now) {
 
 void reflector::succeeded() noexcept {
     attempts_ = 0;
-    failing_ = parked_ = false;
+    failing_ = parked_ = polled_ = false;
 }
 
 void reflector::delay(time_point now, const failure& f) {
@@ -308,12 +309,13 @@ void reflector::absence(time_point now, bool proven) {
 void reflector::complete(time_point now, const resource_version& v) {
     if (below(v)) ++epoch_; // a consistent read: the server really is older than what it told us before
     last_ = v;
+    unversioned_ = v.empty();
     again_.reset();
     goal_ = goal::follow;
     paging_ = in_one_piece_ = consistent_ = list_this_time_ = silent_ = false;
     interrupted_ = 0;
     sign(now);
-    succeeded();
+    if (!polled_) succeeded();
 }
 
 reflector::page_verdict reflector::page_done(time_point now, const list_result& r, failure& f) {
@@ -350,10 +352,6 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
             return page_verdict::more;
         }
         f = failure(errc::bad_response, "list: the same continue token twice");
-    } else if (first_page_.empty()) {
-        f = failure(errc::bad_response, "list: the answer has no resourceVersion");
-    }
-    if (f) {
         paging_ = false;
         list_failed(now, f);
         return page_verdict::failed;
@@ -417,7 +415,6 @@ failure reflector::our_words(const failure& f) const {
     case cut::silent: return failure(errc::bad_response, "watch-list: opened, but nothing came; trying a list");
     case cut::plain_events:
         return failure(errc::bad_response, "watch-list: events, but no end of the initial ones; trying a list");
-    case cut::unusable_end: return failure(errc::bad_response, "watch-list: its last bookmark has no resourceVersion");
     case cut::stalled:
         return failure(errc::body_idle_timeout, request_.watch ? "watch-list: no progress" : "list: no progress");
     case cut::overdue: return failure(errc::request_timeout, "watch: open long after its time-out");
@@ -459,8 +456,7 @@ void reflector::list_instead(bool refused) noexcept {
 void reflector::initial_ended(time_point now, const failure& f) {
     switch (request_.why) {
     case cut::silent: silent_ = true; return; // what it means the list will tell
-    case cut::plain_events:
-    case cut::unusable_end: // whatever the list says
+    case cut::plain_events: // whatever the list says
         support_ = watch_list_support::no;
         list_this_time_ = true;
         return;
@@ -487,6 +483,10 @@ void reflector::initial_ended(time_point now, const failure& f) {
         doubtful_ = true;
         list_instead(false);
         return;
+    case kind::unwatchable: // in whatever way; it says nothing of the server's other resources
+        unwatchable_ = true;
+        list_instead(false);
+        return;
     case kind::rejected: list_instead(true); return;
     case kind::throttled: failed(now, f, false); return;
     case kind::none:
@@ -501,6 +501,20 @@ void reflector::initial_ended(time_point now, const failure& f) {
         // that has it, it is a bad moment.
         list_instead(request_.opened && code_of(f) >= 500 && support_ != watch_list_support::yes);
         return;
+    }
+}
+
+/// There is nothing to resume at, or no watch: what changes now only the next state tells.
+void reflector::follow_by_fetching(time_point now, const failure& f) {
+    const kind k = kind_of(f);
+    const auto lived = now - request_.started;
+    const bool was_there = k == kind::none || k == kind::gone || (request_.opened && (k == kind::transport || k == kind::cancelled));
+    fetch_again(false);
+    if (!was_there || lived < very_short) {
+        polled_ = true;
+        failed(now, f, hard(k));
+    } else if (lived < shortest_unversioned) {
+        delay(now, f);
     }
 }
 
@@ -522,6 +536,11 @@ void reflector::follow_ended(time_point now, const failure& f) {
         return;
     }
     const kind k = kind_of(f);
+    unwatchable_ = k == kind::unwatchable;
+    if (unversioned_ || unwatchable_) {
+        follow_by_fetching(now, f);
+        return;
+    }
     // A server that was restored from a backup begins by being away.
     if (!r.opened && (k == kind::transport || code_of(f) >= 500)) away_ = true;
     // A whole time-out without a sign, be it in several watches: quiet, or the server is behind the version that we wait
@@ -558,6 +577,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
         fetch_again(false);
         failed(now, f, true);
         return;
+    case kind::unwatchable: return; // seen to
     case kind::rejected: // this version means nothing to the server
         fetch_again(true);
         failed(now, f, false);

@@ -44,6 +44,7 @@ struct replacement {
     std::vector<bad_object> bad;                    ///< the first of them
     informer::resource_version version;
     std::uint64_t epoch = 1;
+    bool routine = false; ///< such states come again and again
 
     void quarantine(bad_object b) {
         if (b.key.empty() || bad_keys.size() >= most_bad_keys) {

@@ -261,6 +261,16 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
                 s->upsert(ours, there, ours.resource_version(), event_reason::relist, false, events);
         }
     }
+    informer::resource_version version = all->version;
+    if (version.empty()) { // then it is as new as the newest of its objects
+        detail::object_map::cursor each(listed);
+        while (const object* o = each.next()) {
+            if (++steps % 32 == 0) co_await breathe(s);
+            if (s->stopping) co_return;
+            informer::resource_version theirs = o->resource_version();
+            if (theirs.comparable() && !(theirs <= version)) version = std::move(theirs);
+        }
+    }
     for (const bad_object& b : all->bad) s->quarantine(b);
     for (const object_key& key : all->bad_keys) {
         if (s->bad.contains(key)) continue;
@@ -274,12 +284,12 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     const bool new_epoch = all->epoch != s->epoch;
     s->epoch = all->epoch;
     if (new_epoch) {
-        index.force_resource_version(all->version);
+        index.force_resource_version(version);
     } else {
-        index.set_resource_version(all->version);
+        index.set_resource_version(version);
     }
     index.publish();
-    const informer::resource_version version = all->version;
+    const bool routine = all->routine && !first;
     const std::size_t objects = listed.size();
     all.reset();
 
@@ -301,8 +311,10 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         }
         s->figures.epoch = s->epoch;
         s->figures.unproven = unproven;
-        s->figures.last_error = failure();
-        s->figures.last_error_phase.clear();
+        if (s->machine.attempts() == 0) { // else it is the watch that fails
+            s->figures.last_error = failure();
+            s->figures.last_error_phase.clear();
+        }
     }
     s->tell_absence(unproven == 0);
     s->refresh_figures();
@@ -312,11 +324,13 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
                                           " objects are not in the list, which has some that cannot be read: they stay until "
                                           "another list tells");
     }
-    if (s->rt.logs(log_level::info)) {
+    const auto level = routine ? log_level::debug : log_level::info;
+    if (s->rt.logs(level)) {
         const std::string what = new_epoch ? ": the server went back in time; replaced, "
                                  : first   ? ": synced, "
                                            : ": relisted, ";
-        s->rt.log(log_level::info, s->name + what + std::to_string(objects) + " objects at version " + version.str());
+        const std::string at = version.empty() ? " objects" : " objects at version " + version.str();
+        s->rt.log(level, s->name + what + std::to_string(objects) + at);
     }
     s->tell_state();
     if (!first) s->count("informer_relists_total", 1);

@@ -273,6 +273,7 @@ void shared_informer::impl::replace_by(std::shared_ptr<detail::replacement> all)
     if (!all) return;
     all->version = machine.version();
     all->epoch = machine.epoch();
+    all->routine = machine.relists();
     delta d(delta::kind::replace);
     d.all = std::move(all);
     live->queue.push(std::move(d));

@@ -197,7 +197,6 @@ struct list_reader : object_reader {
             f = refused_in_stream(framer.envelope(), doing);
             return;
         }
-        const auto* metadata = object_member(*o, "metadata");
         if (o->contains("items")) { // the framer takes arrays and null out
             f = failure(errc::bad_response, doing + ": items of the list is no array");
             return;
@@ -208,10 +207,12 @@ struct list_reader : object_reader {
                                                 (kind.empty() ? "has no kind" : "a " + printable(kind, 100)));
             return;
         }
-        if (!metadata) {
-            f = failure(errc::bad_response, doing + ": the list has no metadata");
+        const auto* metadata = object_member(*o, "metadata");
+        if (!metadata && !framer.has_items()) {
+            f = failure(errc::bad_response, doing + ": the list has neither metadata nor items");
             return;
         }
+        if (!metadata) return; // and no version: what is served from memory may have none
         result.resource_version = resource_version(string_member(*metadata, "resourceVersion"));
         result.continue_token = text_member(*metadata, "continue");
         if (const auto n = int_member(*metadata, "remainingItemCount"); n && *n >= 0)

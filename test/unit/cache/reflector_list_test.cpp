@@ -207,15 +207,6 @@ TEST_CASE("PG the same continue token twice is an error, not an endless list", "
     CHECK(m.next().fresh);
 }
 
-TEST_CASE("W14 a list without a resource version is an error", "[reflector]") {
-    machine m(no_watch_list());
-    m.next();
-    CHECK(m.page_done("") == page::failed);
-    CHECK(m.why == errc::bad_response);
-    CHECK(m.wait() == 800ms);
-    CHECK(m.next().what == step::list);
-}
-
 TEST_CASE("R1 a back-off of for ever is for ever", "[reflector]") {
     auto o = no_watch_list();
     o.backoff_.initial(std::chrono::nanoseconds::max()).cap(std::chrono::nanoseconds::max());

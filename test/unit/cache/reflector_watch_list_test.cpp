@@ -313,9 +313,6 @@ TEST_CASE("X5 plain watch events show that the server knows no watch-list", "[re
         m.pass(1ms);
         CHECK(m.r.tick(m.now));
     }
-    SECTION("an end bookmark without a version") {
-        CHECK(m.r.bookmark_seen(m.now, rv(""), true) == verdict::end);
-    }
     m.watch_done();
     CHECK(m.next().what == step::list);
     CHECK(m.r.support() == watch_list_support::no);

@@ -1,4 +1,5 @@
-// What users may give a controller: functions that throw, scopes that a resource has not, time-outs without an end.
+// What users may give a controller: functions that throw, scopes that a resource has not, time-outs without an end, resources
+// that are polled.
 #include "controller_fixture.hpp"
 #include "slow_steps.hpp"
 
@@ -383,6 +384,37 @@ asio::awaitable<void> turns() {
     CHECK(b.error_of_run->empty());
 }
 
+/// No watch, and lists without a version.
+asio::awaitable<void> polled() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    api_status no;
+    no.code = 405;
+    const auto poll = [&](std::vector<std::string> items) {
+        b.foo_source->on_list(list_script().items(std::move(items)));
+        b.foo_source->on_watch_fail(failure(no, "watch foos"));
+    };
+    poll({foo("a", 1), foo("b", 2)});
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> both = [&] { return b.count("a") == 1 && b.count("b") == 1; };
+    bool ok = co_await eventually(both);
+    CHECK(ok);
+    poll({foo("a", 3), foo("b", 2), foo("c", 4)});
+    b.clock->advance(2s);
+    const std::function<bool()> changed = [&] { return b.count("a") == 2 && b.count("c") == 1; };
+    ok = co_await eventually(changed);
+    CHECK(ok);
+    poll({foo("a", 3), foo("c", 4)});
+    b.clock->advance(4s);
+    const std::function<bool()> gone = [&] { return b.count("b") == 2; };
+    ok = co_await eventually(gone);
+    CHECK(ok);
+    CHECK(b.seen.size() == 5);
+    CHECK(c.not_ready().empty());
+    co_await b.finish(c);
+}
+
 } // namespace
 
 TEST_CASE("a controller that is stopped before it has begun ends at once") {
@@ -414,4 +446,7 @@ TEST_CASE("failures of a source's functions are logged once for each kind, and n
 }
 TEST_CASE("a controller with much to do lets others have their turn") {
     run_test(turns());
+}
+TEST_CASE("a controller of a resource that can only be listed sees each change once") {
+    run_test(polled());
 }

@@ -366,6 +366,21 @@ TEST_CASE("list: what is no list is refused") {
     CHECK(f.what().find("inside 200") != std::string::npos);
 }
 
+TEST_CASE("list: one without metadata has no version, and no other page") {
+    bench b;
+    for (const std::string metadata : {"", R"(,"metadata":{})", R"(,"metadata":null)"}) {
+        b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1")" + metadata + R"(,"items":[)" + pod("a") + "]}");
+        recorder sink;
+        failure f;
+        const auto r = list(b, sink, f);
+        INFO(metadata << " " << f.what());
+        CHECK_FALSE(f);
+        CHECK(r.items == 1);
+        CHECK(r.resource_version.empty());
+        CHECK(r.continue_token.empty());
+    }
+}
+
 TEST_CASE("list: refusals keep the server's words and are not asked again here") {
     bench b;
     recorder sink;

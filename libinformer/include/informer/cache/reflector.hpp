@@ -33,6 +33,9 @@ public:
 /// watches resume at the last resource version; only a 410, a removed resource, a lasting refusal of that version or a
 /// server that went back in time fetches the state again.
 ///
+/// Where lists have no resource version there is nothing to resume at: the watch has none either, and whatever ends it fetches the state
+/// again. So does a watch that is refused with 405. Both are paced by the back-off unless the watch has lasted a while.
+///
 /// *Thread safety*: none. *Executor*: none. *Errors*: none thrown.
 class reflector {
 public:
@@ -104,6 +107,8 @@ public:
     const resource_version& version() const noexcept { return last_; }
     std::uint64_t epoch() const noexcept { return epoch_; }
     std::uint64_t attempts() const noexcept { return attempts_; } ///< failed in a row
+    /// The state is fetched again as a matter of course: lists have no version, or there is no watch.
+    bool relists() const noexcept { return unversioned_ || polled_; }
     /// Learnt about the server; to be remembered with the source.
     watch_list_support support() const noexcept { return support_; }
     /// The current watch still collects the initial state.
@@ -126,6 +131,8 @@ public:
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
     /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
     static constexpr std::chrono::seconds doubt = std::chrono::seconds(30);
+    /// A watch that cannot be resumed and lasted less: the state is not fetched again before a back-off.
+    static constexpr std::chrono::seconds shortest_unversioned = std::chrono::seconds(30);
     /// A state that does not prove what is gone: when it is fetched again at first, doubled up to the longest.
     static constexpr std::chrono::seconds unproven = std::chrono::seconds(30), longest_unproven = std::chrono::minutes(15);
     static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
@@ -133,7 +140,7 @@ public:
 private:
     enum class goal { fetch, follow, check };
     /// Why we ended a request ourselves.
-    enum class cut { none, silent, plain_events, unusable_end, stalled, overdue, went_back, deletion_lost, unproven };
+    enum class cut { none, silent, plain_events, stalled, overdue, went_back, deletion_lost, unproven };
     struct request {
         bool watch = false, collecting = false, consistent = false, first_page = false, any_version = false;
         bool opened = false, proven = false, delivered = false, synced = false;
@@ -157,6 +164,7 @@ private:
     void delay(time_point now, const failure& f);
     void list_instead(bool refused) noexcept;
     void initial_ended(time_point now, const failure& f);
+    void follow_by_fetching(time_point now, const failure& f);
     void follow_ended(time_point now, const failure& f);
     failure our_words(const failure& f) const;
 
@@ -189,6 +197,9 @@ private:
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
     bool failing_ = false, parked_ = false;
+    bool unversioned_ = false;    // the state that was fetched last has no version
+    bool unwatchable_ = false;    // the last watch was refused as such (405)
+    bool polled_ = false;         // watches fail, and lists are all there is: that one works is no end of it
     time_point last_sign_{};      // that the server is not behind us
     bool away_ = false;           // it could not be reached since
 };

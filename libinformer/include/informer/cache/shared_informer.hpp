@@ -109,7 +109,8 @@ public:
     /// informer and its last error; `error(errc::stopped)`. *Cancellation*: any type; throws `error(errc::cancelled)`.
     asio::awaitable<void> synced(clock::duration at_most);
     /// Read your writes: waits until the cache holds at least `version`. Throws like `synced`, and
-    /// `error(errc::new_epoch)`; an incomparable version is `error(errc::bad_configuration)`.
+    /// `error(errc::new_epoch)`; an incomparable version is `error(errc::bad_configuration)`. Where the server's lists have no
+    /// version that of their newest object counts; where objects have none either, no version ever comes.
     asio::awaitable<void> wait_until(informer::resource_version version, clock::duration at_most);
 
     informer_status status() const;

@@ -16,7 +16,7 @@ enum class informer_phase {
     idle,        ///< `run()` was not called yet
     listing,     ///< list or watch-list under way
     watching,    ///< synced and following
-    backing_off, ///< the last attempt failed; waiting to try again
+    backing_off, ///< the last attempt failed; waiting to try again. Also where lists work and watches do not, for as long as that lasts
     parked,      ///< the resource does not exist (404) or may not be read (401, 403): tried again rarely
     stopped,
 };
@@ -37,7 +37,7 @@ struct informer_status {
     std::uint64_t epoch = 1;     ///< grows when the server went back in time
     std::size_t objects = 0;
     std::uint64_t bytes = 0;     ///< pool plus index
-    informer::resource_version resource_version;
+    informer::resource_version resource_version; ///< of the cache; see `shared_informer::wait_until`
     // totals since the start
     std::uint64_t lists = 0, watch_lists = 0, watches = 0, relists = 0;
     std::uint64_t events_added = 0, events_modified = 0, events_deleted = 0, bookmarks = 0;

@@ -63,7 +63,7 @@ public:
 
 /// What ends one list request (one page).
 struct list_result {
-    informer::resource_version resource_version;
+    informer::resource_version resource_version; ///< empty where the server's lists have none
     std::string continue_token;      ///< empty on the last page
     std::uint64_t items = 0;         ///< handed to the sink, quarantined ones not counted
     std::optional<std::uint64_t> remaining; ///< metadata.remainingItemCount

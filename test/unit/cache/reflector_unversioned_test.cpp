@@ -1,0 +1,151 @@
+// The reflector's decisions where lists have no resource version, or a resource has no watch.
+#include "reflector_machine.hpp"
+
+#include <catch2/generators/catch_generators.hpp>
+
+using namespace informer;
+using namespace informer::testing;
+
+namespace {
+
+/// Listed without a version, and in the watch that follows.
+void follow_unversioned(machine& m) {
+    REQUIRE(m.next().what == step::list);
+    REQUIRE(m.page_done("") == page::complete);
+    REQUIRE(m.next().what == step::watch);
+    m.r.opened(m.now);
+}
+
+const failure no_watch = status(405, "MethodNotAllowed");
+
+} // namespace
+
+TEST_CASE("W14 a list without a resource version is complete, and its watch has none either", "[reflector]") {
+    machine m(no_watch_list());
+    CHECK(m.next().what == step::list);
+    CHECK(m.page_done("") == page::complete);
+    CHECK(m.r.phase() == informer_phase::watching);
+    CHECK(m.at_once());
+    CHECK(m.next().what == step::watch);
+    CHECK(m.last.watch.resource_version_.empty());
+    CHECK_FALSE(m.last.watch.send_initial_events_);
+}
+
+TEST_CASE("W14 pages without a resource version are one list; the first version of any page counts", "[reflector]") {
+    const bool later = GENERATE(true, false);
+    machine m(no_watch_list());
+    m.next();
+    CHECK(m.page_done("", "t1") == page::more);
+    CHECK(m.next().list.continue_ == "t1");
+    CHECK(m.page_done(later ? "7" : "") == page::complete);
+    CHECK(m.next().watch.resource_version_ == (later ? "7" : ""));
+}
+
+TEST_CASE("W14 without a version the end of a watch, however it comes, fetches the state again and resumes nowhere", "[reflector]") {
+    const failure end = GENERATE(as<failure>(), failure(), cut_off, refused, no_watch, too_large(), status(401), status(403), status(404),
+                                 status(410, "Expired"), status(429), status(500), status(400));
+    machine m(no_watch_list());
+    follow_unversioned(m);
+    m.event("20", watch_event_type::added); // an object's, no place to resume at
+    m.r.bookmark_seen(m.now, rv("21"), false);
+    CHECK(m.r.version().empty());
+    m.pass(m.last.watch.timeout_);
+    m.watch_done(end);
+    if (m.waits()) m.wait();
+    CHECK(m.next().what == step::list);
+    CHECK(m.last.fresh);
+    CHECK_FALSE(m.last.check);
+    CHECK(m.last.list.resource_version_.empty());
+}
+
+TEST_CASE("W14 without a version the next list is at once after a watch that lasted, and waits after a short one", "[reflector]") {
+    machine m(no_watch_list());
+    follow_unversioned(m);
+    m.pass(30s);
+    CHECK_FALSE(m.watch_done());
+    CHECK(m.at_once());
+    follow_unversioned(m);
+    m.event("20", watch_event_type::added); // all that there is, as each time
+    m.pass(29s);
+    CHECK_FALSE(m.watch_done());
+    CHECK(m.wait() == 800ms);
+    CHECK(m.r.attempts() == 0);
+    follow_unversioned(m);
+    m.event("20", watch_event_type::added);
+    m.pass(999ms);
+    CHECK(m.watch_done());
+    CHECK(m.wait() == 1600ms);
+    CHECK(m.r.attempts() == 1);
+}
+
+TEST_CASE("W14 a server whose lists have a version from now on is followed from there", "[reflector]") {
+    machine m(no_watch_list());
+    follow_unversioned(m);
+    m.pass(1min);
+    m.watch_done();
+    m.next();
+    CHECK(m.page_done("30") == page::complete);
+    CHECK(m.next().watch.resource_version_ == "30");
+    m.r.opened(m.now);
+    m.event("31");
+    m.pass(1min);
+    m.watch_done();
+    CHECK(m.next().watch.resource_version_ == "31");
+    CHECK(m.r.epoch() == 1);
+}
+
+TEST_CASE("W14 an end bookmark without a version completes a watch-list, as a list would", "[reflector]") {
+    machine m;
+    m.next();
+    m.r.opened(m.now);
+    m.event("9", watch_event_type::added);
+    CHECK(m.r.bookmark_seen(m.now, rv(""), true) == verdict::complete);
+    CHECK(m.r.support() == watch_list_support::yes);
+    CHECK(m.event("10") == verdict::apply);
+    m.pass(1min);
+    m.watch_done();
+    CHECK(m.next().fresh);
+    CHECK(m.last.watch.send_initial_events_);
+    CHECK(m.last.watch.resource_version_.empty());
+}
+
+TEST_CASE("a watch that is refused with 405 is replaced by lists at the pace of the back-off", "[reflector]") {
+    const std::string version = GENERATE("", "20"); // whether they have a version or not
+    machine m(no_watch_list());
+    for (const auto expected : {800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms, 30000ms}) {
+        CHECK(m.next().what == step::list);
+        CHECK(m.page_done(version) == page::complete);
+        CHECK(m.at_once());
+        CHECK(m.next().what == step::watch); // it may be there by now
+        m.watch_done(no_watch);
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        CHECK(m.wait() == expected);
+    }
+    // A list that works is what is expected, and no end of it; a watch that stays open is.
+    CHECK(m.r.attempts() == 8);
+    m.next();
+    m.page_done(version);
+    CHECK(m.r.attempts() == 8);
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    m.next();
+    m.r.opened(m.now);
+    m.pass(1s);
+    CHECK_FALSE(m.r.tick(m.now));
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.r.phase() == informer_phase::watching);
+}
+
+TEST_CASE("a watch-list that is refused with 405 says nothing of other resources, and is not asked for with each list", "[reflector]") {
+    machine m;
+    CHECK(m.next().watch.send_initial_events_);
+    m.watch_done(no_watch);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(m.next().what == step::list);
+        CHECK(m.page_done("", "", 1) == page::complete);
+        CHECK(m.next().what == step::watch);
+        CHECK_FALSE(m.last.watch.send_initial_events_);
+        m.watch_done(no_watch);
+        m.wait();
+    }
+    CHECK(m.r.support() == watch_list_support::unknown);
+}
