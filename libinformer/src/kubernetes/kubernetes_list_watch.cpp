@@ -344,16 +344,18 @@ private:
         failure why;
         const json::value v = parse_small(framer.object(), why);
         const auto* o = why ? nullptr : v.if_object();
-        const auto* metadata = o ? object_member(*o, "metadata") : nullptr;
-        const std::string_view version = metadata ? string_member(*metadata, "resourceVersion") : std::string_view();
-        if (version.empty()) {
-            context.why = failure(errc::bad_response, which(context) + " is a bookmark without a resource version");
+        if (!o) {
+            context.why = failure(errc::bad_response, which(context) + " is a bookmark that cannot be read");
             sink->quarantine(std::move(context));
             return;
         }
+        const auto* metadata = object_member(*o, "metadata");
+        if (!metadata) return;
         const auto* annotations = object_member(*metadata, "annotations");
         const bool end = annotations && string_member(*annotations, "k8s.io/initial-events-end") == "true";
-        sink->bookmark(resource_version(version), end);
+        const std::string_view version = string_member(*metadata, "resourceVersion");
+        // Servers that keep all in memory send them without a version, which says nothing but where the initial events end.
+        if (end || !version.empty()) sink->bookmark(resource_version(version), end);
     }
 };
 

@@ -511,8 +511,7 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     b.answers->next.push_back(reply().streamed({watch_event("MODIFIED", R"({"metadata":{"name":"x","namespace":"default"},"v":tru})"),
                                                 watch_event("DELETED", R"({"metadata":{"name":"u","namespace":"default"},"v":")" "\xff" R"("})"),
                                                 watch_event("ADDED", R"({"metadata":{}})"), watch_event("ADDED", "7"), watch_event("ADDED", nested(2000)),
-                                                watch_event("MOVED", pod("m")), R"({"object":)" + pod("n") + "}\n", watch_event("BOOKMARK", "{}"),
-                                                watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":5}})"), R"({"type":"ADDED"})",
+                                                watch_event("MOVED", pod("m")), R"({"object":)" + pod("n") + "}\n", watch_event("BOOKMARK", R"({"metadata":nul})"), R"({"type":"ADDED"})",
                                                 watch_event("ADDED", pod("z", "9"))}));
     recorder sink;
     failure f;
@@ -521,7 +520,7 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     CHECK_FALSE(f);
     CHECK(sink.lines.back() == "added default/z 9");
     const std::vector<errc> expected{errc::syntax_error, errc::bad_utf8, errc::no_metadata, errc::not_an_object, errc::too_deep,
-                                     errc::bad_response, errc::bad_response, errc::bad_response, errc::bad_response};
+                                     errc::bad_response, errc::bad_response, errc::bad_response};
     REQUIRE(sink.bad.size() == expected.size() + 1);
     for (std::size_t i = 0; i < expected.size(); ++i) {
         INFO(i << " " << sink.bad[i].why.what());
@@ -533,6 +532,21 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     CHECK(sink.bad[1].type == watch_event_type::deleted);
     CHECK(sink.bad[5].key == object_key("default", "m"));
     CHECK(sink.bad[5].why.message() == "watch pods: event 5 has the unknown type 'MOVED'");
+}
+
+TEST_CASE("watch: a bookmark without a version is no bad object, and ends the initial events where it says so") {
+    bench b;
+    const std::string end = R"("annotations":{"k8s.io/initial-events-end":"true"})";
+    b.answers->next.push_back(reply().streamed({watch_event("BOOKMARK", "{}"), watch_event("BOOKMARK", R"({"metadata":{}})"),
+                                                watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":5}})"),
+                                                watch_event("BOOKMARK", R"({"metadata":{"annotations":{"k8s.io/initial-events-end":"false"}}})"),
+                                                watch_event("BOOKMARK", R"({"metadata":{)" + end + "}}"), bookmark("7")}));
+    recorder sink;
+    failure f;
+    watch(b, sink, f);
+    CHECK_FALSE(f);
+    CHECK(sink.bad.empty());
+    CHECK(sink.lines == lines{"opened", "bookmark  end", "bookmark 7"});
 }
 
 TEST_CASE("watch: an answer that is no watch event ends it, and is no sign of a server") {

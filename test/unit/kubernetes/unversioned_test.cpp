@@ -167,3 +167,28 @@ TEST_CASE("a resource that can be listed and not watched is listed again and aga
     CHECK(s.here.snapshot().resource_version().empty());
     CHECK(s.end_of_wait("1", 1s) == errc::deadline_exceeded);
 }
+
+TEST_CASE("an end of the initial events without a resource version is one, and other bookmarks without one are nothing") {
+    const api_resource groups("controlplane.antrea.io", "v1beta2", "addressgroups", "AddressGroup", false);
+    const auto group = [&](const std::string& name) { return object_of(groups, name, ""); };
+    const std::string bare = R"({"kind":"AddressGroup","apiVersion":"controlplane.antrea.io/v1beta2","metadata":{)";
+    scene s(groups);
+    s.next().push_back(reply().streamed({watch_event("ADDED", group("a")), watch_event("BOOKMARK", bare + "}}"), watch_event("ADDED", group("b")),
+                                         watch_event("BOOKMARK", bare + R"("annotations":{"k8s.io/initial-events-end":"true"}}})"),
+                                         watch_event("BOOKMARK", bare + "}}"), watch_event("DELETED", group("a"))},
+                                        reply::stall));
+    s.start();
+    s.b.until([&] { return s.here.has_synced() && !s.here.get("a"); });
+    const informer_status now = s.here.status();
+    CHECK(now.quarantined == 0);
+    CHECK(now.watch_lists == 1);
+    CHECK(now.lists == 0);
+    CHECK(s.b.answers->lines.size() == 1);
+    s.next().push_back(reply().streamed({watch_event("ADDED", group("c")),
+                                         watch_event("BOOKMARK", bare + R"("annotations":{"k8s.io/initial-events-end":"true"}}})")},
+                                        reply::stall));
+    s.b.clock->advance(11min);
+    s.b.until([&] { return s.here.get("c") && !s.here.get("b"); });
+    CHECK(s.line(1).find("sendInitialEvents=true") != std::string::npos);
+    CHECK(s.here.status().phase == informer_phase::watching);
+}
