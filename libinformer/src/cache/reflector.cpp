@@ -177,10 +177,13 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
         succeeded();
         return verdict::apply;
     }
-    // A change of something we were not told of: this server gives a plain watch from now on.
-    if (type != watch_event_type::added && !known) {
-        request_.why = cut::plain_events;
-        return verdict::end;
+    if (type != watch_event_type::added) {
+        // A change of something we were not told of: this server gives a plain watch from now on.
+        if (!known) {
+            request_.why = cut::plain_events;
+            return verdict::end;
+        }
+        if (!request_.changes_since) request_.changes_since = now;
     }
     return verdict::collect; // R18, WL5: versions of initial events are not recorded
 }
@@ -224,8 +227,10 @@ reflector::time_point reflector::deadline() const {
     time_point first = r.started + r.timeout + overtime;
     if (r.collecting) {
         first = std::min(first, r.last_progress + no_progress);
-        if (r.opened && support_ == watch_list_support::unknown)
+        if (r.opened && support_ == watch_list_support::unknown) {
             first = std::min(first, r.last_progress + (r.seen == 0 ? silence : pause));
+            if (r.changes_since) first = std::min(first, *r.changes_since + no_progress);
+        }
     } else if (r.opened && !r.proven) {
         first = std::min(first, r.opened_at + very_short);
     }
@@ -251,6 +256,7 @@ bool reflector::tick(time_point now) {
         } else if (r.opened && support_ == watch_list_support::unknown) {
             if (r.seen == 0 && now >= r.last_progress + silence) r.why = cut::silent;
             if (r.seen != 0 && now >= r.last_progress + pause) r.why = cut::plain_events;
+            if (r.changes_since && now >= *r.changes_since + no_progress) r.why = cut::plain_events;
         }
         return r.why != cut::none;
     }

@@ -313,9 +313,41 @@ TEST_CASE("X5 plain watch events show that the server knows no watch-list", "[re
         m.pass(1ms);
         CHECK(m.r.tick(m.now));
     }
+    SECTION("changes of what was told that go on for half a minute, and no pause") {
+        m.event("9", watch_event_type::added);
+        for (int i = 0; i < 30; ++i) { // each of these alone is part of an initial state
+            m.pass(3s);
+            m.event(std::to_string(10 + 2 * i), watch_event_type::added);
+            REQUIRE_FALSE(m.r.tick(m.now));
+        }
+        m.event("99", watch_event_type::modified);
+        for (int i = 0; i < 9; ++i) {
+            m.pass(3s);
+            const auto type = i % 2 != 0 ? watch_event_type::deleted : watch_event_type::modified;
+            REQUIRE(m.event(std::to_string(100 + i), type) == verdict::collect);
+            REQUIRE_FALSE(m.r.tick(m.now));
+        }
+        CHECK(m.r.deadline() == m.now + 3s);
+        m.pass(3s);
+        m.event("200");
+        CHECK(m.r.tick(m.now));
+    }
     m.watch_done();
     CHECK(m.next().what == step::list);
     CHECK(m.r.support() == watch_list_support::no);
+}
+
+TEST_CASE("X5 changes in the initial events of a server that is known for watch-list take no time from it", "[reflector]") {
+    machine m(reflector_options(), watch_list_support::yes);
+    m.next();
+    m.r.opened(m.now);
+    m.event("9", watch_event_type::added);
+    for (int i = 0; i < 30; ++i) {
+        m.pass(3s);
+        REQUIRE(m.event(std::to_string(10 + i)) == verdict::collect);
+        REQUIRE_FALSE(m.r.tick(m.now));
+    }
+    CHECK(m.r.bookmark_seen(m.now, rv("50"), true) == verdict::complete);
 }
 
 TEST_CASE("X5 a watch-list that breaks is tried again after a back-off, and listed when it breaks again",

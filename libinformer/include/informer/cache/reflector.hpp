@@ -122,6 +122,7 @@ public:
     static constexpr unsigned most_page_failures = 5; ///< of one page, in a row; then the list begins anew
     static constexpr std::chrono::seconds silence = std::chrono::seconds(2);  ///< watch-list: nothing at all came
     static constexpr std::chrono::seconds pause = std::chrono::seconds(5);    ///< watch-list: events, but no end
+    /// Watch-list: nothing more came; and from the first change to the end, where it is not known whether that comes at all.
     static constexpr std::chrono::seconds no_progress = std::chrono::seconds(30);
     static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2); ///< list without a byte
     static constexpr std::chrono::seconds overtime = std::chrono::seconds(15); ///< a watch beyond its time-out
@@ -148,6 +149,9 @@ private:
         std::string continue_token;
         std::chrono::seconds timeout{};
         time_point started{}, opened_at{}, last_progress{};
+        /// Changes, not only what there is. The end of the initial events is not far behind the first one; where a watch-list is taken
+        /// for a plain watch, they go on for ever, and a busy resource leaves no pause.
+        std::optional<time_point> changes_since;
         cut why = cut::none;
     };
 
