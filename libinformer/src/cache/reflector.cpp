@@ -115,7 +115,7 @@ reflector::action reflector::next(time_point now) {
     request_.watch = true;
     const auto least = std::max<std::int64_t>(options_.watch_timeout_.count(), 1);
     request_.timeout = std::chrono::seconds(std::uniform_int_distribution<std::int64_t>(least, 2 * least)(random_));
-    if (goal_ == goal::follow && away_) {
+    if (goal_ == goal::follow && (away_ || late_header_)) {
         std::uniform_int_distribution<std::int64_t> shorter(doubt.count(), 2 * doubt.count());
         request_.timeout = std::min(request_.timeout, std::chrono::seconds(shorter(random_)));
     }
@@ -127,7 +127,7 @@ reflector::action reflector::next(time_point now) {
         request_.consistent = version.empty();
         a.watch.resource_version(version).send_initial_events();
     } else {
-        a.watch.resource_version(last_.str());
+        a.watch.resource_version(last_.str()).late_header(late_header_);
     }
     return a;
 }
@@ -140,6 +140,7 @@ void reflector::opened(time_point now) {
     if (request_.opened) return;
     request_.opened = true;
     if (request_.watch) unwatchable_ = false;
+    if (request_.watch && now < request_.started + header_in_time) late_header_ = false;
     request_.opened_at = request_.last_progress = now;
 }
 
@@ -439,6 +440,8 @@ failure reflector::our_words(const failure& f) const {
 failure reflector::watch_done(time_point now, const failure& given) {
     const failure f = our_words(given);
     if (request_.why == cut::none && f == condition::cancelled) return f;
+    // Of a plain watch it may be held back with the first event, of a watch-list with a few.
+    if (!request_.opened) late_header_ = f == errc::header_timeout || request_.why == cut::stalled;
     // X1: health is time in which something was delivered, not time without attempts.
     if (request_.delivered || request_.seen != 0) backoff_.healthy_for(now - request_.started);
     if (request_.collecting) {
@@ -472,6 +475,10 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case cut::none:
     case cut::unproven:
     case cut::overdue: break;
+    }
+    if (f == errc::header_timeout) { // as stalled
+        list_instead(support_ != watch_list_support::yes);
+        return;
     }
     const kind k = kind_of(f);
     switch (k) {
@@ -549,6 +556,11 @@ void reflector::follow_ended(time_point now, const failure& f) {
     }
     // A server that was restored from a backup begins by being away.
     if (!r.opened && (k == kind::transport || code_of(f) >= 500)) away_ = true;
+    if (!r.opened && f == errc::request_timeout) { // for as long as it wanted, and longer
+        goal_ = goal::check;
+        failed(now, f, false);
+        return;
+    }
     // A whole time-out without a sign, be it in several watches: quiet, or the server is behind the version that we wait
     // for. Once it is past that, nobody can tell.
     const auto patience = away_ ? std::min(doubt, options_.watch_timeout_) : options_.watch_timeout_;
@@ -560,8 +572,10 @@ void reflector::follow_ended(time_point now, const failure& f) {
     const bool productive = r.delivered || r.synced || lived >= very_short;
     switch (k) {
     case kind::none: // R12, R13; what is repeated is no progress
-        if (productive) return;
-        failed(now, f, false);
+        if (productive)
+            succeeded(); // also where nothing told so before
+        else
+            failed(now, f, false);
         return;
     case kind::transport:
     case kind::cancelled: // R11

@@ -405,9 +405,10 @@ private:
 
 } // namespace
 
-http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts) {
+http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts, bool late_header) {
     const auto whole = lasts.count() > 0 ? lasts + watch_grace : std::chrono::seconds(0);
-    return t.header(watch_header_time).body_idle(std::chrono::milliseconds(0)).request(whole);
+    const auto header = late_header && whole.count() > 0 ? whole : watch_header_time;
+    return t.header(header).body_idle(std::chrono::milliseconds(0)).request(whole);
 }
 
 std::string list_query(const list_options& o) {
@@ -466,7 +467,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r
     if (f) co_return;
     http::request request("GET", r.path(name_space) + watch_query(options));
     request.header("Accept", std::string(options.metadata_only_ ? accept_partial_object : accept_json));
-    request.time(watch_times(c->config.time, options.timeout_));
+    request.time(watch_times(c->config.time, options.timeout_, options.late_header_));
     http::response answer = co_await client::impl::open(c, std::move(request), doing, f);
     if (f) co_return;
     sink.opened();

@@ -23,8 +23,9 @@ inline constexpr std::size_t large_text = std::size_t(256) << 10;
 /// Lets others run; true.
 asio::awaitable<bool> take_turn(asio::any_io_executor executor);
 
-/// What a watch that asked to last so long may take: the server ends it, and where it does not we do, a little later.
-http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts);
+/// What a watch that asked to last so long may take: the server ends it, and where it does not we do, a little later. Its header has
+/// half a minute, or all that time.
+http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts, bool late_header = false);
 
 /// The query part of a request, "?" included; parameters in client-go's (alphabetical) order.
 std::string list_query(const list_options& o);

@@ -40,6 +40,7 @@ inline failure too_large() {
 
 inline const failure refused(errc::connection_refused, "test");
 inline const failure cut_off(errc::connection_lost, "test");
+inline const failure held_back(errc::header_timeout, "test");
 inline const failure ended_by_us(errc::cancelled, "test");
 
 /// A reflector and the time it lives in; back-off without jitter.

@@ -150,6 +150,20 @@ TEST_CASE("X5 a watch-list that is not answered for 30 s is listed instead, and 
     CHECK(m.r.support() == (works ? watch_list_support::no : watch_list_support::unknown));
 }
 
+TEST_CASE("X5 a watch-list whose header is held back is listed instead, and the watch behind it may wait for its own", "[reflector]") {
+    const bool by_us = GENERATE(true, false);
+    machine m;
+    m.next();
+    m.pass(30s);
+    if (by_us) CHECK(m.r.tick(m.now));
+    m.watch_done(by_us ? ended_by_us : held_back);
+    CHECK(m.next().what == step::list);
+    m.page_done("7");
+    CHECK(m.r.support() == watch_list_support::no);
+    CHECK(m.next().what == step::watch);
+    CHECK(m.last.watch.late_header_);
+}
+
 TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is what was refused", "[reflector]") {
     machine m;
     m.next();

@@ -347,6 +347,78 @@ TEST_CASE("epoch: after the server was away a watch is short, so that silence te
     CHECK(m.last.watch.timeout_ >= 5min);
 }
 
+TEST_CASE("a watch whose header is held back: the next one's may come with its end, which is soon", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("21");
+    m.pass(10s);
+    m.watch_done();
+    CHECK_FALSE(m.next().watch.late_header_);
+    m.pass(30s);
+    CHECK(m.watch_done(held_back) == errc::header_timeout);
+    CHECK(m.wait() == 800ms);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(m.next().watch.resource_version_ == std::to_string(21 + i));
+        CHECK(m.last.watch.late_header_);
+        CHECK(m.last.watch.timeout_ >= 30s);
+        CHECK(m.last.watch.timeout_ <= 60s);
+        m.pass(m.last.watch.timeout_ + 5s);
+        CHECK_FALSE(m.r.tick(m.now));
+        m.r.opened(m.now);
+        m.event(std::to_string(22 + i));
+        CHECK_FALSE(m.watch_done());
+        CHECK(m.at_once());
+    }
+    SECTION("quiet is no failure, and asked about as ever") {
+        int watches = 0;
+        while (!m.next().check) {
+            CHECK(m.last.watch.late_header_);
+            m.pass(m.last.watch.timeout_);
+            m.r.opened(m.now);
+            CHECK_FALSE(m.watch_done());
+            CHECK(m.r.attempts() == 0);
+            CHECK(m.r.phase() == informer_phase::watching);
+            ++watches;
+        }
+        CHECK(watches >= 5);
+        CHECK(watches <= 10);
+    }
+    SECTION("until one comes in time") {
+        m.next();
+        m.r.opened(m.now);
+        m.event("30");
+        m.pass(30s);
+        m.watch_done();
+        CHECK_FALSE(m.next().watch.late_header_);
+        CHECK(m.last.watch.timeout_ >= 5min);
+    }
+}
+
+TEST_CASE("epoch: a watch that is not answered in all its time asks for the newest version", "[reflector]") {
+    const bool by_us = GENERATE(true, false);
+    machine m;
+    m.follow("20");
+    m.pass(10s);
+    m.watch_done();
+    for (int i = 0; i < 3; ++i) {
+        m.next();
+        m.watch_done(held_back);
+        m.wait();
+        CHECK(m.next().watch.late_header_);
+        m.pass(m.last.watch.timeout_ + reflector::overtime);
+        CHECK(m.r.tick(m.now));
+        if (by_us)
+            CHECK(m.watch_done(ended_by_us) == errc::request_timeout);
+        else
+            m.watch_done(failure(errc::request_timeout, "test"));
+        m.wait();
+        CHECK(m.next().check);
+        CHECK(m.page_done("21") == page::checked);
+        CHECK_FALSE(m.next().watch.late_header_); // it may be another one's time now
+        CHECK(m.last.watch.resource_version_ == "20");
+    }
+}
+
 TEST_CASE("epoch: silence adds up over watches that are cut", "[reflector]") {
     machine m;
     m.follow("20");

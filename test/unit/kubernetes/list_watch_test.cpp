@@ -695,6 +695,8 @@ TEST_CASE("watch: one may outlive its time by 15 s, however little it says, and 
     CHECK(t.body_idle_ == 0s);
     CHECK(t.header_ == 30s);
     CHECK(kubernetes::detail::watch_times(http::timeouts(), 0s).request_ == 0s);
+    CHECK(kubernetes::detail::watch_times(http::timeouts(), 300s, true).header_ == 315s);
+    CHECK(kubernetes::detail::watch_times(http::timeouts(), 0s, true).header_ == 30s);
 }
 
 TEST_CASE("watch: one that outlives its time by 15 s is given up", "[.slow]") {

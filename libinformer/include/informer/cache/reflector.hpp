@@ -131,7 +131,9 @@ public:
     /// 404: the longest delay, drawn from four fifths of it up. controller-runtime asks so for a kind that is not installed.
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
     /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
+    /// So does one whose header is held back, as its events are until it ends.
     static constexpr std::chrono::seconds doubt = std::chrono::seconds(30);
+    static constexpr std::chrono::seconds header_in_time = std::chrono::seconds(30); ///< a watch's
     /// A watch that cannot be resumed and lasted less: the state is not fetched again before a back-off.
     static constexpr std::chrono::seconds shortest_unversioned = std::chrono::seconds(30);
     /// A state that does not prove what is gone: when it is fetched again at first, doubled up to the longest.
@@ -203,6 +205,7 @@ private:
     bool failing_ = false, parked_ = false;
     bool unversioned_ = false;    // the state that was fetched last has no version
     bool unwatchable_ = false;    // the last watch was refused as such (405)
+    bool late_header_ = false;    // a watch got no header in time: a proxy may hold it back until more comes
     bool polled_ = false;         // watches fail, and lists are all there is: that one works is no end of it
     time_point last_sign_{};      // that the server is not behind us
     bool away_ = false;           // it could not be reached since

@@ -51,12 +51,15 @@ public:
     watch_options& send_initial_events(bool on = true) { send_initial_events_ = on; return *this; }
     /// The server ends the watch after this; the client gives up a little later.
     watch_options& timeout(std::chrono::seconds d) { timeout_ = d; return *this; }
+    /// The server's answer may take as long to begin as to end: a proxy may hold it back until there is more of it.
+    watch_options& late_header(bool on = true) { late_header_ = on; return *this; }
     /// Of each object its metadata only, where the source can; else whole objects come.
     watch_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
 
     std::string resource_version_, label_selector_, field_selector_;
     bool bookmarks_ = true;
     bool send_initial_events_ = false;
+    bool late_header_ = false;
     bool metadata_only_ = false;
     std::chrono::seconds timeout_ = std::chrono::minutes(7);
 };
