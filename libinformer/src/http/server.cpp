@@ -96,10 +96,10 @@ asio::awaitable<void> server_response::wait_gone() {
 }
 
 void server_response::on_gone(std::function<void()> f) {
-    if (exchange_->retired())
-        f();
-    else
+    if (!exchange_->retired())
         exchange_->connection->on_gone(std::move(f));
+    else if (f)
+        exchange_->connection->call_back(f);
 }
 
 struct server::impl : std::enable_shared_from_this<server::impl> {
@@ -254,7 +254,7 @@ void server::impl::take(asio::ip::tcp::socket s) {
         stream->reset();
         return;
     }
-    auto c = std::make_shared<detail::server_connection>(rt.executor(), std::move(stream), ++last_number, options.patience_);
+    auto c = std::make_shared<detail::server_connection>(rt, std::move(stream), ++last_number, options.patience_);
     if (mode == accept_mode::stall) {
         open.insert(std::move(c));
         return;

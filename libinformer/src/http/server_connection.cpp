@@ -13,15 +13,15 @@ constexpr std::size_t read_ahead = std::size_t(128) << 10;
 
 } // namespace
 
-server_connection::server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number,
+server_connection::server_connection(runtime rt, std::shared_ptr<transport> s, std::uint64_t number,
                                      std::chrono::milliseconds patience)
-    : executor_(executor), stream_(std::move(s)), number_(number), patience_(patience), arrived_(executor),
-      consumed_(executor), left_(executor) {}
+    : rt_(std::move(rt)), stream_(std::move(s)), number_(number), patience_(patience), arrived_(rt_.executor()),
+      consumed_(rt_.executor()), left_(rt_.executor()) {}
 
 void server_connection::expect_peer() {
     if (patience_.count() <= 0 || closed_) return;
     if (!timer_) {
-        timer_ = std::make_shared<phase_timer>(executor_, std::chrono::milliseconds(0));
+        timer_ = std::make_shared<phase_timer>(rt_.executor(), std::chrono::milliseconds(0));
         timer_->on_late([weak = weak_from_this()] {
             if (const auto self = weak.lock()) self->close(ending::reset);
         });
@@ -144,12 +144,25 @@ void server_connection::leave() noexcept {
     gone_ = true;
     left_.notify();
     const auto calls = std::exchange(on_gone_, {});
-    for (const auto& call : calls) call();
+    for (const auto& call : calls) call_back(call);
+}
+
+void server_connection::call_back(const std::function<void()>& f) const noexcept {
+    try {
+        f();
+    } catch (...) {
+        try {
+            rt_.log(log_level::error, "http server: what a handler wanted called when the peer is gone threw: " +
+                                          informer::detail::what_is_wrong());
+        } catch (...) { // NOLINT(bugprone-empty-catch) not even for words
+        }
+    }
 }
 
 void server_connection::on_gone(std::function<void()> f) {
+    if (!f) return;
     if (gone_)
-        f();
+        call_back(f);
     else
         on_gone_.push_back(std::move(f));
 }

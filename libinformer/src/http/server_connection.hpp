@@ -7,6 +7,7 @@
 
 #include <informer/detail/async.hpp>
 #include <informer/http/server/server.hpp>
+#include <informer/runtime.hpp>
 #include <informer/task_group.hpp>
 
 #include <chrono>
@@ -24,8 +25,7 @@ namespace informer::http::detail {
 class server_connection : public std::enable_shared_from_this<server_connection> {
 public:
     /// `patience`: see server_options.
-    server_connection(asio::any_io_executor executor, std::shared_ptr<transport> s, std::uint64_t number,
-                      std::chrono::milliseconds patience);
+    server_connection(runtime rt, std::shared_ptr<transport> s, std::uint64_t number, std::chrono::milliseconds patience);
 
     /// From now on it is the peer's turn: if it takes longer than our patience, the connection is closed.
     void expect_peer();
@@ -50,11 +50,13 @@ public:
     bool gone() const noexcept { return gone_; }
     void leave() noexcept; ///< the peer is gone: tells those who wait
     void on_gone(std::function<void()> f);
+    /// What it throws is logged: it must not reach whoever happens to close the connection.
+    void call_back(const std::function<void()>& f) const noexcept;
     void forget_request() noexcept; ///< its handler is over: nobody to call back, and no cut for the next answer
     static asio::awaitable<void> wait_gone(std::shared_ptr<server_connection> self);
 
     transport& stream() noexcept { return *stream_; }
-    asio::any_io_executor executor() const { return executor_; }
+    asio::any_io_executor executor() const { return rt_.executor(); }
     std::uint64_t number() const noexcept { return number_; }
 
 private:
@@ -76,7 +78,7 @@ private:
     };
     static asio::awaitable<void> read_all(reader r);
 
-    asio::any_io_executor executor_;
+    const runtime rt_;
     std::shared_ptr<transport> stream_;
     std::uint64_t number_;
     std::chrono::milliseconds patience_;

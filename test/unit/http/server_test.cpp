@@ -1,6 +1,10 @@
 // The server: framing, faults, noticing that the peer left, stopping.
 #include "support.hpp"
 
+#include "support/log_capture.hpp"
+
+#include <stdexcept>
+
 using namespace http_test;
 
 namespace {
@@ -295,6 +299,38 @@ asio::awaitable<void> leaving(bool tls) {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> wait_with(request_ptr, response_ptr r, std::shared_ptr<watch_state> s) {
+    const auto broken = [] { throw std::runtime_error("no way"); };
+    r->on_gone(nullptr);
+    r->on_gone(broken);
+    r->on_gone([s] { ++s->called; });
+    ++s->begun;
+    co_await r->wait_gone();
+    r->on_gone(broken);
+    r->on_gone(nullptr);
+    ++s->left;
+}
+
+asio::awaitable<void> broken_callbacks() {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto s = std::make_shared<watch_state>();
+    informer::testing::log_capture log;
+    runtime rt(ex);
+    rt.with_logger(log.logger());
+    http::server server(rt, http::server_options(), [s](request_ptr q, response_ptr r) { return wait_with(q, r, s); });
+    failure f;
+    server.listen(f);
+    wire w(ex, server.port());
+    co_await write_all(w.socket(), "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    const std::function<bool()> begun = [&] { return s->begun == 1; };
+    const bool ok = co_await eventually(begun);
+    REQUIRE(ok);
+    co_await server.stop();
+    CHECK(s->called == 1);
+    CHECK(s->left == 1);
+    CHECK(log.count("no way") == 2);
+}
+
 asio::awaitable<void> stopping(bool tls) {
     const auto ex = co_await asio::this_coro::executor;
     const auto s = std::make_shared<watch_state>();
@@ -499,6 +535,9 @@ TEST_CASE("new connections can be reset or left waiting") {
 TEST_CASE("a handler learns that its peer left while it waits") {
     run_test(leaving(false));
     run_test(leaving(true));
+}
+TEST_CASE("what a handler wants called when its peer is gone may throw, or be nothing") {
+    run_test(broken_callbacks());
 }
 TEST_CASE("stop ends every connection and every handler") {
     run_test(stopping(false));

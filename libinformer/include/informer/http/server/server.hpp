@@ -96,7 +96,7 @@ public:
     bool gone() const noexcept;
     /// Suspends until the peer is gone or the server stops (for handlers that stall).
     asio::awaitable<void> wait_gone();
-    /// Calls back once when the peer is gone (to wake a waiting watch).
+    /// Calls back once when the peer is gone (to wake a waiting watch). What `f` throws is logged.
     void on_gone(std::function<void()> f);
 
 private:
