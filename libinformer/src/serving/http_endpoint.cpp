@@ -41,7 +41,8 @@ public:
     answer ask(std::string_view what, std::string_view only, const http::server_request& q) const {
         std::string lines;
         bool well = true, any = only.empty();
-        for (const auto& c : all_) {
+        const auto asked = all_; // a check may put another, or itself anew
+        for (const auto& c : asked) {
             if (!only.empty() && c.name != only) continue;
             any = true;
             if (only.empty() && excluded(c.name, q)) {
@@ -116,8 +117,9 @@ answer http_endpoint::impl::find(const http::server_request& q) const {
         a.content_type = std::string(prometheus_metrics::content_type());
         a.body = metrics->text();
     } else if (const auto found = pages.find(path); found != pages.end()) {
-        a.content_type = found->second.content_type;
-        a.body = found->second.text();
+        const page_of_yours shown = found->second; // it may take its own place
+        a.content_type = shown.content_type;
+        a.body = shown.text();
     } else {
         a.status = 404;
         a.body = "404 page not found\n";

@@ -110,6 +110,36 @@ asio::awaitable<void> health() {
     co_await e.stop();
 }
 
+asio::awaitable<void> changing_itself() {
+    const auto ex = co_await asio::this_coro::executor;
+    const runtime rt(ex);
+    serving::http_endpoint e(rt, local());
+    const std::string mine(100, 'x'); // what is captured must be there to the end of the call
+    e.readyz("first", [&e, mine] {
+        for (const char* name : {"first", "2", "3", "4", "5"}) e.readyz(name, [] { return std::string("no"); });
+        return mine.size() == 100 ? std::string() : mine;
+    });
+    e.page("/mine", "text/plain", [&e, mine] {
+        e.page("/mine", "text/html", [] { return std::string("another"); });
+        return mine;
+    });
+    failure f;
+    e.listen(f);
+    REQUIRE_FALSE(f);
+    visitor v(rt, e.port());
+    page p = co_await v.get("/readyz");
+    CHECK(p.status == 200);
+    p = co_await v.get("/readyz");
+    CHECK(p.status == 503);
+    CHECK(has(p.text, "[-]first failed: no\n"));
+    CHECK(has(p.text, "[-]5 failed: no\n"));
+    p = co_await v.get("/mine");
+    CHECK((p.content_type == "text/plain" && p.text == mine));
+    p = co_await v.get("/mine");
+    CHECK((p.content_type == "text/html" && p.text == "another"));
+    co_await e.stop();
+}
+
 bool has_ipv6(const asio::any_io_executor& ex) {
     boost::system::error_code ec;
     asio::ip::tcp::acceptor probe(ex);
@@ -231,6 +261,9 @@ TEST_CASE("http endpoint: by default it is reached over IPv4 and IPv6") {
 
 TEST_CASE("/healthz and /readyz are 200 while their checks are content, else 503 with the reason") {
     run_test(health());
+}
+TEST_CASE("checks and pages may change the endpoint that asks them") {
+    run_test(changing_itself());
 }
 TEST_CASE("/metrics and pages of one's own are served; everything else is 404, every other method 405") {
     run_test(pages());

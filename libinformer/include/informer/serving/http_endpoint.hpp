@@ -37,7 +37,8 @@ public:
 };
 
 /// Answers whether all is well: empty for yes, else why not, in a sentence (it is shown to whoever asks: no secrets).
-/// Called on the end point's executor for every request; it should look at state, not go and find out.
+/// Called on the end point's executor for every request; it should look at state, not go and find out. It may change the
+/// end point, as may a page.
 using health_check = std::function<std::string()>;
 
 /// A small HTTP server for kubelet's probes and Prometheus.
