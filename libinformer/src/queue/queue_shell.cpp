@@ -139,8 +139,24 @@ void queue_shell::publish(const queue_report& r) noexcept {
     if (r.retried != 0) sink_->add("workqueue_retries_total", static_cast<double>(r.retried), {name});
     for (const double s : r.waited) sink_->observe("workqueue_queue_duration_seconds", s, {name});
     for (const double s : r.worked) sink_->observe("workqueue_work_duration_seconds", s, {name});
-    const std::lock_guard lock(publishing_);
-    sink_->set("workqueue_depth", static_cast<double>(depth_.load(std::memory_order_relaxed)), {name});
+    if (untold_.fetch_add(1, std::memory_order_acq_rel) == 0) tell_depth();
+}
+
+/// By one at a time, and under no lock: the sink may use the queue. Who comes meanwhile leaves it to us to go round again, so the
+/// gauge ends with the last value; and so that a busy queue does not keep us, the executor goes on after some rounds.
+void queue_shell::tell_depth() noexcept {
+    constexpr int most_rounds = 16;
+    const metrics_sink::label name("name", name_);
+    for (int round = 1;; ++round) {
+        const std::size_t telling = untold_.load(std::memory_order_acquire);
+        sink_->set("workqueue_depth", static_cast<double>(depth_.load(std::memory_order_relaxed)), {name});
+        if (untold_.fetch_sub(telling, std::memory_order_acq_rel) == telling) return;
+        if (round % most_rounds != 0) continue;
+        try {
+            if (home_of(rt_).post([s = shared_from_this()] { s->tell_depth(); })) return;
+        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: then it is us
+        }
+    }
 }
 
 void queue_shell::publish_unfinished(double all, double oldest) noexcept {

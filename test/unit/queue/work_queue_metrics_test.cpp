@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace informer;
@@ -111,6 +112,50 @@ TEST_CASE("Q9 a queue without a name has no metrics, and no timer for them") {
     CHECK(sink->counters.empty());
     CHECK(sink->gauges.empty());
     CHECK(sink->samples.empty());
+}
+
+namespace {
+
+/// Adds a key to the queue each time it is told its depth, up to a number of them.
+class busy_sink final : public metrics_sink {
+public:
+    void add(std::string_view, double, labels) override {}
+    void set(std::string_view gauge, double value, labels) override {
+        if (gauge != "workqueue_depth") return;
+        if (added < most) q->add(std::to_string(added++));
+        depth = value;
+    }
+    void observe(std::string_view, double, labels) override {}
+
+    queue* q = nullptr;
+    int added = 0, most = 0;
+    double depth = -1;
+};
+
+} // namespace
+
+TEST_CASE("Q9 a sink may use the queue that it is told of, and its gauge ends with the last depth") {
+    const auto sink = std::make_shared<busy_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    sink->q = s.q.get();
+    sink->most = 3;
+    s.q->add("a");
+    CHECK(sink->depth == 4);
+    CHECK(s.next() == "a");
+    CHECK(sink->depth == 3);
+}
+
+TEST_CASE("Q9 who tells the depth of a busy queue is not kept by it: the executor goes on") {
+    const auto sink = std::make_shared<busy_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    sink->q = s.q.get();
+    sink->most = 1000;
+    s.q->add("a");
+    CHECK(sink->added < 100);
+    s.run();
+    CHECK(sink->added == 1000);
+    CHECK(sink->depth == 1001);
+    CHECK(s.idle());
 }
 
 TEST_CASE("Q9 a sink that throws disturbs nobody") {

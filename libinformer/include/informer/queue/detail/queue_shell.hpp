@@ -132,13 +132,14 @@ private:
         armed_ = time_point::max();
     }
     void publish(const queue_report& r) noexcept;
+    void tell_depth() noexcept;
     void park(queue_ticket& t, const std::shared_ptr<detail::waiter>& w);
 
     const runtime rt_;
     const std::string name_;
     metrics_sink* const sink_; ///< null: nobody wants figures, and none are made
     std::atomic<std::size_t> depth_{0};
-    std::mutex publishing_;                ///< the gauge must end with the last value
+    std::atomic<std::size_t> untold_{0}; ///< changes of it that the sink was not told; who made it 1 tells
     time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
     std::shared_ptr<queue_timer> timer_;   ///< while it runs; used on the runtime's executor only
 };
