@@ -21,7 +21,12 @@ index_function by_string(std::shared_ptr<const detail::pointer_reader> at) {
 } // namespace
 
 index_function index_by_pointer(std::string pointer) {
-    return by_string(std::make_shared<const detail::pointer_reader>(pointer));
+    auto at = std::make_shared<const detail::pointer_reader>(pointer);
+    // The empty one is valid, and means the object, which is no string.
+    if (pointer.empty() || !at->valid())
+        throw error(errc::bad_configuration,
+                    "index by \"" + pointer + "\": not the JSON pointer of a member, as \"/spec/nodeName\" is");
+    return by_string(std::move(at));
 }
 
 index_function index_by_label(std::string key) {

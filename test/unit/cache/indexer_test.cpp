@@ -259,6 +259,14 @@ TEST_CASE("index: by pointer and by label; what is no string is not indexed") {
     REQUIRE(s.index_values("spec").empty());
 }
 
+TEST_CASE("index: what is not the JSON pointer of a member is refused, rather than an index of nothing") {
+    for (const char* bad : {"spec.nodeName", "/a~2", "/spec/~", "spec/nodeName", ""}) {
+        INFO(bad);
+        CHECK(thrown_by([&] { index_by_pointer(bad); }) == errc::bad_configuration);
+    }
+    CHECK(thrown_by([] { index_by_pointer("/metadata/labels/a~1b~0c"); }) == errc());
+}
+
 TEST_CASE("index: added when the cache is full, and visible at once when all is published") {
     indexer cache;
     for (int i = 0; i < 100; ++i)

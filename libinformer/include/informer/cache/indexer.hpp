@@ -20,7 +20,8 @@ namespace informer {
 /// of an older version are computed again when it is replaced. It is called on the writer's thread, and destroyed on that of whoever
 /// lets go of the last snapshot that shows the index.
 using index_function = std::function<std::vector<std::string>(const object&)>;
-/// Index by the string at a JSON pointer ("/spec/nodeName"); anything but a string is not indexed.
+/// Index by the string at a JSON pointer ("/spec/nodeName"); anything but a string is not indexed. Throws
+/// `error(errc::bad_configuration)` for what is no such pointer ("spec.nodeName").
 index_function index_by_pointer(std::string pointer);
 /// Index by the value of a label.
 index_function index_by_label(std::string key);

@@ -21,6 +21,8 @@ public:
     /// A pointer by its keys, none of them an index.
     explicit pointer_reader(const std::vector<std::string>& keys);
     value operator()(value v) const noexcept;
+    /// Whether it was a JSON pointer; else it points at nothing.
+    bool valid() const noexcept { return valid_; }
 
 private:
     struct step {
@@ -30,7 +32,7 @@ private:
         mutable std::atomic<std::uint32_t> place{0};
     };
     std::vector<step> steps_;
-    bool valid_ = true; ///< else it points at nothing
+    bool valid_ = true;
 };
 
 } // namespace informer::detail
