@@ -142,7 +142,7 @@ bool event_correlator::impl::allowed(const event_record& e, clock::time_point no
     }
     const std::chrono::duration<double> passed = now - s->filled;
     const std::chrono::duration<double> each = limits.refill_;
-    if (each.count() > 0) s->tokens = std::min<double>(limits.burst_, s->tokens + passed / each);
+    s->tokens = each.count() > 0 ? std::min<double>(limits.burst_, s->tokens + passed / each) : limits.burst_;
     s->filled = now;
     if (s->tokens < 1) return false;
     s->tokens -= 1;

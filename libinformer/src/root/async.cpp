@@ -9,6 +9,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <exception>
 
 namespace informer::detail {
@@ -149,6 +150,7 @@ asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::cloc
 }
 
 clock::duration stretched(clock::duration d, double share) noexcept {
+    d = std::max(d, clock::duration(0));
     const double extra = static_cast<double>(d.count()) * share;
     if (extra >= static_cast<double>((clock::duration::max() - d).count())) return clock::duration::max();
     return d + clock::duration(static_cast<clock::duration::rep>(extra));

@@ -135,6 +135,13 @@ TEST_CASE(
     CHECK(t.record(c, about("a", "Later still")).empty());
 }
 
+TEST_CASE("EV2 with a refill of no time there is always room") {
+    event_correlator c(event_limits().refill(0s));
+    timeline t;
+    for (int i = 0; i < 100; ++i) CHECK(t.record(c, about("a", "Reason" + std::to_string(i))).size() == 1);
+    CHECK(c.dropped() == 0);
+}
+
 TEST_CASE("what is remembered of events is bounded") {
     event_correlator c(event_limits().memory(100));
     timeline t;

@@ -185,6 +185,14 @@ TEST_CASE("an event: who waits for a clock that fails is told", "[async]") {
     run_test(clock_fails());
 }
 
+TEST_CASE("a stretched time is never more than for ever, and never less than nothing", "[async]") {
+    using informer::detail::stretched;
+    using duration = clock::duration;
+    CHECK(stretched(duration(100), 0.5) == duration(150));
+    CHECK(stretched(duration::max(), 0.5) == duration::max());
+    CHECK(stretched(duration(-1), 0.5) == duration(0));
+    CHECK(stretched(duration::min(), 0.5) == duration(0));
+}
 TEST_CASE("async_event remembers one notification", "[async]") {
     run_test(remembers_once());
 }

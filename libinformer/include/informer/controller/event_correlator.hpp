@@ -35,7 +35,8 @@ public:
 class event_limits {
 public:
     event_limits() {}
-    /// Events of one subject and type that are written at once, and how long until there is room for one more.
+    /// Events of one subject and type that are written at once, and how long until there is room for one more (zero: there
+    /// always is).
     event_limits& burst(unsigned n) {
         burst_ = n;
         return *this;

@@ -38,7 +38,7 @@ clock::time_point later(clock::time_point now, std::chrono::duration<Rep, Period
     const auto room = std::chrono::duration_cast<std::chrono::duration<Rep, Period>>(clock::time_point::max() - now);
     return d > room ? clock::time_point::max() : now + d;
 }
-/// `d` and this share of it more; what is longer than a clock counts is for ever.
+/// `d` and this share of it more; what is longer than a clock counts is for ever, and what is less than nothing is nothing.
 clock::duration stretched(clock::duration d, double share) noexcept;
 
 /// Of the exception that is being handled.
