@@ -136,7 +136,9 @@ struct informer_factory::impl {
 };
 
 informer_factory::informer_factory(runtime r, list_watch_factory make)
-    : impl_(std::make_shared<impl>(std::move(r), std::move(make))) {}
+    : impl_(std::make_shared<impl>(std::move(r), std::move(make))) {
+    if (!impl_->make) throw error(errc::bad_configuration, "an informer factory without a function that makes sources");
+}
 
 informer_factory::~informer_factory() {
     if (impl_->tasks) impl_->stop();

@@ -233,6 +233,11 @@ private:
 
 namespace {
 
+std::shared_ptr<list_watch> existing(std::shared_ptr<list_watch> source) {
+    if (!source) throw error(errc::bad_configuration, "an informer without a source");
+    return source;
+}
+
 /// Where nobody gave it one: what tells it from others of its resource, in logs and metrics.
 std::string name_of(const list_watch& from, const informer_options& o) {
     if (!o.name_.empty()) return o.name_;
@@ -246,7 +251,7 @@ std::string name_of(const list_watch& from, const informer_options& o) {
 } // namespace
 
 shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)
-    : rt(std::move(r)), from(std::move(source)), resource(from->resource()), options(std::move(o)),
+    : rt(std::move(r)), from(existing(std::move(source))), resource(from->resource()), options(std::move(o)),
       name(name_of(*from, options)),
       store(std::make_shared<detail::cache_store>(from->describe(), rt.draw_seed())), machine(reflector_options()),
       into(std::make_unique<sink>(*this)) {

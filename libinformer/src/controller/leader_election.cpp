@@ -294,6 +294,9 @@ struct leader_elector::impl {
 asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> self, leading_work lead) {
     if (self->running)
         throw error(errc::already_running, "leader election " + self->options.name_space_ + "/" + self->options.name_);
+    if (!lead)
+        throw error(errc::bad_configuration,
+                    "leader election " + self->options.name_space_ + "/" + self->options.name_ + ": no leading work");
     const detail::while_it_lasts running(self->running);
     const auto e = std::make_shared<election>(self->rt, self->client, self->options);
     self->latest = e;

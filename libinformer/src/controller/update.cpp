@@ -26,6 +26,11 @@ asio::awaitable<bool> pause(runtime rt, conflict_retry how) {
 asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                     object_change change, kubernetes::write_options options,
                                     failure& f) { // lint: law2 the caller keeps it
+    if (!change) {
+        f = failure(errc::bad_configuration,
+                    "update " + resource.group_resource() + " " + key.str() + ": no function that changes it");
+        co_return object();
+    }
     const conflict_retry how;
     // A status comes with the whole object, which one may read who may not read the status by itself. Others are of another kind.
     kubernetes::get_options read;
@@ -79,6 +84,7 @@ asio::awaitable<object> throwing_status_patch(kubernetes::client c, api_resource
 }
 
 asio::awaitable<void> attempts(runtime rt, std::function<asio::awaitable<void>()> attempt, conflict_retry how) {
+    if (!attempt) throw error(errc::bad_configuration, "retry on conflict: no attempt");
     for (unsigned made = 1;; ++made) {
         std::exception_ptr conflict;
         try {

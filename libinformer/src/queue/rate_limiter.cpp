@@ -15,6 +15,11 @@ duration bounded(double nanoseconds, duration max) {
     return duration(static_cast<duration::rep>(std::max(nanoseconds, 0.0)));
 }
 
+/// Now, and not in a coroutine of whoever adds the first key.
+void check(const rate_limiter_ptr& inner) {
+    if (!inner) throw error(errc::bad_configuration, "a rate limiter around none");
+}
+
 } // namespace
 
 duration exponential_limiter::delay(std::uint32_t requeues, time_point) {
@@ -39,14 +44,27 @@ duration fast_slow_limiter::delay(std::uint32_t requeues, time_point) {
     return requeues < fast_attempts_ ? fast_ : slow_;
 }
 
+max_of_limiter::max_of_limiter(std::vector<rate_limiter_ptr> of) : of_(std::move(of)) {
+    for (const rate_limiter_ptr& one : of_) check(one);
+}
+
 duration max_of_limiter::delay(std::uint32_t requeues, time_point now) {
     duration longest(0);
     for (const rate_limiter_ptr& one : of_) longest = std::max(longest, one->delay(requeues, now));
     return longest;
 }
 
+capped_limiter::capped_limiter(rate_limiter_ptr inner, duration max) : inner_(std::move(inner)), max_(max) {
+    check(inner_);
+}
+
 duration capped_limiter::delay(std::uint32_t requeues, time_point now) {
     return std::min(inner_->delay(requeues, now), max_);
+}
+
+jitter_limiter::jitter_limiter(rate_limiter_ptr inner, double factor, std::uint64_t seed)
+    : inner_(std::move(inner)), factor_(factor), random_(seed) {
+    check(inner_);
 }
 
 duration jitter_limiter::delay(std::uint32_t requeues, time_point now) {

@@ -7,6 +7,7 @@
 
 #include <boost/asio/strand.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_predicate.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <malloc.h>
@@ -338,6 +339,14 @@ TEST_CASE("after shutdown nothing runs and nothing can be started; handles may g
         CHECK(kept->status().phase == informer_phase::stopped);
     }
     CHECK(kept->get("default/a"));
+}
+
+TEST_CASE("a factory that cannot make sources, and an informer without one, are refused when they are made", "[factory]") {
+    asio::io_context context(1);
+    const runtime rt(context.get_executor());
+    const auto refused = [](const error& e) { return e.code() == errc::bad_configuration; };
+    CHECK_THROWS_MATCHES(informer_factory(rt, nullptr), error, Catch::Matchers::Predicate<error>(refused));
+    CHECK_THROWS_MATCHES(shared_informer(rt, nullptr), error, Catch::Matchers::Predicate<error>(refused));
 }
 
 TEST_CASE("what waits for informers that are shut down before they began is told", "[factory]") {

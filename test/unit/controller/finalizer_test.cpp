@@ -147,8 +147,31 @@ asio::awaitable<void> refused() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> incomplete() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    finalizer f(b.client, config_maps, ours);
+    const finalizer::work fine = [](object) -> asio::awaitable<reconcile_result> { co_return reconcile_result::done(); };
+    const std::vector<std::pair<finalizer::work, finalizer::work>> cases{{nullptr, fine}, {fine, nullptr}};
+    for (const auto& [apply, cleanup] : cases) {
+        error_code code;
+        try {
+            co_await f.reconcile(b.read("a"), apply, cleanup);
+        } catch (const error& e) {
+            code = e.code();
+        }
+        CHECK(code == errc::bad_configuration);
+    }
+    CHECK(finalizers(b.read("a")).empty());
+    co_await b.server.stop();
+}
+
 } // namespace
 
+TEST_CASE("finalizer: without a function to apply or to clean up nothing is stored") {
+    run_test(incomplete());
+}
 TEST_CASE("finalizer: stored before the work begins, removed only when the clean-up is done") {
     run_test(life());
 }

@@ -478,6 +478,17 @@ TEST_CASE("run() twice at once is an error") {
     CHECK(a.working);
 }
 
+TEST_CASE("run() without work is an error before any Lease is asked for") {
+    world w;
+    stander a(w, options("a"));
+    std::exception_ptr failed;
+    asio::co_spawn(a.self.io, a.elector->run(nullptr), [&](std::exception_ptr e, election_end) { failed = std::move(e); });
+    w.run(5s);
+    REQUIRE(failed);
+    CHECK_THROWS_AS(std::rethrow_exception(failed), error);
+    CHECK(w.server->requests().empty());
+}
+
 TEST_CASE("work that returns gives the Lease up; what it throws comes out of run()") {
     for (const bool throws : {false, true}) {
         world w;

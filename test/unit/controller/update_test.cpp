@@ -186,8 +186,31 @@ asio::awaitable<void> pause_of_for_ever() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> nothing_to_do() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    const object_key key("default", "a");
+    const kubernetes::write_options plain;
+    failure f;
+    co_await update_with_retry(b.rt, b.client, config_maps, key, nullptr, plain, f);
+    CHECK(f == errc::bad_configuration);
+    error_code code;
+    try {
+        co_await retry_on_conflict(b.rt, nullptr);
+    } catch (const error& e) {
+        code = e.code();
+    }
+    CHECK(code == errc::bad_configuration);
+    CHECK(b.server.requests().empty());
+    co_await b.server.stop();
+}
+
 } // namespace
 
+TEST_CASE("an update without a change, and attempts of nothing, are errors before anything is asked") {
+    run_test(nothing_to_do());
+}
 TEST_CASE("a conflicting write reads anew and tries again, at most five times, and keeps the other's work") {
     run_test(conflicts());
 }

@@ -1,6 +1,7 @@
 #include <informer/queue/rate_limiter.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_predicate.hpp>
 
 #include <chrono>
 #include <limits>
@@ -115,4 +116,13 @@ TEST_CASE("Q8 the default of controllers: 5 ms to 1000 s per key, and 10 per sec
     CHECK(l->delay(30, start) == 1000s);
     CHECK(default_item_rate_limiter()->delay(0, start) == 1ms);
     CHECK(default_item_rate_limiter()->delay(30, start) == 1000s);
+}
+
+TEST_CASE("a limiter around none is refused when it is made") {
+    const auto refused = [](const error& e) { return e.code() == errc::bad_configuration; };
+    using Catch::Matchers::Predicate;
+    CHECK_THROWS_MATCHES(capped_limiter(nullptr, 1s), error, Predicate<error>(refused));
+    CHECK_THROWS_MATCHES(jitter_limiter(nullptr, 0.5, 1), error, Predicate<error>(refused));
+    std::vector<rate_limiter_ptr> some{std::make_shared<counting_limiter>(), nullptr};
+    CHECK_THROWS_MATCHES(max_of_limiter(some), error, Predicate<error>(refused));
 }

@@ -47,6 +47,7 @@ private:
 /// `error(errc::not_cached)` that says so.
 class informer_factory {
 public:
+    /// Throws `error(errc::bad_configuration)` where there is no `make`.
     informer_factory(runtime r, list_watch_factory make);
     ~informer_factory();
     informer_factory(const informer_factory&) = delete;

@@ -35,7 +35,8 @@ boost::json::value finalizer_removal(const object& current, std::string_view fin
 ///     co_return co_await finalizing.reconcile(current, apply, cleanup);
 ///
 /// *Errors*: what the server answers comes back as a result: a list that was edited meanwhile as `requeue`, everything else as
-/// `error`; an object that is gone is `done`. What `apply` and `cleanup` throw goes through.
+/// `error`; an object that is gone is `done`. What `apply` and `cleanup` throw goes through; without one of them it is
+/// `error(errc::bad_configuration)`, and nothing is stored.
 /// *Thread safety*: none; use it on the client's executor. *Cancellation*: terminal.
 class finalizer {
 public:

@@ -173,9 +173,9 @@ public:
     /// Waits to be elected, runs `lead`, renews meanwhile. May be called again after it ended.
     ///
     /// *Cancellation*: terminal; cancels the work, waits for it, gives the Lease up (for at most R) and returns `stopped`;
-    /// before the election it returns at once. *Errors*: already_running; what the work throws comes out after the Lease
-    /// was given up (cancellation that we caused apart). What the API server answers is never an error here: it is logged
-    /// once per kind and tried again.
+    /// before the election it returns at once. *Errors*: already_running; bad_configuration (no `lead`); what the work throws
+    /// comes out after the Lease was given up (cancellation that we caused apart). What the API server answers is never an
+    /// error here: it is logged once per kind and tried again.
     asio::awaitable<election_end> run(std::function<asio::awaitable<void>(leadership)> lead);
 
     /// Whether the Lease is ours now; see `leadership::held`.

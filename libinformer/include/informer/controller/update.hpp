@@ -32,7 +32,7 @@ public:
 };
 
 /// Runs `attempt` until it ends otherwise than with a conflict, at most as often as told. The attempt must read the object anew.
-/// *Errors*: those of the last attempt come through. *Cancellation*: terminal, between attempts and within.
+/// *Errors*: those of the last attempt come through; bad_configuration where there is none. *Cancellation*: terminal, between attempts and within.
 asio::awaitable<void> retry_on_conflict(runtime rt, std::function<asio::awaitable<void>()> attempt,
                                         conflict_retry how = conflict_retry());
 
@@ -41,8 +41,9 @@ using object_change = std::function<bool(boost::json::value& o)>;
 
 /// Reads, changes, and replaces under the version that was read; again where somebody else was faster. Answers with what is stored.
 ///
-/// `options`: with a subresource ("status", "scale") that part alone is written; `change` is given the object, or the scale. *Errors*: as `client::get` and `client::update`; the
-/// twin without failure& throws `error`. *Cancellation*: terminal.
+/// `options`: with a subresource ("status", "scale") that part alone is written; `change` is given the object, or the scale.
+/// *Errors*: as `client::get` and `client::update`, and bad_configuration where there is no `change`; the twin without
+/// failure& throws `error`. *Cancellation*: terminal.
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                           object_change change, kubernetes::write_options options, failure& f);
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,

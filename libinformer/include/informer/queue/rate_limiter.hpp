@@ -16,7 +16,7 @@ namespace informer {
 /// of one per limiter; a forgotten key leaves nothing behind).
 ///
 /// *Thread safety*: none; a limiter belongs to one queue, which calls it under its lock: it must not call back.
-/// *Errors*: must not throw.
+/// *Errors*: must not throw. One that is made of others throws `error(errc::bad_configuration)` when it is made of none.
 class rate_limiter {
 public:
     using duration = std::chrono::nanoseconds;
@@ -64,7 +64,7 @@ private:
 /// The longest delay of several.
 class max_of_limiter final : public rate_limiter {
 public:
-    explicit max_of_limiter(std::vector<rate_limiter_ptr> of) : of_(std::move(of)) {}
+    explicit max_of_limiter(std::vector<rate_limiter_ptr> of);
     duration delay(std::uint32_t requeues, time_point now) override;
 
 private:
@@ -74,7 +74,7 @@ private:
 /// At most `max` (client-go's WithMaxWaitRateLimiter).
 class capped_limiter final : public rate_limiter {
 public:
-    capped_limiter(rate_limiter_ptr inner, duration max) : inner_(std::move(inner)), max_(max) {}
+    capped_limiter(rate_limiter_ptr inner, duration max);
     duration delay(std::uint32_t requeues, time_point now) override;
 
 private:
@@ -85,8 +85,7 @@ private:
 /// A delay d becomes uniform in [d, d · (1 + factor)), so that keys which failed together do not come back together.
 class jitter_limiter final : public rate_limiter {
 public:
-    jitter_limiter(rate_limiter_ptr inner, double factor, std::uint64_t seed)
-        : inner_(std::move(inner)), factor_(factor), random_(seed) {}
+    jitter_limiter(rate_limiter_ptr inner, double factor, std::uint64_t seed);
     duration delay(std::uint32_t requeues, time_point now) override;
 
 private:
