@@ -3,6 +3,7 @@
 #include "cache_data.hpp"
 #include "object_cursor.hpp"
 #include "published.hpp"
+#include "root/while_it_lasts.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -88,6 +89,7 @@ struct indexer::impl {
 
     detail::published<cache_snapshot::data> published{std::make_shared<cache_snapshot::data>()};
 
+    bool in_a_function = false; // that says the values of an object: it must not change the indexes we walk
     mutable std::mutex error_mutex;
     std::deque<index_error> errors;
     std::atomic<std::uint64_t> error_count{0};
@@ -114,6 +116,7 @@ struct indexer::impl {
     std::vector<std::string> values_of(const index_definition& index, const object& o, Note thrown) {
         std::vector<std::string> values;
         if (!o) return values;
+        const detail::while_it_lasts calling(in_a_function);
         try {
             values = index.function(o);
         } catch (const std::exception& e) {
@@ -270,6 +273,7 @@ void indexer::add_index(std::string name, index_function f) {
 void indexer::begin_index(std::string name, index_function f) {
     if (impl_->knows(name)) throw error(errc::duplicate_index, "add index \"" + name + "\"");
     if (!f) throw error(errc::bad_configuration, "add index \"" + name + "\": no function");
+    if (impl_->in_a_function) throw error(errc::bad_configuration, "add index \"" + name + "\" from within an index function");
     auto definition = std::make_shared<index_definition>();
     definition->name = std::move(name);
     definition->function = std::move(f);

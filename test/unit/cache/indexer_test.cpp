@@ -361,6 +361,24 @@ TEST_CASE("index: a function that throws is contained, named and counted") {
     REQUIRE(cache.index_error_count() == 52);
 }
 
+TEST_CASE("index: a function that adds an index to its own cache is refused, and that is told as an error of it") {
+    indexer cache;
+    cache.add_index("greedy", [&](const object& o) -> std::vector<std::string> {
+        if (o.meta().name() == "bad")
+            for (int i = 0; i < 10; ++i) cache.add_index("more" + std::to_string(i), words);
+        return {"v"};
+    });
+    cache.put(make_pod("ns", "good"));
+    cache.put(make_pod("ns", "bad"));
+    cache.publish();
+    REQUIRE(names(cache.snapshot().by_index("greedy", "v")) == std::vector<std::string>{"ns/good"});
+    REQUIRE_FALSE(cache.knows_index("more0"));
+    REQUIRE(cache.index_errors().size() == 1);
+    REQUIRE(cache.index_errors()[0].what.find("from within an index function") != std::string::npos);
+    cache.add_index("more0", words); // afterwards it is as any other
+    REQUIRE(cache.snapshot().has_index("more0"));
+}
+
 TEST_CASE("indexer: an equal handle is no work") {
     indexer cache;
     int calls = 0;

@@ -17,8 +17,9 @@
 namespace informer {
 
 /// The values of an object under an index ("node1"); none: not indexed. Must depend on nothing but the object: the values
-/// of an older version are computed again when it is replaced. It is called on the writer's thread, and destroyed on that of whoever
-/// lets go of the last snapshot that shows the index.
+/// of an older version are computed again when it is replaced. It must not change the cache or the indexes that it is called
+/// for; `add_index` throws `error(errc::bad_configuration)` there. It is called on the writer's thread, and destroyed on that of
+/// whoever lets go of the last snapshot that shows the index.
 using index_function = std::function<std::vector<std::string>(const object&)>;
 /// Index by the string at a JSON pointer ("/spec/nodeName"); anything but a string is not indexed. Throws
 /// `error(errc::bad_configuration)` for what is no such pointer ("spec.nodeName").
