@@ -19,16 +19,13 @@ namespace detail {
 
 misfortune fault_plan::take(const request_info& request) {
     misfortune m;
-    for (auto it = faults_.begin(); it != faults_.end();) {
-        fault& f = *it;
+    const auto planned = faults_; // a condition may clear them, or inject another
+    for (const auto& one : planned) {
+        fault& f = *one;
         const bool for_watches = f.what == fault::kind::error_event || f.what == fault::kind::end_watch;
-        if ((for_watches && request.verb != "watch") || (f.when && !f.when(request))) {
-            ++it;
-            continue;
-        }
+        if ((for_watches && request.verb != "watch") || (f.when && !f.when(request)) || !has(one)) continue;
         if (f.skip > 0) {
             --f.skip;
-            ++it;
             continue;
         }
         const bool delay = f.what == fault::kind::delay;
@@ -37,12 +34,7 @@ misfortune fault_plan::take(const request_info& request) {
         } else {
             m.what = f;
         }
-        if (f.times <= 1) {
-            it = faults_.erase(it);
-        } else {
-            --f.times;
-            ++it;
-        }
+        if (--f.times == 0) std::erase(faults_, one);
         if (!delay) break;
     }
     return m;

@@ -3,9 +3,11 @@
 
 #include <informer/testing/api_server.hpp>
 
+#include <algorithm>
 #include <chrono>
-#include <list>
+#include <memory>
 #include <optional>
+#include <vector>
 
 namespace informer::testing::detail {
 
@@ -18,7 +20,7 @@ struct misfortune {
 class fault_plan {
 public:
     void add(fault f) {
-        if (f.times > 0) faults_.push_back(std::move(f));
+        if (f.times > 0) faults_.push_back(std::make_shared<fault>(std::move(f)));
     }
     void clear() { faults_.clear(); }
     /// Faults that have not hit as often as they should.
@@ -27,7 +29,9 @@ public:
     misfortune take(const request_info& request);
 
 private:
-    std::list<fault> faults_;
+    bool has(const std::shared_ptr<fault>& f) const { return std::find(faults_.begin(), faults_.end(), f) != faults_.end(); }
+
+    std::vector<std::shared_ptr<fault>> faults_;
 };
 
 /// The reason that goes with an HTTP code in a Status.

@@ -50,6 +50,22 @@ TEST_CASE("faults hit in the order of injection, conditions add up", "[api_serve
     CHECK(s.ask("GET", "/api/v1/secrets").status == 504);
 }
 
+TEST_CASE("a fault's condition may clear the faults, and inject others", "[api_server][fault]") {
+    server_fixture s;
+    int asked = 0;
+    s.server.inject(fault(fault::kind::status).with_code(500).on([&](const informer::testing::request_info&) {
+        ++asked;
+        s.server.clear_faults();
+        s.server.inject(fault(fault::kind::status).with_code(502));
+        return true;
+    }));
+    s.server.inject(fault(fault::kind::status).with_code(501));
+    CHECK(s.ask("GET", maps).status == 200);
+    CHECK(s.ask("GET", maps).status == 502);
+    CHECK(s.ask("GET", maps).status == 200);
+    CHECK(asked == 1);
+}
+
 TEST_CASE("refuse resets before any answer", "[api_server][fault]") {
     server_fixture s;
     s.server.inject(fault(fault::kind::refuse).repeat(2));
