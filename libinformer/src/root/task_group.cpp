@@ -31,7 +31,8 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
     std::size_t count = 0; ///< children running or waiting to be started
     bool stopping = false;
     std::exception_ptr first;
-    std::function<void(std::exception_ptr)> on_error;
+    using handler = std::function<void(std::exception_ptr)>;
+    std::shared_ptr<const handler> on_error;
 
     void start(const asio::any_io_executor& on, asio::awaitable<void> work);
     void take_off(std::list<child>::iterator at) noexcept { at->in->erase(at); }
@@ -83,9 +84,9 @@ void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<v
 void task_group::state::finish(std::exception_ptr e) noexcept {
     --count;
     if (e && !(stopping && detail::is_cancellation(e))) {
-        if (on_error) {
+        if (const auto called = on_error) { // it may set another
             try {
-                on_error(std::move(e));
+                (*called)(std::move(e));
             } catch (...) {
                 if (!first) first = std::current_exception();
             }
@@ -103,7 +104,7 @@ task_group::~task_group() {
 }
 
 void task_group::on_error(std::function<void(std::exception_ptr)> handler) {
-    state_->on_error = std::move(handler);
+    state_->on_error = handler ? std::make_shared<const state::handler>(std::move(handler)) : nullptr;
 }
 
 void task_group::spawn(asio::awaitable<void> child) {

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -129,6 +130,21 @@ asio::awaitable<void> reports_each() {
     CHECK(seen == std::vector<std::string>{"a", "b"});
 }
 
+asio::awaitable<void> replaces_its_handler() {
+    const auto executor = co_await asio::this_coro::executor;
+    task_group group(executor);
+    const std::string mine(100, 'x'); // what is captured must be there to the end of the call
+    std::vector<std::string> seen;
+    group.on_error([&group, &seen, mine](std::exception_ptr) {
+        group.on_error([&seen](std::exception_ptr) { seen.emplace_back("second"); });
+        seen.push_back(mine);
+    });
+    group.spawn(throws(0, "a"));
+    group.spawn(throws(2, "b"));
+    co_await group.join();
+    CHECK(seen == std::vector<std::string>{mine, "second"});
+}
+
 asio::awaitable<void> cancellation_is_no_error() {
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
@@ -239,6 +255,9 @@ TEST_CASE("join rethrows the first exception once", "[task_group]") {
 }
 TEST_CASE("on_error gets every exception instead", "[task_group]") {
     run_test(reports_each());
+}
+TEST_CASE("on_error may set another in its place", "[task_group]") {
+    run_test(replaces_its_handler());
 }
 TEST_CASE("a child that ends by the cancellation asked for is no error", "[task_group]") {
     run_test(cancellation_is_no_error());
