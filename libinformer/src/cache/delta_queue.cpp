@@ -29,6 +29,7 @@ asio::awaitable<bool> delta_queue::room() {
 }
 
 asio::awaitable<std::vector<delta>> delta_queue::pop(std::size_t max) {
+    max = std::max<std::size_t>(max, 1); // none would say that it is closed
     std::vector<delta> out;
     while (deltas_.empty()) {
         if (closed_) co_return out;

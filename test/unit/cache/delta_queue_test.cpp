@@ -62,6 +62,18 @@ TEST_CASE("RF1 deltas come out in order, in batches, none merged", "[delta_queue
     CHECK(consumed);
 }
 
+TEST_CASE("who asks for no deltas is given one: none would mean that the queue is closed", "[delta_queue]") {
+    asio::io_context context;
+    delta_queue q(context.get_executor(), 10);
+    q.push(mark(1));
+    q.push(mark(2));
+    std::size_t got = 0;
+    asio::co_spawn(context, q.pop(0), [&got](std::exception_ptr, std::vector<delta> batch) { got = batch.size(); });
+    context.poll();
+    CHECK(got == 1);
+    CHECK(q.size() == 1);
+}
+
 TEST_CASE("a full queue holds its producer until there is room", "[delta_queue]") {
     asio::io_context context;
     delta_queue q(context.get_executor(), 3);
