@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <list>
 #include <utility>
 
 namespace informer::testing {
@@ -32,6 +33,39 @@ public:
 
 private:
     std::size_t& count_;
+};
+
+/// Callers that wait, any number.
+class waiting_room {
+public:
+    explicit waiting_room(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+    /// All of them look again.
+    void notify() {
+        for (detail::async_event* one : waiting_) one->notify();
+    }
+    /// False when cancelled.
+    asio::awaitable<bool> wait() {
+        detail::async_event called(executor_);
+        const place here(waiting_, called);
+        const bool notified = co_await called.wait();
+        co_return notified;
+    }
+
+private:
+    class place {
+    public:
+        place(std::list<detail::async_event*>& in, detail::async_event& e) : in_(in), at_(in.insert(in.end(), &e)) {}
+        place(const place&) = delete;
+        place& operator=(const place&) = delete;
+        ~place() { in_.erase(at_); }
+
+    private:
+        std::list<detail::async_event*>& in_;
+        std::list<detail::async_event*>::iterator at_;
+    };
+
+    asio::any_io_executor executor_;
+    std::list<detail::async_event*> waiting_;
 };
 
 object decode(object_sink& sink, const std::string& text, std::size_t position, object_key& key, failure& f) {
@@ -139,7 +173,7 @@ struct scripted_list_watch::state {
     explicit state(const asio::any_io_executor& executor) : more_lists(executor), more_watches(executor) {}
     std::deque<list_script> lists;
     std::deque<std::shared_ptr<watch_script::state>> watches;
-    detail::async_event more_lists, more_watches;
+    waiting_room more_lists, more_watches;
 };
 
 scripted_list_watch::scripted_list_watch(asio::any_io_executor executor, api_resource resource)
