@@ -123,6 +123,7 @@ struct informer_factory::impl {
     }
     /// Each is told itself: one whose coroutine has not begun will never run, and has nobody else to end what waits for it.
     void stop() {
+        stopping = true; // first: those who are told may ask us for more
         for (shared_informer& one : informers()) one.stop();
         tasks->stop();
     }
@@ -133,6 +134,7 @@ struct informer_factory::impl {
     list_watch_factory make;
     std::shared_ptr<task_group> tasks; ///< null after shutdown(): nothing hangs on the executor any more
     std::vector<std::weak_ptr<lease>> leases;
+    bool stopping = false;
 };
 
 informer_factory::informer_factory(runtime r, list_watch_factory make)
@@ -145,7 +147,7 @@ informer_factory::~informer_factory() {
 }
 
 informer_handle informer_factory::get(const api_resource& resource, std::string name_space, informer_options options) {
-    if (!impl_->tasks || impl_->tasks->stopped()) throw error(errc::stopped, "get an informer of " + resource.group_resource());
+    if (impl_->stopping) throw error(errc::stopped, "get an informer of " + resource.group_resource());
     if (!resource.namespaced) name_space.clear();
     identity wanted;
     wanted.resource = resource;
@@ -229,7 +231,7 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
             if (e.code() == errc::cancelled) throw;
             const bool stopped = e.code() == errc::stopped;
             const std::string& ended_by = x.error->text;
-            if (stopped && ended_by.empty() && s->tasks && !s->tasks->stopped()) continue; // released: nobody waits for it
+            if (stopped && ended_by.empty() && !s->stopping) continue; // released: nobody waits for it
             if (stopped) why = errc::stopped;
             if (!failed.empty()) failed += "; ";
             failed += e.what();

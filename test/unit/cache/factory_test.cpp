@@ -341,6 +341,26 @@ TEST_CASE("after shutdown nothing runs and nothing can be started; handles may g
     CHECK(kept->get("default/a"));
 }
 
+TEST_CASE("what an observer asks for while its factory shuts down is refused, rather than an informer that never runs", "[factory]") {
+    workshop w;
+    std::vector<errc> refused;
+    std::vector<informer_handle> kept;
+    asio::post(w.context, [&] {
+        kept.push_back(w.factory.get(pods));
+        kept.front()->on_state_change([&](const informer_status&) {
+            try {
+                kept.push_back(w.factory.get(nodes));
+            } catch (const error& e) {
+                refused.push_back(static_cast<errc>(e.code().value()));
+            }
+        });
+        asio::co_spawn(w.context, w.factory.shutdown(), [](std::exception_ptr) {});
+    });
+    w.settle();
+    CHECK(refused == std::vector<errc>{errc::stopped});
+    CHECK(kept.size() == 1);
+}
+
 TEST_CASE("a factory that cannot make sources, and an informer without one, are refused when they are made", "[factory]") {
     asio::io_context context(1);
     const runtime rt(context.get_executor());
