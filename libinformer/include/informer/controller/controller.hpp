@@ -184,7 +184,8 @@ public:
 /// - *Contained*: exceptions of reconcilers, predicates, mappings and triggers are counted and logged; the controller goes on.
 ///
 /// *Thread safety*: none but `enqueue`, `trigger`, `figures`, `attempts`: use it on the runtime's executor, the factory's too.
-/// *Lifetime*: the factory must outlive `run()`. It holds its informers until it is destroyed.
+/// *Lifetime*: the factory must outlive `run()`. It holds its informers until it is destroyed, and must not outlive the execution
+/// context.
 /// *Shutdown*: `stop()` takes no more events and begins no reconcile; running ones may finish within the
 /// shutdown time-out, then they are cancelled, as they are at once by a second `stop()` or by cancelling `run()` (terminal).
 /// In every case `run()` returns when none is left; at once where `stop()` came before it had begun. Should one of its own coroutines

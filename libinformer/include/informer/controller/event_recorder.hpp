@@ -72,7 +72,7 @@ public:
 /// Notes are cut at 1,024 bytes (the server's limit).
 ///
 /// *Thread safety*: `event()` and `figures()` on the runtime's executor. *Lifetime*: `run()` keeps what it needs; copies are the
-/// same recorder. *Cancellation*: `run()` ends by terminal cancellation; what is pending is lost unless `flush()` came before.
+/// same recorder, and must not outlive the execution context, as the client must not. *Cancellation*: `run()` ends by terminal cancellation; what is pending is lost unless `flush()` came before.
 class event_recorder {
 public:
     event_recorder(runtime r, kubernetes::client c, event_recorder_options options);

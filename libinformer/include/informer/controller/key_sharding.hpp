@@ -146,7 +146,8 @@ enum class owned_end {
 ///
 /// Leases of crashed replicas are deleted after 3 D without a change, by the member that would own their name.
 /// *Metrics*: `informer_shard_members{group}`, `informer_shard_active{group}`.
-/// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: `run()` and `run_owned()` keep what they need.
+/// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: `run()` and `run_owned()` keep what they need. It must
+/// not outlive the execution context, as the client must not.
 class shard_group {
 public:
     /// Throws `error(errc::bad_configuration)`.

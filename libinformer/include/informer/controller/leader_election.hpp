@@ -161,7 +161,7 @@ std::string_view to_string(election_end e) noexcept;
 /// *Metrics*: `leader_election_master_status{name}` (1 while the work may run) and `leader_election_slowpath_total{name}`
 /// (renewals that had to read the Lease first), as client-go's.
 /// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: `run()` keeps what it needs, and lets the work go at its end:
-/// it may own the elector.
+/// it may own the elector. Neither may outlive the execution context, as the client may not.
 class leader_elector {
 public:
     /// Throws `error(errc::bad_configuration)`, see `leader_election_options::check`.

@@ -29,7 +29,7 @@ struct object_list {
     std::vector<bad_object> bad; ///< items that could not be used
 };
 
-/// A client of one cluster. Cheap to copy: copies share connections.
+/// A client of one cluster. Cheap to copy: copies share connections, which must not outlive the execution context.
 ///
 /// *Thread safety*: none; use it on the runtime's executor. *Cancellation*: terminal, closes the request's socket.
 /// *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
