@@ -186,6 +186,7 @@ std::vector<event_correlator::write> event_correlator::record(event_record e, cl
             }
             return out;
         }
+        if (known->unwritten) out.push_back(known->last); // nobody called tick() in time
         s.keys.erase(known->last.name);
         s.all.erase(key);
     }

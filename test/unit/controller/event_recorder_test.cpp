@@ -4,6 +4,8 @@
 #include <informer/controller/event_recorder.hpp>
 #include <informer/object/document_pool.hpp>
 
+#include <catch2/generators/catch_generators.hpp>
+
 using namespace server_test;
 
 namespace {
@@ -75,6 +77,22 @@ TEST_CASE("EV3 the first event is created, the second makes a series, which is w
     REQUIRE(w.size() == 1);
     CHECK(w[0].create); // a new one
     CHECK(w[0].name != name);
+}
+
+TEST_CASE("EV3 a series that was over before anybody asked what is due has its last word all the same") {
+    const bool room = GENERATE(true, false); // for a new event
+    event_correlator c(event_limits().burst(room ? 2 : 1).refill(1h));
+    timeline t;
+    const std::string name = t.record(c, about("a")).at(0).name;
+    for (int i = 0; i < 2; ++i) t.record(c, about("a"));
+    t.pass(7min); // without a tick: who calls it waits for the server
+    const auto w = t.record(c, about("a"));
+    REQUIRE(w.size() == (room ? 2 : 1));
+    CHECK(w[0].name == name);
+    CHECK(w[0].count == 3);
+    CHECK_FALSE(w[0].create);
+    CHECK(w.back().create == room);
+    CHECK(c.tick(t.now).empty()); // nothing is said twice
 }
 
 TEST_CASE("EV3 series that never end are never due") {

@@ -106,7 +106,7 @@ public:
         std::chrono::system_clock::time_point first, last;
         std::uint64_t count = 1; ///< 1: no series
     };
-    /// Mostly one or none; two where a series had to be forgotten for a new one.
+    /// Mostly one or none; two where a series was over, or had to be forgotten, for a new one.
     std::vector<write> record(event_record e, clock::time_point now, std::chrono::system_clock::time_point wall);
     /// What is due by time; call it at `next_due()`.
     std::vector<write> tick(clock::time_point now);
