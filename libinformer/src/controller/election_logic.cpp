@@ -250,9 +250,9 @@ void election_logic::work_over() noexcept {
 
 failure election_logic::check(time_point now, duration tolerance) const {
     std::string_view wrong;
-    if (phase_ == phase::leading && now > observed_at_ + ticks(options_.lease_duration_) + tolerance)
+    if (phase_ == phase::leading && now > detail::later(observed_at_ + ticks(options_.lease_duration_), tolerance))
         wrong = "expired, and we have neither renewed it nor stopped leading";
-    else if (phase_ == phase::lost && working_ && now > expires() + tolerance)
+    else if (phase_ == phase::lost && working_ && now > detail::later(expires(), tolerance))
         wrong = "was lost and has expired, and the leading work has not ended";
     if (wrong.empty()) return {};
     return failure(errc::deadline_exceeded, "leader election: the Lease " + options_.name_space_ + "/" +

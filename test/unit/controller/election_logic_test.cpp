@@ -545,11 +545,13 @@ TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy, and one 
     l.lead();
     CHECK_FALSE(l.logic.check(l.now + 15s, 0s));
     CHECK_FALSE(l.logic.check(l.now + 20s, 5s));
+    CHECK_FALSE(l.logic.check(l.now + 1h, clock::duration::max()));
     CHECK(l.logic.check(l.now + 20s + 1ms, 5s) == errc::deadline_exceeded);
     const auto expired = l.logic.expires();
     l.now += 10s;
     REQUIRE(l.next() == action::wait); // it noticed, and does not claim to lead
     CHECK_FALSE(l.logic.check(expired + 5s, 5s));
+    CHECK_FALSE(l.logic.check(expired + 1h, clock::duration::max()));
     CHECK(l.logic.check(expired + 5s + 1ms, 5s) == errc::deadline_exceeded);
     l.logic.work_over();
     CHECK_FALSE(l.logic.check(expired + 1h, 5s));
