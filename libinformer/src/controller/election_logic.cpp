@@ -219,12 +219,9 @@ void election_logic::failed(time_point now, const failure& why) {
     }
 }
 
-lease_record election_logic::desired(std::chrono::system_clock::time_point wall) const {
+lease_record election_logic::desired(std::chrono::system_clock::time_point wall) {
     lease_record r;
-    r.renew_time = micro_time(wall);
-    // A wall clock that stands still must not make a renewal invisible: others look for change alone.
-    if (observed_any_ && r.renew_time == observed_.renew_time)
-        r.renew_time = micro_time(wall + std::chrono::microseconds(1));
+    r.renew_time = times_.next(wall, observed_.renew_time);
     r.acquire_time = r.renew_time;
     r.transitions = observed_.transitions;
     if (phase_ == phase::releasing) {

@@ -53,8 +53,8 @@ public:
     void work_over() noexcept;
     void stop() noexcept { stopping_ = true; } ///< the caller of run() wants it to end
 
-    /// What to write now.
-    lease_record desired(std::chrono::system_clock::time_point wall) const;
+    /// What to write now; each time with another time of renewal.
+    lease_record desired(std::chrono::system_clock::time_point wall);
     /// Whether the leading work is to run: start it when this turns true, cancel it when this turns false.
     bool work_wanted() const noexcept { return phase_ == phase::leading && !stopping_ && !finished_; }
     /// The work was started: it must be over before we go on.
@@ -105,6 +105,7 @@ private:
 
     bool observed_any_ = false;
     lease_record observed_;
+    renewal_times times_;
     time_point observed_at_{};
     time_point renewed_{}, valid_until_{};
     time_point release_until_{};

@@ -69,6 +69,16 @@ std::string micro_time(std::chrono::system_clock::time_point t) {
     return std::string(text.data(), n) + fraction.data();
 }
 
+std::string renewal_times::next(std::chrono::system_clock::time_point wall, std::string_view seen) {
+    constexpr std::chrono::microseconds step(1);
+    const auto read = std::chrono::floor<std::chrono::microseconds>(wall);
+    const bool go_along = read > last_ || last_ - read >= std::chrono::seconds(1);
+    last_ = go_along ? read : last_ + step;
+    std::string text = micro_time(last_);
+    if (text == seen) text = micro_time(last_ += step);
+    return text;
+}
+
 json::value make_lease(const object_key& key, const std::map<std::string, std::string>& labels,
                        const lease_record& record) {
     json::object lease{{"apiVersion", "coordination.k8s.io/v1"},

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace informer::detail {
 
@@ -37,6 +38,18 @@ api_resource leases();
 
 /// RFC 3339 with microseconds, as MicroTime has it: "2024-01-01T00:00:00.000000Z".
 std::string micro_time(std::chrono::system_clock::time_point t);
+
+/// The times that are written into one Lease. No two are alike, also where the wall clock stands still or is set back by less than a
+/// second: others look for change alone, and need not see each write.
+class renewal_times {
+public:
+    /// As `micro_time`; `seen` is what the Lease says so far.
+    std::string next(std::chrono::system_clock::time_point wall, std::string_view seen);
+
+private:
+    using micros = std::chrono::sys_time<std::chrono::microseconds>;
+    micros last_ = micros::min();
+};
 
 /// A new Lease.
 boost::json::value make_lease(const object_key& key, const std::map<std::string, std::string>& labels,

@@ -176,12 +176,11 @@ void shard_logic::stop(time_point now) {
     advance(now);
 }
 
-lease_record shard_logic::desired(std::chrono::system_clock::time_point wall) const {
+lease_record shard_logic::desired(std::chrono::system_clock::time_point wall) {
     lease_record r;
     r.holder = member_;
     r.duration = whole_seconds(options_.lease_duration_);
-    r.renew_time = micro_time(wall);
-    if (r.renew_time == own_.renew_time) r.renew_time = micro_time(wall + std::chrono::microseconds(1));
+    r.renew_time = times_.next(wall, own_.renew_time);
     r.acquire_time = own_.acquire_time.empty() ? r.renew_time : own_.acquire_time;
     return r;
 }

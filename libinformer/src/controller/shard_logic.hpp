@@ -73,7 +73,8 @@ public:
     void stop(time_point now);
     void drained() noexcept { drained_ = true; } ///< after stop(): nothing of ours is under way any more
 
-    lease_record desired(std::chrono::system_clock::time_point wall) const;
+    /// What to write now; each time with another time of renewal.
+    lease_record desired(std::chrono::system_clock::time_point wall);
     const std::string& member() const noexcept { return member_; }
     /// Whether anything is owned at `now`.
     bool active(time_point now) const noexcept;
@@ -113,6 +114,7 @@ private:
     bool activated_ = false; ///< the wait after joining is over: later members wait for us
     time_point joined_at_{}, renewed_{};
     lease_record own_;
+    renewal_times times_;
     bool seen_ = false;                 ///< there is a view of after we joined
     time_point seen_at_{};              ///< when the list behind it was sent
     std::map<std::string, peer> peers_; ///< all other Leases of the group

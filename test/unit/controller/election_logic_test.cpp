@@ -9,6 +9,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
+#include <set>
 #include <string>
 
 using namespace informer;
@@ -258,8 +259,23 @@ TEST_CASE("LE3 a wall clock that stands still does not make renewals invisible")
     b.lead();
     b.now += 2s;
     REQUIRE(b.next() == action::update);
-    const auto r = b.logic.desired(wall);
-    CHECK(r.renew_time == "2023-11-14T22:13:20.000001Z");
+    std::set<std::string> said{b.logic.desired(wall).renew_time};
+    CHECK(said.contains("2023-11-14T22:13:20.000001Z"));
+    for (int i = 0; i < 9; ++i) { // who sees every other one only must see a change too
+        b.write();
+        b.now += 2s;
+        REQUIRE(b.next() == action::update);
+        said.insert(b.logic.desired(wall).renew_time);
+    }
+    CHECK(said.size() == 10);
+}
+
+TEST_CASE("LE3 a wall clock that is set back is followed, and by little not at once") {
+    renewal_times times;
+    CHECK(times.next(wall + 1h, "") == "2023-11-14T23:13:20.000000Z");
+    CHECK(times.next(wall, "") == "2023-11-14T22:13:20.000000Z");
+    CHECK(times.next(wall - 999ms, "") == "2023-11-14T22:13:20.000001Z");
+    CHECK(times.next(wall - 1s, "2023-11-14T22:13:19.000000Z") == "2023-11-14T22:13:19.000001Z");
 }
 
 TEST_CASE("LE4 a leader that cannot renew stops leading the renew deadline after the last renewal was sent") {

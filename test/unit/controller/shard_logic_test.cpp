@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,25 @@ TEST_CASE("a request time-out of for ever cuts no request short") {
     REQUIRE_FALSE(o.check());
     shard_logic logic(o, "me", 1);
     CHECK(logic.next(start).until == clock::time_point::max());
+}
+
+TEST_CASE("sharding: under a wall clock that stands still each renewal says a time of its own") {
+    bench b;
+    std::set<std::string> said;
+    for (int i = 0; i < 10; ++i) {
+        const auto what = b.next();
+        REQUIRE((what == action::create || what == action::update));
+        const auto r = b.logic.desired(wall);
+        said.insert(r.renew_time);
+        if (i == 0) // it was stored, and the answer lost
+            b.logic.failed(b.now, refused(500, "InternalError"));
+        else
+            b.logic.written(b.now, b.now, r);
+        REQUIRE(b.next() == action::list);
+        b.logic.listed(b.now, b.now, {lease("me", i)}, resource_version(std::to_string(i + 1)));
+        b.rest();
+    }
+    CHECK(said.size() == 10);
 }
 
 TEST_CASE("sharding: rendezvous hashing is the same everywhere and for ever") {
