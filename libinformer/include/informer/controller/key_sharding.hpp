@@ -131,13 +131,15 @@ enum class owned_end {
 /// owns nothing before D after its Lease was stored (at once if no other Lease lives), when all others have seen it or stopped.
 /// Between the end of one owner and the beginning of the next H passes, unless the first left cleanly and had finished. Conditions:
 /// clocks run at rates that differ by less than D / R (that much of H is then used up), the API server's reads are consistent, and
-/// nobody else deletes the Leases: after that two may own a key for up to R. What a process does between `owns()` and its next step,
-/// paused in between, only a store can refuse that knows `token()`.
+/// nobody else deletes the Leases: after that two may own a key for up to R. So they may after a machine was suspended, or a virtual
+/// one stopped: CLOCK_MONOTONIC stands still meanwhile (it does not where only a process is paused). What a process does between
+/// `owns()` and its next step, paused in between, only a store can refuse that knows `token()`.
 ///
 /// *Never none for long*. A key whose owner changes has a new one, while the API server answers,
 /// - on a join: within D + 1.2 P + 4 q of the joining Lease being stored (only keys that move to the new member wait);
 /// - on a clean leave: within 1.2 P + 2 q of its end;
-/// - on a crash, or a pause longer than R: within D + 2.4 P + 4 q; the replica that wakes from the pause joins again;
+/// - on a crash, or a pause longer than R: within D + 2.4 P + 4 q; a process that wakes from the pause joins again (but for a
+///   suspended machine, see above);
 /// - after an API server's absence longer than R, which ends all ownership: within D + 1.2 P + 4 q of its return.
 /// A change during the wait for another can add to it, since each joining starts its own D.
 ///

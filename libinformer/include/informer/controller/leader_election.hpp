@@ -155,8 +155,9 @@ std::string_view to_string(election_end e) noexcept;
 /// - After a loss nothing is given up: the Lease has expired by the time it could be.
 /// - An acquisition whose outcome is unknown when `run()` is stopped is undone.
 /// The process should not share the executor with work that blocks for seconds, and the client may be one of its own: a
-/// renewal that waits behind a large list is late. CLOCK_MONOTONIC stands still while a machine is suspended (not while a
-/// process is); after that only the fencing token protects. A Lease that somebody deletes by hand protects nothing for R.
+/// renewal that waits behind a large list is late. CLOCK_MONOTONIC stands still while a machine is suspended or a virtual
+/// one is stopped (not while a process is); for up to R after that only the fencing token protects. A Lease that somebody
+/// deletes by hand protects nothing for R.
 ///
 /// *Metrics*: `leader_election_master_status{name}` (1 while the work may run) and `leader_election_slowpath_total{name}`
 /// (renewals that had to read the Lease first), as client-go's.
