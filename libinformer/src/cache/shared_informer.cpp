@@ -1,3 +1,4 @@
+#include "root/add_weak.hpp"
 #include "root/quietly.hpp"
 #include "shared_informer_impl.hpp"
 
@@ -133,11 +134,7 @@ void shared_informer::impl::news() {
 
 asio::awaitable<void> shared_informer::impl::wait_for_news(self s, clock::time_point until) {
     const auto told = std::make_shared<detail::async_event>(s->rt.executor());
-    if (s->waiters.size() >= s->most_waiters) { // now and then: all that are woken come here
-        std::erase_if(s->waiters, [](const auto& weak) { return weak.expired(); });
-        s->most_waiters = std::max<std::size_t>(16, 2 * s->waiters.size());
-    }
-    s->waiters.push_back(told);
+    detail::add_weak(s->waiters, told);
     const bool notified = co_await told->wait_until(s->rt.clock(), until);
     static_cast<void>(notified);
 }
@@ -396,7 +393,7 @@ informer_status shared_informer::status() const {
 
 std::shared_ptr<void> shared_informer::observe(informer_observer o) {
     auto kept = std::make_shared<informer_observer>(std::move(o));
-    if (!impl_->stopping) impl_->observers.push_back(kept);
+    if (!impl_->stopping) detail::add_weak(impl_->observers, kept);
     return kept;
 }
 

@@ -245,7 +245,6 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::uint64_t bytes_counted = 0; ///< for the metrics
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
-    std::size_t most_waiters = 16; ///< before those that have gone are looked for
     informer_observer observer;
     std::vector<std::weak_ptr<informer_observer>> observers; ///< further ones
 

@@ -3,6 +3,7 @@
 #include "controller/lease_call.hpp"
 #include "controller/rendezvous.hpp"
 #include "controller/shard_logic.hpp"
+#include "root/add_weak.hpp"
 #include "root/quietly.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -409,7 +410,7 @@ const shard_view& shard_group::view() const noexcept {
 
 std::shared_ptr<void> shard_group::listen(std::function<void(const shard_change&)> f) {
     auto kept = std::make_shared<impl::listener>(std::move(f));
-    impl_->listeners.push_back(kept);
+    detail::add_weak(impl_->listeners, kept);
     return kept;
 }
 

@@ -5,6 +5,8 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/json/value.hpp>
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -467,6 +469,17 @@ TEST_CASE("any number can observe an informer, each until it lets go", "[informe
     b.pods.stop();
     b.settle();
     static_cast<void>(b.pods.observe(errors_of("after the end")));
+}
+
+TEST_CASE("observers that have gone leave nothing behind", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 1);
+    const auto rounds = [&b](int n) {
+        for (int i = 0; i < n; ++i) static_cast<void>(b.pods.observe(informer_observer()));
+        return mallinfo2().uordblks; // nothing under the sanitizers
+    };
+    const std::size_t before = rounds(100);
+    CHECK(rounds(10'000) < before + 50'000);
 }
 
 TEST_CASE("an informer of metadata only asks for it each time and keeps nothing else", "[informer]") {

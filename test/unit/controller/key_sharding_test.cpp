@@ -7,6 +7,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/json.hpp>
 
+#include <malloc.h>
+
 #include <optional>
 #include <set>
 
@@ -408,6 +410,17 @@ TEST_CASE("sharding: a callback that throws is contained, and run() twice at onc
     w.run(1s);
     CHECK(g.owns("x"));
     w.close(r);
+}
+
+TEST_CASE("sharding: listeners that have gone leave nothing behind") {
+    world w;
+    sharer a(w, "a");
+    const auto rounds = [&a](int n) {
+        for (int i = 0; i < n; ++i) static_cast<void>(a.group->listen([](const shard_change&) {}));
+        return mallinfo2().uordblks; // nothing under the sanitizers
+    };
+    const std::size_t before = rounds(100);
+    CHECK(rounds(10'000) < before + 50'000);
 }
 
 TEST_CASE("sharding: requests failing at each place never make two owners, and never hang the group") {
