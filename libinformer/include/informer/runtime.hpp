@@ -54,6 +54,9 @@ public:
     virtual void add(std::string_view counter, double value, labels of) = 0;
     virtual void set(std::string_view gauge, double value, labels of) = 0;
     virtual void observe(std::string_view histogram, double value, labels of) = 0;
+    /// This series, of whichever type, ends: what it told of is gone (an informer that has stopped). Who keeps series lets it go; who
+    /// does not needs no override.
+    virtual void forget(std::string_view name, labels of);
 };
 
 class runtime;

@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <utility>
 
@@ -338,17 +339,36 @@ void shared_informer::impl::gauge(std::string_view what, double value) const {
     if (auto* m = rt.metrics()) m->set(what, value, {{"resource", name}});
 }
 
+namespace {
+
+constexpr std::array restart_reasons = {"list", "watch-list", "open", "stream", "decode"};
+constexpr std::array failure_counters = {"informer_relists_total", "informer_bad_objects_total",
+                                         "informer_handler_exceptions_total"};
+constexpr std::array gauges = {"informer_objects", "informer_bytes", "informer_queue_depth"};
+constexpr std::array others = {"informer_list_requests_total", "informer_watch_requests_total",
+                               "informer_received_bytes_total", "informer_lag_seconds"};
+
+} // namespace
+
 /// A series that were born with its first failure would hide it: Prometheus sees no growth before the second sample.
 void shared_informer::impl::begin_metrics() const {
-    for (const auto* counter : {"informer_relists_total", "informer_bad_objects_total", "informer_handler_exceptions_total"})
-        count(counter, 0);
-    for (const auto* reason : {"list", "watch-list", "open", "stream", "decode"})
-        count("informer_restarts_total", 0, "reason", reason);
+    for (const auto* counter : failure_counters) count(counter, 0);
+    for (const auto* reason : restart_reasons) count("informer_restarts_total", 0, "reason", reason);
 }
 
-/// A sink keeps what it was told last, and would go on telling of a cache that is gone.
+/// All that was ever told: names of informers have no end, a sink's room has.
 void shared_informer::impl::end_metrics() const {
-    for (const auto* what : {"informer_objects", "informer_bytes", "informer_queue_depth"}) gauge(what, 0);
+    auto* m = rt.metrics();
+    if (m == nullptr) return;
+    for (const auto* what : gauges) {
+        gauge(what, 0); // who keeps what he was told last would go on telling of a cache that is gone
+        m->forget(what, {{"resource", name}});
+    }
+    for (const auto* what : failure_counters) m->forget(what, {{"resource", name}});
+    for (const auto* what : others) m->forget(what, {{"resource", name}});
+    for (const auto* reason : restart_reasons) m->forget("informer_restarts_total", {{"resource", name}, {"reason", reason}});
+    for (const auto kind : {event_kind::added, event_kind::updated, event_kind::deleted})
+        m->forget("informer_events_total", {{"resource", name}, {"type", to_string(kind)}});
 }
 
 // ---- the handle ------------------------------------------------------------------------------------------------------

@@ -31,6 +31,11 @@ asio::awaitable<bool> real_clock::sleep_until(time_point when) {
 
 } // namespace detail
 
+void metrics_sink::forget(std::string_view name, labels of) {
+    static_cast<void>(name);
+    static_cast<void>(of);
+}
+
 asio::awaitable<bool> clock::sleep_for(duration d) {
     return sleep_until(detail::later(now(), d));
 }
@@ -79,6 +84,12 @@ public:
     void observe(std::string_view histogram, double value, labels of) override {
         try {
             inner_->observe(histogram, value, of);
+        } catch (...) { // NOLINT(bugprone-empty-catch)
+        }
+    }
+    void forget(std::string_view name, labels of) override {
+        try {
+            inner_->forget(name, of);
         } catch (...) { // NOLINT(bugprone-empty-catch)
         }
     }

@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -106,20 +107,26 @@ void append_process(std::vector<prometheus::MetricFamily>& all) {
 struct prometheus_metrics::impl {
     explicit impl(prometheus_options o) : options(o) {}
 
-    using series = std::variant<prometheus::Counter*, prometheus::Gauge*, prometheus::Histogram*>;
+    template <class Metric>
+    struct kept {
+        Metric* metric;
+        prometheus::Family<Metric>* in;
+    };
+    using series = std::variant<kept<prometheus::Counter>, kept<prometheus::Gauge>, kept<prometheus::Histogram>>;
 
     prometheus_options options;
     mutable std::mutex mutex;
     prometheus::Registry registry{prometheus::Registry::InsertBehavior::Merge};
     boost::unordered_flat_map<std::string, series, text_hash, std::equal_to<>> known;
+    boost::unordered_flat_map<const void*, unsigned> spellings; ///< of a series in `known`: labels come in any order
     boost::unordered_flat_map<std::string, description, text_hash, std::equal_to<>> described;
     std::string scratch;
     std::uint64_t dropped = 0;
 
     description describe(std::string_view name) const;
-    /// The series, made at need by `make`; null when it cannot be kept.
-    template <class Metric, class Make>
-    Metric* find(std::string_view name, labels of, Make make);
+    /// The series, made at need; null when it cannot be kept.
+    template <class Metric, class Build>
+    Metric* find(std::string_view name, labels of, Build build);
 };
 
 description prometheus_metrics::impl::describe(std::string_view name) const {
@@ -133,21 +140,28 @@ description prometheus_metrics::impl::describe(std::string_view name) const {
     return d;
 }
 
-template <class Metric, class Make>
-Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Make make) {
+template <class Metric, class Build>
+Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Build build) {
     append_identity(scratch, name, of);
     if (const auto found = known.find(std::string_view(scratch)); found != known.end()) {
-        const auto* metric = std::get_if<Metric*>(&found->second);
-        if (metric == nullptr) ++dropped;
-        return metric == nullptr ? nullptr : *metric;
+        const auto* one = std::get_if<kept<Metric>>(&found->second);
+        if (one == nullptr) ++dropped;
+        return one == nullptr ? nullptr : one->metric;
     }
     // A scrape with a single byte in it that is no UTF-8 is refused as a whole.
     const bool readable = std::all_of(of.begin(), of.end(), [](const auto& l) { return is_utf8(l.second); });
     if (readable && known.size() < options.max_series_) {
         try { // bad names, bad labels, another type under this name
-            Metric& made = make(describe(name), as_map(of));
-            known.emplace(scratch, &made);
-            return &made;
+            const description d = describe(name);
+            auto& family = build().Name(std::string(name)).Help(d.help).Register(registry);
+            Metric* made = nullptr;
+            if constexpr (std::is_same_v<Metric, prometheus::Histogram>)
+                made = &family.Add(as_map(of), d.buckets);
+            else
+                made = &family.Add(as_map(of));
+            ++spellings[made];
+            known.emplace(scratch, kept<Metric>{made, &family});
+            return made;
         } catch (const std::exception&) { // counted below
         }
     }
@@ -160,10 +174,7 @@ prometheus_metrics::~prometheus_metrics() = default;
 
 void prometheus_metrics::add(std::string_view counter, double value, labels of) {
     const std::lock_guard lock(impl_->mutex);
-    auto* c = impl_->find<prometheus::Counter>(
-        counter, of, [&](const description& d, const auto& l) -> auto& {
-            return prometheus::BuildCounter().Name(std::string(counter)).Help(d.help).Register(impl_->registry).Add(l);
-        });
+    auto* c = impl_->find<prometheus::Counter>(counter, of, prometheus::BuildCounter);
     if (c == nullptr) return;
     if (value >= 0 && std::isfinite(value)) // a counter only grows
         c->Increment(value);
@@ -173,28 +184,34 @@ void prometheus_metrics::add(std::string_view counter, double value, labels of) 
 
 void prometheus_metrics::set(std::string_view gauge, double value, labels of) {
     const std::lock_guard lock(impl_->mutex);
-    auto* g = impl_->find<prometheus::Gauge>(
-        gauge, of, [&](const description& d, const auto& l) -> auto& {
-            return prometheus::BuildGauge().Name(std::string(gauge)).Help(d.help).Register(impl_->registry).Add(l);
-        });
+    auto* g = impl_->find<prometheus::Gauge>(gauge, of, prometheus::BuildGauge);
     if (g != nullptr) g->Set(value);
 }
 
 void prometheus_metrics::observe(std::string_view histogram, double value, labels of) {
     const std::lock_guard lock(impl_->mutex);
-    auto* h = impl_->find<prometheus::Histogram>(
-        histogram, of, [&](const description& d, const auto& l) -> auto& {
-            return prometheus::BuildHistogram()
-                .Name(std::string(histogram))
-                .Help(d.help)
-                .Register(impl_->registry)
-                .Add(l, d.buckets);
-        });
+    auto* h = impl_->find<prometheus::Histogram>(histogram, of, prometheus::BuildHistogram);
     if (h == nullptr) return;
     if (std::isfinite(value)) // one that is not would be the sum from then on
         h->Observe(value);
     else
         ++impl_->dropped;
+}
+
+void prometheus_metrics::forget(std::string_view name, labels of) {
+    const std::lock_guard lock(impl_->mutex);
+    append_identity(impl_->scratch, name, of);
+    const auto found = impl_->known.find(std::string_view(impl_->scratch));
+    if (found == impl_->known.end()) return;
+    std::visit(
+        [this](const auto& one) {
+            const auto spelt = impl_->spellings.find(one.metric);
+            if (--spelt->second != 0) return;
+            impl_->spellings.erase(spelt);
+            one.in->Remove(one.metric);
+        },
+        found->second);
+    impl_->known.erase(found);
 }
 
 void prometheus_metrics::describe(std::string_view name, std::string_view help) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 
 using namespace informer;
 using namespace informer::testing;
@@ -96,6 +97,32 @@ TEST_CASE("the gauges of an informer that is gone are 0", "[informer][metrics]")
         static_cast<void>(pods.run());
         pods.stop();
         CHECK(m.told->gauges.empty());
+    }
+}
+
+TEST_CASE("an informer that stops leaves no series in its sink", "[informer][metrics]") {
+    measured m;
+    const auto source = std::make_shared<scripted_list_watch>(m.here.context.get_executor());
+    shared_informer& pods = m.informers.emplace_back(m.rt, source, informer_options().watch_list(false));
+    source->on_list(list_of({pod("a", 1), pod("b", 1)}, "1"));
+    const auto w = source->on_watch();
+    boost::asio::co_spawn(m.here.context, pods.run(), [](std::exception_ptr) {});
+    m.here.settle();
+    w->added(pod("c", 2)).modified(pod("a", 3)).deleted(pod("b", 4));
+    m.here.settle();
+    const std::size_t all = 3 + 1 + 3 + 5 + 6; // gauges, lag, events, restarts, counters: what docs/metrics.md lists
+    CHECK(m.told->live.size() == all);
+    SECTION("stopped") {
+        pods.stop();
+        m.here.settle();
+        CHECK(m.told->live == std::set<std::string>());
+    }
+    SECTION("others stay") {
+        m.add(informer_options().labels("app=web"), {});
+        const auto both = m.told->live.size();
+        pods.stop();
+        m.here.settle();
+        CHECK(m.told->live.size() == both - all);
     }
 }
 

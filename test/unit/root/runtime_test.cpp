@@ -132,6 +132,7 @@ TEST_CASE("a metrics sink that throws disturbs nobody", "[runtime]") {
     CHECK_NOTHROW(r.metrics()->add("a", 1, {{"b", "c"}}));
     CHECK_NOTHROW(r.metrics()->set("a", 1, {}));
     CHECK_NOTHROW(r.metrics()->observe("a", 1, {}));
+    CHECK_NOTHROW(r.metrics()->forget("a", {}));
     r.with_metrics(nullptr);
     CHECK(r.metrics() == nullptr);
 }

@@ -1,9 +1,15 @@
 // Figures in Prometheus' text format.
+#include <informer/cache/shared_informer.hpp>
 #include <informer/serving/prometheus_metrics.hpp>
+#include <informer/testing/scripted_list_watch.hpp>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <exception>
 #include <limits>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -127,6 +133,67 @@ TEST_CASE("a label that takes ever new values does not grow us beyond the limit"
     CHECK(has_line(m.text(), "seen_total{pod=\"7\"} 2"));
 }
 
+TEST_CASE("a series that is forgotten is shown no more, makes room, and begins anew") {
+    prometheus_metrics m(prometheus_options().max_series(3));
+    m.add("seen_total", 5, {{"pod", "a"}});
+    m.set("g", 1, {{"pod", "a"}});
+    m.observe("h_seconds", 1, {{"pod", "a"}});
+    m.add("seen_total", 1, {{"pod", "b"}});
+    CHECK(m.dropped() == 1);
+    m.forget("seen_total", {{"pod", "a"}});
+    m.forget("g", {{"pod", "a"}});
+    m.forget("h_seconds", {{"pod", "a"}});
+    m.forget("h_seconds", {{"pod", "a"}});
+    m.forget("seen_total", {{"pod", "never told of"}});
+    CHECK(m.series() == 0);
+    CHECK(m.text().find("pod=") == std::string::npos);
+    CHECK(m.text().find("seen_total") == std::string::npos); // nor its help
+    m.add("seen_total", 1, {{"pod", "b"}});
+    m.add("seen_total", 2, {{"pod", "a"}});
+    m.observe("h_seconds", 1, {{"pod", "a"}});
+    CHECK(m.dropped() == 1);
+    const std::string text = m.text();
+    CHECK(has_line(text, "seen_total{pod=\"a\"} 2"));
+    CHECK(has_line(text, "seen_total{pod=\"b\"} 1"));
+    CHECK(has_line(text, "h_seconds_count{pod=\"a\"} 1"));
+}
+
+TEST_CASE("a series whose labels came in two orders stays until it is forgotten in both") {
+    prometheus_metrics m;
+    m.add("seen_total", 1, {{"a", "1"}, {"b", "2"}});
+    m.add("seen_total", 1, {{"b", "2"}, {"a", "1"}});
+    CHECK(has_line(m.text(), "seen_total{a=\"1\",b=\"2\"} 2"));
+    m.forget("seen_total", {{"a", "1"}, {"b", "2"}});
+    m.add("seen_total", 1, {{"b", "2"}, {"a", "1"}});
+    CHECK(has_line(m.text(), "seen_total{a=\"1\",b=\"2\"} 3"));
+    m.forget("seen_total", {{"b", "2"}, {"a", "1"}});
+    CHECK(m.text().find("seen_total") == std::string::npos);
+}
+
+TEST_CASE("any number of informers may come and go: the last one is measured still") {
+    boost::asio::io_context context;
+    const auto told = std::make_shared<prometheus_metrics>();
+    informer::runtime rt(context.get_executor());
+    rt.with_metrics(told);
+    const auto settle = [&context] {
+        context.restart();
+        while (context.poll() != 0) context.restart();
+    };
+    for (int i = 1; i <= 1000; ++i) {
+        const auto source = std::make_shared<informer::testing::scripted_list_watch>(context.get_executor());
+        source->on_watch()->bookmark("1", true);
+        const std::string node = "spec.nodeName=n" + std::to_string(i);
+        informer::shared_informer pods(rt, source, informer::informer_options().fields(node));
+        boost::asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
+        settle();
+        if (i == 1000) CHECK(has_line(told->text(), "informer_objects{resource=\"pods, fields " + node + "\"} 0"));
+        pods.stop();
+        settle();
+    }
+    CHECK(told->dropped() == 0);
+    CHECK(told->series() == 0);
+}
+
 TEST_CASE("the process's own figures are there, unless not wanted") {
     const std::string with = prometheus_metrics().text();
     INFO(with);
@@ -147,6 +214,8 @@ TEST_CASE("figures may come from many threads while others read") {
         threads.emplace_back([&m, t] {
             for (int i = 0; i < 1000; ++i) {
                 m.add("all_total", 1, {});
+                m.add("brief_total", 1, {{"i", std::to_string(i)}});
+                m.forget("brief_total", {{"i", std::to_string(i)}});
                 m.observe("h_seconds", 0.1, {{"t", std::to_string(t)}});
                 if (i % 100 == 0) (void)m.text();
             }

@@ -46,6 +46,9 @@ public:
     void add(std::string_view counter, double value, labels of) override;
     void set(std::string_view gauge, double value, labels of) override;
     void observe(std::string_view histogram, double value, labels of) override;
+    /// The next scrape does not show it any more, and another may take its place; told of again it begins anew. The labels are
+    /// in the order in which they were told.
+    void forget(std::string_view name, labels of) override;
 
     /// Help text, and for a histogram its upper bounds in ascending order (without +Inf), of a figure of your own. Before
     /// its first use; later it has no effect. Unknown histograms get Prometheus' default buckets (5 ms … 10 s).
