@@ -186,6 +186,7 @@ private:
     object_store store_;
     type_registry types_;
     std::deque<written_event> written_events_; ///< oldest first
+    std::size_t most_written_events_ = 64;     ///< before those that were overwritten are looked for
     std::map<std::uint64_t, saved_state> checkpoints_;
     std::uint64_t last_checkpoint_ = 0;
 };

@@ -96,6 +96,10 @@ void rest_api::written(const target& t, const stored& now) {
     e.at = clock_->now();
     e.where = t;
     e.state = now;
+    if (written_events_.size() >= most_written_events_) { // a series is written again and again
+        std::erase_if(written_events_, [](const written_event& one) { return one.state.expired(); });
+        most_written_events_ = std::max<std::size_t>(64, 2 * written_events_.size());
+    }
     written_events_.push_back(std::move(e));
 }
 

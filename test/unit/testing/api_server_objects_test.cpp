@@ -2,6 +2,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <malloc.h>
+
 #include <regex>
 
 using namespace server_tests;
@@ -264,6 +266,20 @@ TEST_CASE("events are forgotten after an hour", "[api_server]") {
     CHECK(s.ask("GET", events).json().at("items").as_array().size() == 2);
     CHECK(s.ask("GET", maps + "/map").status == 200);
     w.close();
+}
+
+TEST_CASE("an event that is written again and again leaves nothing behind", "[api_server]") {
+    server_fixture s(api_server_options().history(10), true);
+    const std::string events = "/api/v1/namespaces/default/events";
+    REQUIRE(s.ask("POST", events, R"({"metadata":{"name":"repeated"},"reason":"r"})").status == 201);
+    int count = 0;
+    const auto rounds = [&](int n) {
+        for (int i = 0; i < n; ++i) s.ask("PATCH", events + "/repeated", R"({"count":)" + std::to_string(++count) + "}", merge);
+        s.server.forget_requests();
+        return mallinfo2().uordblks; // nothing under the sanitizers
+    };
+    const std::size_t before = rounds(200);
+    CHECK(rounds(2000) < before + 100'000);
 }
 
 TEST_CASE("deleting answers, honours preconditions, and is done", "[api_server]") {
