@@ -75,8 +75,7 @@ void print(session& s, std::vector<object> items, bool single) {
             row.push_back(o.meta().name().str());
             row.push_back(glance(o));
             if (wide) {
-                const auto born = o.meta().creation_time();
-                row.push_back(born ? age(now - *born) : "<unknown>");
+                row.push_back(age(o, now));
                 row.push_back(labels(o));
             }
             t.row(std::move(row));

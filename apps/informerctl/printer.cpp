@@ -29,7 +29,7 @@ std::string timestamp(std::chrono::system_clock::time_point t) {
 }
 
 // kubectl's rules (duration.HumanDuration).
-std::string age(std::chrono::system_clock::duration d) {
+std::string age(std::chrono::milliseconds d) {
     const auto s = std::chrono::duration_cast<std::chrono::seconds>(d).count();
     if (s < -1) return "<invalid>"; // the clocks differ by more than a little
     const auto two = [](auto a, const char* ua, auto b, const char* ub) {
@@ -45,6 +45,13 @@ std::string age(std::chrono::system_clock::duration d) {
     if (days < 2 * 365) return std::to_string(days) + "d";
     if (days < 8 * 365) return two(days / 365, "y", days % 365, "d");
     return std::to_string(days / 365) + "y";
+}
+
+std::string age(const object& o, std::chrono::system_clock::time_point now) {
+    using std::chrono::milliseconds; // two times may be further apart than 64 bits count nanoseconds
+    const auto born = o.meta().creation_time();
+    if (!born) return "<unknown>";
+    return age(std::chrono::floor<milliseconds>(now) - std::chrono::floor<milliseconds>(*born));
 }
 
 std::string resource_name(const informer::api_resource& r, const object& o) {

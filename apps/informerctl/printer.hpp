@@ -15,7 +15,9 @@ namespace informerctl {
 /// RFC 3339, UTC, milliseconds.
 std::string timestamp(std::chrono::system_clock::time_point t);
 /// "5s", "3m10s", "4h", "3d4h", "12d", "2y10d", as kubectl.
-std::string age(std::chrono::system_clock::duration d);
+std::string age(std::chrono::milliseconds d);
+/// Of an object, or "<unknown>".
+std::string age(const informer::object& o, std::chrono::system_clock::time_point now);
 /// "pod/nginx", "deployment.apps/web".
 std::string resource_name(const informer::api_resource& r, const informer::object& o);
 /// "a=b,c=d" or "<none>".

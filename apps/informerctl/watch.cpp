@@ -61,10 +61,8 @@ private:
         std::string type(to_string(e.kind));
         type.resize(8, ' ');
         std::string about = e.current.kind().str() + "  " + e.key().str() + "  " + e.current.resource_version().str();
-        if (session_.line.output == "wide") {
-            const auto born = e.current.meta().creation_time();
-            about += "  " + (born ? age(session_.runtime.clock().wall() - *born) : std::string("<unknown>")) + "  " + labels(e.current);
-        }
+        if (session_.line.output == "wide")
+            about += "  " + age(e.current, session_.runtime.clock().wall()) + "  " + labels(e.current);
         out += type + "  " + visible(about);
         if (e.kind == event_kind::deleted && !e.final_state_known) out += "  (final state unknown)";
         out += '\n';

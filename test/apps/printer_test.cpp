@@ -35,6 +35,17 @@ TEST_CASE("ages are kubectl's") {
     CHECK(age(24h * 365 * 8 + 24h * 100) == "8y");
 }
 
+TEST_CASE("an object is as old as its time of creation says, be that centuries") {
+    const std::chrono::sys_days now = std::chrono::year(2024) / 1 / 1;
+    const auto made = [&](const std::string& at) {
+        return age(informer::parse_object(R"({"metadata":{"creationTimestamp":")" + at + "\"}}"), now);
+    };
+    CHECK(made("2023-12-31T23:59:55Z") == "5s");
+    CHECK(made("2024-01-01T00:01:00Z") == "<invalid>");
+    CHECK(made("1700-01-01T00:00:00Z") == "324y");
+    CHECK(made("rubbish") == "<unknown>");
+}
+
 TEST_CASE("strings that YAML would read as numbers are quoted, others are not") {
     const auto printed = [](const std::string& s) {
         const auto o = informer::parse_object(R"({"a":")" + s + "\"}");
