@@ -116,8 +116,8 @@ TEST_CASE("an answer that is no whole list is an error that says why, never an e
     const std::pair<std::string, std::string> answers[] = {
         {start + metadata + R"("items":{}})", "items of the list is no array"},
         {start + metadata + R"("items":"none"})", "items of the list is no array"},
-        {start + R"("items":[]})", "the list has no metadata"},
-        {start + R"("metadata":5,"items":[]})", "the list has no metadata"},
+        {start + R"("more":[]})", "the list has neither metadata nor items"},
+        {start + R"("metadata":5,"items":[]})", "metadata of the list is no object"},
         {R"({"kind":"ConfigMap","metadata":{}})", "no list but a ConfigMap"},
         {R"({"kind":"Status","status":"Failure","code":500,"message":"boo"})", "boo"},
         {"<html>please log in</html>", "expected '{'"},

@@ -208,11 +208,14 @@ struct list_reader : object_reader {
             return;
         }
         const auto* metadata = object_member(*o, "metadata");
-        if (!metadata && !framer.has_items()) {
-            f = failure(errc::bad_response, doing + ": the list has neither metadata nor items");
+        if (!metadata) { // nor a version: what is served from memory may have none
+            const auto* other = o->if_contains("metadata");
+            if (other && !other->is_null())
+                f = failure(errc::bad_response, doing + ": metadata of the list is no object");
+            else if (!framer.has_items())
+                f = failure(errc::bad_response, doing + ": the list has neither metadata nor items");
             return;
         }
-        if (!metadata) return; // and no version: what is served from memory may have none
         result.resource_version = resource_version(string_member(*metadata, "resourceVersion"));
         result.continue_token = text_member(*metadata, "continue");
         if (const auto n = int_member(*metadata, "remainingItemCount"); n && *n >= 0)

@@ -394,6 +394,20 @@ TEST_CASE("a watch whose header is held back: the next one's may come with its e
     }
 }
 
+TEST_CASE("R12 a watch that lasted and ended cleanly is an attempt that succeeded, also where it was opened with its end", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.event("21");
+    m.watch_done(status(429));
+    m.wait();
+    m.next();
+    m.pass(40s);
+    m.r.opened(m.now);
+    CHECK_FALSE(m.watch_done());
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.r.phase() == informer_phase::watching);
+}
+
 TEST_CASE("epoch: a watch that is not answered in all its time asks for the newest version", "[reflector]") {
     const bool by_us = GENERATE(true, false);
     machine m;

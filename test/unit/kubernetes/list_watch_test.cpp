@@ -350,7 +350,7 @@ TEST_CASE("list: what is no list is refused") {
     recorder sink;
     failure f;
     for (const auto* text : {R"({"kind":"Table","metadata":{"resourceVersion":"1"},"rows":[]})", "{}", R"({"kind":"PodList"})",
-                             R"({"metadata":{"resourceVersion":"1"},"items":[]})"}) {
+                             R"({"kind":"PodList","metadata":[],"items":[]})", R"({"metadata":{"resourceVersion":"1"},"items":[]})"}) {
         b.answers->next.emplace_back(text);
         list(b, sink, f);
         INFO(text << " " << f.what());
