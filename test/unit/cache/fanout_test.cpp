@@ -372,6 +372,27 @@ TEST_CASE("fan-out: what came back from a consumer merges as if it had never lef
     CHECK(lost.empty());
 }
 
+TEST_CASE("fan-out: of several that came back each keeps its place among the events of its key", "[subscription]") {
+    const auto make = [](event_kind kind, const char* name, const char* version, const char* uid) {
+        const object o = make_pod("ns", name, version, uid);
+        event e(kind, o, kind == event_kind::deleted ? o : object(), event_reason::watch);
+        e.version = o.resource_version();
+        return e;
+    };
+    const auto state = std::make_shared<subscription::state>(subscription_options().capacity(3));
+    log_lines lost, got;
+    waiting_one consumer(state, 3, &lost);
+    CHECK(share(state, std::make_shared<events>(events{make(event_kind::added, "x", "1", "x"), make(event_kind::deleted, "k", "2", "u"),
+                                                       make(event_kind::added, "y", "3", "y")})));
+    state->push(make(event_kind::added, "k", "4", "w"));
+    consumer.is_cancelled(); // four are pending now, more than fit
+    state->push(make(event_kind::deleted, "k", "5", "w")); // undoes the last one; behind it the first deletion comes to light
+    state->push(make(event_kind::added, "k", "6", "u"));
+    waiting_one next(state, 10, &got);
+    CHECK(got == log_lines{"ADDED x ->1", "MODIFIED k 2>6", "ADDED y ->3"});
+    CHECK(lost.empty());
+}
+
 TEST_CASE("fan-out: a batch that nobody else holds any more is not copied", "[subscription]") {
     history from(8);
     const auto first = std::make_shared<subscription::state>(subscription_options()),

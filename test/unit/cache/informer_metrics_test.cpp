@@ -147,6 +147,46 @@ TEST_CASE("counters of failures begin at 0, so that the first failure is growth"
     CHECK(m.told->counters.at("informer_bad_objects_total resource=pods") == 1);
 }
 
+TEST_CASE("requests, bytes, relists and the events of each type are counted", "[informer][metrics]") {
+    bench b;
+    const auto told = std::make_shared<recording_sink>();
+    runtime rt = b.rt;
+    rt.with_metrics(told);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source, informer_options().watch_list(false));
+    std::uint64_t bytes = 0;
+    const auto counted = [&bytes](std::string text) {
+        bytes += text.size();
+        return text;
+    };
+    source->on_list(list_of({counted(pod("a", 1)), counted(pod("b", 2))}, "2"));
+    const auto w = source->on_watch();
+    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
+    b.settle();
+    w->added(counted(pod("c", 3))).modified(counted(pod("a", 4))).modified(counted(pod("a", 5)));
+    b.settle();
+    w->deleted(counted(pod("b", 6)));
+    b.settle();
+    // The relist finds d, and a and c gone.
+    source->on_list(list_of({counted(pod("d", 8))}, "9"));
+    source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.pass(2s);
+    REQUIRE(pods.snapshot().size() == 1);
+    const auto counter = [&told](const std::string& name) { return told->counters["informer_" + name]; };
+    CHECK(counter("events_total resource=pods type=ADDED") == 2);
+    CHECK(counter("events_total resource=pods type=MODIFIED") == 2);
+    CHECK(counter("events_total resource=pods type=DELETED") == 3);
+    CHECK(counter("list_requests_total resource=pods") == 2);
+    CHECK(counter("watch_requests_total resource=pods") == 2);
+    CHECK(counter("relists_total resource=pods") == 1);
+    CHECK(counter("received_bytes_total resource=pods") >= static_cast<double>(bytes));
+    CHECK(counter("received_bytes_total resource=pods") == static_cast<double>(pods.status().bytes_received));
+    pods.stop();
+    b.settle();
+}
+
 TEST_CASE("the lag from a change's arrival until every subscriber has it is a metric", "[informer][metrics]") {
     bench b;
     const auto told = std::make_shared<recording_sink>();

@@ -252,6 +252,27 @@ TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same
     CHECK(b.source->lists() == 0);
 }
 
+TEST_CASE("X7 all bad objects of a list are in quarantine, also those of which nothing is told", "[informer]") {
+    const auto bad_one = [](int i) {
+        return R"({"metadata":{"namespace":"default","name":"bad-)" + std::to_string(i) + R"("},"spec":})";
+    };
+    const int many = 40; // more than are described
+    bench b(informer_options().watch_list(false));
+    std::vector<std::string> items;
+    for (int i = 0; i < many; ++i) items.push_back(bad_one(i));
+    b.source->on_list(list_of(std::move(items), "5"));
+    const auto w = b.source->on_watch();
+    b.start();
+    CHECK(b.pods.status().quarantined == many);
+    CHECK(b.pods.status().quarantine.size() == 16);
+    for (int i = 0; i < many; ++i) {
+        w->modified(pod("bad-" + std::to_string(i), 10 + i));
+        b.settle();
+        CHECK(b.pods.status().quarantined == static_cast<std::size_t>(many - i - 1));
+    }
+    CHECK(b.pods.snapshot().size() == many);
+}
+
 TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was never good", "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);

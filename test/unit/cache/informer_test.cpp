@@ -435,6 +435,45 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
     CHECK(b.pods.status().pool.generations == 1);
 }
 
+TEST_CASE("an observer is told the state after the first list, and after each relist", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    informer_status last;
+    const auto mine = b.pods.observe(informer_observer().on_state_change([&last](const informer_status& s) { last = s; }));
+    b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "2"));
+    const auto w = b.source->on_watch();
+    b.start();
+    CHECK(last.phase == informer_phase::watching);
+    CHECK(last.synced);
+    CHECK(last.objects == 2);
+    b.source->on_list(list_of({pod("a", 1)}, "9"));
+    b.source->on_watch();
+    w->fail(status_failure(410, "Expired"));
+    b.settle();
+    b.pass(2s);
+    CHECK(last.phase == informer_phase::watching);
+    CHECK(last.relists == 1);
+    CHECK(last.objects == 1);
+    CHECK_FALSE(last.last_error);
+}
+
+TEST_CASE("an object that changed without a new version, or without any, has changed", "[informer]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const std::string plain = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"n"},"spec":{"note":")";
+    const auto w = b.source->on_watch();
+    w->added(pod("a", 1, "x")).added(plain + "x\"}}").bookmark("5", true);
+    b.start();
+    read_all(events);
+    w->modified(pod("a", 1, "y")).modified(plain + "y\"}}");
+    b.settle();
+    CHECK(b.note("a") == "y");
+    CHECK(b.note("n") == "y");
+    CHECK(read_all(events) == words{"~a:1", "~n:"});
+    w->modified(pod("a", 1, "y")).modified(plain + "y\"}}");
+    b.settle();
+    CHECK(read_all(events).empty());
+}
+
 TEST_CASE("any number can observe an informer, each until it lets go", "[informer]") {
     bench b;
     words told;

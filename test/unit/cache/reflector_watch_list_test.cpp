@@ -381,6 +381,30 @@ TEST_CASE("X5 a watch-list that breaks is tried again after a back-off, and list
     CHECK(m.r.support() == watch_list_support::unknown);
 }
 
+TEST_CASE("epoch: initial events that end below the last version are asked for again as a consistent read", "[reflector]") {
+    machine m;
+    m.follow("90");
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    auto a = m.next();
+    REQUIRE(a.watch.send_initial_events_);
+    REQUIRE(a.watch.resource_version_ == "90");
+    m.r.opened(m.now);
+    m.event("7", watch_event_type::added);
+    REQUIRE(m.r.bookmark_seen(m.now, rv("8"), true) == verdict::end); // it was restored from a backup
+    const failure why = m.watch_done(ended_by_us);
+    CHECK(why.what().find("older than version 90") != std::string::npos);
+    REQUIRE(m.at_once());
+    a = m.next();
+    CHECK(a.watch.send_initial_events_);
+    CHECK(a.watch.resource_version_.empty());
+    const auto epoch = m.r.epoch();
+    m.r.opened(m.now);
+    CHECK(m.r.bookmark_seen(m.now, rv("8"), true) == verdict::complete);
+    CHECK(m.r.epoch() == epoch + 1);
+    CHECK(m.r.version().str() == "8");
+}
+
 TEST_CASE("X5 an answer that says nothing of watch-list, as a redirection, is remembered by nobody", "[reflector]") {
     machine m;
     m.next();

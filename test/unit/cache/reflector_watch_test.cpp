@@ -257,6 +257,29 @@ TEST_CASE("W11 a bookmark moves the version on", "[reflector]") {
     CHECK(m.next().watch.resource_version_ == "40");
 }
 
+TEST_CASE("an event or a bookmark ends the failures in a row", "[reflector]") {
+    for (const bool by_bookmark : {true, false}) {
+        machine m;
+        m.follow("10");
+        m.watch_done(refused);
+        m.wait();
+        m.next();
+        m.watch_done(refused);
+        m.wait();
+        CHECK(m.r.attempts() == 2);
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        m.next();
+        m.r.opened(m.now);
+        CHECK(m.r.attempts() == 2);
+        if (by_bookmark)
+            CHECK(m.r.bookmark_seen(m.now, rv("11"), false) == verdict::apply);
+        else
+            CHECK(m.event("11") == verdict::apply);
+        CHECK(m.r.attempts() == 0);
+        CHECK(m.r.phase() == informer_phase::watching);
+    }
+}
+
 TEST_CASE("epoch: a bookmark below the last version asks for the newest one", "[reflector]") {
     machine m;
     m.follow("20");
@@ -514,6 +537,22 @@ TEST_CASE("a state that does not prove what is gone is fetched again, at most ha
         m.pass(1min);
         CHECK(m.next().watch.send_initial_events_);
     }
+}
+
+TEST_CASE("a state that was fetched again is not fetched once more before it is known what it proves", "[reflector]") {
+    machine m;
+    m.follow("10");
+    m.r.absence(m.now, false);
+    m.pass(2min);
+    REQUIRE(m.r.tick(m.now));
+    m.watch_done(ended_by_us);
+    m.sync("12");
+    CHECK_FALSE(m.r.tick(m.now));
+    m.pass(10s);
+    m.watch_done();
+    CHECK(m.next().what == step::watch);
+    CHECK_FALSE(m.last.watch.send_initial_events_);
+    CHECK_FALSE(m.r.tick(m.now));
 }
 
 TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {

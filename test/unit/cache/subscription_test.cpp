@@ -247,7 +247,22 @@ asio::awaitable<void> closing_frees_the_producer(subscription::pending_events ho
     REQUIRE(state->closed());
 }
 
+asio::awaitable<void> ending_frees_the_producer() {
+    const auto state = make_state(subscription_options().capacity(2).policy(overflow_policy::back_pressure));
+    subscription sub(state);
+    int pushed = 0;
+    asio::co_spawn(co_await asio::this_coro::executor, produce_with_room(state, 10, pushed), asio::detached);
+    co_await settle();
+    REQUIRE(pushed == 2);
+    state->end();
+    co_await settle();
+    REQUIRE(pushed == 10); // the rest was ignored
+    REQUIRE(sub.figures().pending == 2);
+}
+
 } // namespace
+
+TEST_CASE("back pressure: an end frees who waits for room") { run_test(ending_frees_the_producer()); }
 
 TEST_CASE("back pressure: the informer waits for room and nothing is merged") { run_test(stalls_and_merges_nothing()); }
 
@@ -342,6 +357,26 @@ TEST_CASE("sync: true when the consumer was handed everything initial and has co
     REQUIRE(line(*sub.try_next()) == "ADDED live@6"); // no mark: not asked for
     REQUIRE(sub.has_synced());
     REQUIRE_FALSE(sub.try_next());
+}
+
+TEST_CASE("sync: not while the consumer has what subscribers share in hand") {
+    run_test([]() -> asio::awaitable<void> {
+        const auto state = make_state();
+        subscription sub(state);
+        const auto all = std::make_shared<std::vector<event>>();
+        all->push_back(initial(pod(1, "a")));
+        all->push_back(initial(pod(2, "b")));
+        {
+            informer::detail::wake_list nobody;
+            REQUIRE(state->push_all(all, nobody));
+        }
+        const auto taken = co_await sub.next_batch(10);
+        REQUIRE(taken.size() == 2);
+        state->initial_complete(resource_version("5"));
+        REQUIRE_FALSE(sub.has_synced());
+        REQUIRE_FALSE(sub.try_next());
+        REQUIRE(sub.has_synced());
+    }());
 }
 
 TEST_CASE("sync: also when initial events were merged away") {
