@@ -16,6 +16,13 @@ namespace informer::http::detail {
 /// would be over when everybody's time is. For the same reason nobody begins another while it runs, however long that is.
 struct look_up {
     explicit look_up(const asio::any_io_executor& ex) : resolver(ex) {}
+    void end(const error_code& how, tcp::resolver::results_type results) noexcept {
+        ec = how;
+        found = std::move(results);
+        done = true;
+        for (const auto& w : waiting) w->cancel();
+    }
+
     tcp::resolver resolver;
     std::vector<std::shared_ptr<asio::steady_timer>> waiting;
     tcp::resolver::results_type found;
@@ -25,16 +32,27 @@ struct look_up {
 
 namespace {
 
+/// Ends a look-up, also where it is destroyed uncalled: Asio may lack the memory for what was found.
+class ends_look_up {
+public:
+    explicit ends_look_up(std::shared_ptr<look_up> l) noexcept : of_(std::move(l)) {}
+    ends_look_up(ends_look_up&&) noexcept = default;
+    ends_look_up& operator=(ends_look_up&&) = delete;
+    ~ends_look_up() {
+        if (of_) of_->end(asio::error::operation_aborted, {});
+    }
+    void operator()(const error_code& ec, tcp::resolver::results_type results) noexcept {
+        std::exchange(of_, nullptr)->end(ec, std::move(results));
+    }
+
+private:
+    std::shared_ptr<look_up> of_;
+};
+
 std::shared_ptr<look_up> look_up_of(name_desk& names, const asio::any_io_executor& executor, const endpoint& to) {
     if (auto l = names.under_way.lock(); l && !l->done) return l;
     const auto l = std::make_shared<look_up>(executor);
-    l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service,
-                              [l](error_code ec, tcp::resolver::results_type results) {
-                                  l->ec = ec;
-                                  l->found = std::move(results);
-                                  l->done = true;
-                                  for (const auto& w : l->waiting) w->cancel();
-                              });
+    l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service, ends_look_up(l));
     names.under_way = l;
     return l;
 }
@@ -57,22 +75,23 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
     const auto wake = std::make_shared<asio::steady_timer>(executor, asio::steady_timer::time_point::max());
     timer->on_late([wake] { wake->cancel(); });
     timer->begin(limit, errc::resolve_timeout);
+    const std::string doing = "resolve " + to.host;
     std::shared_ptr<look_up> l;
-    if (!timer->late()) {
+    bool cancelled = false, none = true;
+    while (!timer->late() && !cancelled && none) {
         l = look_up_of(*names, executor, to);
         l->waiting.push_back(wake);
         co_await wake->async_wait(as_result);
         std::erase(l->waiting, wake);
+        // Unless it is running already it need not begin: it would keep the context and the look-ups behind it.
+        if (!l->done && l->waiting.empty()) l->resolver.cancel();
+        const auto cancellation = co_await asio::this_coro::cancellation_state;
+        cancelled = cancellation.cancelled() != asio::cancellation_type::none;
+        none = l->ec == asio::error::operation_aborted; // nobody waited for it when it was to begin
     }
     timer->end();
-    const auto cancellation = co_await asio::this_coro::cancellation_state;
-    const std::string doing = "resolve " + to.host;
-    if (cancellation.cancelled() != asio::cancellation_type::none) {
+    if (cancelled) {
         f = failure(errc::cancelled, doing);
-        if (l && !l->done && l->waiting.empty()) { // the context is to wait for it no longer than it must
-            l->resolver.cancel();
-            names->under_way.reset();
-        }
     } else if (timer->late()) {
         f = failure(*timer->late(), doing); // who tries again may still find it under way
     } else if (l->ec || l->found.empty()) {
