@@ -137,13 +137,28 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
         std::shared_ptr<detail::server_connection> connection;
     };
 
+    /// Where peers are accepted, until nobody accepts them any more or, lacking memory, nobody ever did: then they had better be
+    /// refused than wait for nobody.
+    class open_port {
+    public:
+        open_port(std::shared_ptr<impl> s, std::shared_ptr<asio::ip::tcp::acceptor> a) noexcept : of(std::move(s)), at(std::move(a)) {}
+        open_port(open_port&&) noexcept = default;
+        open_port& operator=(open_port&&) = delete;
+        ~open_port() {
+            if (of && of->acceptor == at) of->close_listener();
+        }
+
+        std::shared_ptr<impl> of;
+        std::shared_ptr<asio::ip::tcp::acceptor> at;
+    };
+
     static void tell(const runtime& to, const std::exception_ptr& e) noexcept;
     void listen(failure& f);
     void take(asio::ip::tcp::socket s);
     void close_listener() noexcept;
     void drop(detail::server_connection::ending how) noexcept;
     void shut_down() noexcept;
-    static asio::awaitable<void> accept_all(std::shared_ptr<impl> self, std::shared_ptr<asio::ip::tcp::acceptor> a);
+    static asio::awaitable<void> accept_all(open_port given);
     static asio::awaitable<void> attend(place at, std::string peer);
     static asio::awaitable<void> stop(std::shared_ptr<impl> self);
 };
@@ -194,7 +209,7 @@ void server::impl::listen(failure& f) {
     }
     port = fresh->local_endpoint(ec).port();
     acceptor = fresh;
-    group.spawn(accept_all(shared_from_this(), fresh));
+    group.spawn(accept_all(open_port(shared_from_this(), fresh)));
 }
 
 /// Of a connection, or of accepting one: no memory, most likely.
@@ -209,8 +224,11 @@ void server::impl::tell(const runtime& to, const std::exception_ptr& e) noexcept
     }
 }
 
-asio::awaitable<void> server::impl::accept_all(std::shared_ptr<impl> self, std::shared_ptr<asio::ip::tcp::acceptor> a) {
+asio::awaitable<void> server::impl::accept_all(open_port given) {
     co_await asio::this_coro::throw_if_cancelled(false);
+    const open_port here(std::move(given));
+    const auto& self = here.of;
+    const auto& a = here.at;
     asio::steady_timer pause(self->rt.executor());
     while (a->is_open()) {
         bool lacking = false;
@@ -231,12 +249,7 @@ asio::awaitable<void> server::impl::accept_all(std::shared_ptr<impl> self, std::
         if (!lacking) continue;
         // File descriptors or memory, most likely: some will be free soon.
         pause.expires_after(std::chrono::milliseconds(50));
-        try {
-            co_await pause.async_wait(detail::as_result);
-        } catch (...) { // then peers had better be refused than wait for nobody
-            if (self->acceptor == a) self->close_listener();
-            throw;
-        }
+        co_await pause.async_wait(detail::as_result);
     }
 }
 

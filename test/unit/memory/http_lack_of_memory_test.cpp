@@ -216,6 +216,34 @@ TEST_CASE("without memory the server loses what it was asked and no more: it goe
     });
 }
 
+TEST_CASE("without memory to begin accepting the server does not listen, and says so; it can be told to again", "[memory]") {
+    for_every_request([](const refusal& r) {
+        asio::io_context io(1);
+        runtime rt(io.get_executor());
+        http::server s(rt, http::server_options().address("127.0.0.1"), greet);
+        failure f;
+        {
+            const lack l(r);
+            try {
+                s.listen(f);
+            } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) is one way to say it
+            }
+            for (int i = 0; i < 10; ++i) {
+                io.restart();
+                io.poll();
+            }
+        }
+        if (!s.listening()) {
+            if (s.port() != 0) CHECK(peer(io, s.port()).refused());
+            s.listen(f);
+            CHECK_FALSE(f);
+        }
+        peer p(io, s.port());
+        REQUIRE_FALSE(p.refused());
+        CHECK(run_until(io, [&] { return p.answered(); }));
+    });
+}
+
 TEST_CASE("without memory a list and watch forgets what it has learnt about its server, and learns it again", "[memory]") {
     asio::io_context io(1);
     failure f;
