@@ -1,5 +1,7 @@
 #include "http/exchange.hpp"
 
+#include "root/quietly.hpp"
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/beast/core/string.hpp>
@@ -12,9 +14,8 @@ namespace informer::http::detail {
 
 namespace {
 
-/// Cancellation is looked at after each step, so that callers get a failure and not an exception. Restored by hand at
-/// the end, since it belongs to the whole chain of coroutines.
-constexpr bool quietly = false;
+// Cancellation is looked at after each step, so that callers get a failure and not an exception.
+using informer::detail::quietly;
 
 /// Without memory for its words, the code alone.
 template <class Make>
@@ -37,8 +38,10 @@ exchange::~exchange() {
 }
 
 asio::awaitable<void> exchange::start(std::shared_ptr<exchange> self, failure& f) {
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(quietly);
+    return quietly(begin(std::move(self), f));
+}
+
+asio::awaitable<void> exchange::begin(std::shared_ptr<exchange> self, failure& f) {
     f = failure();
     self->busy_ = true;
     const auto cancellation = co_await asio::this_coro::cancellation_state;
@@ -51,7 +54,6 @@ asio::awaitable<void> exchange::start(std::shared_ptr<exchange> self, failure& f
         self->fail(f);
         self->timer_->cancel();
     }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
 }
 
 asio::awaitable<void> exchange::perform(failure& f) {
@@ -193,12 +195,12 @@ asio::awaitable<void> exchange::read_header(failure& f) {
 }
 
 asio::awaitable<std::size_t> exchange::read_some(std::shared_ptr<exchange> self, asio::mutable_buffer to, failure& f) {
-    return read_body(std::move(self), to, nullptr, f);
+    return quietly(read_body(std::move(self), to, nullptr, f));
 }
 
 asio::awaitable<std::size_t> exchange::receive(std::shared_ptr<exchange> self, body_parts& parts, failure& f) {
     parts.clear();
-    return read_body(std::move(self), asio::mutable_buffer(), &parts, f);
+    return quietly(read_body(std::move(self), asio::mutable_buffer(), &parts, f));
 }
 
 /// One step through the body: into `to`, or where it came to lie.
@@ -206,8 +208,6 @@ asio::awaitable<std::size_t> exchange::read_body(std::shared_ptr<exchange> self,
                                                  body_parts* parts, failure& f) {
     f = self->failure_;
     if (f || (self->complete_ && !self->inflater_) || (!parts && to.size() == 0)) co_return 0;
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(quietly);
     const auto cancellation = co_await asio::this_coro::cancellation_state;
     std::size_t n = 0;
     self->busy_ = true;
@@ -224,7 +224,6 @@ asio::awaitable<std::size_t> exchange::read_body(std::shared_ptr<exchange> self,
         self->fail(f);
         if (n > 0) f = failure(); // next time
     }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     co_return n;
 }
 

@@ -44,6 +44,7 @@ public:
     const response_reader& message() const noexcept { return *reader_; }
 
 private:
+    static asio::awaitable<void> begin(std::shared_ptr<exchange> self, failure& f);
     static asio::awaitable<std::size_t> read_body(std::shared_ptr<exchange> self, asio::mutable_buffer to,
                                                   body_parts* parts, failure& f);
     asio::awaitable<void> perform(failure& f);

@@ -1,6 +1,8 @@
 #include <informer/detail/async.hpp>
 #include <informer/task_group.hpp>
 
+#include "quietly.hpp"
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -38,6 +40,7 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
     void take_off(std::list<child>::iterator at) noexcept { at->in->erase(at); }
     void finish(std::exception_ptr e) noexcept;
     static asio::awaitable<void> run(asio::awaitable<void> child);
+    static asio::awaitable<void> join(std::shared_ptr<state> s);
 };
 
 asio::awaitable<void> task_group::state::run(asio::awaitable<void> child) {
@@ -146,16 +149,16 @@ std::size_t task_group::size() const noexcept {
     return state_->count;
 }
 
-asio::awaitable<void> task_group::join() {
-    const auto s = state_; // the group may go while we wait
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
+asio::awaitable<void> task_group::state::join(std::shared_ptr<state> s) {
     while (s->count != 0) {
         const auto [ec] = co_await s->empty.async_wait(asio::as_tuple(asio::use_awaitable));
         static_cast<void>(ec); // woken by the last child, or by a cancellation that does not concern us
     }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (s->first) std::rethrow_exception(std::exchange(s->first, nullptr));
+}
+
+asio::awaitable<void> task_group::join() {
+    return detail::quietly(state::join(state_)); // the group may go while we wait
 }
 
 } // namespace informer

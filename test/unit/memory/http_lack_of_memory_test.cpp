@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/write.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -91,6 +92,7 @@ private:
 struct outcome {
     failure f;
     bool refused = false, over = false;
+    bool throwing = false; ///< a co_await of the caller who is cancelled would throw, as before
 };
 
 asio::awaitable<void> read(http::response* r, outcome* o) {
@@ -104,6 +106,17 @@ asio::awaitable<void> read(http::response* r, outcome* o) {
     } catch (const std::bad_alloc&) {
         o->refused = true;
     }
+    o->throwing = co_await asio::this_coro::throw_if_cancelled();
+    o->over = true;
+}
+
+asio::awaitable<void> send(http::client* c, outcome* o) {
+    try {
+        co_await c->send(http::request("GET", "/"), o->f);
+    } catch (const std::bad_alloc&) {
+        o->refused = true;
+    }
+    o->throwing = co_await asio::this_coro::throw_if_cancelled();
     o->over = true;
 }
 
@@ -176,6 +189,30 @@ TEST_CASE("without memory reading a body that breaks off fails, whatever it lack
         }
         REQUIRE(o.over);
         CHECK((o.refused || o.f == errc::connection_lost));
+        CHECK(o.throwing);
+        run_until(io, [&] { return io.stopped(); });
+    });
+}
+
+TEST_CASE("without memory a request fails or throws, whatever it lacks, and leaves its caller's cancellation as it was", "[memory]") {
+    for_every_request([](const refusal& r) {
+        asio::io_context io(1);
+        http::endpoint nobody;
+        nobody.host = "127.0.0.1";
+        nobody.port = 1;
+        failure f;
+        http::client c(runtime(io.get_executor()), nobody, http::client_options(), f);
+        outcome o;
+        asio::co_spawn(io, send(&c, &o), asio::detached);
+        try {
+            const lack l(r);
+            run_until(io, [&] { return o.over; });
+        } catch (const std::bad_alloc&) { // what an asynchronous operation lacks as it begins
+            return;
+        }
+        REQUIRE(o.over);
+        CHECK((o.refused || o.f == errc::connection_refused || o.f == errc::connect_failed));
+        CHECK(o.throwing);
         run_until(io, [&] { return io.stopped(); });
     });
 }
