@@ -86,6 +86,9 @@ asio::awaitable<void> exchange::perform(failure& f) {
             co_await read_header(reading);
             if (!f || !reading || reading == errc::cancelled) f = reading;
         }
+        // Not a byte, and others were served before: what lies between may have dropped the flow without a word, and those of
+        // the connections that idled along with it. Each would cost who takes it all his time.
+        if (f && reused_ && !any_byte_) pool_->close_idle();
         // The peer may close an idle connection at the moment we use it. A GET does no harm twice.
         const bool unlucky =
             reused_ && request_.get && !any_byte_ && (f == errc::connection_lost || f == errc::write_failed);

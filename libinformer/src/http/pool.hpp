@@ -4,6 +4,7 @@
 #include "http/input_buffer.hpp"
 #include "http/transport.hpp"
 
+#include <informer/detail/async.hpp>
 #include <informer/http/client.hpp>
 
 #include <chrono>
@@ -36,9 +37,9 @@ public:
         while (!idle_.empty() && !found) {
             found = std::move(idle_.back());
             idle_.pop_back();
-            if (now - found->idle_since > idle_for_ || !found->stream->quiet()) found.reset();
+            if (too_old(*found, now) || !found->stream->quiet()) found.reset();
         }
-        std::erase_if(idle_, [&](const auto& c) { return now - c->idle_since > idle_for_; });
+        std::erase_if(idle_, [&](const auto& c) { return too_old(*c, now); });
         figures.idle = idle_.size();
         return found;
     }
@@ -72,6 +73,10 @@ public:
     client::counters figures;
 
 private:
+    bool too_old(const connection& c, std::chrono::steady_clock::time_point now) const noexcept {
+        return now > informer::detail::later(c.idle_since, idle_for_);
+    }
+
     std::vector<std::unique_ptr<connection>> idle_; ///< oldest first
     std::size_t most_;
     std::chrono::seconds idle_for_;

@@ -409,7 +409,8 @@ private:
 } // namespace
 
 http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts, bool late_header) {
-    const auto whole = lasts.count() > 0 ? lasts + watch_grace : std::chrono::seconds(0);
+    constexpr auto longest = std::chrono::floor<std::chrono::seconds>(std::chrono::milliseconds::max()) - watch_grace;
+    const auto whole = lasts.count() > 0 ? std::min(lasts, longest) + watch_grace : std::chrono::seconds(0);
     const auto header = late_header && whole.count() > 0 ? whole : watch_header_time;
     return t.header(header).body_idle(std::chrono::milliseconds(0)).request(whole);
 }

@@ -71,6 +71,10 @@ asio::awaitable<void> limits() {
     co_await text_of(brief.get(), get(), f);
     co_await text_of(brief.get(), get(), f);
     CHECK(brief->figures().connections_opened == 2);
+    auto for_ever = b.client(http::client_options().idle_for(std::chrono::seconds::max()));
+    co_await text_of(for_ever.get(), get(), f);
+    co_await text_of(for_ever.get(), get(), f);
+    CHECK(for_ever->figures().connections_opened == 1);
     auto never = b.client(http::client_options().max_idle(0));
     co_await text_of(never.get(), get(), f);
     CHECK(never->figures().idle == 0);
@@ -161,6 +165,60 @@ asio::awaitable<void> refused_on_a_used_connection() {
     CHECK(r.status() == 413);
     CHECK(p.accepted() == 1);
     p.close();
+}
+
+/// On a connection as old as these a request gets lost.
+struct silent_from {
+    std::shared_ptr<std::uint64_t> up_to = std::make_shared<std::uint64_t>(0);
+    asio::awaitable<void> operator()(request_ptr q, response_ptr r) const { return answer(up_to, std::move(q), std::move(r)); }
+    static asio::awaitable<void> answer(std::shared_ptr<std::uint64_t> up_to, request_ptr q, response_ptr r) {
+        if (q->connection <= *up_to)
+            co_await r->wait_gone();
+        else
+            co_await number(std::move(q), std::move(r));
+    }
+};
+
+enum class left_by { time_out, cancellation };
+
+asio::awaitable<void> send_to_nobody(http::client* c) {
+    failure f;
+    co_await c->send(http::request("PUT", "/"), f);
+    CHECK(f == errc::cancelled);
+}
+
+asio::awaitable<void> dropped_flows(left_by how) {
+    const auto ex = co_await asio::this_coro::executor;
+    silent_from script;
+    bench b(ex, script);
+    auto c = b.client();
+    failure f;
+    std::vector<http::response> open;
+    for (int i = 0; i < 3; ++i) {
+        open.push_back(co_await c->send(get(), f));
+        REQUIRE_FALSE(f);
+    }
+    for (auto& r : open) co_await r.read_all(100, f);
+    REQUIRE(c->figures().idle == 3);
+    *script.up_to = 3;
+    if (how == left_by::time_out) {
+        http::request lost("PUT", "/");
+        lost.time(http::timeouts().request(20ms));
+        co_await text_of(c.get(), std::move(lost), f);
+        CHECK(f == errc::request_timeout);
+    } else {
+        cancellable lost(ex, send_to_nobody(c.get()));
+        const std::function<bool()> sent = [&] { return c->figures().requests == 4; };
+        co_await eventually(sent);
+        lost.cancel();
+        co_await lost.join();
+    }
+    http::request next = get();
+    next.time(http::timeouts().request(5s));
+    const std::string text = co_await text_of(c.get(), std::move(next), f);
+    CHECK_FALSE(f);
+    CHECK(text == "4");
+    co_await b.server.stop();
 }
 
 asio::awaitable<void> lose_at_once(std::shared_ptr<tcp::socket> s) {
@@ -279,6 +337,10 @@ TEST_CASE("a POST that meets a closing connection is not sent again") {
 }
 TEST_CASE("a GET whose answer had begun is not sent again") {
     run_test(race(answer_half, get(), 1, false));
+}
+TEST_CASE("a connection that was used before and stays silent takes the idle ones with it") {
+    run_test(dropped_flows(left_by::time_out));
+    run_test(dropped_flows(left_by::cancellation));
 }
 TEST_CASE("an upload that is refused before its end sees the refusal, also on a connection that was used before") {
     run_test(refused_on_a_used_connection());

@@ -697,6 +697,7 @@ TEST_CASE("watch: one may outlive its time by 15 s, however little it says, and 
     CHECK(kubernetes::detail::watch_times(http::timeouts(), 0s).request_ == 0s);
     CHECK(kubernetes::detail::watch_times(http::timeouts(), 300s, true).header_ == 315s);
     CHECK(kubernetes::detail::watch_times(http::timeouts(), 0s, true).header_ == 30s);
+    CHECK(kubernetes::detail::watch_times(http::timeouts(), std::chrono::seconds::max()).request_ > 24h * 365 * 1000);
 }
 
 TEST_CASE("watch: one that outlives its time by 15 s is given up", "[.slow]") {

@@ -152,7 +152,8 @@ public:
 ///
 /// The addresses of a name are tried in the resolver's order, a quarter of a second apart (RFC 8305); the first that
 /// answers is taken. A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
-/// nothing else is retried here. A name is looked up anew for each connection, but once for all that wait for it at the same
+/// nothing else is retried here. Where a connection that was used before ends without a byte of the answer, in time or not, the
+/// idle ones are closed, too: what lies between may have forgotten them all. A name is looked up anew for each connection, but once for all that wait for it at the same
 /// time. Figures told: rest_client_requests_total (by code, method, host),
 /// rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
 /// check is errc::tls_failed with the check's name in the sentence. TCP keep-alive and no-delay are set.
