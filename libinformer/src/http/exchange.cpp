@@ -3,6 +3,7 @@
 #include "root/quietly.hpp"
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/beast/core/string.hpp>
 
@@ -260,9 +261,13 @@ asio::awaitable<bool> exchange::wait_for_part(failure& f) {
         const auto cancellation = co_await asio::this_coro::cancellation_state;
         if (interrupted(cancellation.cancelled(), doing, f)) co_return false;
         if (n > 0) continue;
+        // Over TLS, too, some servers end a body by closing the connection, and do not announce it. As in Go that is an end where
+        // no record is cut, and for a body that nothing else ends. Who can cut the connection can cut such a body, as without TLS:
+        // what is read is JSON or gzip, which knows its own end.
+        const bool ended = ec == asio::error::eof || (ec == asio::ssl::error::stream_truncated && !connection_->stream->pending());
         error_code incomplete;
-        if (ec == asio::error::eof) reader_->end_of_stream(incomplete);
-        if (ec != asio::error::eof || incomplete) {
+        if (ended) reader_->end_of_stream(incomplete);
+        if (!ended || incomplete) {
             f = lost(doing, ec);
             co_return false;
         }

@@ -181,6 +181,70 @@ asio::awaitable<void> cut(bool politely) {
     }
 }
 
+/// The beginning of a record of 256 bytes.
+const std::string half_a_record = std::string("\x17\x03\x03\x01\x00", 5) + std::string(100, 'x');
+
+asio::awaitable<void> cut_amid_a_record() {
+    const auto e = co_await connected();
+    error_code ec;
+    e->server->socket().write_some(asio::buffer(half_a_record));
+    e->server->socket().shutdown(tcp::socket::shutdown_send, ec);
+    std::string piece(1000, ' ');
+    const std::size_t n = co_await e->client->read_some(asio::buffer(piece), ec);
+    CHECK(n == 0);
+    CHECK(ec == asio::ssl::error::stream_truncated);
+    CHECK(e->client->pending());
+}
+
+/// An HTTP server that says this, this outside of TLS, and is gone without a goodbye.
+struct leaves_unannounced {
+    std::string answer, rest;
+    asio::awaitable<void> operator()(std::shared_ptr<tcp::socket> s) const { return play(s, answer, rest); }
+    static asio::awaitable<void> play(std::shared_ptr<tcp::socket> s, std::string answer, std::string rest) {
+        asio::ssl::context c(asio::ssl::context::tls_server);
+        c.use_certificate_chain(asio::buffer(loopback_pair().certificate_pem));
+        c.use_private_key(asio::buffer(loopback_pair().key_pem), asio::ssl::context::pem);
+        tls_stream t(std::move(*s), c.native_handle());
+        error_code ec;
+        co_await t.handshake(tls_stream::role::server, ec);
+        CHECK_FALSE(ec);
+        std::string request(10'000, ' ');
+        co_await t.read_some(asio::buffer(request), ec);
+        co_await send(&t, std::move(answer));
+        t.socket().write_some(asio::buffer(rest), ec);
+        t.socket().shutdown(tcp::socket::shutdown_send, ec);
+    }
+};
+
+asio::awaitable<void> get(leaves_unannounced script, std::shared_ptr<std::string> body, std::shared_ptr<failure> f) {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, std::move(script));
+    auto to = p.endpoint();
+    to.tls = true;
+    http::client_options o;
+    o.tls(http::tls_options().ca(authority().certificate_pem()));
+    http::client c(runtime(ex), to, std::move(o), *f);
+    http::request q("GET", "/");
+    auto r = co_await c.send(std::move(q), *f);
+    CHECK_FALSE(*f);
+    *body = co_await r.read_all(1000, *f);
+    CHECK(c.figures().idle == 0);
+    p.close();
+}
+
+/// What a body comes to: "(lost)" at its end where it is not complete.
+std::string body_of(std::string answer, std::string rest = {}) {
+    const auto body = std::make_shared<std::string>();
+    const auto f = std::make_shared<failure>();
+    leaves_unannounced script;
+    script.answer = std::move(answer);
+    script.rest = std::move(rest);
+    run_test(get(std::move(script), body, f));
+    UNSCOPED_INFO(f->what());
+    CHECK((!*f || *f == errc::connection_lost));
+    return *body + (*f ? "(lost)" : "");
+}
+
 asio::awaitable<void> write_to_nobody() {
     const auto e = co_await connected();
     const asio::socket_base::linger at_once(true, 0);
@@ -239,6 +303,22 @@ TEST_CASE("new keys in the middle of a TLS stream change nothing") {
 TEST_CASE("what came before the end of a TLS stream is read first, and a cut is told from a goodbye") {
     run_test(cut(true));
     run_test(cut(false));
+}
+
+TEST_CASE("a TLS stream that is cut amid a record is told by what is pending") {
+    run_test(cut_amid_a_record());
+}
+
+TEST_CASE("a body that only the end of the connection ends may do so over TLS without a goodbye, but not amid a record") {
+    CHECK(body_of("HTTP/1.1 200 OK\r\n\r\nall of it") == "all of it");
+    CHECK(body_of("HTTP/1.0 200 OK\r\n\r\n").empty());
+    CHECK(body_of("HTTP/1.1 200 OK\r\n\r\nhalf of", half_a_record) == "half of(lost)");
+}
+
+TEST_CASE("a body that has an end of its own is not complete before it, however a TLS connection ends") {
+    CHECK(body_of("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf") == "half(lost)");
+    CHECK(body_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n") == "half(lost)");
+    CHECK(body_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n") == "half(lost)");
 }
 
 TEST_CASE("a write to a TLS peer that left is an error and no signal") {
