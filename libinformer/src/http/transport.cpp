@@ -217,7 +217,21 @@ void use_pair(ssl::context& c, const std::string& certificate, const std::string
     if (ec) return refuse(f, of + " key", ec);
 }
 
+/// Whether this authority may have signed that. OpenSSL goes by name and key identifiers and takes the first that fits; of two
+/// authorities of one name, as a bundle holds while they are rotated, and without identifiers, that may be the other one.
+int may_have_signed(X509_STORE_CTX*, X509* certificate, X509* issuer) {
+    const int fits = X509_check_issued(issuer, certificate);
+    // OpenSSL's own rule; what the key may be used for is looked at later.
+    if (fits != X509_V_OK && fits != X509_V_ERR_KEYUSAGE_NO_CERTSIGN) return 0;
+    if (X509_get0_subject_key_id(issuer) && X509_get0_authority_key_id(certificate)) return 1;
+    ERR_set_mark();
+    const bool signed_by = X509_verify(certificate, X509_get0_pubkey(issuer)) == 1;
+    ERR_pop_to_mark();
+    return signed_by ? 1 : 0;
+}
+
 void harden(ssl::context& c) {
+    X509_STORE_set_check_issued(SSL_CTX_get_cert_store(c.native_handle()), may_have_signed);
     SSL_CTX_set_min_proto_version(c.native_handle(), TLS1_2_VERSION);
     SSL_CTX_set_mode(c.native_handle(), SSL_MODE_RELEASE_BUFFERS); // an idle watch need not hold 34 KB
     // An encrypted key is an error, never a question on the terminal.

@@ -1,8 +1,11 @@
 // TLS: what is accepted, what is refused, and whether the sentence says why.
 #include "support.hpp"
 
+#include <openssl/ec.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 using namespace http_test;
 
@@ -177,6 +180,77 @@ asio::awaitable<void> rotate() {
     co_await b.server.stop();
 }
 
+// --- authorities as old tools made them: without key identifiers ---------------------------------------------------------
+
+template <auto F>
+struct freer {
+    template <class T>
+    void operator()(T* p) const {
+        F(p);
+    }
+};
+using certificate = std::unique_ptr<X509, freer<&X509_free>>;
+using key = std::unique_ptr<EVP_PKEY, freer<&EVP_PKEY_free>>;
+
+std::string read(BIO* b) {
+    char* data = nullptr;
+    const long n = BIO_get_mem_data(b, &data);
+    std::string text(data, static_cast<std::size_t>(n));
+    BIO_free(b);
+    return text;
+}
+
+/// Of this subject, for 127.0.0.1 and whoever it may sign.
+class old_authority {
+public:
+    explicit old_authority(const char* name) : name_(name), key_(EVP_EC_gen("P-256")), self_(made(name, key_.get(), "CA:TRUE")) {}
+    std::string pem() const { return pem(self_.get()); }
+    http::server_tls server() const {
+        const key k(EVP_EC_gen("P-256"));
+        const certificate c = made("server", k.get(), "CA:FALSE");
+        http::server_tls t;
+        t.certificate_pem_ = pem(c.get());
+        BIO* b = BIO_new(BIO_s_mem());
+        REQUIRE(PEM_write_bio_PrivateKey(b, k.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
+        t.key_pem_ = read(b);
+        return t;
+    }
+
+private:
+    static std::string pem(X509* c) {
+        BIO* b = BIO_new(BIO_s_mem());
+        REQUIRE(PEM_write_bio_X509(b, c) == 1);
+        return read(b);
+    }
+    static void add(X509* c, int nid, const char* value) {
+        X509_EXTENSION* e = X509V3_EXT_conf_nid(nullptr, nullptr, nid, value);
+        REQUIRE(X509_add_ext(c, e, -1) == 1);
+        X509_EXTENSION_free(e);
+    }
+    static void set(X509_NAME* to, const char* common_name) {
+        const auto* bytes = reinterpret_cast<const unsigned char*>(common_name);
+        REQUIRE(X509_NAME_add_entry_by_txt(to, "CN", MBSTRING_UTF8, bytes, -1, -1, 0) == 1);
+    }
+    certificate made(const char* subject, EVP_PKEY* of, const char* constraints) const {
+        certificate c(X509_new());
+        X509_set_version(c.get(), X509_VERSION_3);
+        ASN1_INTEGER_set(X509_get_serialNumber(c.get()), 7);
+        X509_gmtime_adj(X509_getm_notBefore(c.get()), -3600);
+        X509_gmtime_adj(X509_getm_notAfter(c.get()), 3600);
+        set(X509_get_subject_name(c.get()), subject);
+        set(X509_get_issuer_name(c.get()), name_);
+        X509_set_pubkey(c.get(), of);
+        add(c.get(), NID_basic_constraints, constraints);
+        add(c.get(), NID_subject_alt_name, "IP:127.0.0.1");
+        REQUIRE(X509_sign(c.get(), key_.get(), EVP_sha256()) > 0);
+        return c;
+    }
+
+    const char* name_;
+    key key_;
+    certificate self_;
+};
+
 failure configuration(http::tls_options t) {
     asio::io_context context;
     failure ignored, f;
@@ -251,6 +325,22 @@ TEST_CASE("a certificate of an unknown authority is refused by name") {
     CHECK(says(o.f, "unable to get local issuer certificate"));
     o = run(server_tls(loopback_pair()), http::tls_options()); // against the system's roots
     CHECK(o.f == errc::tls_failed);
+}
+
+TEST_CASE("of two authorities of one name the one that signed is found, with key identifiers or without") {
+    const old_authority before("kubernetes"), after("kubernetes"), stranger("kubernetes");
+    for (const auto& bundle : {before.pem() + after.pem(), after.pem() + before.pem()}) {
+        CHECK_FALSE(run(before.server(), http::tls_options().ca(bundle)).f);
+        CHECK_FALSE(run(after.server(), http::tls_options().ca(bundle)).f);
+        CHECK(run(stranger.server(), http::tls_options().ca(bundle)).f == errc::tls_failed);
+    }
+    const informer::testing::certificate_authority one("kubernetes"), other("kubernetes");
+    for (const auto& bundle : {one.certificate_pem() + other.certificate_pem(), before.pem() + one.certificate_pem(),
+                               one.certificate_pem() + before.pem()}) {
+        CHECK_FALSE(run(server_tls(one.server({"127.0.0.1"})), http::tls_options().ca(bundle)).f);
+    }
+    CHECK_FALSE(run(before.server(), http::tls_options().ca(one.certificate_pem() + before.pem())).f);
+    CHECK_FALSE(run(before.server(), http::tls_options().ca(before.pem() + one.certificate_pem())).f);
 }
 
 TEST_CASE("insecure accepts any certificate, only when asked") {
