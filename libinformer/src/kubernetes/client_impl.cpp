@@ -183,12 +183,12 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
         self->token.refused();
         self->tls.refused();
     }
-    const std::string retry_after(answer.header("Retry-After"));
+    const std::string retry_after(answer.header("Retry-After")), location(answer.header("Location"));
     // What lists and watches may take is not for the reason why there is none.
     if (const auto pause = self->config.time.body_idle_; pause.count() > 0) answer.finish_within(pause);
     failure cut; // half an explanation is better than none
     const std::string body = co_await answer.read_all(detail::largest_error_body, cut);
-    f = cut == errc::cancelled ? cut.within(doing) : detail::refused(status, body, retry_after, std::move(doing));
+    f = cut == errc::cancelled ? cut.within(doing) : detail::refused(status, body, retry_after, location, std::move(doing));
     co_return http::response();
 }
 

@@ -23,6 +23,18 @@ std::optional<std::chrono::seconds> seconds_of(std::string_view text) {
     return std::chrono::seconds(n);
 }
 
+/// A URL without what may be secret: user, query and fragment.
+std::string place_of(std::string_view location) {
+    const std::string_view path = location.substr(0, location.find_first_of("?#"));
+    const std::string cut = path.size() < location.size() ? "?…" : "";
+    const auto slashes = path.find("//");
+    if (slashes == std::string_view::npos) return printable(path, 256) + cut;
+    const std::string_view after = path.substr(slashes + 2), authority = after.substr(0, after.find_first_of("/\\"));
+    const auto at = authority.rfind('@');
+    const std::string_view rest = at == std::string_view::npos ? after : after.substr(at + 1);
+    return printable(std::string(path.substr(0, slashes + 2)).append(rest), 256) + cut;
+}
+
 /// Length of the valid UTF-8 sequence at the start of `s`; 0 when there is none.
 std::size_t sequence(std::string_view s) {
     const auto byte = [&s](std::size_t i) { return static_cast<unsigned char>(s[i]); };
@@ -81,12 +93,14 @@ api_status read_status(const json::object& o) {
     return s;
 }
 
-failure refused(int http_status, std::string_view body, std::string_view retry_after, std::string doing) {
+failure refused(int http_status, std::string_view body, std::string_view retry_after, std::string_view location, std::string doing) {
     failure ignored;
     const json::value v = parse_small(body, ignored);
     const auto* o = ignored ? nullptr : v.if_object();
     api_status s;
     if (o && is_status(*o)) s = read_status(*o);
+    else if (http_status >= 300 && http_status < 400 && !location.empty())
+        s.message = "redirects to " + place_of(location) + ", which is not followed";
     else s.message = printable(body);
     s.code = http_status; // what was answered, whatever the body says
     if (s.message.empty()) s.message = "HTTP " + std::to_string(http_status);

@@ -116,9 +116,25 @@ TEST_CASE("client: errors that are no Status are shown cut at 2 KiB and printabl
     b.answers->next.emplace_back(503, "");
     get(b, "a", f);
     CHECK(f.status()->message == "HTTP 503");
-    b.answers->next.push_back(reply(302, "").header("Location", "/login"));
-    get(b, "a", f);
-    CHECK(f == errc::unexpected_status);
+}
+
+TEST_CASE("client: a redirection is not followed, and where it leads is said without its secrets") {
+    bench b;
+    const auto to = [&b](const std::string& location) {
+        b.answers->next.push_back(reply(308, "<a href>Permanent Redirect</a>").type("text/html").header("Location", location));
+        failure f;
+        get(b, "a", f);
+        CHECK(f == errc::unexpected_status);
+        REQUIRE(f.status());
+        return f.status()->message;
+    };
+    CHECK(to("/login") == "redirects to /login, which is not followed");
+    CHECK(to("https://sso.test:8443/login") == "redirects to https://sso.test:8443/login, which is not followed");
+    CHECK(to("https://me:s3cret@sso.test/login?token=s3cret#s3cret") == "redirects to https://sso.test/login?…, which is not followed");
+    CHECK(to("//me:s3cret@sso.test") == "redirects to //sso.test, which is not followed");
+    CHECK(to("https://sso.test/a@b\xff") == "redirects to https://sso.test/a@b?, which is not followed");
+    CHECK(to("/" + std::string(5000, 'x')).size() < 400);
+    CHECK(to("") == "<a href>Permanent Redirect</a>");
 }
 
 TEST_CASE("client: an endless error body is not read to its end") {
