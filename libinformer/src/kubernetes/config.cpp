@@ -75,9 +75,9 @@ public:
     client_config resolve(failure& f) {
         f = failure();
         const auto* context = choose_context(f);
-        if (!f && context && context->cluster.given()) add_cluster(*context, f);
+        if (!f && context && has_cluster(*context)) add_cluster(*context, f);
         if (!f) settle_server(context, f);
-        if (!f && context && context->user.given()) add_user(*context, f);
+        if (!f && context && (context->user.given() || files_.users.contains(""))) add_user(*context, f);
         if (!f) detail::guard_credentials(config_, endpoint_);
         if (context && context->name_space.given()) config_.name_space = context->name_space.text;
         for (const auto& empty : files_.empty_files) config_.warnings.push_back(empty + " is empty");
@@ -89,7 +89,7 @@ private:
 
     const detail::context_entry* choose_context(failure& f) {
         const std::string& name = options_.context_.empty() ? files_.current_context.text : options_.context_;
-        if (name.empty()) {
+        if (name.empty() && !files_.contexts.contains("")) {
             if (!options_.server_.empty()) return nullptr;
             if (files_.contexts.empty() && !files_.empty_files.empty()) {
                 f = place{files_.empty_files.front(), 0}.refuse("the file is empty");
@@ -116,6 +116,11 @@ private:
             if (++n <= most) text += (n == 1 ? " (there are: " : ", ") + shown(name);
         if (n == 0) return " (there are no contexts)";
         return text + (n > most ? ", …)" : ")");
+    }
+
+    /// As client-go has it, what names none means the one without a name, if there is one.
+    bool has_cluster(const detail::context_entry& context) const {
+        return context.cluster.given() || files_.clusters.contains("");
     }
 
     void add_cluster(const detail::context_entry& context, failure& f) {
@@ -149,10 +154,10 @@ private:
         }
         if (options_.insecure_) config_.tls.insecure_ = true;
         if (!server_.given()) {
-            const std::string where = context && !context->cluster.given()
-                                          ? "context " + in_quotes(config_.context) + " names no cluster"
-                                          : "the cluster has no server";
-            f = (context && !context->cluster.given() ? context->at : server_.at).refuse(where);
+            const bool no_cluster = context && !has_cluster(*context);
+            const std::string where = no_cluster ? "context " + in_quotes(config_.context) + " names no cluster"
+                                                 : "the cluster has no server";
+            f = (no_cluster ? context->at : server_.at).refuse(where);
             return;
         }
         const bool tls = !config_.tls.ca_pem_.empty() || config_.tls.insecure_ || user_has_certificate(context);

@@ -102,8 +102,7 @@ public:
             if (wrong) return;
             if (!n.IsMap()) return refuse(n, "an entry of " + std::string(list) + " must be a map, not " +
                                                  std::string(name_of(n.Type())));
-            const located_text name = text(n, "name");
-            if (!name.given()) return refuse(n, "an entry of " + std::string(list) + " has no name");
+            const located_text name = text(n, "name"); // one without is that of who names none
             const YAML::Node body = map(n, inside);
             Entry e = read(body);
             e.at = at(n);

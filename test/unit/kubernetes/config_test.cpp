@@ -99,13 +99,24 @@ TEST_CASE("kubeconfig: wrong types are refused with their line") {
     CHECK(refusal("\n- a\n") == "/home/u/.kube/config:2: not a kubeconfig: a list instead of a map");
     CHECK(refusal("kind: Pod\n") == "/home/u/.kube/config:1: not a kubeconfig: its kind is \"Pod\"");
     CHECK(refusal("clusters:\n- 7\n") == "/home/u/.kube/config:2: an entry of clusters must be a map, not a single value");
-    CHECK(refusal("clusters:\n- cluster: {}\n") == "/home/u/.kube/config:2: an entry of clusters has no name");
     CHECK(refusal("users:\n- name: u\n  user: []\n") == "/home/u/.kube/config:3: user must be a map, not a list");
     CHECK(refusal("users:\n- name: u\n  user:\n    token: [s3cret]\n") ==
           "/home/u/.kube/config:4: token must be a string, not a list");
     CHECK(refusal("clusters:\n- name: k\n  cluster:\n    insecure-skip-tls-verify: perhaps\n") ==
           "/home/u/.kube/config:4: insecure-skip-tls-verify must be true or false");
     CHECK(refusal("users:\n- {name: a}\n- {name: a}\n") == "/home/u/.kube/config:3: user \"a\" stands in this file twice");
+}
+
+TEST_CASE("kubeconfig: an entry without a name is in nobody's way, and belongs to who names none") {
+    const std::string nameless = "clusters:\n- {name: '', cluster: {server: 'https://nameless'}}\n- {name: k, cluster: {server: 'https://h'}}\n"
+                                 "users:\n- {user: {token: nobodys}}\n- {name: u, user: {token: mine}}\n"
+                                 "contexts:\n- {name: '', context: {}}\n- {name: c, context: {cluster: k, user: u}}\n";
+    auto c = good(nameless + "current-context: c\n");
+    CHECK(c.server == "https://h");
+    CHECK(c.credentials.token == "mine");
+    c = good(nameless);
+    CHECK(c.server == "https://nameless");
+    CHECK(c.credentials.token == "nobodys");
 }
 
 TEST_CASE("kubeconfig: broken YAML is refused with its line") {
