@@ -276,6 +276,39 @@ asio::awaitable<void> series_at_zero(bool apart) {
     co_await b.finish(c);
 }
 
+asio::awaitable<void> counted_by_result() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const auto sink = std::make_shared<noting_sink>();
+    b.rt.with_metrics(sink);
+    b.serve({foo("good", 1), foo("bad", 2), foo("hopeless", 3), foo("panics", 4), foo("again", 5), foo("later", 6)});
+    const failure why(errc::bad_response, "test");
+    b.answers["bad"] = {[why] { return reconcile_result::error(why); }};
+    b.answers["hopeless"] = {[why] { return reconcile_result::terminal(why); }};
+    b.answers["panics"] = {[]() -> reconcile_result { throw std::runtime_error("panic"); }};
+    b.answers["again"] = {[] { return reconcile_result::requeue(); }};
+    b.answers["later"] = {[] { return reconcile_result::requeue_after(1h); }};
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> all = [&] { return b.seen.size() == 6 && c.figures().active == 0; };
+    const bool ok = co_await eventually(all); // the clock stands still: nothing is tried again
+    CHECK(ok);
+    const std::map<std::string, double> expected = {{"reconcile_total controller=foos result=success", 1},
+                                                    {"reconcile_total controller=foos result=error", 3},
+                                                    {"reconcile_total controller=foos result=requeue", 1},
+                                                    {"reconcile_total controller=foos result=requeue_after", 1},
+                                                    {"reconcile_errors_total controller=foos", 3},
+                                                    {"terminal_reconcile_errors_total controller=foos", 1},
+                                                    {"reconcile_panics_total controller=foos", 1},
+                                                    {"reconcile_timeouts_total controller=foos", 0}};
+    for (const auto& [what, n] : expected) {
+        INFO(what);
+        CHECK(sink->series["controller_runtime_" + what] == n);
+    }
+    CHECK(c.figures().panics == 1);
+    co_await b.finish(c);
+}
+
 asio::awaitable<void> failures_that_alternate() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -440,6 +473,9 @@ TEST_CASE("a metrics sink may ask for the controller's figures") {
 TEST_CASE("the series of a controller are there from its start, at zero") {
     run_test(series_at_zero(false));
     run_test(series_at_zero(true));
+}
+TEST_CASE("a controller counts its reconciles by what they came to") {
+    run_test(counted_by_result());
 }
 TEST_CASE("failures of a source's functions are logged once for each kind, and not without end") {
     run_test(failures_that_alternate());
