@@ -218,12 +218,16 @@ void use_pair(ssl::context& c, const std::string& certificate, const std::string
 }
 
 /// Whether this authority may have signed that. OpenSSL goes by name and key identifiers and takes the first that fits; of two
-/// authorities of one name, as a bundle holds while they are rotated, and without identifiers, that may be the other one.
-int may_have_signed(X509_STORE_CTX*, X509* certificate, X509* issuer) {
+/// authorities of one name, as a bundle holds while they are rotated, and without identifiers, that may be the other one. Only of those
+/// that we trust: what a peer has sent may be hundreds that fit each other, and no stranger shall make us check as many signatures.
+int may_have_signed(X509_STORE_CTX* of, X509* certificate, X509* issuer) {
     const int fits = X509_check_issued(issuer, certificate);
     // OpenSSL's own rule; what the key may be used for is looked at later.
     if (fits != X509_V_OK && fits != X509_V_ERR_KEYUSAGE_NO_CERTSIGN) return 0;
     if (X509_get0_subject_key_id(issuer) && X509_get0_authority_key_id(certificate)) return 1;
+    STACK_OF(X509)* const sent = X509_STORE_CTX_get0_untrusted(of);
+    for (int i = 0; i < sk_X509_num(sent); ++i)
+        if (sk_X509_value(sent, i) == issuer) return 1;
     ERR_set_mark();
     const bool signed_by = X509_verify(certificate, X509_get0_pubkey(issuer)) == 1;
     ERR_pop_to_mark();

@@ -7,6 +7,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include <ctime>
+
 using namespace http_test;
 
 namespace {
@@ -200,55 +202,84 @@ std::string read(BIO* b) {
     return text;
 }
 
-/// Of this subject, for 127.0.0.1 and whoever it may sign.
+std::string pem(X509* c) {
+    BIO* b = BIO_new(BIO_s_mem());
+    REQUIRE(PEM_write_bio_X509(b, c) == 1);
+    return read(b);
+}
+
+std::string pem(EVP_PKEY* k) {
+    BIO* b = BIO_new(BIO_s_mem());
+    REQUIRE(PEM_write_bio_PrivateKey(b, k, nullptr, nullptr, 0, nullptr, nullptr) == 1);
+    return read(b);
+}
+
+certificate made(const char* subject, EVP_PKEY* of, const char* issuer, EVP_PKEY* by, const char* constraints) {
+    const auto set = [](X509_NAME* to, const char* common_name) {
+        const auto* bytes = reinterpret_cast<const unsigned char*>(common_name);
+        REQUIRE(X509_NAME_add_entry_by_txt(to, "CN", MBSTRING_UTF8, bytes, -1, -1, 0) == 1);
+    };
+    certificate c(X509_new());
+    const auto add = [&c](int nid, const char* value) {
+        X509_EXTENSION* e = X509V3_EXT_conf_nid(nullptr, nullptr, nid, value);
+        REQUIRE(X509_add_ext(c.get(), e, -1) == 1);
+        X509_EXTENSION_free(e);
+    };
+    X509_set_version(c.get(), X509_VERSION_3);
+    ASN1_INTEGER_set(X509_get_serialNumber(c.get()), 7);
+    X509_gmtime_adj(X509_getm_notBefore(c.get()), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(c.get()), 3600);
+    set(X509_get_subject_name(c.get()), subject);
+    set(X509_get_issuer_name(c.get()), issuer);
+    X509_set_pubkey(c.get(), of);
+    add(NID_basic_constraints, constraints);
+    add(NID_subject_alt_name, "IP:127.0.0.1");
+    REQUIRE(X509_sign(c.get(), by, EVP_sha256()) > 0);
+    return c;
+}
+
 class old_authority {
 public:
-    explicit old_authority(const char* name) : name_(name), key_(EVP_EC_gen("P-256")), self_(made(name, key_.get(), "CA:TRUE")) {}
-    std::string pem() const { return pem(self_.get()); }
+    explicit old_authority(const char* name)
+        : name_(name), key_(EVP_EC_gen("P-256")), self_(made(name, key_.get(), name, key_.get(), "CA:TRUE")) {}
+    std::string pem() const { return ::pem(self_.get()); }
     http::server_tls server() const {
         const key k(EVP_EC_gen("P-256"));
-        const certificate c = made("server", k.get(), "CA:FALSE");
         http::server_tls t;
-        t.certificate_pem_ = pem(c.get());
-        BIO* b = BIO_new(BIO_s_mem());
-        REQUIRE(PEM_write_bio_PrivateKey(b, k.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
-        t.key_pem_ = read(b);
+        t.certificate_pem_ = ::pem(made("server", k.get(), name_, key_.get(), "CA:FALSE").get());
+        t.key_pem_ = ::pem(k.get());
         return t;
     }
 
 private:
-    static std::string pem(X509* c) {
-        BIO* b = BIO_new(BIO_s_mem());
-        REQUIRE(PEM_write_bio_X509(b, c) == 1);
-        return read(b);
-    }
-    static void add(X509* c, int nid, const char* value) {
-        X509_EXTENSION* e = X509V3_EXT_conf_nid(nullptr, nullptr, nid, value);
-        REQUIRE(X509_add_ext(c, e, -1) == 1);
-        X509_EXTENSION_free(e);
-    }
-    static void set(X509_NAME* to, const char* common_name) {
-        const auto* bytes = reinterpret_cast<const unsigned char*>(common_name);
-        REQUIRE(X509_NAME_add_entry_by_txt(to, "CN", MBSTRING_UTF8, bytes, -1, -1, 0) == 1);
-    }
-    certificate made(const char* subject, EVP_PKEY* of, const char* constraints) const {
-        certificate c(X509_new());
-        X509_set_version(c.get(), X509_VERSION_3);
-        ASN1_INTEGER_set(X509_get_serialNumber(c.get()), 7);
-        X509_gmtime_adj(X509_getm_notBefore(c.get()), -3600);
-        X509_gmtime_adj(X509_getm_notAfter(c.get()), 3600);
-        set(X509_get_subject_name(c.get()), subject);
-        set(X509_get_issuer_name(c.get()), name_);
-        X509_set_pubkey(c.get(), of);
-        add(c.get(), NID_basic_constraints, constraints);
-        add(c.get(), NID_subject_alt_name, "IP:127.0.0.1");
-        REQUIRE(X509_sign(c.get(), key_.get(), EVP_sha256()) > 0);
-        return c;
-    }
-
     const char* name_;
     key key_;
     certificate self_;
+};
+
+/// A server whose certificates are signed each by the next, under two names in turn, and come in the reverse order: each fits
+/// half of the others by name.
+class ladder {
+public:
+    explicit ladder(int rungs) {
+        std::vector<key> keys;
+        for (int i = 0; i <= rungs; ++i) keys.emplace_back(EVP_EC_gen(i == 0 ? "P-256" : "P-521"));
+        std::vector<certificate> all;
+        for (int i = 0; i < rungs; ++i) {
+            const char *self = i % 2 ? "B" : "A", *other = i % 2 ? "A" : "B";
+            const auto n = static_cast<std::size_t>(i);
+            all.push_back(made(self, keys[n].get(), other, keys[n + 1].get(), i == 0 ? "CA:FALSE" : "CA:TRUE"));
+        }
+        tls.certificate_pem_ = pem(all[0].get());
+        for (std::size_t i = all.size() - 1; i > 0; --i) tls.certificate_pem_ += pem(all[i].get());
+        tls.key_pem_ = pem(keys[0].get());
+        constexpr int times = 20;
+        const std::clock_t start = std::clock();
+        for (int i = 0; i < times; ++i) CHECK(X509_verify(all[1].get(), keys[2].get()) == 1);
+        one_signature = static_cast<double>(std::clock() - start) / times;
+    }
+    http::server_tls tls;
+    double one_signature = 0; ///< what it costs to check one
 };
 
 failure configuration(http::tls_options t) {
@@ -341,6 +372,16 @@ TEST_CASE("of two authorities of one name the one that signed is found, with key
     }
     CHECK_FALSE(run(before.server(), http::tls_options().ca(one.certificate_pem() + before.pem())).f);
     CHECK_FALSE(run(before.server(), http::tls_options().ca(before.pem() + one.certificate_pem())).f);
+}
+
+TEST_CASE("a stranger cannot make us check more signatures than he sends") {
+    constexpr int rungs = 120;
+    const ladder stranger(rungs);
+    const std::clock_t start = std::clock();
+    const auto o = run(stranger.tls, trusting());
+    const auto took = static_cast<double>(std::clock() - start);
+    CHECK(o.f == errc::tls_failed);
+    CHECK(took < 5 * rungs * stranger.one_signature); // by name alone thousands fit, and were thirty times as many
 }
 
 TEST_CASE("insecure accepts any certificate, only when asked") {
