@@ -45,6 +45,7 @@ duration fast_slow_limiter::delay(std::uint32_t requeues, time_point) {
 }
 
 max_of_limiter::max_of_limiter(std::vector<rate_limiter_ptr> of) : of_(std::move(of)) {
+    if (of_.empty()) throw error(errc::bad_configuration, "max_of_limiter: none given");
     for (const rate_limiter_ptr& one : of_) check(one);
 }
 

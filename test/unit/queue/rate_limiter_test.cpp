@@ -122,6 +122,7 @@ TEST_CASE("a limiter around none is refused when it is made") {
     const auto refused = [](const error& e) { return e.code() == errc::bad_configuration; };
     using Catch::Matchers::Predicate;
     CHECK_THROWS_MATCHES(capped_limiter(nullptr, 1s), error, Predicate<error>(refused));
+    CHECK_THROWS_MATCHES(max_of_limiter({}), error, Predicate<error>(refused));
     CHECK_THROWS_MATCHES(jitter_limiter(nullptr, 0.5, 1), error, Predicate<error>(refused));
     std::vector<rate_limiter_ptr> some{std::make_shared<counting_limiter>(), nullptr};
     CHECK_THROWS_MATCHES(max_of_limiter(some), error, Predicate<error>(refused));
