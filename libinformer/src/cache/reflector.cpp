@@ -56,7 +56,8 @@ reflector::reflector(reflector_options options, watch_list_support support)
       until_proven_(backoff_options().initial(unproven).cap(longest_unproven).jitter(std::min(options_.backoff_.jitter_, 1.0)),
                     options_.seed_ + 1),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
-    options_.watch_timeout_ = std::min(options_.watch_timeout_, longest_watch);
+    // None at all would also be the patience with a silent server.
+    options_.watch_timeout_ = std::clamp(options_.watch_timeout_, std::chrono::seconds(1), longest_watch);
 }
 
 bool reflector::by_watch_list() const noexcept {
@@ -113,7 +114,7 @@ reflector::action reflector::next(time_point now) {
 
     a.what = step::watch;
     request_.watch = true;
-    const auto least = std::max<std::int64_t>(options_.watch_timeout_.count(), 1);
+    const auto least = options_.watch_timeout_.count();
     request_.timeout = std::chrono::seconds(std::uniform_int_distribution<std::int64_t>(least, 2 * least)(random_));
     if (goal_ == goal::follow && (away_ || late_header_)) {
         std::uniform_int_distribution<std::int64_t> shorter(doubt.count(), 2 * doubt.count());
@@ -175,7 +176,7 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
     if (!request_.collecting) {
         sign(now);
         advance(version);
-        succeeded();
+        if (!unversioned_) succeeded(); // else it tells first what there is, and may have nothing more to say
         return verdict::apply;
     }
     if (type != watch_event_type::added) {
@@ -329,11 +330,14 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
     if (goal_ == goal::check) {
         if (below(r.resource_version)) {
             fetch_again(true);
+        } else if (polled_ && last_ < r.resource_version) { // and no watch tells of it
+            fetch_again(false);
+            list_this_time_ = true;
         } else {
             goal_ = goal::follow;
             sign(now);
         }
-        succeeded();
+        if (!polled_) succeeded();
         return page_verdict::checked;
     }
     page_failures_ = 0;
@@ -363,8 +367,9 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         list_failed(now, f);
         return page_verdict::failed;
     }
-    if (below(first_page_) && !consistent_ && !last_.empty()) {
-        // Older than what we asked for: only the newest state can tell whether the server went back in time.
+    if ((below(first_page_) || first_page_.empty()) && !consistent_ && !last_.empty()) {
+        // Older than what we asked for, or suddenly without a version: only the newest state can tell whether the server went back in
+        // time, or somebody else answered.
         fetch_again(true);
         list_this_time_ = true;
         return page_verdict::more;
@@ -452,6 +457,8 @@ failure reflector::watch_done(time_point now, const failure& given) {
     const bool very_short_one = !f && !request_.delivered && !request_.synced && now - request_.started < very_short;
     follow_ended(now, f);
     if (very_short_one) return failure(errc::connection_lost, "watch: ended at once, without anything new");
+    // The same to who counts and logs as one that was given less time, which comes in turn with it.
+    if (!request_.opened && f == errc::request_timeout) return failure(errc::header_timeout, "watch: no answer in all its time");
     return f;
 }
 
@@ -525,7 +532,7 @@ void reflector::follow_by_fetching(time_point now, const failure& f) {
     fetch_again(false);
     if (!was_there || lived < very_short) {
         polled_ = true;
-        failed(now, f, hard(k));
+        failed(now, f, false); // parked is who can neither list nor watch
     } else if (lived < shortest_unversioned) {
         delay(now, f);
     }
@@ -558,6 +565,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
     if (!r.opened && (k == kind::transport || code_of(f) >= 500)) away_ = true;
     if (!r.opened && f == errc::request_timeout) { // for as long as it wanted, and longer
         goal_ = goal::check;
+        polled_ = true;
         failed(now, f, false);
         return;
     }

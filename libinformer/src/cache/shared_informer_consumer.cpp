@@ -283,12 +283,15 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
 
     const bool new_epoch = all->epoch != s->epoch;
     s->epoch = all->epoch;
-    if (new_epoch) {
+    // Without versions of lists it goes with the objects, also down: the newest may be the one that went.
+    const bool unversioned = all->version.empty();
+    if (new_epoch || unversioned || s->unversioned) {
         index.force_resource_version(version);
     } else {
         index.set_resource_version(version);
     }
     index.publish();
+    s->unversioned = unversioned;
     const bool routine = all->routine && !first;
     const std::size_t objects = listed.size();
     all.reset();

@@ -234,6 +234,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // consumer
     detail::slice_watch applying;
     std::uint64_t epoch = 1;
+    bool unversioned = false; ///< the last list had no version
     std::vector<subscriber> subscribers; ///< told of everything from now on
     std::vector<subscriber> waiting;     ///< that came before the first state was complete
     std::deque<std::weak_ptr<subscription::state>> resync_due;

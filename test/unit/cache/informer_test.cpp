@@ -474,6 +474,29 @@ TEST_CASE("an object that changed without a new version, or without any, has cha
     CHECK(read_all(events).empty());
 }
 
+TEST_CASE("where lists have no version the cache's version goes with its objects, also down", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto w = b.source->on_watch();
+    const auto relist = [&b, &w](list_script next) {
+        b.source->on_list(std::move(next));
+        const auto again = b.source->on_watch();
+        w->fail(status_failure(410, "Expired"));
+        w = again;
+        b.settle();
+        b.pass(1min);
+    };
+    b.source->on_list(list_of({pod("a", 7), pod("b", 9)}, ""));
+    b.start();
+    CHECK(b.pods.snapshot().resource_version().str() == "9");
+    relist(list_of({pod("a", 7)}, ""));
+    CHECK(b.pods.snapshot().size() == 1);
+    CHECK(b.pods.snapshot().resource_version().str() == "7");
+    relist(list_of({pod("a", 2)}, "")); // it counts from the beginning again
+    CHECK(b.pods.snapshot().resource_version().str() == "2");
+    relist(list_of({pod("a", 1)}, "1")); // and now its lists have one
+    CHECK(b.pods.snapshot().resource_version().str() == "1");
+}
+
 TEST_CASE("any number can observe an informer, each until it lets go", "[informer]") {
     bench b;
     words told;

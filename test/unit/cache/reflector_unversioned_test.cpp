@@ -94,6 +94,50 @@ TEST_CASE("W14 a server whose lists have a version from now on is followed from 
     CHECK(m.r.epoch() == 1);
 }
 
+TEST_CASE("W14 a list that suddenly has no version is asked for once more before it is believed", "[reflector]") {
+    const bool again = GENERATE(true, false);
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("20");
+    m.next();
+    m.r.opened(m.now);
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_ == "20");
+    CHECK(m.page_done("") == page::more);
+    CHECK(m.next().what == step::list);
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.page_done(again ? "" : "25") == page::complete);
+    CHECK(m.next().watch.resource_version_ == (again ? "" : "25"));
+    CHECK(m.r.epoch() == 1);
+}
+
+TEST_CASE("W14 a watch that tells what there is and ends at once is a failure, each time the same", "[reflector]") {
+    machine m(no_watch_list());
+    for (unsigned i = 1; i <= 5; ++i) {
+        follow_unversioned(m);
+        m.event("20", watch_event_type::added);
+        CHECK(m.r.attempts() == i - 1);
+        m.watch_done();
+        CHECK(m.r.attempts() == i);
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        m.wait();
+    }
+}
+
+TEST_CASE("W14 who can list but not watch is not parked", "[reflector]") {
+    machine m(no_watch_list());
+    REQUIRE(m.next().what == step::list);
+    REQUIRE(m.page_done("") == page::complete);
+    REQUIRE(m.next().what == step::watch);
+    m.watch_done(status(403, "Forbidden"));
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    m.wait();
+    CHECK(m.next().what == step::list);
+    CHECK(m.page_done("") == page::complete);
+    CHECK(m.r.phase() == informer_phase::backing_off);
+}
+
 TEST_CASE("W14 an end bookmark without a version completes a watch-list, as a list would", "[reflector]") {
     machine m;
     m.next();

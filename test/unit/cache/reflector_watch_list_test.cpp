@@ -58,6 +58,22 @@ TEST_CASE("R10 a watch time-out of for ever is a year or two", "[reflector]") {
     CHECK_FALSE(m.next().check);
 }
 
+TEST_CASE("R10 a watch time-out of nothing, or less, is a second: watches that end at once still back off", "[reflector]") {
+    for (const auto none : {0s, -5s}) {
+        reflector_options o;
+        o.watch_timeout_ = none;
+        machine m(o);
+        m.sync("5");
+        m.watch_done();
+        CHECK(m.next().what == step::watch);
+        CHECK(m.last.watch.timeout_ >= 1s);
+        CHECK(m.last.watch.timeout_ <= 2s);
+        m.r.opened(m.now);
+        m.watch_done(); // at once, without an event
+        CHECK(m.waits());
+    }
+}
+
 TEST_CASE("WL3 events before the end bookmark are collected, with changes and deletes of what was told",
           "[reflector]") {
     machine m;

@@ -437,23 +437,47 @@ TEST_CASE("epoch: a watch that is not answered in all its time asks for the newe
     m.follow("20");
     m.pass(10s);
     m.watch_done();
+    std::uint64_t failures = 0;
     for (int i = 0; i < 3; ++i) {
+        const std::string known = std::to_string(20 + i), newer = std::to_string(21 + i);
         m.next();
         m.watch_done(held_back);
         m.wait();
         CHECK(m.next().watch.late_header_);
         m.pass(m.last.watch.timeout_ + reflector::overtime);
         CHECK(m.r.tick(m.now));
-        if (by_us)
-            CHECK(m.watch_done(ended_by_us) == errc::request_timeout);
-        else
-            m.watch_done(failure(errc::request_timeout, "test"));
+        const failure f = m.watch_done(by_us ? ended_by_us : failure(errc::request_timeout, "test"));
+        CHECK(f == errc::header_timeout); // one failure to who logs, not two in turn
         m.wait();
         CHECK(m.next().check);
-        CHECK(m.page_done("21") == page::checked);
+        CHECK(m.page_done(known) == page::checked);
         CHECK_FALSE(m.next().watch.late_header_); // it may be another one's time now
-        CHECK(m.last.watch.resource_version_ == "20");
+        CHECK(m.last.watch.resource_version_ == known);
+        // That lists work is no health of the watch.
+        CHECK(m.r.attempts() >= failures + 2);
+        failures = m.r.attempts();
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        // And where there is something newer, it is fetched: no watch tells of it.
+        m.watch_done(held_back);
+        m.wait();
+        m.next();
+        m.pass(m.last.watch.timeout_ + reflector::overtime);
+        m.watch_done(failure(errc::request_timeout, "test"));
+        m.wait();
+        CHECK(m.next().check);
+        CHECK(m.page_done(newer) == page::checked);
+        CHECK(m.next().what == step::list);
+        CHECK_FALSE(m.last.check);
+        CHECK(m.page_done(newer) == page::complete);
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        failures = m.r.attempts();
     }
+    m.next();
+    m.r.opened(m.now);
+    m.pass(1s);
+    CHECK_FALSE(m.r.tick(m.now));
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.r.phase() == informer_phase::watching);
 }
 
 TEST_CASE("epoch: silence adds up over watches that are cut", "[reflector]") {
