@@ -71,7 +71,25 @@ if [[ $(id -u) -ne 0 ]]; then
     log "(as root, through sudo)"
     root=(sudo)
 fi
-asroot() { "${root[@]}" env DEBIAN_FRONTEND=noninteractive "$@" >&2; }
+asroot() { "${root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@" >&2; }
+
+# apt_get <argument…>: waits for dpkg's locks as apt itself does, and for those of its lists and archives, for which apt does not: a
+# fresh machine's apt-daily holds them for some minutes, or another one of us. (Its words are read, so they are English.)
+apt_get() {
+    local said status waits= until=$((SECONDS + 600))
+    said=$(mktemp)
+    while true; do
+        status=0
+        asroot apt-get -o DPkg::Lock::Timeout=600 -q "$@" 2>"$said" || status=$?
+        [[ $status -ne 0 && $SECONDS -lt $until ]] && grep -q '^E: Could not get lock' "$said" || break
+        [[ -n $waits ]] || log "waiting for another apt: $(grep -m 1 '^E: Could not get lock' "$said")"
+        waits=1
+        sleep 2
+    done
+    cat "$said" >&2
+    rm -f "$said"
+    return "$status"
+}
 
 wanted=()
 for package in "${missing[@]}"; do
@@ -87,6 +105,6 @@ if [[ ${wanted[*]} == */bookworm-backports* ]] &&
         "${root[@]}" tee /etc/apt/sources.list.d/libinformer-backports.list >/dev/null
 fi
 [[ ${wanted[*]} != *libboost* ]] || log "(Boost's -dev packages of different versions exclude each other: apt removes another one)"
-asroot apt-get -o DPkg::Lock::Timeout=600 -q update || without "apt-get update failed"
-asroot apt-get -o DPkg::Lock::Timeout=600 -q install -y --no-install-recommends "${wanted[@]}" ||
+apt_get update || without "apt-get update failed"
+apt_get install -y --no-install-recommends "${wanted[@]}" ||
     without "apt-get could not install: ${missing[*]}"
