@@ -80,3 +80,14 @@ class Deps(unittest.TestCase):
         self.assertEqual((deps.returncode, out), (1, ""))
         self.assertEqual(err.splitlines()[-2:], ["E: no such thing", "error: apt-get update failed"])
         self.assertEqual((self.folder / "updates").read_text(), "x\n")
+
+    def test_a_sudo_that_refuses_matters_only_where_something_is_missing(self):
+        self.missing("catch2")
+        self.stub("id", "echo 1000")
+        self.stub("sudo", "cat >/dev/null; exit 1")
+        for found, status, last in (("0", 0, "apt's sources could not be changed; going on without"), ("1", 1, "error: apt's sources could not be changed")):
+            self.stub("cmake", "exit " + found)
+            out, err = (deps := self.deps(INFORMER_APT_SOURCES=str(self.folder))).communicate(timeout=60)
+            self.assertEqual((deps.returncode, out), (status, ""), err)
+            self.assertEqual(err.splitlines()[-1], last)
+            (self.folder / "libinformer" / "without").unlink(missing_ok=True) # it would not be tried again

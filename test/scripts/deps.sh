@@ -98,11 +98,12 @@ for package in "${missing[@]}"; do
         *) wanted+=("$package") ;;
     esac
 done
+sources=${INFORMER_APT_SOURCES:-/etc/apt}
 if [[ ${wanted[*]} == */bookworm-backports* ]] &&
-    ! grep -rqsE --include='*.list' --include='*.sources' '^[^#]*bookworm-backports' /etc/apt/sources.list /etc/apt/sources.list.d; then
+    ! grep -rqsE --include='*.list' --include='*.sources' '^[^#]*bookworm-backports' "$sources/sources.list" "$sources/sources.list.d"; then
     log "adding bookworm-backports to apt's sources"
     echo 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main' |
-        "${root[@]}" tee /etc/apt/sources.list.d/libinformer-backports.list >/dev/null
+        "${root[@]}" tee "$sources/sources.list.d/libinformer-backports.list" >/dev/null || without "apt's sources could not be changed"
 fi
 [[ ${wanted[*]} != *libboost* ]] || log "(Boost's -dev packages of different versions exclude each other: apt removes another one)"
 apt_get update || without "apt-get update failed"
