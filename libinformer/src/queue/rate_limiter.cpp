@@ -35,9 +35,14 @@ duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
     }
     if (!started_ || now > last_) last_ = now;
     started_ = true;
-    tokens_ -= 1.0;
+    const std::chrono::duration<double> longest = longest_;
+    tokens_ = std::max(tokens_ - 1.0, -longest.count() * rate_);
     if (tokens_ >= 0) return duration(0);
-    return bounded(-tokens_ / rate_ * 1e9, duration::max());
+    return bounded(-tokens_ / rate_ * 1e9, longest_);
+}
+
+void token_bucket_limiter::give_back() {
+    tokens_ = std::min(burst_, tokens_ + 1.0);
 }
 
 duration fast_slow_limiter::delay(std::uint32_t requeues, time_point) {
@@ -53,6 +58,10 @@ duration max_of_limiter::delay(std::uint32_t requeues, time_point now) {
     duration longest(0);
     for (const rate_limiter_ptr& one : of_) longest = std::max(longest, one->delay(requeues, now));
     return longest;
+}
+
+void max_of_limiter::give_back() {
+    for (const rate_limiter_ptr& one : of_) one->give_back();
 }
 
 capped_limiter::capped_limiter(rate_limiter_ptr inner, duration max) : inner_(std::move(inner)), max_(max) {
@@ -79,7 +88,7 @@ rate_limiter_ptr default_controller_rate_limiter() {
     using namespace std::chrono_literals;
     std::vector<rate_limiter_ptr> both;
     both.push_back(std::make_shared<exponential_limiter>(5ms, 1000s));
-    both.push_back(std::make_shared<token_bucket_limiter>(10.0, 100));
+    both.push_back(std::make_shared<token_bucket_limiter>(10.0, 100, 1000s));
     return std::make_shared<max_of_limiter>(std::move(both));
 }
 

@@ -202,6 +202,75 @@ TEST_CASE("Q7 rate limits count per key until it is forgotten; forgetting takes 
     CHECK(all(s) == "a b"); // a second request for the same time moves nothing
 }
 
+TEST_CASE("Q7 a key that is in line already counts its failures, and takes no turn from others") {
+    state s(default_controller_rate_limiter(), 0, nullptr, false);
+    s.add("a", 0, start);
+    time_point now = start;
+    for (int i = 0; i < 60'000; ++i, now += 10ms) { // ten minutes of failures at 100 per second, each with a change meanwhile
+        const state::index a = s.take(now);
+        REQUIRE(a != state::none);
+        s.add("a", 0, now);
+        REQUIRE(s.limit(a, 0, now) == 0ns);
+        s.finish(a);
+    }
+    CHECK(s.requeues_of(s.find("a")) == 60'000);
+    CHECK(s.add_rate_limited("a", 0, now) == 0ns); // ready
+    CHECK(s.add_rate_limited("b", 0, now) == 5ms);
+}
+
+TEST_CASE("Q7 a key that is asked for before its time gives its turn back") {
+    const auto bucket = std::make_shared<token_bucket_limiter>(10.0, 1);
+    state s(bucket, 0, nullptr, false);
+    CHECK(s.add_rate_limited("first", 0, start) == 0ns); // the one that is there
+    CHECK(pass(s) == "first");
+    for (int i = 0; i < 100; ++i) {
+        CHECK(s.add_rate_limited("a", 0, start) == 100ms);
+        s.add("a", 0, start); // a change
+        CHECK(pass(s) == "a");
+    }
+    for (int i = 0; i < 100; ++i) { // the same while it is worked on
+        s.add("a", 0, start);
+        const state::index a = s.take(start);
+        CHECK(s.limit(a, 0, start) == 100ms);
+        s.add("a", 0, start);
+        s.finish(a);
+        CHECK(pass(s) == "a");
+    }
+    for (int i = 0; i < 100; ++i) { // an earlier time is another's, too
+        CHECK(s.add_rate_limited("a", 0, start) == 100ms);
+        s.add_at("a", start + 1ms, 0);
+        s.add("a", 0, start);
+        CHECK(pass(s) == "a");
+    }
+    s.add_at("a", start + 1ms, 0);
+    for (int i = 0; i < 100; ++i) CHECK(s.add_rate_limited("a", 0, start) == 100ms); // later than what holds
+    s.advance(start + 1ms, 1);
+    CHECK(pass(s) == "a");
+    CHECK(s.add_rate_limited("b", 0, start) == 100ms);
+    s.advance(start + 100ms, 1);
+    CHECK(pass(s) == "b");
+    CHECK(s.add_rate_limited("b", 0, start) == 200ms); // that turn is used up
+    s.advance(start + 200ms, 1);
+    const state::index b = s.take(start);
+    CHECK(s.limit(b, 0, start) == 300ms);
+    s.advance(start + 300ms, 1); // while it is still worked on
+    s.finish(b);
+    CHECK(pass(s) == "b");
+    CHECK(s.add_rate_limited("b", 0, start) == 400ms);
+}
+
+TEST_CASE("Q7 many keys that fail together are all tried again within the longest delay, and then it is over") {
+    state s(default_controller_rate_limiter(), 0, nullptr, false);
+    for (int i = 0; i < 20'000; ++i) REQUIRE(s.add_rate_limited(std::to_string(i), 0, start + i * 1500us) <= 1000s);
+    time_point now = start + 30s;
+    CHECK(s.next_due() < now);
+    now += 1000s;
+    CHECK(s.advance(now, 100'000) == 20'000);
+    CHECK(s.delayed() == 0);
+    now += 10s;
+    CHECK(s.add_rate_limited("later", 0, now) == 5ms);
+}
+
 TEST_CASE("Q7 a key is remembered while its failures count, and no longer") {
     state s = make();
     s.add_rate_limited("a", 0, start);
@@ -608,7 +677,8 @@ TEST_CASE("random requests, hand-outs and times: never two holders, never lost, 
             case 3: {
                 if (draw(4) != 0) break;
                 const auto d = s.add_rate_limited(key, priority, now);
-                REQUIRE(d == rate_limiter::duration(1s) * (1 << m.items[key].requeues));
+                const bool in_line = m.items[key].ready || m.items[key].dirty;
+                REQUIRE(d == rate_limiter::duration(in_line ? 0s : 1s) * (1 << m.items[key].requeues));
                 m.delay(key, now + *d, priority);
                 if (++m.items[key].requeues > 5) {
                     s.forget(s.find(key));

@@ -60,6 +60,36 @@ TEST_CASE("Q8 token bucket fills up to its burst and no further") {
     CHECK(l.delay(0, start + 10h) == 100ms);
 }
 
+TEST_CASE("Q8 token bucket: nobody waits longer than its longest, and after that time it is over") {
+    token_bucket_limiter l(10.0, 100, 1000s);
+    auto longest = rate_limiter::duration(0);
+    for (int i = 0; i < 50'000; ++i) longest = std::max(longest, l.delay(0, start));
+    CHECK(longest == 1000s);
+    CHECK(l.delay(0, start + 990s) == 10100ms);
+    CHECK(l.delay(0, start + 1001s) == 0ns);
+}
+
+TEST_CASE("Q8 token bucket: a turn that is given back is another's, and never more than the burst") {
+    token_bucket_limiter l(10.0, 2);
+    for (int i = 0; i < 2; ++i) CHECK(l.delay(0, start) == 0ns);
+    CHECK(l.delay(0, start) == 100ms);
+    l.give_back();
+    CHECK(l.delay(0, start) == 100ms);
+    for (int i = 0; i < 10; ++i) l.give_back();
+    for (int i = 0; i < 2; ++i) CHECK(l.delay(0, start) == 0ns);
+    CHECK(l.delay(0, start) == 100ms);
+}
+
+TEST_CASE("a limiter around others passes on what is given back") {
+    const auto bucket = std::make_shared<token_bucket_limiter>(10.0, 1);
+    std::vector<rate_limiter_ptr> one{std::make_shared<jitter_limiter>(bucket, 0.0, 1)};
+    capped_limiter l(std::make_shared<max_of_limiter>(one), 1h);
+    CHECK(l.delay(0, start) == 0ns);
+    CHECK(l.delay(0, start) == 100ms);
+    l.give_back();
+    CHECK(l.delay(0, start) == 100ms);
+}
+
 TEST_CASE("Q8 token bucket survives a clock that goes back, and a rate of zero") {
     token_bucket_limiter l(10.0, 1);
     CHECK(l.delay(0, start) == 0ns);

@@ -63,7 +63,7 @@ public:
         const idle_guard guard(*this, i);
         return delay(i, when, priority);
     }
-    /// Asks the limiter; nullopt when shut down.
+    /// Asks the limiter; zero when the key is in line already, nullopt when shut down.
     template <class K>
     std::optional<rate_limiter::duration> add_rate_limited(const K& key, int priority, time_point now) {
         if (shut_down_) return std::nullopt;
@@ -80,10 +80,10 @@ public:
             priority = std::max(priority, static_cast<int>(it.priority));
             if (!it.processing) {
                 enqueue(i, prepare(i, priority), priority, now); // may throw
-                delays_.remove(items_, i);
+                end_delay(i);
                 return true;
             }
-            delays_.remove(items_, i);
+            end_delay(i);
         } else if (it.ready || it.dirty) {
             raise(i, priority);
             return false;
@@ -100,29 +100,27 @@ public:
     }
     bool delay(index i, time_point when, int priority) {
         if (shut_down_) return false;
-        item& it = items_[i];
+        const item& it = items_[i];
         if (it.ready || it.dirty) {
             raise(i, priority);
             return false;
         }
-        if (!it.delayed()) {
-            delays_.push(items_, i, when);
-            it.priority = priority;
-            return true;
-        }
-        it.priority = std::max(priority, static_cast<int>(it.priority));
-        if (when >= delays_.when(items_, i)) return false;
-        delays_.bring_forward(items_, i, when);
-        return true;
+        return delay_until(i, when, priority, false);
     }
+    /// The limiter is asked about what waits for its sake only. What is in line already is tried again without it, so its failure counts,
+    /// but takes no turn from others; and one that is asked for earlier than the limiter said gives its turn back.
     std::optional<rate_limiter::duration> limit(index i, int priority, time_point now) {
         if (shut_down_) return std::nullopt;
         item& it = items_[i];
-        const rate_limiter::duration d = limiter_ ? limiter_->delay(it.requeues, now) : rate_limiter::duration(0);
-        if (d.count() <= 0) {
-            request(i, priority, now); // these may throw
+        const bool in_line = it.ready || it.dirty;
+        const bool ask = limiter_ && !in_line;
+        const rate_limiter::duration d = ask ? limiter_->delay(it.requeues, now) : rate_limiter::duration(0);
+        if (in_line) {
+            raise(i, priority); // these may throw
+        } else if (d.count() <= 0) {
+            request(i, priority, now);
         } else {
-            delay(i, later(now, d), priority);
+            delay_until(i, later(now, d), priority, true);
         }
         if (it.requeues != 0xffffffffU) ++it.requeues;
         return d;
@@ -170,7 +168,7 @@ public:
         item& it = items_[i];
         if (it.dirty || it.delayed()) priority = std::max(priority, static_cast<int>(it.priority));
         const std::uint32_t lane = prepare_anyway(i, priority);
-        if (it.delayed()) delays_.remove(items_, i);
+        if (it.delayed()) end_delay(i);
         stop_processing(i);
         it.dirty = false;
         it.priority = priority;
@@ -184,6 +182,7 @@ public:
         for (; moved < limit && !delays_.empty() && delays_.next() <= now; ++moved) {
             const index i = delays_.front();
             const int priority = items_[i].priority;
+            items_[i].limited = false; // its turn has come
             if (items_[i].processing) {
                 request(i, priority, now);
                 continue;
@@ -291,6 +290,29 @@ private:
         line_up(i, lane, false);
         if (items_.with_times()) items_.times(i).added = now;
         ++added_;
+    }
+    // Of what is neither ready nor dirty. `limited`: it is the limiter that said when.
+    bool delay_until(index i, time_point when, int priority, bool limited) {
+        item& it = items_[i];
+        if (!it.delayed()) {
+            delays_.push(items_, i, when);
+            it.priority = priority;
+            it.limited = limited;
+            return true;
+        }
+        it.priority = std::max(priority, static_cast<int>(it.priority));
+        if (when >= delays_.when(items_, i)) {
+            if (limited) limiter_->give_back();
+            return false;
+        }
+        delays_.bring_forward(items_, i, when);
+        if (std::exchange(it.limited, limited)) limiter_->give_back();
+        return true;
+    }
+    // Before it was due.
+    void end_delay(index i) noexcept {
+        delays_.remove(items_, i);
+        if (std::exchange(items_[i].limited, false)) limiter_->give_back();
     }
     // To the end of the line of its new level.
     void raise(index i, int priority) {

@@ -24,6 +24,8 @@ public:
     virtual ~rate_limiter() = default;
     /// `requeues`: how often this key was limited before, since it was forgotten (0: the first time).
     virtual duration delay(std::uint32_t requeues, time_point now) = 0;
+    /// A key that was told to wait does not wait any longer: it was asked for earlier. What it took of what all keys share goes back.
+    virtual void give_back() {}
 };
 using rate_limiter_ptr = std::shared_ptr<rate_limiter>;
 
@@ -37,14 +39,18 @@ private:
     duration base_, max_;
 };
 
-/// All keys together: `rate` per second, `burst` of them at once; who comes too early is told when its turn is.
+/// All keys together: `rate` per second, `burst` of them at once; who comes too early is told when its turn is. Nobody waits longer than
+/// `longest`: those for whom there is no turn within that time all come at its end, and however many they were, it is over with them then.
 class token_bucket_limiter final : public rate_limiter {
 public:
-    token_bucket_limiter(double rate, std::uint32_t burst) : rate_(rate), burst_(burst), tokens_(burst) {}
+    token_bucket_limiter(double rate, std::uint32_t burst, duration longest = duration::max())
+        : rate_(rate), burst_(burst), tokens_(burst), longest_(longest) {}
     duration delay(std::uint32_t requeues, time_point now) override;
+    void give_back() override;
 
 private:
-    double rate_, burst_, tokens_;
+    double rate_, burst_, tokens_; ///< tokens below zero: turns that are promised
+    duration longest_;
     time_point last_{};
     bool started_ = false;
 };
@@ -66,6 +72,7 @@ class max_of_limiter final : public rate_limiter {
 public:
     explicit max_of_limiter(std::vector<rate_limiter_ptr> of);
     duration delay(std::uint32_t requeues, time_point now) override;
+    void give_back() override;
 
 private:
     std::vector<rate_limiter_ptr> of_;
@@ -76,6 +83,7 @@ class capped_limiter final : public rate_limiter {
 public:
     capped_limiter(rate_limiter_ptr inner, duration max);
     duration delay(std::uint32_t requeues, time_point now) override;
+    void give_back() override { inner_->give_back(); }
 
 private:
     rate_limiter_ptr inner_;
@@ -87,6 +95,7 @@ class jitter_limiter final : public rate_limiter {
 public:
     jitter_limiter(rate_limiter_ptr inner, double factor, std::uint64_t seed);
     duration delay(std::uint32_t requeues, time_point now) override;
+    void give_back() override { inner_->give_back(); }
 
 private:
     rate_limiter_ptr inner_;
@@ -94,7 +103,7 @@ private:
     std::mt19937_64 random_;
 };
 
-/// The larger of: per key 5 ms · 2^n up to 1000 s; all keys together 10 per second with a burst of 100.
+/// The larger of: per key 5 ms · 2^n up to 1000 s; all keys together 10 per second with a burst of 100, and no longer than 1000 s either.
 rate_limiter_ptr default_controller_rate_limiter();
 /// Per key 1 ms · 2^n up to 1000 s.
 rate_limiter_ptr default_item_rate_limiter();

@@ -203,7 +203,8 @@ public:
     void add_after(const K& key, std::chrono::nanoseconds d, int priority = 0) {
         core_->add_after(key, d, priority);
     }
-    /// After what the rate limiter says, which is returned; each call counts until `forget()`.
+    /// After what the rate limiter says, which is returned; each call counts until `forget()`. A key that is ready or marked already is not
+    /// made to wait: then the limiter is not asked, and zero is returned.
     template <class K = Key>
     std::chrono::nanoseconds add_rate_limited(const K& key, int priority = 0) {
         return core_->add_rate_limited(key, priority);

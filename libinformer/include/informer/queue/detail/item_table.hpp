@@ -43,6 +43,7 @@ struct queue_item {
     std::uint32_t requeues = 0; ///< rate-limited since it was forgotten
     std::int32_t priority = 0;  ///< of the pending request, not of the one in processing
     bool ready = false, processing = false, dirty = false;
+    bool limited = false; ///< delayed, and it is the limiter that said how long
 
     bool delayed() const noexcept { return delay_position != no_item; }
     bool idle() const noexcept { return !ready && !processing && !delayed() && requeues == 0; }
