@@ -45,7 +45,7 @@ public:
 
 private:
     // What one turn resumes. A turn is asked for whenever those asked for are full, so that each waiter comes where a post of its
-    // own would have come, and several threads have something to do.
+    // own would have come; and where there may be several threads, whenever one begins and leaves somebody in line.
     static constexpr std::size_t most_at_once = 16;
     using guard = std::lock_guard<spin_lock>;
 
@@ -75,12 +75,6 @@ private:
             first = w.next_ready_;
             return w;
         }
-        void put_before(line& other) noexcept {
-            if (other.empty()) return;
-            other.last->next_ready_ = first;
-            if (empty()) last = other.last;
-            first = std::exchange(other.first, nullptr);
-        }
     };
     /// Somebody has done here and has yet to post: that the context waits for. At its end the lot may be gone.
     class posting {
@@ -107,7 +101,8 @@ private:
         ++turns_;
         return true;
     }
-    void ask_for_turn();
+    void ask_for(std::size_t turns);
+    void try_to_ask() noexcept; // for one
     asio::io_context& own_context() { return static_cast<asio::io_context&>(context_); } // asked by those who know it is one
 
     asio::execution_context& context_;
@@ -158,35 +153,52 @@ public:
     explicit turn(parking_lot& l) noexcept : lot_(l) {}
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
-    /// What a handler that throws leaves goes back.
+    /// What a handler that throws leaves has a turn again.
     ~turn() {
-        if (ours_.empty()) return;
+        if (left_ == 0) return;
         bool ask = false;
         {
             const guard lock(lot_.mutex_);
-            for (const waiter* w = ours_.first; w; w = w->next_ready_) ++lot_.n_ready_;
-            lot_.ready_.put_before(ours_);
             ask = lot_.needs_turn();
         }
-        if (ask) lot_.ask_for_turn();
+        if (ask) lot_.try_to_ask();
     }
     void run() {
+        waiter* next = nullptr;
+        bool ask = false;
         {
             const guard lock(lot_.mutex_);
             --lot_.turns_;
-            const std::size_t n = std::min(most_at_once, lot_.n_ready_);
-            lot_.n_ready_ -= n;
-            for (std::size_t i = 0; i < n; ++i) ours_.push(lot_.ready_.pop());
+            left_ = std::min(most_at_once, lot_.n_ready_);
+            next = take(ask);
         }
-        while (!ours_.empty()) {
-            waiter& w = ours_.pop();
-            w.resume(w.woken_);
+        while (next) {
+            if (ask) lot_.try_to_ask();
+            next->resume(next->woken_);
+            if (left_ == 0) return;
+            const guard lock(lot_.mutex_);
+            next = take(ask);
         }
     }
 
 private:
+    /// Who is not resumed yet stays in line, where another thread finds him: the one who is resumed now may block, or not suspend for long.
+    waiter* take(bool& ask) noexcept { // under the mutex
+        ask = false;
+        if (lot_.ready_.empty()) left_ = 0;
+        if (left_ == 0) return nullptr;
+        --left_;
+        --lot_.n_ready_;
+        waiter& w = lot_.ready_.pop();
+        if (lot_.n_ready_ != 0 && lot_.turns_ == 0 && !is_only_thread()) {
+            ++lot_.turns_;
+            ask = true;
+        }
+        return &w;
+    }
+
     parking_lot& lot_;
-    line ours_;
+    std::size_t left_ = 0; ///< how many more it may resume
 };
 
 /// Not called, it destroys who waits.
@@ -230,7 +242,7 @@ void parking_lot::release(std::span<Pointer> all, bool woken) {
         }
         if (turns > 0 || !alone.empty()) under_way.begin(posting_);
     }
-    for (; turns > 0; --turns) ask_for_turn();
+    ask_for(turns);
     while (!alone.empty()) {
         waiter& w = alone.pop();
         const asio::any_io_executor executor = std::move(w.executor_);
@@ -249,8 +261,25 @@ void parking_lot::release_all(std::span<Pointer> all) {
     }
 }
 
-void parking_lot::ask_for_turn() {
-    asio::post(own_context(), [this] { turn(*this).run(); });
+void parking_lot::ask_for(std::size_t turns) {
+    // Those that could not be asked for, for lack of memory, must not be counted: who stands in line comes with the next wake-up.
+    struct rest {
+        ~rest() {
+            if (turns == 0) return;
+            const guard lock(lot.mutex_);
+            lot.turns_ -= turns;
+        }
+        parking_lot& lot;
+        std::size_t turns;
+    } left{*this, turns};
+    for (; left.turns > 0; --left.turns) asio::post(own_context(), [this] { turn(*this).run(); });
+}
+
+void parking_lot::try_to_ask() noexcept {
+    try {
+        ask_for(1);
+    } catch (...) { // as above
+    }
 }
 
 void parking_lot::shut_down() noexcept {

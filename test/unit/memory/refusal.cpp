@@ -34,6 +34,11 @@ void* __real_realloc(void* p, std::size_t size);
 void* __real_mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset);
 void* __real_mremap(void* p, std::size_t size, std::size_t wanted, int flags);
 
+void* __real_aligned_alloc(std::size_t alignment, std::size_t size);
+
+void* __wrap_aligned_alloc(std::size_t alignment, std::size_t size) {
+    return refusal_now.handlers && refuses() ? nullptr : __real_aligned_alloc(alignment, size);
+}
 void* __wrap_malloc(std::size_t size) { return refuses() ? nullptr : __real_malloc(size); }
 void* __wrap_realloc(void* p, std::size_t size) { return refuses() ? nullptr : __real_realloc(p, size); }
 void* __wrap_mmap(void* at, std::size_t size, int protection, int flags, int file, off_t offset) {
@@ -47,7 +52,7 @@ void* __wrap_mremap(void* p, std::size_t size, std::size_t wanted, int flags) {
 namespace {
 
 void* allocate(std::size_t size, std::size_t alignment) {
-    void* const p = refuses() ? nullptr : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    void* const p = refuses() ? nullptr : __real_aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
     if (!p) throw std::bad_alloc();
     return p;
 }

@@ -1,5 +1,5 @@
-// Memory that can be refused: operator new, and what the library itself asks of malloc, realloc, mmap and mremap (the linker wraps
-// these four).
+// Memory that can be refused: operator new, and what the library itself asks of malloc, realloc, mmap and mremap, and Asio of
+// aligned_alloc (the linker wraps these five).
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -14,6 +14,7 @@ struct refusal {
     std::uint64_t before = 0; ///< requests still granted
     bool once = false;        ///< else all that follow
     bool mapped_only = false;
+    bool handlers = false;    ///< also what Asio asks for what is posted: aligned_alloc
     std::uint64_t refused = 0;
 };
 extern refusal refusal_now;

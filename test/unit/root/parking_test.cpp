@@ -15,7 +15,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <set>
@@ -556,4 +558,37 @@ TEST_CASE("kept waiters: wake-ups from two threads at once on a context of two t
     second.join();
     CHECK(claimed == times * n);
     for (const std::atomic<int>& r : resumed) CHECK(r == times);
+}
+
+namespace {
+
+asio::awaitable<void> meets_the_others(waiter_ptr* where, std::latch* all, std::atomic<int>* met) {
+    const place here(where);
+    co_await wait_parked(here);
+    all->count_down();
+    for (int i = 0; i < 1'000 && !all->try_wait(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10)); // it blocks its thread
+    if (all->try_wait()) met->fetch_add(1);
+}
+
+} // namespace
+
+TEST_CASE("of those who are woken together one that blocks its thread holds up none, where the context has other threads") {
+    constexpr int n = 4;
+    asio::io_context io;
+    std::vector<waiter_ptr> waiters(n);
+    std::latch all(n);
+    std::atomic<int> met{0};
+    for (waiter_ptr& w : waiters) asio::co_spawn(io, meets_the_others(&w, &all, &met), asio::detached);
+    io.poll();
+    std::vector<std::thread> threads;
+    std::latch started(n);
+    for (int i = 0; i < n; ++i) {
+        threads.emplace_back([&] {
+            started.arrive_and_wait();
+            io.run();
+        });
+    }
+    wake_all(waiters);
+    for (std::thread& t : threads) t.join();
+    CHECK(met == n);
 }
