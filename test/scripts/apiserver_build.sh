@@ -2,6 +2,7 @@
 # Builds a real Kubernetes from its Go modules, once, into the user's cache folder, and prints that folder:
 #   (no argument)  kube-apiserver, the etcd that this Kubernetes names, etcdctl and kubectl: about 5 minutes on 2 cores
 #   cluster        also kube-controller-manager, kube-scheduler and kwok, which plays the nodes: about 4 minutes more
+#   check          builds nothing: could the first be built? Ends with 3 where there is no Go, or one that is too old
 # Needs Go and nothing else: no Docker, no download of foreign binaries (the Go checksum database vouches for the sources).
 # 2 GB of memory. An interrupted build goes on where it was.
 set -euo pipefail
@@ -13,7 +14,7 @@ out="$cache/apiserver-$version"
 what=kube-apiserver
 wanted=(kube-apiserver etcd etcdctl kubectl)
 case ${1:-} in
-    "") ;;
+    "" | check) ;;
     cluster)
         what="a whole Kubernetes"
         wanted+=(kube-controller-manager kube-scheduler kwok kwok-stages.yaml)
@@ -24,22 +25,43 @@ esac
 built() { local f; for f in "${wanted[@]}"; do [[ -s $out/$f ]] || return 1; done; }
 
 if built; then echo "$out"; exit 0; fi
-have go || die "building $what needs Go (https://go.dev/dl) on the PATH"
+unfit() { log "error: $1"; exit 3; }
+have go || unfit "building $what needs Go (https://go.dev/dl) on the PATH"
 have jq || die "building $what needs jq (run ./dev deps)"
 
 mkdir -p "$out/module"
-exec 9>"$out/lock"
+cd "$out"
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -mod=mod -trimpath -buildvcs=false" GOWORK=off
+unset GOBIN GOOS GOARCH
+
+# download <module@version>: what Go says of it, in answer, and why it failed; of one that this Go is too old for it says both.
+download() {
+    why=
+    answer=$(go mod download -json "$1") || { why=$(jq -r '.Error // empty' <<<"$answer") && why=${why:-see above}; }
+}
+said() { jq -r ".$1 // empty" <<<"$answer"; }
+
+# A Go that is too old gets a newer one by itself, but not before 1.21, nor if GOTOOLCHAIN forbids it (as in Docker's golang images).
+download "k8s.io/kubernetes@v$version"
+gomod=$(said GoMod)
+if [[ -s $gomod ]]; then
+    needed=$(awk '$1 == "go" { print $2; exit }' "$gomod")
+    present=$(go env GOVERSION | grep -om 1 '[0-9][0-9.]*')
+    choice=$(go env GOTOOLCHAIN)
+    [[ $choice == *auto || $choice == *path ]] || printf '%s\n' "$needed" "$present" | sort -VC ||
+        unfit "building $what $version needs Go $needed; this one is $present and gets no other (GOTOOLCHAIN=$choice)"
+fi
+[[ -z $why ]] || die "cannot download k8s.io/kubernetes v$version: $why"
+[[ ${1:-} != check ]] || exit 0
+
+exec 9>lock
 flock 9 # two test runs may want it at the same time: the second one waits and finds it done
 if built; then echo "$out"; exit 0; fi
 
 log "building $what $version from source, once (some minutes) into $out"
-cd "$out/module"
-export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -mod=mod -trimpath -buildvcs=false" GOWORK=off
-unset GOBIN GOOS GOARCH
-
+cd module
 # Kubernetes' own go.mod requires its sibling modules as v0.0.0 and replaces them by folders of its repository. A
 # dependency's replace lines are ignored, so we point every v0.0.0 at the published module of the same release.
-gomod=$(go mod download -json "k8s.io/kubernetes@v$version" | jq -r .GoMod) || die "cannot download k8s.io/kubernetes v$version"
 siblings=$(awk '$1 ~ /^k8s\.io\// && $2 == "v0.0.0" { print $1 }' "$gomod")
 etcd=$(awk '$1 == "go.etcd.io/etcd/client/v3" { print $2; exit }' "$gomod")
 {
@@ -82,7 +104,9 @@ if wanted_now kwok; then # a module of its own: its dependencies are not Kuberne
     rmdir "$out/kwok.new"
 fi
 if wanted_now kwok-stages.yaml; then # what kwok makes nodes and pods do; files of its module, not of its program
-    source=$(go mod download -json "sigs.k8s.io/kwok@$kwok" | jq -r .Dir) || die "cannot download sigs.k8s.io/kwok $kwok"
+    download "sigs.k8s.io/kwok@$kwok"
+    [[ -z $why ]] || die "cannot download sigs.k8s.io/kwok $kwok: $why"
+    source=$(said Dir)
     for stage in node/fast/node-initialize node/heartbeat-with-lease/node-heartbeat-with-lease \
         pod/fast/pod-ready pod/fast/pod-complete pod/fast/pod-delete; do
         cat "$source/kustomize/stage/$stage.yaml" || die "kwok $kwok has no stage $stage"

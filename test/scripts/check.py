@@ -25,7 +25,7 @@ repo = os.path.dirname(os.path.dirname(here))
 sys.path.insert(0, os.path.join(repo, "test", "bench"))
 sys.dont_write_bytecode = True
 
-from check_setup import Deps, script  # noqa: E402, F401 (its tests are found here)
+from check_setup import ApiserverBuild, Ci, Deps, script  # noqa: E402, F401 (its tests are found here)
 from driver import extras, processes, programs  # noqa: E402
 from suites import check, edges, peers  # noqa: E402
 

@@ -1,6 +1,7 @@
 """Tests of the scripts that bring together what the build and the tests need. Run by check.py."""
 import contextlib
 import fcntl
+import json
 import os
 import pathlib
 import shutil
@@ -91,3 +92,69 @@ class Deps(unittest.TestCase):
             self.assertEqual((deps.returncode, out), (status, ""), err)
             self.assertEqual(err.splitlines()[-1], last)
             (self.folder / "libinformer" / "without").unlink(missing_ok=True) # it would not be tried again
+
+
+class ApiserverBuild(unittest.TestCase):
+    """apiserver_build.sh check: could a kube-apiserver be built here?"""
+
+    def check(self, version, toolchain, error=None, needed="1.26.0"):
+        """(exit status, last line of stderr) with a Go of this version."""
+        with tempfile.TemporaryDirectory() as folder:
+            mod = pathlib.Path(folder) / "go.mod"
+            mod.write_text("module k8s.io/kubernetes\n\ngo %s\n" % needed)
+            answer = {"Version": "v1", **({"Error": error} if error else {}), **({"GoMod": str(mod)} if needed else {})}
+            script(mod.with_name("go"), "case $* in 'env GOVERSION') echo '%s' ;; 'env GOTOOLCHAIN') echo '%s' ;;\n"
+                                        "*) echo '%s'; exit %d ;; esac" % (version, toolchain, json.dumps(answer), bool(error)))
+            environment = dict(os.environ, PATH="%s:%s" % (folder, os.environ["PATH"]), XDG_CACHE_HOME=folder)
+            environment.pop("INFORMER_KUBERNETES_VERSION", None)
+            done = subprocess.run([os.path.join(here, "apiserver_build.sh"), "check"], env=environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout, "")
+        return done.returncode, "".join(done.stderr.splitlines()[-1:])
+
+    def test_a_go_that_is_new_enough_or_may_become_so(self):
+        for version, toolchain in (("go1.26.0", "local"), ("go1.26.8 X:nodwarf5", "local"), ("go1.100", "local"), ("go1.21.0", "auto"), ("go1.22.1", "go1.22.1+auto")):
+            self.assertEqual(self.check(version, toolchain), (0, ""))
+
+    def test_a_go_that_is_too_old_and_must_stay_so(self):
+        refused = "k8s.io/kubernetes@v1.36.3 requires go >= 1.26.0 (running go 1.22.12; GOTOOLCHAIN=local)"
+        for version, toolchain, error in (("go1.22.12", "local", refused), ("go1.25.9", "go1.25.9", refused), ("go1.20.14", "", None)):
+            status, said = self.check(version, toolchain, error)
+            self.assertEqual(status, 3, said)
+            self.assertIn("needs Go 1.26.0; this one is %s and" % version[2:], said)
+
+    def test_why_nothing_was_downloaded_is_told(self):
+        status, said = self.check("go1.26.8", "local", "reading https://proxy: 403 Forbidden", needed="")
+        self.assertEqual(status, 1)
+        self.assertIn("reading https://proxy: 403 Forbidden", said)
+
+
+class Ci(unittest.TestCase):
+    """.ci/run, with stages that do nothing"""
+
+    def run_with(self, check, dev="echo 2 passed, 0 failed"):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in ((".ci/run", None), ("test/scripts/apiserver_build.sh", check), ("dev", 'echo "$*" >>ran; ' + dev)):
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if text is None:
+                    shutil.copy(os.path.join(here, "../..", name), path)
+                else:
+                    script(path, text)
+            done = subprocess.run([path.parent / ".ci/run"], capture_output=True, text=True, timeout=60)
+            return done, (path.parent / "ran").read_text().splitlines()
+
+    def test_the_last_line_is_the_sum(self):
+        done, ran = self.run_with("exit 0")
+        self.assertEqual((done.returncode, done.stdout), (0, "%d passed, 0 failed\n" % (2 * len(ran))))
+        self.assertIn("conformance", ran)
+        done, ran = self.run_with("exit 0", "echo 2 passed, 1 failed; exit 1")
+        self.assertEqual((done.returncode, done.stdout), (1, "%d passed, %d failed\n" % (2 * len(ran), len(ran))))
+        done, ran = self.run_with("exit 0", "exit 1")
+        self.assertEqual((done.returncode, done.stdout), (1, "0 passed, %d failed\n" % len(ran)))
+
+    def test_a_go_that_cannot_build_kubernetes_leaves_that_out(self):
+        done, ran = self.run_with("echo error: this Go is too old >&2; exit 3")
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn("conformance", ran)
+        self.assertIn("no conformance run against a real kube-apiserver: this Go is too old\n", done.stderr)
+        self.assertIn("conformance", self.run_with("exit 1")[1]) # what else is wrong shows there
