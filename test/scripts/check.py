@@ -149,17 +149,44 @@ class Guard(unittest.TestCase):
     def script(self, name, text):
         return script(os.path.join(self.folder, name), text)
 
-    def judge(self, tool, machine=None):
-        """(exit status, last line) with a guard that works and this script in place of valgrind (None: there is none)."""
-        parts = "".join('{"part": "%s", "floor": "%s", "operations": 1, "cpu_ns_per_op": 1}\n' % (p, p) for p in check.what)
+    def judge(self, tool, machine=None, compiler="ours", **environment):
+        """(exit status, last line) with a guard that works and this script in place of valgrind (None: there is none). Recorded are
+        1000 instructions for each part, ten times those of its floor."""
+        names = [*check.what, "floor"]
+        parts = "".join('{"part": "%s", "floor": "floor", "operations": 1, "cpu_ns_per_op": 1}\n' % name for name in names)
         guard = self.script("guard", "cat <<'END'\n%sEND\n" % parts)
         tool = tool and str(self.script("valgrind", tool))
+        recorded = pathlib.Path(self.folder) / "recorded.json"
+        recorded.write_text(json.dumps({"machine": "this", "toolchain": {"libinformer": "an older one", "compiler": "ours", "Boost": "1"},
+                                        "parts": {name: {"ratio": 10, "instructions": 1000} for name in check.what}}))
         out = io.StringIO()
         with mock.patch.object(check.programs, "build", return_value=[guard]), mock.patch.object(check, "valgrind", return_value=tool), \
-                mock.patch.object(check.platform, "machine", return_value=machine or json.loads(check.recorded.read_text())["machine"]), \
+                mock.patch.object(check.platform, "machine", return_value=machine or "this"), mock.patch.object(check, "recorded", recorded), \
+                mock.patch.object(check, "versions", return_value={"libinformer": "this one", "compiler": compiler, "Boost": "1"}), \
+                mock.patch.dict(os.environ, {"CI": "", **environment}), \
                 contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
             status = check.run(types.SimpleNamespace(record=False, tolerance=10))
         return status, out.getvalue().splitlines()[-1]
+
+    def counted(self, instructions, floor, **how):
+        """With a valgrind that counted so many for one part and for its floor, and what is recorded for the others."""
+        ratios = ["%d" % (instructions if i == 1 else 10 * floor) for i in range(len(check.what))] + ["%d" % floor]
+        return self.judge('"${@: -1}"; for a; do case $a in --callgrind-out-file=*) out=${a#*=} ;; esac; done\n'
+                          'n=0; for t in %s; do echo "totals: $t" >$out.$((n += 1)); done' % " ".join(ratios), **how)
+
+    def test_a_part_may_rise_by_ten_percent(self):
+        everything = len(check.what)
+        self.assertEqual(self.counted(1000, 100), (0, "%d passed, 0 failed" % everything))
+        self.assertEqual(self.counted(1090, 100), (0, "%d passed, 0 failed" % everything))
+        self.assertEqual(self.counted(1110, 100), (1, "%d passed, 1 failed" % (everything - 1)))
+        self.assertEqual(self.counted(800, 100), (0, "%d passed, 0 failed" % everything))
+
+    def test_a_dearer_floor_hides_nothing_with_the_recorded_compiler(self):
+        everything = len(check.what)
+        self.assertEqual(self.counted(1090, 109), (0, "%d passed, 0 failed" % everything))
+        self.assertEqual(self.counted(1200, 120), (1, "0 passed, %d failed" % everything))
+        self.assertEqual(self.counted(1200, 120, compiler="another"), (0, "%d passed, 0 failed" % everything))
+        self.assertEqual(self.counted(1400, 120, compiler="another"), (1, "%d passed, 1 failed" % (everything - 1)))
 
     def test_a_count_that_fails_is_a_failure(self):
         for tool in ("exit 1", "kill -SEGV $$", "true", "echo '{broken'", '"${@: -1}"'):
@@ -169,6 +196,10 @@ class Guard(unittest.TestCase):
     def test_without_valgrind_or_on_another_architecture_nothing_is_judged(self):
         self.assertEqual(self.judge(None), (0, "0 passed, 0 failed"))
         self.assertEqual(self.judge("exit 1", "another"), (0, "0 passed, 0 failed"))
+
+    def test_a_ci_must_have_valgrind(self):
+        self.assertEqual(self.judge(None, CI="true"), (1, "0 passed, 1 failed"))
+        self.assertEqual(self.judge(None, "another", CI="true"), (0, "0 passed, 0 failed"))
 
 
 class Meters(unittest.TestCase):
