@@ -83,6 +83,7 @@ controller controller_builder::build(reconciler reconcile) {
         // What is merged is not told: an object may come, be seen by a reconcile, and be gone again.
         s.options.name(p.name).resync(from.options.resync_).policy(overflow_policy::back_pressure);
         s.informer = p.factory->get(from.resource, from.options.name_space_, from.options.informer_);
+        for (const auto& [name, of] : from.options.informer_.indexes_) s.indexes.push_back(name);
         made->sources.push_back(std::move(s));
     }
     return controller(std::move(made));

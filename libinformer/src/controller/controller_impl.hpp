@@ -33,7 +33,10 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         subscription_options options;
         std::shared_ptr<subscription> events; ///< null until the sources run
         std::vector<std::string> told; ///< errors of its functions that were logged
+        std::vector<std::string> indexes; ///< that were asked for with it
+        std::string waits_for; ///< what its mapping reads and is not filled yet; empty: it waits for nothing
         bool has_synced() const noexcept { return events && events->has_synced(); }
+        bool readable() const noexcept; ///< and its indexes are built
     };
     /// What the group of replicas has told and nobody has gone after yet.
     struct shard_news {
@@ -78,8 +81,11 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most);
     static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, std::size_t index);
-    /// Queues the keys that the event leads to; with `only`, those that came with this change of the group.
-    void handle(source& from, const event& e, const shard_change* only = nullptr);
+    /// Queues the keys that the event leads to; with `only`, those that came with this change of the group. False: not yet, its mapping
+    /// reads a cache that is not filled.
+    bool handle(source& from, const event& e, const shard_change* only = nullptr);
+    /// Tries again until it can; false when it is over with us meanwhile.
+    static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, std::size_t index, event e, const shard_change* only);
     bool gained(source& from, const shard_change& change, const object_key& key);
     void source_failed(source& from, std::string_view doing, std::string_view why);
     /// Lets others have their turn; false when it is over with us meanwhile.

@@ -33,10 +33,9 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
         for (const event& e : some) {
             if (e.kind == event_kind::synced)
                 complete = true;
-            else if (e.kind != event_kind::deleted) // the source's own subscription is told of that
-                s->handle(from, e, &change);
-            if (!turn.over()) continue;
-            going = co_await step_aside(s);
+            else if (e.kind != event_kind::deleted && !s->handle(from, e, &change)) // the source's own subscription is told of deletions
+                going = co_await handle_later(s, index, e, &change);
+            if (going && turn.over()) going = co_await step_aside(s);
             if (!going) break;
         }
         if (complete) break;

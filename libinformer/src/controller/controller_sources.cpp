@@ -14,6 +14,7 @@ namespace informer {
 namespace {
 
 constexpr std::size_t most_told_kinds = 16; // of failures, for each source
+constexpr auto look_again = std::chrono::milliseconds(50); // at a cache that is not filled yet
 
 } // namespace
 
@@ -61,10 +62,10 @@ bool controller::impl::gained(source& from, const shard_change& change, const ob
     }
 }
 
-void controller::impl::handle(source& from, const event& e, const shard_change* only) {
-    if (!from.name_space.empty() && e.key().name_space != from.name_space) return;
+bool controller::impl::handle(source& from, const event& e, const shard_change* only) {
+    if (!from.name_space.empty() && e.key().name_space != from.name_space) return true;
     try {
-        if (!from.when(e)) return;
+        if (!from.when(e)) return true;
     } catch (...) {
         source_failed(from, "predicate", detail::what_is_wrong()); // and go on
     }
@@ -81,11 +82,33 @@ void controller::impl::handle(source& from, const event& e, const shard_change* 
         std::sort(asked.begin(), asked.end());
         asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
         if (only != nullptr) std::erase_if(asked, [&](const object_key& key) { return !gained(from, *only, key); });
+    } catch (const error& x) {
+        if (x.code() == errc::not_synced) {
+            from.waits_for = x.what();
+            return false;
+        }
+        source_failed(from, "mapping", x.what());
+        return true;
     } catch (...) {
         source_failed(from, "mapping", detail::what_is_wrong());
-        return;
+        return true;
     }
     for (const object_key& key : asked) keys->add(key, priority); // what this throws is no failure of a mapping: nothing may be lost
+    return true;
+}
+
+asio::awaitable<bool> controller::impl::handle_later(std::shared_ptr<impl> s, std::size_t index, event e,
+                                                     const shard_change* only) {
+    source& from = s->sources[index];
+    s->log(log_level::info, from.name + ": its mapping waits: " + from.waits_for);
+    for (bool handled = false; !handled;) {
+        const bool slept = co_await s->rt.clock().sleep_for(look_again);
+        if (!slept || s->stops != 0) co_return false;
+        handled = s->handle(from, e, only);
+    }
+    from.waits_for.clear();
+    s->log(log_level::info, from.name + ": its mapping goes on");
+    co_return true;
 }
 
 asio::awaitable<bool> controller::impl::step_aside(std::shared_ptr<impl> s) {
@@ -109,9 +132,11 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
         }
         if (failed || some.empty()) break;
         for (const event& e : some) {
-            s->handle(from, e);
-            if (!turn.over()) continue;
-            going = co_await step_aside(s);
+            if (!s->handle(from, e)) {
+                going = co_await handle_later(s, index, e, nullptr);
+                turn.rested();
+            }
+            if (going && turn.over()) going = co_await step_aside(s);
             if (!going) break;
         }
         if (some.size() < batch) turn.rested(); // that was all: now it waits
@@ -173,14 +198,23 @@ asio::awaitable<void> controller::impl::follow_sources(std::shared_ptr<impl> s) 
     if (s->broken) throw error(s->broken);
 }
 
+bool controller::impl::source::readable() const noexcept {
+    if (!has_synced()) return false;
+    if (indexes.empty()) return true;
+    const cache_snapshot now = informer->snapshot();
+    return std::all_of(indexes.begin(), indexes.end(), [&](const std::string& one) { return now.has_index(one); });
+}
+
 bool controller::impl::has_synced() const noexcept {
-    return std::all_of(sources.begin(), sources.end(), [](const source& from) { return from.has_synced(); });
+    return std::all_of(sources.begin(), sources.end(), [](const source& from) { return from.readable(); });
 }
 
 std::string controller::impl::last_error_of(const source& from) const {
     const informer_status status = from.informer->status();
-    const std::string phase(to_string(status.phase));
-    return status.last_error ? phase + ", last error: " + status.last_error.what() : phase;
+    std::string text(to_string(status.phase));
+    if (!from.waits_for.empty()) text += ", its mapping waits: " + from.waits_for;
+    if (status.last_error) text += ", last error: " + status.last_error.what();
+    return text;
 }
 
 asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, std::size_t index) {
@@ -194,12 +228,16 @@ asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, s
     }
     const auto events = from.events;
     co_await events->synced();
+    for (const std::string& one : from.indexes) { // reconcilers read them; if the caches were full before, they are still being built
+        auto ready = from.informer->index_ready(one, clock::duration::max());
+        co_await std::move(ready);
+    }
 }
 
 asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most) {
     const auto deadline = at_most.count() > 0 ? detail::later(s->rt.clock().now(), at_most) : clock::time_point::max();
     for (std::size_t i = 0; i < s->sources.size(); ++i) {
-        if (s->sources[i].has_synced()) continue;
+        if (s->sources[i].readable()) continue;
         bool in_time = true;
         if (at_most.count() > 0)
             in_time = co_await detail::run_until(s->rt.clock(), deadline, source_synced(s, i));
@@ -215,9 +253,10 @@ asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chr
 
 std::string controller::not_ready() const {
     for (const auto& from : impl_->sources) {
-        const bool filled = from.has_synced();
+        const bool filled = from.readable();
         const auto phase = from.informer->status().phase;
-        if (filled && phase != informer_phase::parked && phase != informer_phase::stopped) continue;
+        const bool followed = phase != informer_phase::parked && phase != informer_phase::stopped && from.waits_for.empty();
+        if (filled && followed) continue;
         return from.name + (filled ? ": " : " is not in sync: ") + impl_->last_error_of(from);
     }
     return {};

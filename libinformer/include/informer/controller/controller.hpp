@@ -166,7 +166,7 @@ public:
     std::uint64_t succeeded = 0, failed = 0, requeued = 0, terminal = 0, panics = 0, timeouts = 0;
     std::size_t active = 0;          ///< reconciles that run now
     std::uint64_t foreign = 0;       ///< keys dropped, or lost amid their reconcile, as another replica's
-    std::uint64_t source_errors = 0; ///< predicates and mappings that threw
+    std::uint64_t source_errors = 0; ///< predicates and mappings that failed
     work_queue_figures queue;
 };
 
@@ -178,8 +178,8 @@ public:
 ///   and mappings are shown each change by itself, none is merged with another. The price: while the sources run, their informers
 ///   wait where more than 1024 changes are ahead of them, for all who share these informers. So predicates and mappings should be
 ///   quick, as a look-up by an index is, and the executor must go on.
-/// - *After the sync*: no reconcile begins before every source has delivered its initial state: what the cache does not
-///   have does not exist.
+/// - *After the sync*: no reconcile begins before every source has delivered its initial state, and the indexes that were asked for with
+///   it are built: what the cache does not have does not exist. A mapping that reads a cache before that is asked again (`map_function`).
 /// - *Fresh first*: initial state and resyncs enter at `low_priority` (and are not starved: see `work_queue`).
 /// - *Contained*: exceptions of reconcilers, predicates, mappings and triggers are counted and logged; the controller goes on.
 ///
@@ -207,7 +207,7 @@ public:
     bool stopping() const noexcept;
 
     bool has_synced() const noexcept;
-    /// Waits until every source has delivered its initial state, also before they run. Throws like `run()`; zero: for ever.
+    /// Waits until every source has delivered its initial state and its indexes are built, also before they run. Throws like `run()`; zero: for ever.
     asio::awaitable<void> synced(std::chrono::nanoseconds at_most);
     /// Empty when it is in sync and every source is being followed; else why not, for /readyz.
     std::string not_ready() const;
