@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <random>
 
 namespace informer {
@@ -75,28 +76,39 @@ struct event_recorder::impl {
     kubernetes::client client;
     event_recorder_options options;
     event_correlator correlator;
-    std::deque<event_correlator::write> pending; ///< the first one is being sent
+    struct entry {
+        explicit entry(event_correlator::write x) : w(std::move(x)) {}
+        event_correlator::write w;
+        unsigned tried = 0;
+    };
+    std::deque<entry> pending;                           ///< the first one is being sent
+    std::multimap<clock::time_point, entry> waiting;     ///< for their next try, by when
+    clock::time_point paused = clock::time_point::min(); ///< the server cannot be reached: nothing is sent before then
     detail::async_event news;
     std::mt19937_64 random;
     event_recorder_figures figures;
     bool running = false;
 
     void put(std::vector<event_correlator::write> some);
+    std::size_t unsent() const noexcept { return pending.size() + waiting.size(); }
+    void take_due(clock::time_point now);
+    bool stand_behind();
+    void settle(const failure& f);
+    clock::time_point next_due() const;
     json::value document(const event_correlator::write& w) const;
     static asio::awaitable<void> run(std::shared_ptr<impl> s);
-    static asio::awaitable<void> send(std::shared_ptr<impl> s, event_correlator::write w);
     static asio::awaitable<failure> attempt(std::shared_ptr<impl> s, event_correlator::write w);
     static asio::awaitable<bool> flush(std::shared_ptr<impl> s, clock::time_point until);
 };
 
 void event_recorder::impl::put(std::vector<event_correlator::write> some) {
     for (auto& w : some) {
-        if (pending.size() >= options.capacity_) {
+        if (unsent() >= options.capacity_) {
             ++figures.dropped;
             correlator.forget(w.name); // so that a later one is created
             continue;
         }
-        pending.push_back(std::move(w));
+        pending.emplace_back(std::move(w));
         news.notify();
     }
 }
@@ -138,27 +150,53 @@ asio::awaitable<failure> event_recorder::impl::attempt(std::shared_ptr<impl> s, 
     co_return f;
 }
 
-asio::awaitable<void> event_recorder::impl::send(std::shared_ptr<impl> s, event_correlator::write w) {
-    for (unsigned tried = 1;; ++tried) {
-        const failure f = co_await attempt(s, w);
-        if (!f) {
-            ++s->figures.written;
-            co_return;
-        }
-        if (f == condition::cancelled) co_return;
-        const bool again = f == condition::retryable && tried < s->options.tries_;
-        if (!again) {
-            ++s->figures.failed;
-            s->correlator.forget(w.name);
-            if (s->rt.logs(log_level::warning))
-                s->rt.log(log_level::warning,
-                          "event " + w.event.reason + " about " + w.event.regarding.name + " is lost: " + f.what());
-            co_return;
-        }
-        const double share = std::uniform_real_distribution<double>(0.0, 0.25)(s->random);
-        const bool slept = co_await s->rt.clock().sleep_for(detail::stretched(s->options.retry_after_, share));
-        if (!slept) co_return;
+/// Those whose time has come stand behind the others: none that fails again and again may hold them up.
+void event_recorder::impl::take_due(clock::time_point now) {
+    while (!waiting.empty() && waiting.begin()->first <= now) {
+        pending.push_back(std::move(waiting.begin()->second));
+        waiting.erase(waiting.begin());
     }
+}
+
+/// Writes of one event keep their order: an older count would overwrite a newer one.
+bool event_recorder::impl::stand_behind() {
+    const std::string& name = pending.front().w.name;
+    const auto last = std::find_if(waiting.rbegin(), waiting.rend(), [&](const auto& one) { return one.second.w.name == name; });
+    if (last == waiting.rend()) return false;
+    waiting.emplace(last->first, std::move(pending.front()));
+    pending.pop_front();
+    return true;
+}
+
+/// How it went with the first one.
+void event_recorder::impl::settle(const failure& f) {
+    entry one = std::move(pending.front());
+    pending.pop_front();
+    if (!f) {
+        ++figures.written;
+        return;
+    }
+    if (f == condition::cancelled) return;
+    if (f == condition::retryable && ++one.tried < options.tries_) {
+        const double share = std::uniform_real_distribution<double>(0.0, 0.25)(random);
+        const auto due = detail::later(rt.clock().now(), detail::stretched(options.retry_after_, share));
+        if (f == condition::transport && !(f == condition::timed_out)) paused = due; // it would be the same with the others
+        waiting.emplace(due, std::move(one));
+        return;
+    }
+    ++figures.failed;
+    correlator.forget(one.w.name);
+    if (rt.logs(log_level::warning))
+        rt.log(log_level::warning,
+               "event " + one.w.event.reason + " about " + one.w.event.regarding.name + " is lost: " + f.what());
+}
+
+/// When there may be something to do.
+clock::time_point event_recorder::impl::next_due() const {
+    auto due = correlator.next_due();
+    if (!waiting.empty()) due = std::min(due, waiting.begin()->first);
+    if (!pending.empty()) due = std::min(due, paused);
+    return due;
 }
 
 asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
@@ -168,24 +206,24 @@ asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
         const bool asked = co_await detail::cancelled();
         if (asked) break;
         const auto now = s->rt.clock().now();
-        auto due = s->correlator.next_due();
-        if (due <= now) {
-            s->put(s->correlator.tick(now));
-            due = s->correlator.next_due();
+        if (s->correlator.next_due() <= now) s->put(s->correlator.tick(now));
+        s->take_due(now);
+        while (!s->pending.empty() && s->stand_behind()) {}
+        if (!s->pending.empty() && s->paused <= now) {
+            const failure f = co_await attempt(s, s->pending.front().w);
+            s->settle(f);
+            continue;
         }
-        if (!s->pending.empty()) {
-            co_await send(s, s->pending.front());
-            s->pending.pop_front();
-        } else if (due == clock::time_point::max()) {
+        const auto due = s->next_due();
+        if (due == clock::time_point::max())
             co_await s->news.wait();
-        } else {
+        else
             co_await s->news.wait_until(s->rt.clock(), due);
-        }
     }
 }
 
 asio::awaitable<bool> event_recorder::impl::flush(std::shared_ptr<impl> s, clock::time_point until) {
-    while (!s->pending.empty()) {
+    while (s->unsent() != 0) {
         const auto now = s->rt.clock().now();
         if (now >= until) co_return false;
         const bool slept =
@@ -229,7 +267,7 @@ asio::awaitable<bool> event_recorder::flush(std::chrono::nanoseconds at_most) {
 event_recorder_figures event_recorder::figures() const {
     event_recorder_figures f = impl_->figures;
     f.dropped += impl_->correlator.dropped();
-    f.pending = impl_->pending.size();
+    f.pending = impl_->unsent();
     return f;
 }
 

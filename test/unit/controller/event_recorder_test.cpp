@@ -327,19 +327,64 @@ asio::awaitable<void> in_trouble() {
     co_await b.server.stop();
 }
 
-asio::awaitable<void> pause_of_for_ever() {
+/// A namespace whose Events the server cannot store.
+asio::awaitable<void> one_fails() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const auto bad = [](const informer::testing::request_info& q) { return q.name_space == "bad"; };
+    const auto tries = [&](std::string_view verb) {
+        const auto all = b.server.requests();
+        return std::count_if(all.begin(), all.end(), [&](const auto& q) { return bad(q) && q.verb == verb; });
+    };
+    b.server.inject(fault(fault::kind::status).with_code(500).on(bad).repeat(1000));
+    event_recorder recorder(b.rt, b.client, event_recorder_options("c").tries(3));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    event_record first = about("a");
+    first.regarding.name_space = "bad";
+    recorder.event(first);
+    recorder.event(first); // a series, which waits behind its first event
+    for (int i = 0; i < 20; ++i) recorder.event(about("good" + std::to_string(i)));
+    const std::function<bool()> good = [&] { return recorder.figures().written == 20; };
+    bool ok = co_await eventually(good); // the clock stands still
+    CHECK(ok);
+    CHECK(recorder.figures().pending == 2);
+    CHECK(tries("create") == 1);
+    CHECK(tries("patch") == 0);
+    const std::function<bool()> given_up = [&] {
+        const auto next = b.clock->next_deadline(); // while a request is under way that is its own, far off
+        if (next && *next <= b.clock->now() + 13s) b.clock->advance(13s);
+        return recorder.figures().failed == 2 && recorder.figures().pending == 0;
+    };
+    ok = co_await eventually(given_up);
+    CHECK(ok);
+    CHECK(tries("create") == 3);
+    CHECK(tries("patch") == 3);
+    CHECK(recorder.figures().written == 20);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> pause_of_for_ever(fault::kind how) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     b.config_map("a");
     event_recorder recorder(b.rt, b.client, event_recorder_options("c").retry_after(std::chrono::nanoseconds::max()));
     task_group group(ex);
     group.spawn(recorder.run());
-    b.server.stop_listening();
+    b.server.inject(fault(how).repeat(1000));
     recorder.event(b.read("a"), event_type::normal, "Unreachable", "", "x");
-    const std::function<bool()> sleeping = [&] { return b.clock->next_deadline() == clock::time_point::max(); };
-    const bool ok = co_await eventually(sleeping);
+    const std::function<bool()> tried = [&] { return b.asked("create", "events") == 1; };
+    const bool ok = co_await eventually(tried);
     CHECK(ok);
+    for (int i = 0; i < 10; ++i) {
+        co_await settle(100);
+        b.clock->advance(24h * 365);
+    }
+    CHECK(b.asked("create", "events") == 1);
     CHECK(recorder.figures().failed == 0);
+    CHECK(recorder.figures().pending == 1);
     group.stop();
     co_await group.join();
     co_await b.server.stop();
@@ -354,6 +399,10 @@ TEST_CASE(
     "EV1 refusals are given up, an unreachable server is tried again, and what has no room is dropped and counted") {
     run_test(in_trouble());
 }
+TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up no other but its own series") {
+    run_test(one_fails());
+}
 TEST_CASE("a pause of for ever between the tries of an event is for ever") {
-    run_test(pause_of_for_ever());
+    run_test(pause_of_for_ever(fault::kind::refuse));
+    run_test(pause_of_for_ever(fault::kind::status));
 }
