@@ -640,8 +640,10 @@ TEST_CASE("the leader's requests failing at each place never make two leaders, a
             b.start();
             w.run(30s, 500ms);
             CHECK(int(a.working) + int(b.working) == 1);
-            (a.working ? a : b).self.stop();
+            replica& leader = (a.working ? a : b).self;
+            leader.stop();
             w.run(8s, 500ms);
+            CHECK(leader.ended);
             CHECK(int(a.working) + int(b.working) == 1);
         }
     }

@@ -97,6 +97,7 @@ public:
         bool stopped = false;
         asio::co_spawn(io_, server->stop(), [&](std::exception_ptr) { stopped = true; });
         for (int i = 0; i < 5000 && !stopped; ++i) io_.run_one_for(1ms);
+        CHECK(stopped);
         settle();
     }
     world(const world&) = delete;
@@ -117,7 +118,7 @@ public:
         r.paused = false;
         if (r.signal && !r.ended) r.stop();
         for (int i = 0; i < 200 && r.signal && !r.ended; ++i) run(1s, 1s);
-        if (r.signal && !r.ended) UNSCOPED_INFO("a replica did not stop");
+        CHECK((!r.signal || r.ended)); // else it hangs
     }
 
     /// Until nobody has anything to do but wait for time to pass. Loopback sockets are ready at once, so silence means it.
