@@ -111,6 +111,33 @@ TEST_CASE("Q3 the destructor of an item says done, and so does done by key after
     CHECK(s.q->figures().known == 0);
 }
 
+TEST_CASE("Q3 done by key leaves alone what a handle holds") {
+    queue_scene s;
+    s.q->add("a");
+    {
+        const queue::item a = s.q->try_get();
+        CHECK(a.key() == "a");
+        s.q->done("a"); // client-go's habit; the handle does it
+        CHECK(s.q->figures().processing == 1);
+        s.q->add("a");
+        CHECK(s.q->size() == 0); // nobody else gets it meanwhile
+    }
+    CHECK(s.q->size() == 1);
+    const std::string key = s.q->try_get().release();
+    s.q->done(key);
+    s.q->add("a");
+    queue::item other = s.q->try_get();
+    CHECK(other.key() == "a");
+    s.q->done(key); // once more, when it is another worker's
+    CHECK(s.q->figures().processing == 1);
+    other.done();
+    CHECK(s.q->figures().known == 0);
+    for (const char* k : {"b", "c"}) s.q->add(k); // the slots are as they were
+    CHECK(s.next() == "b");
+    CHECK(s.next() == "c");
+    CHECK(s.q->figures().known == 0);
+}
+
 TEST_CASE("items can be moved, and moving over one says done") {
     queue_scene s;
     s.q->add("a");

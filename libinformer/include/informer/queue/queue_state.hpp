@@ -163,6 +163,9 @@ public:
         release_if_idle(i);
         return false;
     }
+    /// Whoever has the item in processing will end that by its key.
+    void release(index i) noexcept { items_[i].lane = detail::no_item; }
+    bool released(index i) const noexcept { return items_[i].released(); }
     /// An item that nobody saw goes back to the head of its level.
     void give_back(index i, int priority) {
         item& it = items_[i];

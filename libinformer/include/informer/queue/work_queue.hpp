@@ -109,7 +109,7 @@ public:
     /// Ends the handle without saying done: `work_queue::done(key)` must follow.
     Key release() {
         Key k = key();
-        if (core* c = std::exchange(core_, nullptr)) c->detach();
+        if (core* c = std::exchange(core_, nullptr)) c->detach(item_);
         return k;
     }
 
@@ -231,7 +231,8 @@ public:
     item try_get() { return core_->try_get(); }
     /// Appends up to `max` items that are ready; returns how many.
     std::size_t try_get_batch(std::vector<item>& into, std::size_t max) { return core_->try_get_batch(into, max); }
-    /// For keys that were taken out of their handle by `release()`; of others it knows nothing.
+    /// For keys that were taken out of their handle by `release()`. Of others nothing happens: their handle says done, in its
+    /// destructor at the latest.
     template <class K = Key>
     void done(const K& key) {
         core_->done(key);

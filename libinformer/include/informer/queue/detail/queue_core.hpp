@@ -146,10 +146,11 @@ public:
         settle(a, now);
     }
     /// The handle ends, the item stays in processing.
-    void detach() {
+    void detach(item_index i) {
         aftermath a(*this);
         const guard lock(lock_);
         const end_of_handle ends(*this, a);
+        state_.release(i);
     }
     template <class K>
     void done(const K& key) {
@@ -157,7 +158,7 @@ public:
         aftermath a(*this);
         const guard lock(lock_);
         const item_index i = state_.find(key);
-        if (i != no_item && state_.in_processing(i)) finish_locked(i, now, a);
+        if (i != no_item && state_.released(i)) finish_locked(i, now, a); // else its handle does it
     }
 
     // ---- hand-outs ------------------------------------------------------------------------------------------------------
