@@ -63,6 +63,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     asio::steady_timer begun; ///< cancelled when the sources run, and at a stop: for who waits for their sync
     unsigned stops = 0; ///< how often `stop()` was called
     bool runs = false, sources_run = false, workers_run = false;
+    bool following = false; ///< the sources' subscriptions are open
     failure broken; ///< why it had to stop by itself
     clock::time_point stopped_at{};
     detail::async_event workers_news; ///< a stop, or a worker has ended

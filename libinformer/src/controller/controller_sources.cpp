@@ -29,9 +29,11 @@ public:
     void begin() const {
         for (source& from : s_->sources)
             from.events = std::make_shared<subscription>(from.informer->subscribe(from.options));
+        s_->following = true;
         s_->begun.cancel();
     }
     void end() const {
+        s_->following = false;
         for (const source& from : s_->sources)
             if (from.events) from.events->close();
     }
@@ -252,6 +254,8 @@ asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chr
 }
 
 std::string controller::not_ready() const {
+    if (impl_->broken) return impl_->broken.what();
+    if (impl_->stops != 0) return "controller " + impl_->name + " was stopped";
     for (const auto& from : impl_->sources) {
         const bool filled = from.readable();
         const auto phase = from.informer->status().phase;
@@ -259,6 +263,7 @@ std::string controller::not_ready() const {
         if (filled && followed) continue;
         return from.name + (filled ? ": " : " is not in sync: ") + impl_->last_error_of(from);
     }
+    if (!impl_->following) return "controller " + impl_->name + " follows its sources no more";
     return {};
 }
 

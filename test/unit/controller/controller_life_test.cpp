@@ -33,6 +33,7 @@ asio::awaitable<void> lost_worker() {
     CHECK(ok);
     CHECK(b.error_of_run->find("bad_alloc") != std::string::npos);
     CHECK(b.has_logged("bad_alloc"));
+    CHECK(c.not_ready().find("bad_alloc") != std::string::npos); // though its informer lives on
     co_await b.end();
 }
 
@@ -79,6 +80,38 @@ asio::awaitable<void> lost_workers() {
     CHECK(ok);
     CHECK(b.error_of_run->find("bad_alloc") != std::string::npos);
     CHECK_FALSE(b.has_logged("shutdown time-out"));
+    co_await b.end();
+}
+
+asio::awaitable<void> unready_when_stopped() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    CHECK_FALSE(c.not_ready().empty());
+    b.start(c);
+    const std::function<bool()> ready = [&] { return c.not_ready().empty(); };
+    const bool ok = co_await eventually(ready);
+    CHECK(ok);
+    co_await b.finish(c);
+    CHECK(c.has_synced());
+    CHECK(c.not_ready().find("stopped") != std::string::npos);
+}
+
+asio::awaitable<void> unready_without_sources() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    task_group standby(ex);
+    standby.spawn(c.run_sources());
+    const std::function<bool()> ready = [&] { return c.not_ready().empty(); };
+    const bool ok = co_await eventually(ready);
+    CHECK(ok);
+    standby.stop();
+    co_await standby.join();
+    CHECK_FALSE(c.stopping());
+    CHECK(c.not_ready().find("no more") != std::string::npos);
     co_await b.end();
 }
 
@@ -167,6 +200,11 @@ TEST_CASE("a controller that loses a worker ends with what happened, instead of 
 }
 TEST_CASE("a controller that loses its last worker while it stops waits for nobody") {
     run_test(lost_workers());
+}
+TEST_CASE("a controller is not ready once nothing follows its sources: stopped, broken, or cancelled in warm standby") {
+    run_test(unready_when_stopped());
+    run_test(lost_worker());
+    run_test(unready_without_sources());
 }
 TEST_CASE("workers that were cancelled can be run again") {
     run_test(workers_again());

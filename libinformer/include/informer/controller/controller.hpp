@@ -209,7 +209,9 @@ public:
     bool has_synced() const noexcept;
     /// Waits until every source has delivered its initial state and its indexes are built, also before they run. Throws like `run()`; zero: for ever.
     asio::awaitable<void> synced(std::chrono::nanoseconds at_most);
-    /// Empty when it is in sync and every source is being followed; else why not, for /readyz.
+    /// Empty when it is in sync and every source is being followed; else why not, for /readyz. So it is from a stop on, and when the
+    /// sources have ended, however they did. An informer that is backing off counts as followed: its cache stays, and an API server
+    /// that is away for a while makes no replica unready.
     std::string not_ready() const;
 
     void enqueue(const object_key& key, int priority = 0) const;
