@@ -72,11 +72,11 @@ TEST_CASE("devserver refuses bad usage with 2 and says what hinders it with 1, i
 }
 
 TEST_CASE("devserver cannot print its URL: one line and exit code 1; without any stdout it serves", "[devserver]") {
-    process full({"/bin/sh", "-c", bin("devserver") + " --port 0 > /dev/full"});
+    process full({"/bin/sh", "-c", "\"$0\" --port 0 > /dev/full", bin("devserver")});
     CHECK(full.wait() == 1);
     CHECK(full.err() == "devserver: stdout: No space left on device\n");
     const temporary_folder folder;
-    process none({"/bin/sh", "-c", "exec " + bin("devserver") + " --port 0 --kubeconfig " + folder.file("k") + " <&- >&-"});
+    process none({"/bin/sh", "-c", "exec \"$0\" --port 0 --kubeconfig \"$1\" <&- >&-", bin("devserver"), folder.file("k")});
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!std::filesystem::exists(folder.file("k")) && none.running() && std::chrono::steady_clock::now() < until) {}
     CHECK(run({"get", "ns", "--kubeconfig", folder.file("k")}).code == 0);

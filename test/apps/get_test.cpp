@@ -161,24 +161,24 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
 
 TEST_CASE("a stdout that takes nothing is one clear line and exit code 1") {
     const server s;
-    const auto shell = [&](const std::string& arguments) {
-        process p({"/bin/sh", "-c", bin("informerctl") + " " + arguments});
+    const auto shell = [&](const std::string& arguments) { // "$1": the kubeconfig
+        process p({"/bin/sh", "-c", "\"$0\" " + arguments, bin("informerctl"), s.kubeconfig()});
         const int code = p.wait();
         return result{code, p.out(), p.err()};
     };
     const std::string commands[] = {"get ns", "watch ns", "watch ns -o json", "sync ns", "sync ns --updates 1", "resources"};
     for (const auto& c : commands) {
         INFO(c);
-        const auto full = shell(c + " --kubeconfig " + s.kubeconfig() + " > /dev/full");
+        const auto full = shell(c + " --kubeconfig \"$1\" > /dev/full");
         CHECK(full.code == 1);
         CHECK(full.err == "informerctl: stdout: No space left on device\n");
         // Closed by the caller: no connection may take its number.
-        const auto closed = shell(c + " --kubeconfig " + s.kubeconfig() + " >&-");
+        const auto closed = shell(c + " --kubeconfig \"$1\" >&-");
         CHECK(closed.code == 1);
         CHECK(closed.err == "informerctl: stdout: Bad file descriptor\n");
     }
     CHECK(shell("--help > /dev/full").code == 1);
-    const auto others = shell("get ns -o name --kubeconfig " + s.kubeconfig() + " <&- 2>&-");
+    const auto others = shell("get ns -o name --kubeconfig \"$1\" <&- 2>&-");
     CHECK(others.code == 0);
     CHECK(others.out.find("namespace/default\n") != std::string::npos);
 }

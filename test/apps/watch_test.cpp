@@ -98,7 +98,7 @@ TEST_CASE("a pipe that others write to as well stays blocking for them, during a
     const auto during = looks.line_where(tells);
     REQUIRE(during);
     CHECK(blocking(*during));
-    process get({"/bin/sh", "-c", bin("informerctl") + " get ns --kubeconfig " + s.kubeconfig() + "; cat /proc/self/fdinfo/1"});
+    process get({"/bin/sh", "-c", "\"$0\" get ns --kubeconfig \"$1\"; cat /proc/self/fdinfo/1", bin("informerctl"), s.kubeconfig()});
     const auto after = get.line_where(tells);
     REQUIRE(after);
     CHECK(blocking(*after));
