@@ -104,11 +104,11 @@ def run(options):
     results = Results(options.minutes)
     programs.build("corpus", "canned_server", "libinformer")
     found, missing, versions = peers.find_all(options.only)
+    if not found: # of those that cannot run here only the ones that were asked for are missing
+        programs.log("error: " + ("; ".join(missing) or "no peer is called like '%s'" % options.only))
+        return 2
     for why in missing:
         programs.log("note: " + why)
-    if not found:
-        programs.log("error: no peer is called like '%s'" % options.only)
-        return 2
     render = None
     if any(p.protobuf for p in found):
         try:
