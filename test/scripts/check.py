@@ -26,8 +26,8 @@ sys.path.insert(0, os.path.join(repo, "test", "bench"))
 sys.dont_write_bytecode = True
 
 from check_setup import ApiserverBuild, Ci, Deps, script  # noqa: E402, F401 (its tests are found here)
-from driver import extras, processes, programs  # noqa: E402
-from suites import check, edges, peers  # noqa: E402
+from driver import extras, processes, programs, report  # noqa: E402
+from suites import check, cluster, edges, peers  # noqa: E402
 
 
 class Ports(unittest.TestCase):
@@ -282,6 +282,28 @@ class Published(unittest.TestCase):
         self.assertEqual(self.edges({"pods": [both, ours], "pods_parsed": [ours]}), {"benchmarks.md"})
         self.assertEqual(self.edges({"pods": [both], "tiny": [{"client_go": {}}]}), set())
         self.assertEqual(self.edges({"pods": [both]}, ["tiny from a server: no answer"]), set())
+
+
+class Reports(unittest.TestCase):
+    def test_the_peak_of_the_start_is_by_what_is_held_and_not_by_itself(self):
+        run = dict(objects=1, sync_cpu=1, sync_rss=300, sync_peak=300, sync_forced=200)
+        results = types.SimpleNamespace(runs={(scale, "libinformer"): [run] for scale in (1, 2)})
+        table = report._curve(results, [1, 2], types.SimpleNamespace(curve=[]))
+        self.assertEqual(table.count(" 1.50 |"), 2, table)
+
+    def test_a_peer_that_cannot_run_here_is_not_unknown(self):
+        for missing, said in ((["Cargo is not installed here"], "error: Cargo is not installed here\n"), ([], "error: no peer is called like 'kube-rs'\n")):
+            err, find_all = io.StringIO(), lambda only: ([], missing, {})
+            with mock.patch.object(peers.peers, "find_all", find_all), mock.patch.object(programs, "build"), contextlib.redirect_stderr(err):
+                self.assertEqual(peers.run(types.SimpleNamespace(only="kube-rs", minutes=1)), 2)
+            self.assertEqual(err.getvalue(), said)
+
+    def test_followers_that_were_told_of_different_events(self):
+        follower = lambda name, *events: types.SimpleNamespace(name=name, figures=dict(zip(("adds", "updates", "deletes"), events)))
+        ours = follower("libinformer", 5, 20, 5)
+        self.assertEqual(cluster.difference([ours, follower("client-go", 5, 20, 5)]), [])
+        self.assertEqual(cluster.difference([ours, follower("client-go", 5, 23, 4)]),
+                         ["client-go was told of another number of events than libinformer: +3 updates, -1 deletes."])
 
 
 class Readme(unittest.TestCase):

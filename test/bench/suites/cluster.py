@@ -225,6 +225,16 @@ def table_of(followers):
     return text.table(header, rows)
 
 
+def difference(followers):
+    """Sentences, where the peers were not told of as many events as the first; each has a watch and a queue of its own."""
+    first, sentences = followers[0], []
+    for other in followers[1:]:
+        differ = ["%+d %s" % (other.figures[key] - first.figures[key], key) for key in ("adds", "updates", "deletes") if other.figures[key] != first.figures[key]]
+        if differ:
+            sentences.append("%s was told of another number of events than %s: %s." % (other.name, first.name, ", ".join(differ)))
+    return sentences
+
+
 def report_of(options, followers, versions, seconds, objects):
     return "\n".join([
         "## In the real world", "",
@@ -236,7 +246,7 @@ def report_of(options, followers, versions, seconds, objects):
         "node and a counting handler. The roll-out took %.0f s. CPU and RSS are whole processes. Lag: from the moment a client writes an annotation" % seconds,
         "of a pod (%d times a second) to the handler that sees it; the way through the API server and etcd, busy with the roll-out, is in it, the" % marker_rate,
         "same for both. At the end the caches were equal: the same %s pods in the same versions as the server's own list." % format(objects, ",d"), "",
-        table_of(followers)])
+        table_of(followers), *["\n" + d for d in difference(followers)]])
 
 
 def run(options):
@@ -285,6 +295,8 @@ def run(options):
     print(report)
     usual = (options.deployments, options.replicas, options.rollouts, options.peer) == (10, 500, 1, None)
     sections.keep("cluster", report, usual and not problems, options.report)
+    for d in difference(followers):
+        programs.log("note: " + d)
     for p in problems:
         programs.log("error: " + p)
     return 1 if problems else 0
