@@ -1,0 +1,31 @@
+// Figures beside what they should be.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace informer::bench {
+
+/// Collects them, and prints them as one line.
+class goals {
+public:
+    void at_least(const char* what, double measured, double least) { judge(what, measured, ">=", least, measured >= least); }
+    void at_most(const char* what, double measured, double most) { judge(what, measured, "<=", most, measured <= most); }
+    /// Were all met?
+    bool print() const {
+        std::printf("goals: %s\n", text_.c_str());
+        return all_;
+    }
+
+private:
+    void judge(const char* what, double measured, const char* relation, double goal, bool met) {
+        char one[160];
+        std::snprintf(one, sizeof one, "%s%s %.2f (%s %.2f) %s", text_.empty() ? "" : ", ", what, measured, relation, goal, met ? "met" : "MISSED");
+        text_ += one;
+        all_ = all_ && met;
+    }
+    std::string text_;
+    bool all_ = true;
+};
+
+} // namespace informer::bench
