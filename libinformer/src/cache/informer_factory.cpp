@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace informer {
@@ -46,6 +48,30 @@ asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::shared_
     }
     token.reset();
     if (!e->text.empty()) rt.log(log_level::error, informer.status().name + ": " + e->text);
+}
+
+/// Why there is nothing to read, and what could be.
+std::string not_cached(const api_resource& resource, const std::string& name_space, const std::set<std::string>& elsewhere,
+                       bool filtered) {
+    std::string out = resource.group_resource();
+    if (!name_space.empty()) out += " in " + name_space;
+    if (!elsewhere.empty()) {
+        out += ": only cached in";
+        std::size_t named = 0;
+        for (const std::string& one : elsewhere) {
+            if (named == 5) {
+                out += " and " + std::to_string(elsewhere.size() - named) + " more namespaces";
+                break;
+            }
+            out += (named++ == 0 ? " " : ", ") + one;
+        }
+        return out + ": name it, or get() an informer of " + (name_space.empty() ? "all namespaces" : "this one") + " first";
+    }
+    if (filtered) {
+        return out + ": only a selection is cached (labels, fields or metadata): read that by the lister() of the handle that get() "
+                     "with the same options gives";
+    }
+    return out + ": get() an informer first";
 }
 
 /// What all handles of one informer share.
@@ -191,13 +217,18 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
 }
 
 informer::lister informer_factory::lister(const api_resource& resource, std::string name_space) const {
+    if (!resource.namespaced) name_space.clear();
     bool filtered = false;
+    std::set<std::string> elsewhere; // namespaces
     std::shared_ptr<lease> found;
     for (auto& l : impl_->lasting()) {
         if (!(l->of.resource == resource)) continue;
-        if (!l->name_space.empty() && l->name_space != name_space) continue;
         if (!l->of.unfiltered()) {
             filtered = true;
+            continue;
+        }
+        if (!l->name_space.empty() && l->name_space != name_space) {
+            elsewhere.insert(l->name_space);
             continue;
         }
         const bool whole = l->can_be_shared && l->of.kept.empty() && !informer_handle::entry::refused(l->informer);
@@ -205,9 +236,7 @@ informer::lister informer_factory::lister(const api_resource& resource, std::str
         if (whole) break;
     }
     if (found) return found->informer.lister().in(std::move(name_space));
-    std::string what = resource.group_resource();
-    if (!name_space.empty()) what += " in " + name_space;
-    throw error(errc::not_cached, filtered ? what + ": only a selection is cached" : what + ": get() an informer first");
+    throw error(errc::not_cached, not_cached(resource, name_space, elsewhere, filtered));
 }
 
 asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, clock::duration at_most) {

@@ -26,6 +26,7 @@ namespace {
 
 const api_resource pods("", "v1", "pods", "Pod");
 const api_resource nodes("", "v1", "nodes", "Node", false);
+const std::string a_node = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"a","uid":"u","resourceVersion":"1"}})";
 
 struct workshop {
     workshop()
@@ -51,7 +52,7 @@ struct workshop {
             w->fail(status_failure(403, "Forbidden"));
             s->on_list(list_script().fail(status_failure(403, "Forbidden")));
         } else if (answer)
-            w->added(pod("a", 1)).bookmark("5", true);
+            w->added(r.namespaced ? pod("a", 1) : a_node).bookmark("5", true);
         return s;
     }
     void settle() {
@@ -237,6 +238,8 @@ TEST_CASE("informers that are never shared leave nothing behind", "[factory]") {
             w.settle();
             w.made.clear();
         }
+    CHECK(w.factory.lister(nodes, "default").list().size() == 1);
+    CHECK(b->lister().list().size() == 1);
         return mallinfo2().uordblks; // nothing under the sanitizers
     };
     const std::size_t before = rounds(100);

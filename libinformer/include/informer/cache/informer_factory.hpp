@@ -59,7 +59,8 @@ public:
     /// reading them.
     informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
     /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform, or that may not be
-    /// read, only where no other has the whole objects.
+    /// read, only where no other has the whole objects. Where there is none the error says what is cached: other namespaces, or a
+    /// selection, which the handle of that alone reads.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
     /// Waits for every informer started so far; throws with the names of those that failed and their last errors, also
     /// of those that ended by an exception of their own (no memory) and are still held.
