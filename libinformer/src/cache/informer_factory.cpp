@@ -116,11 +116,11 @@ public:
     std::shared_ptr<lease> held;
 };
 
-shared_informer& informer_handle::operator*() const noexcept {
+shared_informer& informer_handle::operator*() const& noexcept {
     return entry_->informer;
 }
 
-shared_informer* informer_handle::operator->() const noexcept {
+shared_informer* informer_handle::operator->() const& noexcept {
     return &entry_->informer;
 }
 

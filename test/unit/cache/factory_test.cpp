@@ -200,6 +200,29 @@ TEST_CASE("nothing starts by itself: a lister of what is not cached is an error"
     }
 }
 
+TEST_CASE("a lister of what is not cached says what is: other namespaces, or a selection and how to read that", "[factory]") {
+    workshop w;
+    const auto prod = w.factory.get(pods, "prod");
+    CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("only cached in prod: name it") && ContainsSubstring("all namespaces"));
+    CHECK_THROWS_WITH(w.factory.lister(pods, "test"), ContainsSubstring("pods in test: only cached in prod"));
+    std::vector<informer_handle> more;
+    for (const char* ns : {"a", "b", "c", "d", "e", "f"}) more.push_back(w.factory.get(pods, ns));
+    CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("in a, b, c, d, e and 2 more namespaces:"));
+    const auto metadata = w.factory.get(nodes, "", informer_options().metadata_only());
+    CHECK_THROWS_WITH(w.factory.lister(nodes), ContainsSubstring("only a selection is cached") && ContainsSubstring("the same options"));
+    w.settle();
+}
+
+template <class Handle>
+concept usable = requires(Handle&& h) { std::forward<Handle>(h)->snapshot(); } || requires(Handle&& h) { *std::forward<Handle>(h); };
+
+TEST_CASE("a handle that nobody keeps cannot be used: its informer would stop at the end of the statement", "[factory]") {
+    STATIC_CHECK(usable<informer_handle&>);
+    STATIC_CHECK(usable<const informer_handle&>);
+    STATIC_CHECK_FALSE(usable<informer_handle>);
+    STATIC_CHECK_FALSE(usable<const informer_handle>);
+}
+
 TEST_CASE("indexes of later requests are added", "[factory]") {
     workshop w;
     auto a = w.factory.get(pods);

@@ -13,7 +13,8 @@ namespace informer {
 using list_watch_factory = std::function<std::shared_ptr<list_watch>(const api_resource&, std::string name_space)>;
 
 /// A reference on a shared informer. The last release stops its watch and frees its memory (what listers and snapshots
-/// hold of the cache stays readable).
+/// hold of the cache stays readable). So keep it for as long as something shall be told or read anew: a subscription, or a copy of
+/// the `shared_informer`, does not hold it, and ends with it. A handle that is not kept cannot be used.
 ///
 /// *Thread safety*: handles may be copied and released on any thread, also after the factory and its executor are gone.
 class informer_handle {
@@ -22,8 +23,10 @@ public:
     informer_handle() = default;
     explicit informer_handle(std::shared_ptr<entry> e) noexcept : entry_(std::move(e)) {}
     explicit operator bool() const noexcept { return entry_ != nullptr; }
-    shared_informer& operator*() const noexcept;
-    shared_informer* operator->() const noexcept;
+    shared_informer& operator*() const& noexcept;
+    shared_informer* operator->() const& noexcept;
+    shared_informer& operator*() const&& = delete; // a temporary one would stop the informer at the end of the statement
+    shared_informer* operator->() const&& = delete;
     void release() noexcept { entry_.reset(); }
 
 private:
@@ -57,7 +60,7 @@ public:
     /// page size, back-off …) of the first win; indexes are added, but of two functions under one name the first stays (functions cannot be
     /// compared). To one that is full already they are added as by `shared_informer::add_index`: `co_await h->index_ready(…)` before
     /// reading them.
-    informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
+    [[nodiscard]] informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
     /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform, or that may not be
     /// read, only where no other has the whole objects. Where there is none the error says what is cached: other namespaces, or a
     /// selection, which the handle of that alone reads.
