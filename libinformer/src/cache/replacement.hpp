@@ -5,9 +5,11 @@
 
 #include <informer/source/list_watch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_set>
+#include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,7 +17,7 @@ namespace informer::detail {
 
 /// Bad objects of which the keys are remembered. Beyond that nothing is believed to be absent.
 inline constexpr std::size_t most_bad_keys = 10'000;
-/// Bad objects that are kept with their story, for the status.
+/// Bad objects that the status and the log tell of.
 inline constexpr std::size_t most_bad_told = 16;
 
 /// About 16 bytes an object: the objects themselves are shared with the cache where they did not change.
@@ -39,25 +41,33 @@ struct replacement {
     /// Back to what there was, bad objects included.
     void restore(replacement before) { *this = std::move(before); }
 
-    std::unordered_set<object_key> bad_keys; ///< there, but unusable: their last good version stays
-    std::size_t unnamed = 0;                        ///< bad ones whose key could not be read
-    std::vector<bad_object> bad;                    ///< the first of them
+    using story = std::shared_ptr<const bad_object>; ///< shared by what is kept to go back to
+    std::unordered_map<object_key, story> bad_keys;  ///< there, but unusable: their last good version stays
+    std::size_t unnamed = 0;                         ///< bad ones whose key could not be read, or is not remembered
+    std::vector<story> bad_unnamed;                  ///< the first of them
     informer::resource_version version;
     std::uint64_t epoch = 1;
     bool routine = false; ///< such states come again and again
 
     void quarantine(bad_object b) {
-        if (b.key.empty() || bad_keys.size() >= most_bad_keys) {
-            ++unnamed;
-        } else if (!bad_keys.insert(b.key).second) {
-            return; // a page that was asked for again
+        const bool named = !b.key.empty() && (bad_keys.size() < most_bad_keys || bad_keys.contains(b.key));
+        const story told = std::make_shared<const bad_object>(std::move(b));
+        if (named) {
+            bad_keys.insert_or_assign(told->key, told);
+            return;
         }
-        if (bad.size() < most_bad_told) bad.push_back(std::move(b));
+        ++unnamed;
+        if (bad_unnamed.size() < most_bad_keys) bad_unnamed.push_back(told);
     }
     /// A good version came after it, or it was deleted.
-    void forgive(const object_key& key) {
-        if (bad_keys.erase(key) == 0) return;
-        std::erase_if(bad, [&key](const bad_object& b) { return b.key == key; });
+    void forgive(const object_key& key) { bad_keys.erase(key); }
+    /// Of all of them, but for the nameless beyond so many: those first, the others in the order of their keys.
+    std::vector<story> stories() const {
+        std::vector<story> out = bad_unnamed;
+        for (const auto& [key, told] : bad_keys) out.push_back(told);
+        std::sort(out.begin() + static_cast<std::ptrdiff_t>(bad_unnamed.size()), out.end(),
+                  [](const story& a, const story& b) { return a->key < b->key; });
+        return out;
     }
     /// What is not in `objects` is gone. With an unnamed bad object nothing is known to be absent.
     bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }

@@ -271,15 +271,18 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             if (theirs.comparable() && !(theirs <= version)) version = std::move(theirs);
         }
     }
-    for (const bad_object& b : all->bad) s->quarantine(b);
-    for (const object_key& key : all->bad_keys) {
-        if (s->bad.contains(key)) continue;
-        bad_object b;
-        b.key = key;
-        b.from_list = true;
-        s->bad.emplace(key, std::move(b));
+    const std::vector<detail::replacement::story> stories = all->stories();
+    std::size_t told = 0;
+    for (const detail::replacement::story& b : stories) {
+        if (++steps % 32 == 0) co_await breathe(s);
+        if (s->stopping) co_return;
+        s->quarantine(*b, told++ < detail::most_bad_told);
     }
-    s->bad_unnamed_count = all->unnamed; // all of them, of which some were just told
+    const std::size_t bad = all->bad_keys.size() + all->unnamed;
+    if (bad > told) s->count("informer_bad_objects_total", static_cast<double>(bad - told));
+    if (bad > detail::most_bad_told && s->rt.logs(log_level::warning))
+        s->rt.log(log_level::warning, s->name + ": " + std::to_string(bad) + " objects of the list cannot be used in all");
+    s->bad_unnamed_count = all->unnamed; // also those that nobody can be told of
 
     const bool new_epoch = all->epoch != s->epoch;
     s->epoch = all->epoch;
@@ -506,12 +509,12 @@ std::size_t shared_informer::impl::listeners() {
     return subscribers.size();
 }
 
-void shared_informer::impl::quarantine(const bad_object& b) {
+void shared_informer::impl::quarantine(const bad_object& b, bool logged) {
     count("informer_bad_objects_total", 1);
     const bool nameless = b.key.empty() || (bad.size() >= detail::most_bad_keys && !bad.contains(b.key));
     // What has no name may be one object again and again, once a second.
     const bool told_before = nameless ? bad_unnamed.size() >= detail::most_bad_told : bad.contains(b.key);
-    if (rt.logs(log_level::warning) && !told_before) {
+    if (logged && !told_before && rt.logs(log_level::warning)) {
         const std::string which = b.key.empty() ? "object " + std::to_string(b.position) : b.key.str();
         rt.log(log_level::warning, name + ": " + which + " cannot be used: " + b.why.what());
     }

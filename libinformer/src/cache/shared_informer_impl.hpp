@@ -179,7 +179,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<object> bring_home(self s, object o);
     void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
                 bool guarded, std::vector<event>& events);
-    void quarantine(const bad_object& b);
+    void quarantine(const bad_object& b, bool logged = true);
     void clear_quarantine(const object_key& key);
     void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless that is older
     std::size_t listeners(); ///< how many there are, without those that were closed

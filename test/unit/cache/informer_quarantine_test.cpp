@@ -1,7 +1,9 @@
 // Objects that an informer cannot use.
 #include "informer_fixture.hpp"
+#include "support/recording_sink.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <catch2/generators/catch_generators.hpp>
 
@@ -252,7 +254,48 @@ TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same
     CHECK(b.source->lists() == 0);
 }
 
-TEST_CASE("X7 all bad objects of a list are in quarantine, also those of which nothing is told", "[informer]") {
+TEST_CASE("X7 who observes is told of every bad object of a list, and why; the log of some and how many", "[informer]") {
+    const auto told = std::make_shared<recording_sink>();
+    asio::io_context context;
+    log_capture log;
+    runtime rt(context.get_executor());
+    rt.with_metrics(told).with_logger(log.logger(), log_level::info);
+    const auto source = std::make_shared<scripted_list_watch>(context.get_executor());
+    shared_informer pods(rt, source, informer_options().watch_list(false));
+    std::map<std::string, failure> heard;
+    std::size_t nameless = 0;
+    pods.on_bad_object([&](const bad_object& b) {
+        if (b.key.empty())
+            ++nameless;
+        else
+            heard[b.key.name] = b.why;
+    });
+    std::vector<std::string> items;
+    for (int i = 0; i < 40; ++i) {
+        items.push_back(R"({"metadata":{"namespace":"default","name":"bad-)" + std::to_string(i) + R"("},"spec":})");
+        items.push_back(R"({"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"7"}})");
+    }
+    source->on_list(list_of(std::move(items), "5"));
+    source->on_watch();
+    asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
+    context.poll();
+    CHECK(nameless == 40);
+    CHECK(heard.size() == 40);
+    for (const auto& [name, why] : heard) {
+        INFO(name);
+        CHECK(why);
+    }
+    CHECK(told->counters["informer_bad_objects_total resource=pods"] == 80);
+    CHECK(pods.status().quarantined == 80);
+    for (const bad_object& b : pods.status().quarantine) CHECK(b.why);
+    CHECK(log.count("cannot be used: ") == 16);
+    CHECK(log.contains("80 objects of the list cannot be used"));
+    pods.stop();
+    context.restart();
+    context.run();
+}
+
+TEST_CASE("X7 all bad objects of a list are in quarantine, also those that status does not show", "[informer]") {
     const auto bad_one = [](int i) {
         return R"({"metadata":{"namespace":"default","name":"bad-)" + std::to_string(i) + R"("},"spec":})";
     };

@@ -42,3 +42,29 @@ TEST_CASE("replacement: what is restored holds nothing that came later") {
     REQUIRE(all.objects().size() == 1);
     CHECK(all.objects().find(made("a", 0))->value()["v"].as_int64() == 1);
 }
+
+TEST_CASE("replacement: each bad object is told with its last reason, and of too many nameless ones the first") {
+    detail::replacement all(7);
+    const auto bad = [&all](const std::string& name, errc why) {
+        bad_object b;
+        if (!name.empty()) b.key = object_key("n", name);
+        b.why = failure(why, name);
+        all.quarantine(std::move(b));
+    };
+    for (int i = 0; i < 100; ++i) bad("b" + std::to_string(i), errc::syntax_error);
+    bad("b7", errc::bad_utf8);
+    all.put(made("b8", 1));
+    for (std::size_t i = 0; i < detail::most_bad_keys + 5; ++i) bad("", errc::no_metadata);
+    CHECK(all.bad_keys.size() == 99);
+    CHECK(all.unnamed == detail::most_bad_keys + 5);
+    const auto stories = all.stories();
+    REQUIRE(stories.size() == 99 + detail::most_bad_keys);
+    CHECK(stories.front()->key.empty());
+    CHECK(stories[detail::most_bad_keys]->key.name == "b0");
+    CHECK(stories.back()->key.name == "b99");
+    CHECK(all.bad_keys.at(object_key("n", "b7"))->why == errc::bad_utf8);
+    for (std::size_t i = 0; i < detail::most_bad_keys; ++i) bad("c" + std::to_string(i), errc::syntax_error);
+    CHECK(all.bad_keys.size() == detail::most_bad_keys);
+    CHECK(all.unnamed == detail::most_bad_keys + 5 + 99);
+    CHECK_FALSE(all.proves_absence(object_key("n", "a")));
+}

@@ -69,7 +69,8 @@ public:
     informer_observer& on_state_change(std::function<void(const informer_status&)> f) { state_change_ = std::move(f); return *this; }
     /// For every error that ends a list or a watch, with its phase (contract X2).
     informer_observer& on_error(std::function<void(std::string_view phase, const failure& f)> f) { error_ = std::move(f); return *this; }
-    /// For every object that cannot be used (see `informer_status::quarantine`), again after a relist that brings it again.
+    /// For every object that cannot be used (see `informer_status::quarantine`), again after a relist that brings it again. Of a list
+    /// with more than 10,000 that say which they are, and of its nameless ones, the first 10,000; the rest is counted.
     informer_observer& on_bad_object(std::function<void(const bad_object& b)> f) { bad_object_ = std::move(f); return *this; }
 
     std::function<void(const informer_status&)> state_change_;
