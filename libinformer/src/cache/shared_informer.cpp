@@ -319,6 +319,10 @@ void shared_informer::impl::refresh_figures() {
     gauge("informer_objects", static_cast<double>(snapshot.size()));
     gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
     gauge("informer_queue_depth", live ? static_cast<double>(live->queue.size()) : 0.0);
+    note_depth();
+}
+
+void shared_informer::impl::note_depth() const {
 }
 
 informer_status shared_informer::impl::status() const {

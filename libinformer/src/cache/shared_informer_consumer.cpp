@@ -31,6 +31,21 @@ asio::awaitable<void> shared_informer::impl::breathe(self s) {
     }
 }
 
+/// While a subscriber is under back-pressure and full. It may never read again, so what there is to tell is told before. False when
+/// cancelled.
+asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of) {
+    if (!std::exchange(s->consumer_held_up, true)) s->refresh_figures();
+    while (of->over() && !of->closed() && !s->stopping) {
+        s->handlers_are_due(); // it may be one of theirs
+        s->applying.end();
+        co_await of->room();
+        s->applying.begin();
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) co_return false;
+    }
+    co_return true;
+}
+
 asio::awaitable<void> shared_informer::impl::consume(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     for (;;) {
@@ -81,6 +96,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         s->observe_lag(oldest);
         co_await tidy(s);
         s->applying.end();
+        s->consumer_held_up = false;
         s->refresh_figures();
     }
 }
@@ -380,13 +396,9 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
         if (behind.empty()) continue;
         for (const event& e : *some) {
             for (const subscriber& one : behind) {
-                while (one->over() && !one->closed() && !s->stopping) {
-                    s->handlers_are_due(); // it may be one of theirs
-                    s->applying.end();
-                    co_await one->room();
-                    s->applying.begin();
-                    const auto asked = co_await asio::this_coro::cancellation_state;
-                    if (asked.cancelled() != asio::cancellation_type::none) co_return;
+                if (one->over()) {
+                    const bool go_on = co_await wait_for_room(s, one);
+                    if (!go_on) co_return;
                 }
                 if (s->stopping) co_return;
                 one->push(e);
@@ -402,13 +414,9 @@ asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
     detail::object_cursor all(s->store->index.snapshot());
     std::size_t steps = 0;
     while (const object* o = all.next()) {
-        while (to->over() && !to->closed() && !s->stopping) {
-            s->handlers_are_due();
-            s->applying.end();
-            co_await to->room();
-            s->applying.begin();
-            const auto asked = co_await asio::this_coro::cancellation_state;
-            if (asked.cancelled() != asio::cancellation_type::none) co_return;
+        if (to->over()) {
+            const bool go_on = co_await wait_for_room(s, to);
+            if (!go_on) co_return;
         }
         if (to->closed() || s->stopping) co_return;
         event e(event_kind::updated, *o, *o, event_reason::resync);

@@ -148,6 +148,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void let_go();
     void tell_bad(const bad_object& b);
     void refresh_figures();
+    void note_depth() const; ///< of the queue
     void note_index_errors();
     clock::time_point now() const { return rt.clock().now(); }
 
@@ -173,6 +174,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<bool> compaction_pays(self s, std::uint64_t kept);
     static asio::awaitable<void> compact(self s);
     static asio::awaitable<void> breathe(self s);
+    static asio::awaitable<bool> wait_for_room(self s, subscriber of);
     void count_deltas(const std::vector<delta>& batch);
     void apply(const delta& d, std::vector<event>& events);
     bool is_away(const object& o) const;
@@ -223,6 +225,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // producer
     std::unique_ptr<sink> into;
     bool held_up = false; ///< the request under way waits for room: that time is not its own
+    bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
     detail::slice_watch reading;
     std::string api_version; ///< of the resource
 

@@ -180,6 +180,7 @@ private:
         if (s->into->ended_) co_return false;
         delta_queue& queue = s->live->queue;
         s->held_up = queue.size() >= queue.capacity();
+        if (s->consumer_held_up) s->note_depth(); // else it does so itself, behind its batch
         const bool room = co_await queue.room();
         if (!std::exchange(s->held_up, false)) co_return room;
         s->machine.progress(s->now()); // while a slow subscriber held us up nothing could come

@@ -214,3 +214,66 @@ TEST_CASE("the lag from a change's arrival until every subscriber has it is a me
     pods.stop();
     b.settle();
 }
+
+TEST_CASE("while a subscriber holds an informer up the depth of its queue and its status tell of it", "[informer][metrics]") {
+    bench b;
+    const auto told = std::make_shared<recording_sink>();
+    runtime rt = b.rt;
+    rt.with_metrics(told);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source, informer_options().queue_capacity(4));
+    const auto w = source->on_watch();
+    w->bookmark("1", true);
+    auto events = pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
+    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
+    b.settle();
+    const auto depth = [&told] { return told->gauges.at("informer_queue_depth resource=pods"); };
+    CHECK(depth() == 0);
+    w->added(pod("a", 2));
+    b.settle();
+    w->added(pod("b", 3));
+    b.settle(); // it waits for room for this one
+    CHECK(pods.status().objects == 2);
+    CHECK(pods.status().resource_version.str() == "3");
+    CHECK(told->gauges.at("informer_objects resource=pods") == 2);
+    for (int i = 0; i < 3; ++i) {
+        w->added(pod("c" + std::to_string(i), 4 + i));
+        b.settle();
+        CHECK(depth() == i + 1);
+    }
+    for (int i = 0; i < 9; ++i) w->added(pod("d" + std::to_string(i), 10 + i));
+    b.settle();
+    CHECK(depth() >= 4); // full
+    int delivered = 0;
+    while (events.try_next()) {
+        ++delivered;
+        b.settle();
+    }
+    CHECK(delivered == 14);
+    CHECK(depth() == 0);
+    CHECK(pods.status().objects == 14);
+    pods.stop();
+    b.settle();
+}
+
+TEST_CASE("while a resync waits for its subscriber the depth of the queue is told", "[informer][metrics]") {
+    bench b;
+    const auto told = std::make_shared<recording_sink>();
+    runtime rt = b.rt;
+    rt.with_metrics(told);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source);
+    const auto w = source->on_watch();
+    for (int i = 0; i < 5; ++i) w->added(pod("a" + std::to_string(i), 1));
+    w->bookmark("5", true);
+    auto events = pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure).resync(10s));
+    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
+    b.settle();
+    while (events.try_next()) b.settle();
+    b.pass(13s);
+    w->added(pod("b", 6));
+    b.settle();
+    CHECK(told->gauges.at("informer_queue_depth resource=pods") == 1);
+    pods.stop();
+    b.settle();
+}
