@@ -98,7 +98,10 @@ void reflector::slept() {
 void reflector::opened(time_point now) {
     if (request_.opened) return;
     request_.opened = true;
-    if (request_.watch) unwatchable_ = false;
+    if (request_.watch) {
+        unwatchable_ = false;
+        watch_refusals_ = 0;
+    }
     if (request_.watch && now < request_.started + header_in_time) late_header_ = false;
     request_.opened_at = request_.last_progress = now;
 }
@@ -286,6 +289,10 @@ void reflector::complete(time_point now, const resource_version& v) {
 
 reflector::page_verdict reflector::page_done(time_point now, const list_result& r, failure& f) {
     if (goal_ == goal::check) {
+        if (watch_refusals_ >= most_watch_refusals) {
+            polled_ = true;
+            parked_ = false;
+        }
         if (below(r.resource_version)) {
             fetch_again(true);
         } else if (polled_ && last_ < r.resource_version) { // and no watch tells of it

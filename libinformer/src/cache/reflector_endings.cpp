@@ -21,7 +21,10 @@ bool reflector::list_failed(time_point now, failure& f) {
         // Not found out; watching again is right unless the server went back, and then the next silence tells.
         goal_ = goal::follow;
         last_sign_ = now; // which is not before it has lasted as long again
-        if (hard(k)) away_ = false;
+        if (hard(k)) {
+            away_ = polled_ = false;
+            watch_refusals_ = 0; // it is not about watches
+        }
         failed(now, f, hard(k));
         return false;
     }
@@ -229,8 +232,12 @@ void reflector::follow_ended(time_point now, const failure& f) {
         failed(now, f, false);
         return;
     case kind::throttled: failed(now, f, false); return;
-    case kind::unauthorized:
-    case kind::forbidden: failed(now, f, true); return;
+    case kind::unauthorized: failed(now, f, true); return;
+    case kind::forbidden:
+        // Perhaps the verb watch is, and list is not: then lists are all there is.
+        if (!r.opened && ++watch_refusals_ >= most_watch_refusals) goal_ = goal::check;
+        failed(now, f, !polled_);
+        return;
     case kind::missing: // while it was away its objects may have gone without an event
         fetch_again(false);
         failed(now, f, true);

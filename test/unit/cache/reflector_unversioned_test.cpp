@@ -179,6 +179,63 @@ TEST_CASE("a watch that is refused with 405 is replaced by lists at the pace of 
     CHECK(m.r.phase() == informer_phase::watching);
 }
 
+TEST_CASE("where watches are forbidden and lists are not, lists at the pace of the back-off follow what changes", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("20");
+    const failure forbidden = status(403, "Forbidden");
+    for (const auto expected : {800ms, 1600ms, 3200ms}) { // a server that starts answers so for a moment
+        CHECK(m.next().watch.resource_version_ == "20");
+        m.watch_done(forbidden);
+        CHECK(m.r.phase() == informer_phase::parked);
+        CHECK(m.wait() == expected);
+    }
+    // Nothing new: the state that we have is still it, and the watch may be allowed by now.
+    CHECK(m.next().check);
+    CHECK(m.page_done("20") == page::checked);
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    CHECK(m.r.relists());
+    std::string version = "20";
+    for (const auto expected : {6400ms, 12800ms, 25600ms, 30000ms}) {
+        CHECK(m.next().watch.resource_version_ == version);
+        m.watch_done(forbidden);
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        CHECK(m.wait() == expected);
+        CHECK(m.next().check);
+        version += "0";
+        CHECK(m.page_done(version) == page::checked);
+        CHECK(m.next().what == step::list);
+        CHECK(m.last.fresh);
+        CHECK(m.page_done(version) == page::complete);
+        CHECK(m.r.phase() == informer_phase::backing_off); // that lists work is no end of it
+    }
+    SECTION("until a watch is allowed") {
+        m.next();
+        m.r.opened(m.now);
+        m.pass(1s);
+        CHECK_FALSE(m.r.tick(m.now));
+        CHECK(m.r.phase() == informer_phase::watching);
+        CHECK(m.r.attempts() == 0);
+        m.watch_done();
+        m.next();
+        m.watch_done(forbidden);
+        m.wait();
+        CHECK(m.next().what == step::watch);
+    }
+    SECTION("or lists are forbidden, too") {
+        m.next();
+        m.watch_done(forbidden);
+        m.wait();
+        CHECK(m.next().check);
+        m.list_failed(forbidden);
+        CHECK(m.r.phase() == informer_phase::parked);
+        m.wait();
+        CHECK(m.next().watch.resource_version_ == version);
+        m.watch_done(forbidden);
+        CHECK(m.r.phase() == informer_phase::parked);
+    }
+}
+
 TEST_CASE("a watch-list that is refused with 405 says nothing of other resources, and is not asked for with each list", "[reflector]") {
     machine m;
     CHECK(m.next().watch.send_initial_events_);

@@ -34,7 +34,8 @@ public:
 /// server that went back in time fetches the state again.
 ///
 /// Where lists have no resource version there is nothing to resume at: the watch has none either, and whatever ends it fetches the state
-/// again. So does a watch that is refused with 405. Both are paced by the back-off unless the watch has lasted a while.
+/// again. So does a watch that is refused with 405. Both are paced by the back-off unless the watch has lasted a while. Where watches are
+/// refused with 403 and lists are not, each watch that is refused leads to a look at the newest version, and to a list if that is newer.
 ///
 /// *Thread safety*: none. *Executor*: none. *Errors*: none thrown.
 class reflector {
@@ -120,6 +121,7 @@ public:
 
     // Times that are ours. The rest are client-go's (see backoff_options).
     static constexpr unsigned most_page_failures = 5; ///< of one page, in a row; then the list begins anew
+    static constexpr unsigned most_watch_refusals = 3; ///< 403, in a row; then it is found out whether lists are allowed
     static constexpr std::chrono::seconds silence = std::chrono::seconds(2);  ///< watch-list: nothing at all came
     static constexpr std::chrono::seconds pause = std::chrono::seconds(5);    ///< watch-list: events, but no end
     /// Watch-list: nothing more came; and from the first change to the end, where it is not known whether that comes at all.
@@ -200,6 +202,7 @@ private:
     bool silent_ = false;         // nothing came: if the list has items, it was no end bookmark that we waited for
     bool listed_ = false;         // the list under way has items
     unsigned interrupted_ = 0;    // watch-lists that broke before their end, in a row
+    unsigned watch_refusals_ = 0; // watches in a row that were forbidden
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
     bool failing_ = false, parked_ = false;
