@@ -146,7 +146,8 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case kind::cancelled:
     case kind::transport:
         // What was collected is dropped. A stream that breaks again and again before its end is not for us.
-        if (request_.opened && ++interrupted_ >= 2) list_this_time_ = true;
+        // So is one that is cut before its header: a proxy may hold that back, and give up before we do.
+        if ((request_.opened || f == errc::connection_lost) && ++interrupted_ >= 2) list_this_time_ = true;
         failed(now, f, false);
         return;
     case kind::other:

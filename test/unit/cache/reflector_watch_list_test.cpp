@@ -397,6 +397,33 @@ TEST_CASE("X5 a watch-list that breaks is tried again after a back-off, and list
     CHECK(m.r.support() == watch_list_support::unknown);
 }
 
+TEST_CASE("X5 a watch-list that is cut before its header is listed when it happens again; one that finds no server is not", "[reflector]") {
+    machine m;
+    for (int i = 0; i < 3; ++i) {
+        CHECK(m.next().watch.send_initial_events_);
+        m.watch_done(refused);
+        m.wait();
+    }
+    for (int i = 0; i < 2; ++i) {
+        CHECK(m.next().watch.send_initial_events_);
+        CHECK(m.watch_done(cut_off));
+        m.wait();
+    }
+    CHECK(m.next().what == step::list);
+    SECTION("which works") {
+        CHECK(m.page_done("7", "", 1) == page::complete);
+        CHECK(m.r.support() == watch_list_support::unknown);
+    }
+    SECTION("or is cut, too: both in turn") {
+        m.list_failed(cut_off);
+        m.wait();
+        CHECK(m.next().watch.send_initial_events_);
+        m.watch_done(cut_off);
+        m.wait();
+        CHECK(m.next().what == step::list);
+    }
+}
+
 TEST_CASE("epoch: initial events that end below the last version are asked for again as a consistent read", "[reflector]") {
     machine m;
     m.follow("90");
