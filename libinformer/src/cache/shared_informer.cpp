@@ -234,7 +234,8 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
     bool told_before = false;
     {
         const std::lock_guard lock(mutex);
-        told_before = failing && figures.attempts != 0 && figures.last_error.code() == f.code();
+        // Also a stream that is cut again and again, and goes on at once each time.
+        told_before = failing == (figures.attempts != 0) && figures.last_error.code() == f.code();
         figures.last_error = f;
         figures.last_error_phase = where;
         figures.attempts = machine.attempts();
@@ -318,11 +319,11 @@ void shared_informer::impl::refresh_figures() {
     count("informer_received_bytes_total", static_cast<double>(received - std::exchange(bytes_counted, received)));
     gauge("informer_objects", static_cast<double>(snapshot.size()));
     gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
-    gauge("informer_queue_depth", live ? static_cast<double>(live->queue.size()) : 0.0);
     note_depth();
 }
 
 void shared_informer::impl::note_depth() const {
+    gauge("informer_queue_depth", live ? static_cast<double>(live->queue.size()) : 0.0);
 }
 
 informer_status shared_informer::impl::status() const {
