@@ -205,8 +205,7 @@ private:
     /// An object that the cache can hold: of our kind, with a name. Others go into quarantine.
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
         const api_resource& expected = owner_.resource;
-        const bool is_ours = expected.kind.empty() ? o.api_version() == owner_.api_version
-                                                   : o.has_type(owner_.api_version, expected.kind);
+        const bool is_ours = o.has_type(owner_.api_version, expected.kind);
         if (is_ours && !o.name().empty()) [[likely]] return true;
         bad_object b;
         if (o.name().empty()) {
@@ -236,6 +235,12 @@ namespace {
 
 std::shared_ptr<list_watch> existing(std::shared_ptr<list_watch> source) {
     if (!source) throw error(errc::bad_configuration, "an informer without a source");
+    // Watches say it of each object, and lists of none: what a list brings again would differ from what a watch brought.
+    const api_resource& r = source->resource();
+    if (r.kind.empty()) {
+        throw error(errc::bad_configuration, "an informer of " + r.group_resource() + ", whose kind is not said: name it in its "
+                                             "api_resource, or ask discovery");
+    }
     return source;
 }
 

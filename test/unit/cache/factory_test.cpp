@@ -238,6 +238,8 @@ TEST_CASE("a cluster-scoped resource has no namespaces to tell apart", "[factory
     auto b = w.factory.get(nodes, "default");
     CHECK(w.made.size() == 1);
     w.settle();
+    CHECK(w.factory.lister(nodes, "default").list().size() == 1);
+    CHECK(b->lister().list().size() == 1);
 }
 
 TEST_CASE("requests with a transform are not shared", "[factory]") {
@@ -261,8 +263,6 @@ TEST_CASE("informers that are never shared leave nothing behind", "[factory]") {
             w.settle();
             w.made.clear();
         }
-    CHECK(w.factory.lister(nodes, "default").list().size() == 1);
-    CHECK(b->lister().list().size() == 1);
         return mallinfo2().uordblks; // nothing under the sanitizers
     };
     const std::size_t before = rounds(100);
@@ -387,12 +387,16 @@ TEST_CASE("what an observer asks for while its factory shuts down is refused, ra
     CHECK(kept.size() == 1);
 }
 
-TEST_CASE("a factory that cannot make sources, and an informer without one, are refused when they are made", "[factory]") {
+TEST_CASE("a factory that cannot make sources, and an informer without one, or of no kind, are refused when they are made", "[factory]") {
     asio::io_context context(1);
     const runtime rt(context.get_executor());
     const auto refused = [](const error& e) { return e.code() == errc::bad_configuration; };
     CHECK_THROWS_MATCHES(informer_factory(rt, nullptr), error, Catch::Matchers::Predicate<error>(refused));
     CHECK_THROWS_MATCHES(shared_informer(rt, nullptr), error, Catch::Matchers::Predicate<error>(refused));
+    // Lists do not say the kind of their items, and watches do: without ours one object would be two.
+    const auto kindless = std::make_shared<scripted_list_watch>(context.get_executor(), api_resource("", "v1", "pods"));
+    CHECK_THROWS_MATCHES(shared_informer(rt, kindless), error, Catch::Matchers::Predicate<error>(refused));
+    CHECK_THROWS_WITH(shared_informer(rt, kindless), ContainsSubstring("pods, whose kind is not said"));
 }
 
 TEST_CASE("what waits for informers that are shut down before they began is told", "[factory]") {

@@ -92,7 +92,8 @@ public:
 /// subscriptions end, `run()` returns when no coroutine is left.
 class shared_informer {
 public:
-    /// Throws `error(errc::bad_configuration)`: no source, an index without a function; `error(errc::duplicate_index)`.
+    /// Throws `error(errc::bad_configuration)`: no source, a resource without its kind, an index without a function;
+    /// `error(errc::duplicate_index)`.
     shared_informer(runtime r, std::shared_ptr<list_watch> from, informer_options options = informer_options());
     ~shared_informer();
     shared_informer(const shared_informer&);
