@@ -25,6 +25,7 @@ public:
     informer_options() {}
     informer_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
     informer_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
+    /// See `metadata_only` for what must not be done with objects of a projection or a `transform`.
     informer_options& decode(decode_options d) { decode_ = std::move(d); return *this; }
     informer_options& index(std::string name, index_function f) {
         indexes_.emplace_back(std::move(name), std::move(f));
@@ -49,6 +50,10 @@ public:
     /// Caches of each object apiVersion, kind and metadata: the server sends no more (PartialObjectMetadata), and of what a
     /// server that cannot do that sends no more is kept. Objects keep the kind of their resource. A projection of your own
     /// takes the place of ours.
+    ///
+    /// An object of which a part is cached, be it so or by a projection or a `transform`, must not be written back by `client::update`:
+    /// it has its kind and version, so the server would take it, and what is not cached would be gone. `patch` what changes, or use
+    /// `update_with_retry`, which reads the whole object first.
     informer_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
 
     std::string label_selector_, field_selector_, name_;

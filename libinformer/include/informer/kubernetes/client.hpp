@@ -67,7 +67,7 @@ public:
     /// with a Status of success.
     asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options);
     asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options, failure& f);
-    /// Replaces; a resourceVersion in `o` makes it conditional (errc::conflict).
+    /// Replaces all, so never with an object that a cache has in part; a resourceVersion in `o` makes it conditional (errc::conflict).
     asio::awaitable<object> update(api_resource resource, boost::json::value o, write_options options);
     asio::awaitable<object> update(api_resource resource, boost::json::value o, write_options options, failure& f);
     asio::awaitable<object> patch(api_resource resource, object_key key, patch_type type, boost::json::value body,
