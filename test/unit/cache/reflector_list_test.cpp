@@ -30,6 +30,32 @@ TEST_CASE("R3 any_version lists at 0 first", "[reflector]") {
     CHECK(m.next().list.resource_version_ == "10"); // later never older than what was seen
 }
 
+TEST_CASE("selectors, and that metadata will do, are said of every list, of each of its pages, of looks at the version, and of watches", "[reflector]") {
+    reflector_options o = no_watch_list();
+    o.labels_ = "app=web";
+    o.fields_ = "spec.nodeName=n1";
+    o.metadata_only_ = true;
+    machine m(o);
+    const auto selects = [](const auto& query) {
+        return query.label_selector_ == "app=web" && query.field_selector_ == "spec.nodeName=n1" && query.metadata_only_;
+    };
+    CHECK(selects(m.next().list));
+    m.page_done("20", "more", 1);
+    CHECK(selects(m.next().list)); // the second page
+    m.page_done("20", "", 1);
+    CHECK(selects(m.next().watch));
+    m.r.opened(m.now);
+    m.r.bookmark_seen(m.now, rv("7"), false);
+    m.watch_done();
+    m.wait();
+    REQUIRE(m.next().check);
+    CHECK(selects(m.last.list));
+    o.watch_list_ = true;
+    machine by_watch_list(o);
+    REQUIRE(by_watch_list.next().watch.send_initial_events_);
+    CHECK(selects(by_watch_list.last.watch));
+}
+
 TEST_CASE("R4 a relist at a version is not paged", "[reflector]") {
     machine m(no_watch_list());
     m.next();

@@ -1,5 +1,6 @@
 // Watch streams with an event in them that cannot be told from the next ones.
 #include "bench.hpp"
+#include "support/recording_sink.hpp"
 
 #include <informer/cache/shared_informer.hpp>
 
@@ -22,7 +23,10 @@ void follow(const std::string& broken, bool for_good) {
     bench b;
     auto& next = b.answers->next;
     next.emplace_back(pod_list({typed("a", "1"), typed("b", "2")}));
-    shared_informer here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(false));
+    const auto told = std::make_shared<informer::testing::recording_sink>();
+    runtime rt = b.rt;
+    rt.with_metrics(told);
+    shared_informer here(rt, b.api->make_list_watch(pods()), informer_options().watch_list(false));
     bool ended = false;
     asio::co_spawn(b.io, here.run(), [&](std::exception_ptr) { ended = true; });
     const auto version = [&](const std::string& name) {
@@ -32,6 +36,8 @@ void follow(const std::string& broken, bool for_good) {
     const auto good = watch_event("MODIFIED", typed("a", "105")), late = watch_event("MODIFIED", typed("a", "107"));
     next.push_back(reply().streamed({good, broken, late, late}, reply::stall));
     b.until([&] { return here.status().last_error == errc::syntax_error; });
+    CHECK(here.status().last_error_phase == "decode");
+    CHECK(told->counters["informer_restarts_total resource=pods reason=decode"] == 1);
     CHECK(version("a") == "105");
     CHECK(version("b") == "2");
 

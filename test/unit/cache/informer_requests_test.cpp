@@ -1,0 +1,52 @@
+// What an informer asks its source for, and what it says when an answer is cut.
+#include "informer_fixture.hpp"
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("what an informer's options say of its requests is in them", "[informer]") {
+    bench b(informer_options().watch_list(false).any_version().page_size(7).labels("app=web").fields("spec.nodeName=n1"));
+    b.source->on_list(list_of({pod("a", 1)}, "5"));
+    b.source->on_watch();
+    b.start();
+    REQUIRE(b.source->calls().size() == 2);
+    const auto& list = b.source->calls()[0].list;
+    CHECK(list.resource_version_ == "0");
+    CHECK(list.limit_ == 7);
+    CHECK(list.label_selector_ == "app=web");
+    CHECK(list.field_selector_ == "spec.nodeName=n1");
+    const auto& watch = b.source->calls()[1].query;
+    CHECK(watch.resource_version_ == "5");
+    CHECK(watch.label_selector_ == "app=web");
+    CHECK(watch.field_selector_ == "spec.nodeName=n1");
+}
+
+TEST_CASE("a stream that is cut now and then and resumed at once is logged once, not each time", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1)}, 5);
+    const auto told = [&b] {
+        std::size_t n = 0;
+        for (const auto& line : b.log.lines())
+            n += line.level != log_level::debug && line.text.find("stream: ") != std::string::npos;
+        return n;
+    };
+    const auto cut = [&](errc why, int version) {
+        b.pass(1min);
+        w->modified(pod("a", version));
+        b.settle();
+        const auto next = b.source->on_watch();
+        next->open();
+        w->fail(failure(why, "watch pods"));
+        b.settle();
+        w = next;
+        CHECK(b.pods.status().attempts == 0);
+    };
+    for (int i = 0; i < 5; ++i) cut(errc::connection_lost, 10 + i);
+    CHECK(told() == 1);
+    CHECK(b.pods.status().last_error == errc::connection_lost);
+    cut(errc::body_idle_timeout, 20); // something else
+    CHECK(told() == 2);
+    CHECK(b.note("a").empty());
+    CHECK(b.source->watches() == 7);
+}
