@@ -1,5 +1,6 @@
 // Indexes that are added to an informer whose cache is full already.
 #include "informer_fixture.hpp"
+#include "support/cpu_time.hpp"
 
 #include <informer/cache/informer_factory.hpp>
 
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <functional>
 #include <stdexcept>
 
@@ -180,18 +180,12 @@ TEST_CASE("an index added to a large cache holds the executor no longer than a s
     REQUIRE(b.pods.snapshot().size() == n);
     b.pods.add_index("note", index_by_pointer("/spec/note"));
     const auto ready = spawn(b.context, b.pods.index_ready("note", 1h));
-    // Time of the processor, not of the wall: what others do on this machine is no slice of ours.
-    const auto used = [] {
-        timespec t{};
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
-    };
     std::vector<std::chrono::nanoseconds> slices;
     b.context.restart();
     while (!ready->done) {
-        const auto start = used();
+        const auto start = cpu_time();
         REQUIRE(b.context.poll_one() != 0);
-        slices.push_back(used() - start);
+        slices.push_back(cpu_time() - start);
     }
     std::sort(slices.begin(), slices.end(), std::greater<>());
     REQUIRE(slices.size() > 2); // a quick machine needs few

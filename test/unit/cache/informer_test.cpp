@@ -1,5 +1,6 @@
 // The informer on a scripted source.
 #include "informer_fixture.hpp"
+#include "support/cpu_time.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -378,8 +379,12 @@ TEST_CASE("a relist of 20,000 unchanged objects is published once and tells nobo
     b.clock->advance(2s);
     // One publication: the version of the snapshot changes once, and with it everything else.
     std::vector<std::string> versions{b.pods.snapshot().resource_version().str()};
+    std::chrono::nanoseconds longest{};
     b.context.restart();
-    while (b.context.poll_one() != 0) {
+    for (;;) {
+        const auto start = cpu_time();
+        if (b.context.poll_one() == 0) break;
+        longest = std::max(longest, cpu_time() - start);
         const auto s = b.pods.snapshot();
         if (s.resource_version().str() != versions.back()) {
             versions.push_back(s.resource_version().str());
@@ -394,8 +399,8 @@ TEST_CASE("a relist of 20,000 unchanged objects is published once and tells nobo
     CHECK(after.relists == 1);
     CHECK(after.objects == n);
     CHECK(after.pool.node_bytes <= before.pool.node_bytes + 4096);
-    CAPTURE(after.longest_slice);
-    CHECK(after.longest_slice < std::chrono::milliseconds(200)); // debug build, shared machine; 5 ms is the benchmark's
+    CAPTURE(longest);
+    CHECK(longest < std::chrono::milliseconds(200)); // debug build; 5 ms is the benchmark's
 }
 
 TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, and nobody is told", "[informer]") {
