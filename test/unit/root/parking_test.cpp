@@ -566,7 +566,8 @@ asio::awaitable<void> meets_the_others(waiter_ptr* where, std::latch* all, std::
     const place here(where);
     co_await wait_parked(here);
     all->count_down();
-    for (int i = 0; i < 1'000 && !all->try_wait(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10)); // lint: sleep a blocked thread is what is tested
+    for (int i = 0; i < 1'000 && !all->try_wait(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10)); // lint: sleep a blocked thread is what is tested
     if (all->try_wait()) met->fetch_add(1);
 }
 
