@@ -133,7 +133,12 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
 
     json::value status = {{"availableReplicas", d.at_pointer("/status/availableReplicas").int64_or(0)}};
     co_await patch_status(client_, foos(), foo, std::move(status), options, f);
-    if (f == condition::not_found) co_return reconcile_result::done(); // deleted meanwhile
+    if (f == condition::not_found) { // it was deleted meanwhile, or its definition has no status subresource: servers say the same
+        failure missing;
+        co_await client_.get(foos(), request.key, missing);
+        if (missing == condition::not_found) co_return reconcile_result::done();
+        f = f.within("the Foo is there and its status is not: has its definition the status subresource?");
+    }
     if (f) co_return reconcile_result::error(f);
     recorder_.event(foo, event_type::normal, "Synced", "Sync", "Foo synced successfully");
     co_return reconcile_result::done();

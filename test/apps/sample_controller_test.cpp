@@ -26,13 +26,14 @@ struct cluster : server {
     explicit cluster(bool with_crd = true) {
         if (with_crd) install_crd();
     }
-    void install_crd() const {
+    void install_crd(const std::string& subresources = R"({"status":{}})") const {
         curl("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
              R"({"apiVersion":"apiextensions.k8s.io/v1",
             "kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io","annotations":
             {"api-approved.kubernetes.io":"unapproved, a test"}},"spec":{"group":"samplecontroller.k8s.io",
             "scope":"Namespaced","names":{"kind":"Foo","listKind":"FooList","plural":"foos","singular":"foo"},"versions":[{"name":"v1alpha1",
-            "served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object",
+            "served":true,"storage":true,"subresources":)" +
+                 subresources + R"(,"schema":{"openAPIV3Schema":{"type":"object",
             "x-kubernetes-preserve-unknown-fields":true}}}]}})");
     }
     json::value read(const std::string& path) const { return json::parse(curl("GET", path)); }
@@ -169,6 +170,15 @@ TEST_CASE("sample-controller: without the CRD it stays up, alive and not ready, 
     CHECK(r.child().running());
     r.child().signal(SIGTERM);
     CHECK(r.child().wait() == 0);
+}
+
+TEST_CASE("sample-controller: a definition without the status subresource is told of", "[sample-controller]") {
+    const cluster c(false);
+    c.install_crd("{}");
+    replica r(c);
+    c.make_foo("a", "nginx", 1);
+    CHECK(r.child().error_holds("has its definition the status subresource?"));
+    CHECK(c.has("nginx"));
 }
 
 TEST_CASE("sample-controller: one replica leads, the standby is ready; killed, handed over, and lost",
