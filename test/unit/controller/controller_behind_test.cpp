@@ -86,6 +86,58 @@ asio::awaitable<void> seen_before_told() {
     co_await b.finish(c);
 }
 
+/// A mapping that waits is as slow as can be.
+asio::awaitable<void> held_up() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    constexpr int changes = 6000;
+    const informer_handle read = b.factory.get(deployments, "", b.plain()); // nobody answers its list yet
+    b.foo_source->on_list(list_script().version("10"));
+    b.foo_watch = b.foo_source->on_watch();
+    b.foo_watch->open();
+    std::set<std::string> told; // by version
+    map_function slow = [&](const object& f) -> std::vector<object_key> {
+        static_cast<void>(b.factory.lister(deployments).find("ns/any"));
+        told.insert(f.resource_version().str());
+        return {f.key()};
+    };
+    controller c = b.build().watches(foos, slow, b.source()).build(b.noting());
+    b.start(c);
+    const std::function<bool()> synced = [&] { return c.has_synced(); };
+    bool ok = co_await eventually(synced);
+    CHECK(ok);
+    for (int i = 0; i < changes; ++i) {
+        const std::string one = foo(numbered('f', i % 10), 11 + i);
+        if (i < 10)
+            b.foo_watch->added(one);
+        else
+            b.foo_watch->modified(one);
+    }
+    std::size_t left = 0;
+    const std::function<bool()> begun = [&] { return b.has_logged("its mapping waits"); };
+    ok = co_await eventually(begun);
+    CHECK(ok);
+    for (std::size_t before = changes; before != left;) { // until nothing moves
+        before = b.foo_watch->pending();
+        co_await settle(1000);
+        left = b.foo_watch->pending();
+    }
+    CHECK(told.empty());
+    CHECK(left > changes / 2);
+    CHECK(left < changes - 1024);
+    CHECK(b.factory.lister(foos).list().size() == 10);
+    b.deployment_source->on_list(list_script().version("10"));
+    const std::function<bool()> all = [&] {
+        b.clock->advance(50ms);
+        return told.size() == changes;
+    };
+    ok = co_await eventually(all);
+    CHECK(ok);
+    CHECK(b.foo_watch->pending() == 0);
+    CHECK(c.figures().source_errors == 0);
+    co_await b.finish(c);
+}
+
 /// What of a controller must not hold up its informer.
 enum class idle { never_run, stopped, cancelled, dropped };
 
@@ -185,6 +237,9 @@ asio::awaitable<void> waits_for_sources(bool runs) {
 
 TEST_CASE("nothing lost: what a reconcile saw before its controller was told, and what then went or moved, is looked at again") {
     run_test(seen_before_told());
+}
+TEST_CASE("one at a time: a controller that is more than 1024 changes behind holds up its informers, and is told of each change") {
+    run_test(held_up());
 }
 TEST_CASE("a controller that does not run does not hold up its informers") {
     run_test(left_alone(idle::never_run));
