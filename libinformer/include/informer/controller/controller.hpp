@@ -216,7 +216,7 @@ public:
 
     void enqueue(const object_key& key, int priority = 0) const;
     controller_trigger trigger() const;
-    /// Failed attempts in a row of a key.
+    /// Attempts in a row of a key that failed or asked for `requeue`.
     std::uint32_t attempts(const object_key& key) const;
     controller_figures figures() const;
 

@@ -26,7 +26,7 @@ public:
     explicit reconcile_request(object_key k, std::uint32_t attempt = 0, int p = 0)
         : key(std::move(k)), attempts(attempt), priority(p) {}
     object_key key;
-    std::uint32_t attempts; ///< failed attempts in a row before this one
+    std::uint32_t attempts; ///< in a row before this one, that failed or asked for `requeue`
     int priority;
 };
 
@@ -36,7 +36,8 @@ public:
     enum class outcome {
         done,          ///< nothing to do until something changes
         requeue_after, ///< look again after a time, whatever happens; forgets failures
-        requeue,       ///< look again soon, as the rate limiter says; no error
+        requeue,       ///< look again as the rate limiter says; no error, but it counts as an attempt, and each waits longer
+                       ///< than the one before, up to 1000 s: a steady poll wants `requeue_after`
         error,         ///< failed; again as the rate limiter says
         terminal,      ///< failed, and trying again will not help; nothing is done until something changes
     };
