@@ -33,14 +33,16 @@ json::object test(const object& current, std::string_view field) {
                      json::value(json::string(current.meta().value()[field].string_or_empty().str())));
 }
 
-/// A patch whose test failed (422 about no field), or that met a newer object, one that is being deleted by now included:
-/// look again. Not so a finalizer that the server does not like: that is 422, too, and stays so.
+/// A patch whose test failed (422 without a cause), or that met a newer object, one that is being deleted by now included:
+/// look again. Not so a finalizer that the server does not like, or what an admission policy (its causes have a message alone) or
+/// an admission webhook (whose causes are its own business) refuses: that is 422, too, and stays so.
 bool overtaken(const failure& f) {
     if (f == condition::conflict) return true;
-    if (!(f == errc::invalid) || !f.status()) return false;
+    if (!(f == errc::invalid) || !f.status() || f.status()->message.starts_with("admission webhook ")) return false;
     const auto& causes = f.status()->causes;
-    return std::all_of(causes.begin(), causes.end(),
-                       [](const api_status::cause& c) { return c.field.empty() || c.reason == "FieldValueForbidden"; });
+    return std::all_of(causes.begin(), causes.end(), [](const api_status::cause& c) {
+        return c.reason == "FieldValueForbidden" && c.field == "metadata.finalizers";
+    });
 }
 
 } // namespace

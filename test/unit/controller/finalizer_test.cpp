@@ -147,6 +147,26 @@ asio::awaitable<void> refused() {
     co_await b.server.stop();
 }
 
+/// 422 is what a patch that came too late is answered with, and what a policy says.
+asio::awaitable<void> invalid(std::string message, std::string causes, outcome expected) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    finalizing f(b.client, config_maps, ours);
+    const std::string body = R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":")" +
+                             message + R"(","details":{"causes":)" + causes + "}}";
+    b.server.inject(fault(fault::kind::garbage)
+                        .with_text("HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\nContent-Length: " +
+                                   std::to_string(body.size()) + "\r\n\r\n" + body)
+                        .verb("patch"));
+    const reconcile_result r = co_await f.step(b.read("a"));
+    CHECK(r.what() == expected);
+    if (expected == outcome::error) CHECK(r.why() == errc::invalid);
+    CHECK(f.applied == 0);
+    CHECK(b.server.pending_faults() == 0);
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> incomplete() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -184,4 +204,15 @@ TEST_CASE("finalizer: the work begins also where predicates let the event out th
 }
 TEST_CASE("finalizer: what the server refuses comes back as an error") {
     run_test(refused());
+}
+TEST_CASE("finalizer: what an admission policy or webhook denies as invalid is an error, what came too late is asked again") {
+    const std::string words = "the server rejected our request due to an error in our request";
+    const std::string deleting = R"({"reason":"FieldValueForbidden","field":"metadata.finalizers","message":"no new ones"})";
+    const std::string frozen = R"({"reason":"FieldValueForbidden","field":"spec.name","message":"it is frozen"})";
+    run_test(invalid(words, "[]", outcome::requeue)); // a test of the patch
+    run_test(invalid("it is deleted", "[" + deleting + "]", outcome::requeue));
+    run_test(invalid("a policy denied it", R"([{"message":"no owner label"}])", outcome::error));
+    run_test(invalid("it is frozen", "[" + frozen + "]", outcome::error));
+    run_test(invalid("both", "[" + deleting + "," + frozen + "]", outcome::error));
+    run_test(invalid(R"(admission webhook \"a.b.c\" denied the request: no)", "[]", outcome::error));
 }
