@@ -1,6 +1,7 @@
 #include <informer/controller/key_sharding.hpp>
 
 #include "controller/lease_call.hpp"
+#include "controller/lease_errors.hpp"
 #include "controller/rendezvous.hpp"
 #include "controller/shard_logic.hpp"
 #include "root/add_weak.hpp"
@@ -123,7 +124,7 @@ struct shard_group::impl {
     shard_view view;
     resource_version token;
     std::string member;
-    failure last_error;
+    detail::lease_errors<shard_logic::action> errors;
     std::list<std::shared_ptr<held_work>> held;
     using listener = std::function<void(const shard_change&)>;
     std::vector<std::weak_ptr<listener>> listeners;
@@ -137,7 +138,7 @@ struct shard_group::impl {
     void gauge(const char* name, double value) {
         if (auto* m = rt.metrics()) m->set(name, value, {{"group", options.group_}});
     }
-    void note_error(const failure& f);
+    void note_error(shard_logic::action a, const failure& f);
     void look();
     void publish(const shard_view& now_seen);
     void tell(const listener& f, const shard_change& change);
@@ -158,10 +159,8 @@ bool shard_group::impl::owns(std::string_view key) const noexcept {
     return running && logic->active(now()) && view.owns(key);
 }
 
-void shard_group::impl::note_error(const failure& f) {
-    const bool again = last_error && last_error.code() == f.code();
-    last_error = f;
-    if (f && !again) rt.log(log_level::warning, where() + ": " + f.what());
+void shard_group::impl::note_error(shard_logic::action a, const failure& f) {
+    if (errors.note(a, f)) rt.log(log_level::warning, where() + ": " + f.what());
 }
 
 void shard_group::impl::publish(const shard_view& seen) {
@@ -246,7 +245,7 @@ void shard_group::impl::settle(const shard_logic::step& s, clock::time_point sen
     if (!f && s.what == action::list && (!call->page().continue_token.empty() || !call->page().bad.empty()))
         f = failure(errc::too_large, "list leases: more than " + std::to_string(shard_group_options::most_members) +
                                          " Leases, or some that cannot be read, have the label of this group");
-    if (!logic->abandon(now()) || !f) note_error(s.what == action::collect && f == errc::conflict ? failure() : f);
+    if (!logic->abandon(now()) || !f) note_error(s.what, s.what == action::collect && f == errc::conflict ? failure() : f);
     if (f) {
         logic->failed(now(), f);
         return;
@@ -286,6 +285,7 @@ asio::awaitable<void> shard_group::impl::drive(std::shared_ptr<impl> self) {
         self->look(); // what it noticed
         if (s.what == shard_logic::action::over) break;
         if (s.what == shard_logic::action::wait) {
+            self->errors.round_over();
             const auto until = std::min(s.until, self->logic->next_change(self->now()));
             co_await self->wake->wait_until(self->rt.clock(), until);
         } else {
@@ -423,7 +423,7 @@ const std::string& shard_group::member() const noexcept {
 }
 
 const failure& shard_group::last_error() const noexcept {
-    return impl_->last_error;
+    return impl_->errors.last();
 }
 
 asio::awaitable<owned_end> shard_group::run_owned(std::string key, asio::awaitable<void> work) {

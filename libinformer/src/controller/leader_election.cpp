@@ -2,6 +2,7 @@
 
 #include "controller/election_logic.hpp"
 #include "controller/lease_call.hpp"
+#include "controller/lease_errors.hpp"
 #include "root/quietly.hpp"
 #include "root/while_it_lasts.hpp"
 
@@ -88,7 +89,7 @@ struct election : std::enable_shared_from_this<election> {
     std::exception_ptr failed; ///< what left drive()
     std::string reported;
     std::uint64_t slow_paths = 0;
-    failure last_error;
+    detail::lease_errors<election_logic::action> errors;
 
     clock::time_point now() const { return rt.clock().now(); }
     std::string where() const { return "leader election " + options.name_space_ + "/" + options.name_; }
@@ -101,7 +102,7 @@ struct election : std::enable_shared_from_this<election> {
     void start_work();
     void begin(election_logic::action a);
     void settle(election_logic::action a, clock::time_point sent);
-    void note_error(const failure& f);
+    void note_error(election_logic::action a, const failure& f);
 
     static asio::awaitable<void> run_work(std::shared_ptr<election> e, leading_work_ptr lead, leadership l);
     static asio::awaitable<void> join_work(std::shared_ptr<election> e);
@@ -137,11 +138,10 @@ void election::report_holder() {
     }
 }
 
-void election::note_error(const failure& f) {
-    const bool again = last_error && last_error.code() == f.code();
-    last_error = f;
+void election::note_error(election_logic::action a, const failure& f) {
+    const bool news = errors.note(a, f);
     // Said once; who waits for his turn is told of conflicts as a matter of course.
-    if (f && !again && f != errc::conflict && f != errc::already_exists)
+    if (news && f != errc::conflict && f != errc::already_exists)
         rt.log(log_level::warning, where() + ": " + f.what());
 }
 
@@ -226,7 +226,7 @@ void election::begin(election_logic::action a) {
 void election::settle(election_logic::action a, clock::time_point sent) {
     const failure& f = call.why();
     const bool absent = a == election_logic::action::get && f == errc::not_found;
-    if (!logic.abandon(now()) || !f) note_error(absent ? failure() : f);
+    if (!logic.abandon(now()) || !f) note_error(a, absent ? failure() : f);
     if (absent) {
         logic.missing();
     } else if (f) {
@@ -265,6 +265,7 @@ asio::awaitable<void> election::drive(std::shared_ptr<election> e, leading_work_
         } else if (s.what == election_logic::action::over) {
             break;
         } else if (s.what == election_logic::action::wait) {
+            e->errors.round_over();
             co_await e->wake->wait_until(e->rt.clock(), s.until);
         } else {
             co_await request(e, s, lead);
@@ -347,7 +348,7 @@ failure leader_elector::check(std::chrono::nanoseconds tolerance) const {
 
 const failure& leader_elector::last_error() const noexcept {
     static const failure none;
-    return impl_->latest ? impl_->latest->last_error : none;
+    return impl_->latest ? impl_->latest->errors.last() : none;
 }
 
 } // namespace informer

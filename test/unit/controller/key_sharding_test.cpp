@@ -235,11 +235,36 @@ TEST_CASE("sharding: a server that refuses lists alone, or writes alone, ends ow
         w.server->inject(f.verb(verb));
         w.run(11s);
         CHECK(total({&t.a, &t.b, &t.c}) == 0);
-        CHECK(t.a.self.log.count("403") + t.a.self.log.count("forbidden") >= 1);
+        CHECK(t.a.self.log.count("a fault was injected into this server") == 1);
         w.server->clear_faults();
         w.run(20s);
         CHECK(total({&t.a, &t.b, &t.c}) == keys);
     }
+}
+
+TEST_CASE("sharding: what the server refuses for ever is logged once, though other requests succeed in between") {
+    world w;
+    sharer a(w, "a"), b(w, "b");
+    a.start();
+    b.start();
+    w.run(25s);
+    b.self.paused = true; // its Lease will be dead, and nobody may delete it
+    auto f = testing::fault(testing::fault::kind::status).on(about_leases).repeat(1'000'000).with_code(403);
+    w.server->inject(f.verb("delete"));
+    const auto refused = [&w] {
+        const auto asked = w.server->requests();
+        return std::count_if(asked.begin(), asked.end(), [](const auto& q) { return q.verb == "delete"; });
+    };
+    w.run_until([&] { return refused() != 0; }, 120s);
+    w.after_each = [&a] { REQUIRE(a.group->last_error() == errc::forbidden); };
+    w.run(60s);
+    CHECK(refused() > 10);
+    CHECK(a.self.log.count("a fault was injected into this server") == 1);
+    w.after_each = nullptr;
+    w.server->clear_faults();
+    w.run(5s);
+    CHECK_FALSE(a.group->last_error());
+    CHECK(leases(w) == 1);
 }
 
 TEST_CASE("sharding: a server that refuses for less than the renew deadline costs nothing, whatever it says of later") {

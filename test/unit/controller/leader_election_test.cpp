@@ -375,6 +375,43 @@ TEST_CASE("a stop before the election returns at once, also where a server told 
     CHECK(a.end == election_end::stopped);
 }
 
+TEST_CASE("what the server refuses for ever is logged once, though other requests succeed in between") {
+    world w;
+    stander a(w, options("a"));
+    const auto told = [&a] { return a.self.log.count("a fault was injected into this server"); };
+    auto f = refuse_with(403);
+    w.server->inject(f.verb("create")); // each round begins with a get that works
+    a.start();
+    w.run(5s);
+    w.after_each = [&a] { REQUIRE(a.elector->last_error() == errc::forbidden); }; // nor does that flap
+    w.run(60s);
+    CHECK(told() == 1);
+    w.after_each = nullptr;
+    w.server->clear_faults();
+    w.run(10s);
+    CHECK(a.working);
+    CHECK_FALSE(a.elector->last_error());
+    w.server->inject(refuse_with(403).verb("update"));
+    w.run(5s);
+    CHECK(told() == 2); // another time
+}
+
+TEST_CASE("a candidate forgets a failure of the past once it sees somebody lead") {
+    world w;
+    stander a(w, options("a")), b(w, options("b"));
+    auto f = refuse_with(403);
+    w.server->inject(f.verb("create"));
+    a.start();
+    w.run(5s);
+    CHECK(a.elector->last_error() == errc::forbidden);
+    w.server->clear_faults();
+    b.start();
+    w.run(20s);
+    (a.working ? b : a).self.stop();
+    CHECK_FALSE(a.elector->last_error());
+    CHECK_FALSE(b.elector->last_error());
+}
+
 TEST_CASE("LE6 LE7 observers and events, and what they throw is contained") {
     world w;
     auto o = options("a");

@@ -160,8 +160,8 @@ public:
 
     /// Joins the group and stays a member. *Cancellation*: terminal; owns nothing from then on, waits for work that
     /// `run_owned` runs (it is cancelled after H / 2), deletes the Lease (for at most R) and returns. *Errors*:
-    /// already_running. What the API server answers is never an error here: it is logged once per kind and tried again. May
-    /// be called again after it ended.
+    /// already_running. What the API server answers is never an error here: it is tried again, and logged once for each kind of
+    /// request and failure until that kind succeeds. May be called again after it ended.
     asio::awaitable<void> run();
 
     /// Whether `key` is ours at this instant, by our monotonic clock, also where the executor did not run (a paused process).
@@ -176,7 +176,7 @@ public:
     const resource_version& token() const noexcept;
     /// The name of our Lease; "" before the first `run()`.
     const std::string& member() const noexcept;
-    /// Why the last request failed; empty once one succeeded.
+    /// What a request failed with last; empty once one of its kind succeeded, or a round of requests went without a failure.
     const failure& last_error() const noexcept;
 
     /// Runs `work` if `key` is ours, and cancels it (terminal) if the key is lost; see above. *Cancellation*: of the caller:

@@ -176,7 +176,7 @@ public:
     /// *Cancellation*: terminal; cancels the work, waits for it, gives the Lease up (for at most R) and returns `stopped`;
     /// before the election it returns at once. *Errors*: already_running; bad_configuration (no `lead`); what the work throws
     /// comes out after the Lease was given up (cancellation that we caused apart). What the API server answers is never an
-    /// error here: it is logged once per kind and tried again.
+    /// error here: it is tried again, and logged once for each kind of request and failure until that kind succeeds.
     asio::awaitable<election_end> run(std::function<asio::awaitable<void>(leadership)> lead);
 
     /// Whether the Lease is ours now; see `leadership::held`.
@@ -188,7 +188,7 @@ public:
     /// `tolerance` ago, or when the leading work still goes on then though it was told to end: we hang, and another may lead.
     /// Who does not lead is healthy.
     failure check(std::chrono::nanoseconds tolerance = std::chrono::seconds(20)) const;
-    /// Why the last request failed; empty once one succeeded.
+    /// What a request failed with last; empty once one of its kind succeeded, or a round of requests went without a failure.
     const failure& last_error() const noexcept;
 
 private:
