@@ -331,6 +331,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
     const auto whole = self->hand_over();
     std::optional<clock::time_point> lost_at;
     bool told = false, overdue = false;
+    auto end = owned_end::done;
     std::exception_ptr broken;
     task_group group(self->rt.executor());
     group.spawn(held_work::carry(h, std::move(work)));
@@ -347,6 +348,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
         const auto asked = co_await asio::this_coro::cancellation_state;
         const bool cancelled = asked.cancelled() != asio::cancellation_type::none;
         if (cancelled || (!told && lost_at && now >= *lost_at + whole / 2)) {
+            if (!told) end = cancelled ? owned_end::cancelled : owned_end::lost;
             told = true;
             group.stop();
         }
@@ -370,7 +372,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
     co_await group.join();
     if (broken) std::rethrow_exception(broken);
     if (h->failed && !(told && detail::is_cancellation(h->failed))) std::rethrow_exception(h->failed);
-    co_return told ? owned_end::lost : owned_end::done;
+    co_return end;
 }
 
 asio::awaitable<owned_end> shard_group::impl::run_owned(std::shared_ptr<impl> self, std::string key,

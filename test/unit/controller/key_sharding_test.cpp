@@ -330,6 +330,27 @@ TEST_CASE("sharding: run_owned runs what is ours, and refuses the rest") {
     CHECK(mine->end == owned_end::done);
 }
 
+TEST_CASE("sharding: a caller of run_owned that is cancelled is told so, and not that its key was lost") {
+    world w;
+    sharer a(w, "a");
+    a.start();
+    w.run(1s);
+    REQUIRE(a.group->owns(key(0)));
+    const auto j = std::make_shared<job>();
+    j->unwinding = 1s;
+    asio::cancellation_signal signal;
+    asio::co_spawn(a.self.io, job::guarded(j, &a, key(0)), asio::bind_cancellation_slot(signal.slot(), asio::detached));
+    w.run(1s);
+    CHECK(j->running);
+    signal.emit(asio::cancellation_type::terminal);
+    w.settle();
+    CHECK(j->running); // it is waited for
+    w.run(2s);
+    CHECK_FALSE(j->running);
+    CHECK(j->end == owned_end::cancelled);
+    CHECK(a.group->owns(key(0)));
+}
+
 TEST_CASE("sharding: work on a lost key may finish for half the hand-over time, is then cancelled, and has ended "
           "before another begins") {
     world w;

@@ -112,6 +112,7 @@ enum class owned_end {
     done,      ///< the work returned, and the key was ours until then or was handed over after that
     not_owned, ///< the key is not ours: the work was not started
     lost,      ///< the key was lost; the work was cancelled and has ended
+    cancelled, ///< the caller was cancelled while the key was ours; the work was cancelled, too, and has ended
 };
 
 /// This replica's part in a group that shares keys.
@@ -180,7 +181,7 @@ public:
     const failure& last_error() const noexcept;
 
     /// Runs `work` if `key` is ours, and cancels it (terminal) if the key is lost; see above. *Cancellation*: of the caller:
-    /// cancels the work and waits for it. *Errors*: what the work throws, but for the cancellation that a loss caused.
+    /// cancels the work, waits for it and returns `cancelled`. *Errors*: what the work throws, but for the cancellation that came from here.
     asio::awaitable<owned_end> run_owned(std::string key, asio::awaitable<void> work);
 
 private:
