@@ -231,7 +231,7 @@ private:
             "half deleted and compacted   %7.2f us/pod  %.2f of the bytes, %.2f of the resident set; peak %.2f\n",
             (cpu_seconds() - start) / n_ * 2e6, bytes() / full, (resident_bytes() - resident_) / full_resident,
             peak / full);
-        if (!wanted) defect("the compaction was not asked for");
+        if (!wanted && full > 2e6) defect("the compaction was not asked for"); // a smaller pool is not worth one
         start = cpu_seconds();
         pods_.clear();
         drain();

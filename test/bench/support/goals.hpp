@@ -20,8 +20,8 @@ public:
 private:
     void judge(const char* what, double measured, const char* relation, double goal, bool met) {
         char one[160];
-        std::snprintf(one, sizeof one, "%s%s %.2f (%s %.2f) %s", text_.empty() ? "" : ", ", what, measured, relation, goal, met ? "met" : "MISSED");
-        text_ += one;
+        std::snprintf(one, sizeof one, "%s %.2f (%s %.2f) %s", what, measured, relation, goal, met ? "met" : "MISSED");
+        text_.append(text_.empty() ? "" : ", ").append(one);
         all_ = all_ && met;
     }
     std::string text_;
