@@ -306,6 +306,9 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
     auto bad = detail::check_path(resource, name_space, doing);
     if (!bad && resource.namespaced && name_space.empty())
         bad = failure(errc::bad_request, doing + ": the namespace is missing");
+    // The path would not hold it, and the request would mean all that the cluster has.
+    if (!bad && !resource.namespaced && !name_space.empty())
+        bad = failure(errc::bad_request, doing + ": " + resource.group_resource() + " are in no namespace");
     if (bad) return refuse_only(std::move(bad), f);
     call c("DELETE", resource.path(name_space) + detail::list_query(which), std::move(doing));
     c.body = body_of(options);

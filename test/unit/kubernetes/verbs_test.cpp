@@ -180,6 +180,21 @@ TEST_CASE("client: a collection is deleted by selectors, and its answer is of no
     CHECK(b.answers->lines.size() == sent);
 }
 
+TEST_CASE("client: a collection that is in no namespace is not deleted in one") {
+    bench b;
+    failure f;
+    // The path has no place for it: all nodes would go.
+    b.run(b.api->remove_collection(nodes(), "it-42", list_options(), delete_options(), f));
+    CHECK(f == errc::bad_request);
+    CHECK(f.message() == "delete all nodes in it-42: nodes are in no namespace");
+    CHECK_THROWS_AS(b.run(b.api->remove_collection(nodes(), "it-42", list_options(), delete_options())), error);
+    CHECK(b.answers->lines.empty());
+    b.answers->next.emplace_back(pod_list({}));
+    b.run(b.api->remove_collection(nodes(), "", list_options(), delete_options(), f));
+    CHECK_FALSE(f);
+    CHECK(b.answers->lines == lines{"DELETE /api/v1/nodes"});
+}
+
 // ---- time limits --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("client: no wait begins that would end after the time limit") {

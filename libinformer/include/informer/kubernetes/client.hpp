@@ -84,8 +84,9 @@ public:
     asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options);
     asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options, failure& f);
 
-    /// Deletes everything in a namespace ("" is what is in none; namespaced resources cannot be deleted in all at once)
-    /// that the selectors of `which` choose. Not one transaction: a failure may come in the middle.
+    /// Deletes everything in a namespace ("" is what is in none; namespaced resources cannot be deleted in all at once, nor those of
+    /// the cluster in one: errc::bad_request) that the selectors of `which` choose. Not one transaction: a failure may come in the
+    /// middle.
     asio::awaitable<void> remove_collection(api_resource resource, std::string name_space, list_options which,
                                             delete_options options);
     asio::awaitable<void> remove_collection(api_resource resource, std::string name_space, list_options which,
