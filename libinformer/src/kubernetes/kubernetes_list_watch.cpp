@@ -277,7 +277,9 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
         }
         if (f) break;
         if (wanted) wanted = co_await r->sink->ready();
-        if (!wanted) {
+        if (!wanted) { // or it was asked to stop while it waited
+            const auto asked = co_await asio::this_coro::cancellation_state;
+            if (asked.cancelled() != asio::cancellation_type::none) f = failure(errc::cancelled, r->doing);
             answer.close();
             co_return;
         }

@@ -107,7 +107,8 @@ public:
     virtual void bookmark(informer::resource_version version, bool initial_events_end) = 0;
     virtual void quarantine(bad_object b) = 0;
     /// Called after every slice of input; suspends while the consumer is behind (back-pressure: the socket is not
-    /// read meanwhile) and gives the executor a turn. False: the sink has seen enough, end the request.
+    /// read meanwhile) and gives the executor a turn. False: the sink has seen enough, end the request; or it was cancelled
+    /// while it waited, which the list_watch sees for itself.
     virtual asio::awaitable<bool> ready() = 0;
     /// Called in the middle of a slice that takes long, and of an object that does: gives the executor a turn. False as in
     /// `ready()`.
