@@ -3,6 +3,8 @@
 #include <informer/detail/async.hpp>
 #include <informer/object/framer.hpp>
 
+#include <boost/asio/this_coro.hpp>
+
 #include <algorithm>
 #include <deque>
 #include <list>
@@ -68,10 +70,22 @@ private:
     std::list<detail::async_event*> waiting_;
 };
 
-object decode(object_sink& sink, const std::string& text, std::size_t position, object_key& key, failure& f) {
-    key = peek_key(text);
-    const object previous = sink.previous(key, position);
-    return sink.pool().decode(text, previous, f);
+/// Empty where the object is quarantined, and where `fatal` says that no other would fare better.
+object decode(object_sink& sink, const std::string& text, bad_object about, failure& fatal) {
+    about.key = peek_key(text);
+    const object previous = sink.previous(about.key, about.position);
+    object o = sink.pool().decode(text, previous, about.why);
+    if (about.why == errc::pool_full) {
+        fatal = std::move(about.why);
+        return {};
+    }
+    if (!about.why && o.name().empty()) {
+        about.resource_version = o.resource_version();
+        about.why = failure(errc::no_metadata, "decode object " + std::to_string(about.position));
+    }
+    if (!about.why) return o;
+    sink.quarantine(std::move(about));
+    return {};
 }
 
 } // namespace
@@ -205,6 +219,11 @@ std::size_t scripted_list_watch::watches() const noexcept {
     return calls_.size() - lists();
 }
 
+failure scripted_list_watch::cancelled_call(const std::string& what) {
+    ++cancelled_;
+    return failure(errc::cancelled, what + " " + describe());
+}
+
 asio::awaitable<list_result> scripted_list_watch::list(list_options options, object_sink& sink, failure& f) {
     const running counted(under_way_);
     call c;
@@ -214,8 +233,7 @@ asio::awaitable<list_result> scripted_list_watch::list(list_options options, obj
     while (state_->lists.empty()) {
         const bool more = co_await state_->more_lists.wait();
         if (!more) {
-            ++cancelled_;
-            f = failure(errc::cancelled, "list " + describe());
+            f = cancelled_call("list");
             co_return result;
         }
     }
@@ -225,26 +243,27 @@ asio::awaitable<list_result> scripted_list_watch::list(list_options options, obj
     for (std::size_t i = 0; i < script.items_.size(); ++i) {
         const std::string& text = script.items_[i];
         sink.received(text.size());
-        bad_object bad;
-        object o = decode(sink, text, i, bad.key, bad.why);
-        if (bad.why) {
-            bad.position = i;
-            bad.from_list = true;
-            sink.quarantine(std::move(bad));
-        } else {
+        bad_object about;
+        about.position = i;
+        about.from_list = true;
+        object o = decode(sink, text, std::move(about), f);
+        if (f) co_return result;
+        if (o) {
             ++result.items;
             sink.item(std::move(o));
         }
         if ((i + 1) % std::max<std::size_t>(script.slice_, 1) != 0) continue;
         const bool go_on = co_await sink.ready();
-        if (!go_on) co_return result;
+        if (go_on) continue;
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) f = cancelled_call("list");
+        co_return result;
     }
     if (script.hang_) {
         detail::async_event never(executor_);
         const bool woken = co_await never.wait();
         static_cast<void>(woken);
-        ++cancelled_;
-        f = failure(errc::cancelled, "list " + describe());
+        f = cancelled_call("list");
         co_return result;
     }
     f = script.failure_;
@@ -262,8 +281,7 @@ asio::awaitable<void> scripted_list_watch::watch(watch_options options, object_s
     while (state_->watches.empty()) {
         const bool more = co_await state_->more_watches.wait();
         if (!more) {
-            ++cancelled_;
-            f = failure(errc::cancelled, "watch " + describe());
+            f = cancelled_call("watch");
             co_return;
         }
     }
@@ -276,8 +294,7 @@ asio::awaitable<void> scripted_list_watch::watch(watch_options options, object_s
         while (script->steps.empty() || script->steps.front().what == step::kind::hold) {
             const bool more = co_await script->changed.wait();
             if (!more) {
-                ++cancelled_;
-                f = failure(errc::cancelled, "watch " + describe());
+                f = cancelled_call("watch");
                 script->finished = true;
                 co_return;
             }
@@ -301,19 +318,20 @@ asio::awaitable<void> scripted_list_watch::watch(watch_options options, object_s
         }
         if (s.what == step::kind::event) {
             sink.received(s.text.size());
-            bad_object bad;
-            object o = decode(sink, s.text, position, bad.key, bad.why);
-            if (bad.why) {
-                bad.position = position;
-                bad.type = s.type;
-                sink.quarantine(std::move(bad));
-            } else {
-                sink.event(s.type, std::move(o));
+            bad_object about;
+            about.position = position++;
+            about.type = s.type;
+            object o = decode(sink, s.text, std::move(about), f);
+            if (f) {
+                script->finished = true;
+                co_return;
             }
-            ++position;
+            if (o) sink.event(s.type, std::move(o));
         }
         const bool go_on = co_await sink.ready();
         if (!go_on) {
+            const auto asked = co_await asio::this_coro::cancellation_state;
+            if (asked.cancelled() != asio::cancellation_type::none) f = cancelled_call("watch");
             script->finished = true;
             co_return;
         }

@@ -12,7 +12,8 @@
 namespace informer::testing {
 
 /// One watch as the test plays it: each call adds a step, before or while the watch is under way; without steps the
-/// stream is silent. Objects are JSON texts and are decoded as a real source does it.
+/// stream is silent. Objects are JSON texts and are decoded as a real source does it: those without a name are quarantined, and a
+/// full pool ends the request.
 class watch_script {
 public:
     explicit watch_script(asio::any_io_executor executor);
@@ -102,6 +103,7 @@ public:
 
 private:
     struct state;
+    failure cancelled_call(const std::string& what);
     asio::any_io_executor executor_;
     api_resource resource_;
     std::vector<call> calls_;
