@@ -80,12 +80,12 @@ asio::awaitable<void> exchange::perform(failure& f) {
         any_byte_ = false;
         f = failure();
         co_await send(f);
-        // A server that refuses a long body answers and closes before it has read it: look for that answer. A GET, which has
-        // none, met a connection that is dead.
+        // A server that refuses a long body answers and closes before it has read it: look for that answer, or for the alert by
+        // which it refuses our certificate. A GET, which has no body, met a connection that is dead.
         if (!f || (f == errc::write_failed && !(reused_ && request_.get))) {
             failure reading;
             co_await read_header(reading);
-            if (!f || !reading || reading == errc::cancelled) f = reading;
+            if (!f || !reading || reading == errc::cancelled || reading == errc::tls_failed) f = reading;
         }
         // Not a byte, and others were served before: what lies between may have dropped the flow without a word, and those of
         // the connections that idled along with it. Each would cost who takes it all his time.

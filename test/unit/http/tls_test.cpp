@@ -1,5 +1,9 @@
 // TLS: what is accepted, what is refused, and whether the sentence says why.
+#include "http/tls_stream.hpp"
+
 #include "support.hpp"
+
+#include <boost/asio/ssl/context.hpp>
 
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -180,6 +184,34 @@ asio::awaitable<void> rotate() {
     name = co_await second.read_all(100, f);
     CHECK(name == "bob");
     co_await b.server.stop();
+}
+
+/// TLS 1.3, as the context's default is: the client is done with its handshake before its certificate is missed, and writes on.
+asio::awaitable<void> demand_certificate(std::shared_ptr<tcp::socket> s) {
+    asio::ssl::context context(asio::ssl::context::tls_server);
+    context.use_certificate_chain(asio::buffer(loopback_pair().certificate_pem));
+    context.use_private_key(asio::buffer(loopback_pair().key_pem), asio::ssl::context::pem);
+    context.set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert);
+    http::detail::tls_stream stream(std::move(*s), context.native_handle());
+    error_code ec;
+    co_await stream.handshake(http::detail::tls_stream::role::server, ec);
+    CHECK(ec);
+} // closes the socket, whatever the client still has to say
+
+asio::awaitable<void> refused_certificate(std::size_t body) {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, demand_certificate);
+    auto e = p.endpoint();
+    e.tls = true;
+    failure f;
+    http::client c(runtime(ex), e, http::client_options().tls(trusting()), f);
+    REQUIRE_FALSE(f);
+    http::request q("POST", "/");
+    q.body(std::string(body, 'x'), "text/plain");
+    co_await c.send(std::move(q), f);
+    INFO(f.what());
+    CHECK(f == errc::tls_failed);
+    p.close();
 }
 
 // --- authorities as old tools made them: without key identifiers ---------------------------------------------------------
@@ -413,6 +445,11 @@ TEST_CASE("a client certificate of an unknown authority has no name") {
     // A server certificate is no proof of a client either.
     const auto wrong_use = authority().server({"kubernetes-admin"});
     CHECK(run(tls, trusting().certificate(wrong_use.certificate_pem, wrong_use.key_pem)).body.empty());
+}
+
+TEST_CASE("a client certificate that is refused is a failed check, also in the middle of a long request") {
+    run_test(refused_certificate(1));
+    run_test(refused_certificate(std::size_t(32) << 20)); // more than the sockets' buffers take
 }
 
 TEST_CASE("a server that speaks plain HTTP is called so") {
