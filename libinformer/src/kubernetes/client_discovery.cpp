@@ -144,11 +144,12 @@ private:
 
 void client::impl::remember(discovery found, bool complete) {
     complete = complete && found.problems.empty();
-    if (complete || !known || !known->complete) {
+    if (complete || !known) {
         known = known_resources{std::move(found), complete};
         return;
     }
-    // What is new since then; nothing that was known is preferred less for it.
+    // What is new since then; nothing that was known is preferred less for it. Of two parts the later one comes first.
+    if (!known->complete) std::swap(known->all, found);
     for (auto& r : found.resources)
         if (!known->all.find(r.group, r.version, r.plural)) known->all.resources.push_back(std::move(r));
 }

@@ -53,6 +53,37 @@ TEST_CASE("discovery: a qualified name reads its own group only") {
     CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1", "GET /apis", "GET /apis/apps/v1"});
 }
 
+TEST_CASE("discovery: parts of it are kept side by side") {
+    bench b;
+    serve_core(b);
+    serve_groups(b);
+    CHECK(find(b, "deploy.apps") == "deployments/apps/v1");
+    CHECK(find(b, "jobs.batch") == "jobs/batch/v1");
+    const std::size_t asked = b.answers->lines.size();
+    CHECK(find(b, "deploy.apps") == "deployments/apps/v1");
+    CHECK(find(b, "jobs.batch") == "jobs/batch/v1");
+    CHECK(find(b, "po") == "pods/v1");
+    CHECK(b.answers->lines.size() == asked);
+}
+
+TEST_CASE("discovery: of two parts the later one is preferred") {
+    bench b;
+    serve_core(b);
+    b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[
+        {"name":"example.com","versions":[{"version":"v1"},{"version":"v1beta1"}]},{"name":"apps","versions":[{"version":"v1"}]}]})");
+    const auto serve = [&b](const std::string& version, const std::string& plural, const std::string& kind) {
+        b.answers->by_path["/apis/example.com/" + version] =
+            reply(R"({"kind":"APIResourceList","groupVersion":"example.com/)" + version + R"(","resources":[{"name":")" + plural +
+                  R"(","namespaced":true,"kind":")" + kind + R"("}]})");
+    };
+    serve("v1beta1", "foos", "Foo");
+    b.answers->by_path["/apis/example.com/v1"] = reply(503, "not yet");
+    CHECK(find(b, "foos.example.com") == "foos/example.com/v1beta1");
+    serve("v1", "foos", "Foo");
+    CHECK(find(b, "bars.example.com").starts_with("the server has no resource")); // so all of the group is read again
+    CHECK(find(b, "foos.example.com") == "foos/example.com/v1");
+}
+
 TEST_CASE("discovery: a group that cannot be read is a problem of that group") {
     bench b;
     serve_core(b);
