@@ -37,6 +37,7 @@ struct text_hash {
 struct description {
     std::string help;
     std::vector<double> buckets;
+    bool used = false; ///< there was a series: those that come later are to have the same buckets
 };
 
 /// Name and labels as one text. Its separators cannot be part of a name that Prometheus allows.
@@ -123,14 +124,14 @@ struct prometheus_metrics::impl {
     std::string scratch;
     std::uint64_t dropped = 0;
 
-    description describe(std::string_view name) const;
+    /// What a figure of this name has where nobody said otherwise.
+    static description usual(std::string_view name);
     /// The series, made at need; null when it cannot be kept.
     template <class Metric, class Build>
     Metric* find(std::string_view name, labels of, Build build);
 };
 
-description prometheus_metrics::impl::describe(std::string_view name) const {
-    if (const auto found = described.find(name); found != described.end()) return found->second;
+description prometheus_metrics::impl::usual(std::string_view name) {
     description d;
     if (const auto* ours = detail::find_known_metric(name)) {
         d.help = std::string(ours->help);
@@ -152,7 +153,8 @@ Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Build b
     const bool readable = std::all_of(of.begin(), of.end(), [](const auto& l) { return is_utf8(l.second); });
     if (readable && known.size() < options.max_series_) {
         try { // bad names, bad labels, another type under this name
-            const description d = describe(name);
+            const auto said = described.find(name);
+            description d = said != described.end() ? said->second : usual(name);
             auto& family = build().Name(std::string(name)).Help(d.help).Register(registry);
             Metric* made = nullptr;
             if constexpr (std::is_same_v<Metric, prometheus::Histogram>)
@@ -161,6 +163,10 @@ Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Build b
                 made = &family.Add(as_map(of));
             ++spellings[made];
             known.emplace(scratch, kept<Metric>{made, &family});
+            if (!d.used) {
+                d.used = true;
+                described.insert_or_assign(std::string(name), std::move(d));
+            }
             return made;
         } catch (const std::exception&) { // counted below
         }
@@ -220,9 +226,11 @@ void prometheus_metrics::describe(std::string_view name, std::string_view help) 
 
 void prometheus_metrics::describe(std::string_view name, std::string_view help, std::vector<double> buckets) {
     const std::lock_guard lock(impl_->mutex);
-    description d;
+    const auto said = impl_->described.find(name);
+    if (said != impl_->described.end() && said->second.used) return;
+    description d = impl::usual(name);
     d.help = escaped_help(help);
-    d.buckets = buckets.empty() ? detail::default_buckets() : std::move(buckets);
+    if (!buckets.empty()) d.buckets = std::move(buckets);
     impl_->described.insert_or_assign(std::string(name), std::move(d));
 }
 

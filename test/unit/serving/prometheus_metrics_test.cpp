@@ -78,6 +78,36 @@ TEST_CASE(
     CHECK(lines_with(text, "other_seconds_bucket") == 12);
 }
 
+TEST_CASE("what a figure is described as after its first series has no effect") {
+    prometheus_metrics m;
+    m.observe("early_seconds", 1, {{"of", "a"}});
+    m.describe("early_seconds", "Too late.", {1, 2});
+    m.observe("early_seconds", 1, {{"of", "b"}});
+    m.describe("my_seconds", "First.", {1, 2});
+    m.describe("my_seconds", "Mine.", {1, 2, 3});
+    m.observe("my_seconds", 1, {{"of", "a"}});
+    m.describe("my_seconds", "Too late.", {7});
+    m.forget("my_seconds", {{"of", "a"}});
+    m.observe("my_seconds", 1, {{"of", "b"}});
+    const std::string text = m.text();
+    INFO(text);
+    CHECK(lines_with(text, "early_seconds_bucket{of=\"a\"") == 12);
+    CHECK(lines_with(text, "early_seconds_bucket{of=\"b\"") == 12);
+    CHECK(lines_with(text, "my_seconds_bucket{of=\"b\"") == 4);
+    CHECK(has_line(text, "# HELP my_seconds Mine."));
+    CHECK(text.find("Too late.") == std::string::npos);
+}
+
+TEST_CASE("a histogram that gets another help text alone keeps the buckets that it is known by") {
+    prometheus_metrics m;
+    m.describe("rest_client_request_duration_seconds", "Ours.");
+    m.observe("rest_client_request_duration_seconds", 3, {});
+    const std::string text = m.text();
+    INFO(text);
+    CHECK(has_line(text, "# HELP rest_client_request_duration_seconds Ours."));
+    CHECK(lines_with(text, "rest_client_request_duration_seconds_bucket") == 13);
+}
+
 TEST_CASE("label values are escaped") {
     prometheus_metrics m;
     m.set("g", 1, {{"text", "a\"b\\c\nd"}});

@@ -29,8 +29,9 @@ public:
 /// A sink that keeps what it is told and prints it for a scrape: give it to `runtime::with_metrics` and to an
 /// `http_endpoint`.
 ///
-/// Names, labels, help texts and buckets are those of client-go (k8s.io/component-base) and controller-runtime where they
-/// have such a figure, so that dashboards made for them work unchanged; docs/metrics.md lists all.
+/// Names, labels and buckets are those of client-go (k8s.io/component-base) and controller-runtime where they have such a figure, so
+/// that dashboards made for them work unchanged (durations of work queues have the buckets of both); help texts are our own.
+/// docs/metrics.md lists all.
 ///
 /// *Thread safety*: full. *Complexity*: one hash look-up for each figure told, no allocation once a series exists.
 /// *Errors*: what cannot be kept (a name or label that Prometheus does not allow, a label's text that is no UTF-8, a count
@@ -51,7 +52,8 @@ public:
     void forget(std::string_view name, labels of) override;
 
     /// Help text, and for a histogram its upper bounds in ascending order (without +Inf), of a figure of your own. Before
-    /// its first use; later it has no effect. Unknown histograms get Prometheus' default buckets (5 ms … 10 s).
+    /// its first series; later it has no effect, so that all series of one name have the same buckets. Where none are given a
+    /// histogram that we know has its own, any other Prometheus' default ones (5 ms … 10 s).
     void describe(std::string_view name, std::string_view help);
     void describe(std::string_view name, std::string_view help, std::vector<double> buckets);
 
