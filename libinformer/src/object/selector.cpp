@@ -1,5 +1,7 @@
 #include <informer/object/selector.hpp>
 
+#include "object/label_syntax.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -22,35 +24,6 @@ failure bad_selector(std::string_view kind, std::string_view whole, const compla
     std::string s(kind);
     s.append(" selector \"").append(whole).append("\", position ").append(std::to_string(c.position));
     return failure(errc::bad_selector, s.append(": ").append(c.text));
-}
-
-bool alphanumeric(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-// ([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?
-bool is_name(std::string_view s) noexcept {
-    if (s.empty() || s.size() > 63 || !alphanumeric(s.front()) || !alphanumeric(s.back())) return false;
-    return std::all_of(s.begin(), s.end(), [](char c) { return alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
-}
-
-// RFC 1123: lower case labels between dots. As apimachinery: 253 in all, no limit for one label.
-bool is_dns_subdomain(std::string_view s) noexcept {
-    if (s.empty() || s.size() > 253) return false;
-    const auto inner = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-    for (;;) {
-        const std::string_view label = s.substr(0, s.find('.'));
-        if (label.empty() || !inner(label.front()) || !inner(label.back())) return false;
-        if (!std::all_of(label.begin(), label.end(), [&](char c) { return inner(c) || c == '-'; })) return false;
-        if (label.size() == s.size()) return true;
-        s.remove_prefix(label.size() + 1);
-    }
-}
-
-bool is_label_key(std::string_view s) noexcept {
-    const auto slash = s.find('/');
-    if (slash == std::string_view::npos) return is_name(s);
-    return is_dns_subdomain(s.substr(0, slash)) && is_name(s.substr(slash + 1));
 }
 
 std::optional<std::int64_t> to_integer(std::string_view s) noexcept {
@@ -157,7 +130,7 @@ private:
         const bool absent = key.kind == token::bang;
         if (absent) key = tokens_.take();
         if (key.kind != token::word) return expected(key, "a key");
-        if (!is_label_key(key.text)) return fail(key.position, "'" + std::string(key.text) + "' is no label key");
+        if (!detail::is_label_key(key.text)) return fail(key.position, "'" + std::string(key.text) + "' is no label key");
         r.key = key.text;
         r.operation = absent ? op::not_exists : op::exists;
         const lexeme after = tokens_.peek();
@@ -212,7 +185,7 @@ private:
     }
 
     bool add(label_selector::requirement& r, const lexeme& v) {
-        if (!v.text.empty() && !is_name(v.text))
+        if (!detail::is_label_value(v.text))
             return fail(v.position, "'" + std::string(v.text) + "' is no label value");
         r.values.emplace_back(v.text);
         return true;
@@ -272,19 +245,19 @@ std::string joined(const Requirements& requirements, Print print) {
 
 } // namespace
 
+label_selector::label_selector(std::vector<requirement> all) : requirements_(std::move(all)) {
+    std::sort(requirements_.begin(), requirements_.end(), [](const requirement& a, const requirement& b) {
+        return std::tie(a.key, a.operation, a.values) < std::tie(b.key, b.operation, b.values);
+    });
+}
+
 label_selector label_selector::parse(std::string_view s, failure& f) {
     f = failure();
-    label_selector selector;
+    std::vector<requirement> all;
     label_parser parser(s);
-    if (!parser.parse(selector.requirements_)) {
-        f = bad_selector("label", s, parser.wrong);
-        return label_selector();
-    }
-    const auto order = [](const requirement& a, const requirement& b) {
-        return std::tie(a.key, a.operation, a.values) < std::tie(b.key, b.operation, b.values);
-    };
-    std::sort(selector.requirements_.begin(), selector.requirements_.end(), order);
-    return selector;
+    if (parser.parse(all)) return label_selector(std::move(all));
+    f = bad_selector("label", s, parser.wrong);
+    return label_selector();
 }
 
 label_selector label_selector::parse(std::string_view s) {

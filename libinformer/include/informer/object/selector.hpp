@@ -29,6 +29,18 @@ public:
     /// Throws `error(errc::bad_selector)` with position; the twin reports in `f`, which is empty where all is well.
     static label_selector parse(std::string_view s);
     static label_selector parse(std::string_view s, failure& f);
+    /// A LabelSelector that stands in an object, `o["spec"]["selector"]` of a Deployment: matchLabels and matchExpressions. As in
+    /// client-go `nothing()` where there is none (missing or null), everything where it is empty (`{}`). Throws
+    /// `error(errc::bad_selector)` for what the API would refuse, and for members that are none of a LabelSelector; the twin reports in
+    /// `f`, and answers with `nothing()` then.
+    static label_selector from(const value& selector);
+    static label_selector from(const value& selector, failure& f);
+    /// A plain map, that of a Service, a ReplicationController or a nodeSelector: each of these labels. As in client-go everything
+    /// where it is empty or there is none: a Service without one means nothing by it, which is to be asked before.
+    static label_selector from_map(const value& labels);
+    static label_selector from_map(const value& labels, failure& f);
+    /// Matches no object. Its text does not either when it is sent to a server, where client-go's, which is empty, matches all.
+    static label_selector nothing();
     bool matches(const selector_lookup& lookup) const;
     bool matches(const object& o) const;
     /// The same by the value of `metadata.labels`; nothing is copied.
@@ -39,6 +51,7 @@ public:
     friend bool operator==(const label_selector&, const label_selector&) = default;
 
 private:
+    explicit label_selector(std::vector<requirement> all);
     std::vector<requirement> requirements_;
 };
 
