@@ -8,6 +8,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
+#include <algorithm>
+
 namespace informer::testing {
 
 namespace json = boost::json;
@@ -142,6 +144,8 @@ const std::string& api_server::ca_pem() const noexcept {
 std::string api_server::kubeconfig() const {
     std::vector<kubeconfig_user> users;
     for (const auto& t : impl_->options_.tokens_) {
+        const auto same = [&t](const kubeconfig_user& u) { return u.context == t.user; };
+        if (std::any_of(users.begin(), users.end(), same)) continue; // a name stands there once
         kubeconfig_user u;
         u.context = t.user;
         u.token = t.token;

@@ -26,7 +26,7 @@ stored table::find(std::string_view key) const {
 }
 
 object_store::object_store(std::size_t history_limit, std::uint64_t first_version)
-    : history_limit_(history_limit), current_(first_version), compacted_(first_version) {}
+    : history_limit_(std::max<std::size_t>(history_limit, 1)), current_(first_version), compacted_(first_version) {}
 
 std::uint64_t object_store::oldest(const table& t) const noexcept {
     return std::max(compacted_, t.dropped);

@@ -68,6 +68,7 @@ struct table {
 
 class object_store {
 public:
+    /// Of no history at all open watches could send nothing: at least one change is kept.
     explicit object_store(std::size_t history_limit, std::uint64_t first_version = 1000);
 
     std::uint64_t current() const noexcept { return current_; }

@@ -1,5 +1,7 @@
 #include "server_fixture.hpp"
 
+#include <informer/kubernetes/config.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 
 using namespace server_tests;
@@ -319,6 +321,22 @@ TEST_CASE("a kubeconfig has a context for each user", "[api_server]") {
     CHECK(config.find("current-context: \"admin\"") != std::string::npos);
     CHECK(config.find("token: \"good\"") != std::string::npos);
     CHECK(config.find("- name: \"nobody\"") != std::string::npos);
+}
+
+TEST_CASE("a user with two tokens stands in the kubeconfig once, with the first of them", "[api_server]") {
+    server_fixture s(api_server_options().token("old", "sa").token("new", "sa").token("other", "nobody", "none"));
+    informer::failure f;
+    for (const auto& [context, token] : {std::pair("", "old"), std::pair("sa", "old"), std::pair("nobody", "other")}) {
+        informer::kubernetes::kubeconfig_options options;
+        options.context(context);
+        const auto config = informer::kubernetes::parse_kubeconfig(s.server.kubeconfig(), "kubeconfig", options, f);
+        INFO(f.what());
+        CHECK_FALSE(f);
+        CHECK(config.credentials.token == token);
+    }
+    CHECK(s.ask("GET", maps).status == 401);
+    for (const char* token : {"old", "new"})
+        CHECK(s.ask(informer::http::request("GET", maps).header("Authorization", std::string("Bearer ") + token)).status == 200);
 }
 
 TEST_CASE("requests are remembered with what they were about", "[api_server]") {

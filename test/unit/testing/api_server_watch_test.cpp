@@ -124,6 +124,35 @@ TEST_CASE("a history that is full forgets", "[api_server][watch]") {
     w.close();
 }
 
+TEST_CASE("a server that is to keep no history still has open watches follow it", "[api_server][watch]") {
+    server_fixture s(api_server_options().history(0));
+    auto w = s.watch(since(s));
+    for (const char* value : {"1", "2", "3"}) {
+        s.put("a", value);
+        const auto e = w.next();
+        CHECK(e.name() == "a");
+        CHECK(text_at(e.object, "/data/v") == value);
+    }
+    w.close();
+}
+
+TEST_CASE("what is of the newest version is still there after a compaction, as in etcd", "[api_server][watch]") {
+    server_fixture s;
+    s.put("a", "1");
+    s.put("b", "1");
+    const auto token = [&s] { return s.ask("GET", maps + "?limit=1").at("/metadata/continue"); };
+    const auto early = token();
+    s.put("c", "1");
+    const auto newest = token();
+    s.server.compact();
+    CHECK(s.ask("GET", maps + "?limit=1&continue=" + early).status == 410);
+    CHECK(s.ask("GET", maps + "?limit=1&continue=" + newest).status == 200);
+    auto w = s.watch(since(s));
+    s.put("d", "1");
+    expect(w.next(), "ADDED", "d");
+    w.close();
+}
+
 TEST_CASE("compaction leaves open watches alone", "[api_server][watch]") {
     server_fixture s;
     auto w = s.watch(since(s));

@@ -109,6 +109,19 @@ TEST_CASE("a full history forgets its oldest changes and says from where on it i
     CHECK(t.position_after(15) == t.end());
 }
 
+TEST_CASE("a history of nothing holds the newest change all the same: open watches live on it", "[object_store]") {
+    object_store s(0, 10);
+    table t;
+    std::size_t seen = 0;
+    s.on_change([&seen](table& changed) { seen = changed.history.size(); });
+    for (int i = 0; i < 3; ++i) {
+        s.put(t, state("x", s.next()));
+        CHECK(seen == 1);
+    }
+    CHECK(t.at(t.position_after(12)).version == 13);
+    CHECK(s.oldest(t) == 12);
+}
+
 TEST_CASE("compaction forbids old versions at once and leaves pending changes readable", "[object_store]") {
     object_store s(100, 10);
     table t;

@@ -41,7 +41,8 @@ public:
     api_server_options& watch_list(bool on) { watch_list_ = on; return *this; }
     /// false: aggregated discovery is answered in the plain form.
     api_server_options& aggregated_discovery(bool on) { aggregated_discovery_ = on; return *this; }
-    /// Events kept for watches to resume from; older ones are compacted.
+    /// Changes of each resource that are kept, at least one, for watches to resume from; older ones are compacted. An open watch that is
+    /// further behind ends: so many changes at most may come in one turn of the executor, or while its peer does not read.
     api_server_options& history(std::size_t events) { history_ = events; return *this; }
     /// Life of continue tokens.
     api_server_options& continue_for(std::chrono::seconds d) { continue_for_ = d; return *this; }
@@ -84,7 +85,7 @@ public:
         delay,        ///< the answer waits for `duration`, then goes on as usual
         status,       ///< answers with `code` and a Status (with Retry-After if `retry_after` is set)
         plain_status, ///< the same as text/plain, as the priority-and-fairness filter does
-        gone,         ///< list and opening: HTTP 410; watch: HTTP 200 and ERROR event 410
+        gone,         ///< list: HTTP 410; watch: HTTP 200 and ERROR event 410 (for its opening: `status` with_code(410))
         error_event,  ///< watch: 200, then an ERROR event with `code`
         garbage,      ///< `text` raw instead of an HTTP answer
         garbage_body, ///< 200 with `text` as the body (watch: as a piece of the stream after `bytes`)
@@ -129,8 +130,8 @@ public:
 /// /version); pods are deleted at once; owner references are not collected; core events and events.k8s.io events are
 /// apart; a list from a future version is refused at once instead of after 3 s; bookmarks carry the newest version of
 /// the whole server. It plays two controllers: namespaces that are deleted empty themselves and go, and
-/// CustomResourceDefinitions are established and served as soon as they are created. The first write has resource version
-/// 1001; watches from before 1000 are 410, as after a compaction, and so are lists that need the state of then
+/// CustomResourceDefinitions are established and served as soon as they are created. Its own namespaces have resource versions 1001 to
+/// 1004, the first write 1005; watches from before 1000 are 410, as after a compaction, and so are lists that need the state of then
 /// (`resourceVersionMatch=Exact`, and pages).
 ///
 /// *Memory*: one JSON text for each object and each state in the history (`history` changes for each resource).
@@ -148,7 +149,7 @@ public:
     std::string url() const; ///< "http://127.0.0.1:40001"
     std::uint16_t port() const noexcept;
     /// A kubeconfig for it: inline CA, the first token (or an admin client certificate with TLS); further contexts named
-    /// after the users of the other tokens.
+    /// after the users of the other tokens, each with the first token of that user.
     std::string kubeconfig() const;
     const std::string& ca_pem() const noexcept;
 
@@ -161,7 +162,8 @@ public:
     void clear_faults();
     /// Faults that have not hit as often as planned.
     std::size_t pending_faults() const noexcept;
-    /// Forgets history: watches from older versions and continue tokens of before are 410. Open watches stay.
+    /// Forgets history: watches, continue tokens and exact lists of older versions are 410. Open watches stay. As in etcd the newest
+    /// version itself remains: to see a token refused, or a watch, write something after it was given and before this.
     void compact();
     /// Every open watch gets a bookmark (that asked for them).
     void send_bookmarks();
