@@ -97,7 +97,8 @@ public:
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
 /// From text (tests): `file` is for messages and relative paths.
 client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options, failure& f);
-/// Service account of a pod: $KUBERNETES_SERVICE_HOST/PORT and the token, CA and namespace under `root`.
+/// Service account of a pod: $KUBERNETES_SERVICE_HOST/PORT and the token, CA and namespace under `root`; the namespace of
+/// $POD_NAMESPACE before that.
 client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// kubeconfig; in-cluster when there is none, no server or context is asked for, and it is possible.
 client_config default_config(const kubeconfig_options& options, failure& f);

@@ -123,14 +123,14 @@ public:
 
     /// Parses one JSON object and interns it. `previous` is the older version of the same object, if any: it is walked
     /// alongside, so that equal parts are found without hashing; an object that did not change comes back as a handle
-    /// `same_as(previous)` and costs nothing.
+    /// `same_as(previous)` and costs nothing, unless `previous` is of an older generation or of another pool.
     /// On error an empty object and `f`: syntax_error (with offset), bad_utf8, too_deep, not_an_object, too_large (a value of 2^28 bytes or
     /// elements), pool_full, bad_configuration (the transform threw, or nested it too deeply). Items without metadata.name are not judged
     /// here.
     virtual object decode(std::string_view json, const object& previous, failure& f) = 0;
     /// The same in slices.
     virtual std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) = 0;
-    /// The same from a value in memory (no options are applied but `type`). JSON has no text for what is no finite double: infinity is
+    /// The same from a value in memory (no options are applied but `type` and `max_depth`). JSON has no text for what is no finite double: infinity is
     /// stored as the largest one, NaN as null.
     virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
 

@@ -68,7 +68,7 @@ public:
 struct list_result {
     informer::resource_version resource_version; ///< empty where the server's lists have none
     std::string continue_token;      ///< empty on the last page
-    std::uint64_t items = 0;         ///< handed to the sink, quarantined ones not counted
+    std::uint64_t items = 0;         ///< handed to the sink; not those that it was told to quarantine
     std::optional<std::uint64_t> remaining; ///< metadata.remainingItemCount
 };
 
