@@ -1,6 +1,9 @@
 #include "programs.hpp"
 
+#include <chrono>
 #include <map>
+
+#include <sys/ioctl.h>
 
 using namespace programs;
 namespace json = boost::json;
@@ -128,6 +131,17 @@ TEST_CASE("SIGINT ends a watch whose reader does not read") {
     REQUIRE(w.line_where(is_synced));
     s.make("big", std::string(200'000, 'x'));
     s.change("big", std::string(200'000, 'y'));
+    // One line is more than the pipe takes: what has begun to fill it does not come to the line's end.
+    const int most = ::fcntl(w.out_descriptor(), F_GETPIPE_SZ);
+    REQUIRE(most > 0);
+    REQUIRE(most < 200'000);
+    int in_it = 0;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (in_it < most / 4 * 3 && std::chrono::steady_clock::now() < until) {
+        ::poll(nullptr, 0, 5); // no event tells the reader that a pipe is full
+        REQUIRE(::ioctl(w.out_descriptor(), FIONREAD, &in_it) == 0);
+    }
+    REQUIRE(in_it >= most / 4 * 3);
     w.signal(SIGINT);
     CHECK(w.wait() == 0);
 }

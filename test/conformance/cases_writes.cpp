@@ -468,7 +468,7 @@ asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
     held.at("metadata").as_object()["finalizers"] = json::parse(R"(["x.io/y"])");
     co_await c->client().create(widgets, held, plain);
     co_await c->client().remove(crds, definition, how);
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (bool deleted = false; !deleted && std::chrono::steady_clock::now() < until;) { // the real one does it by and by
         const object now = co_await c->client().get(widgets, key);
         deleted = now["metadata"]["deletionTimestamp"].exists();
@@ -483,6 +483,7 @@ asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
     const auto free = json::parse(R"({"metadata":{"finalizers":null}})");
     co_await c->client().patch(widgets, key, kubernetes::patch_type::merge, free, plain);
     f = failure();
+    until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!f && std::chrono::steady_clock::now() < until) {
         co_await c->client().get(crds, definition, f);
         co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));

@@ -111,14 +111,18 @@ asio::awaitable<void> before_it_began() {
     bench b(ex, stall);
     auto c = b.client();
     // Cancelled after k turns of the executor, for every k that can matter: each suspension point is hit.
+    bool begun = false;
     for (int turns = 0; turns < 30; ++turns) {
         const auto out = std::make_shared<result>();
         cancellable work(ex, fetch(c.get(), http::request("GET", "/"), out));
         co_await informer::testing::settle(turns);
         work.cancel();
         co_await work.join();
-        if (out->done) CHECK(out->f == errc::cancelled); // else it was dropped before it began
+        begun = begun || out->done; // before that it was dropped before it began
+        CHECK(out->done == begun);
+        if (out->done) CHECK(out->f == errc::cancelled);
     }
+    CHECK(begun);
     const std::function<bool()> none = [&] { return b.server.connections() == 0; };
     const bool ok = co_await eventually(none);
     CHECK(ok);

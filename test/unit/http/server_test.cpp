@@ -237,6 +237,7 @@ asio::awaitable<void> accept_modes() {
     co_await c->send(q, f);
     CHECK(f == errc::header_timeout);
     b.server.on_accept(http::server::accept_mode::serve);
+    q.time(http::timeouts());
     co_await c->send(q, f);
     CHECK_FALSE(f);
     co_await b.server.stop();
