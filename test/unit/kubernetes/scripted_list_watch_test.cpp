@@ -96,7 +96,8 @@ TEST_CASE("a list or watch that is cancelled while its sink is behind says so, s
         scripted.on_list(testing::list_script().item(pod("a")).version("100").slice(1));
         scripted.on_watch()->added(pod("a"));
         const bool list = verb == list_into;
-        b.answers->next.push_back(reply().streamed({list ? pod_list({pod("a")}).substr(0, 90) : watch_event("ADDED", pod("a"))}, reply::stall));
+        const std::string some = list ? pod_list({pod("a")}).substr(0, 90) : watch_event("ADDED", pod("a"));
+        b.answers->next.push_back(reply().streamed({some}, reply::stall));
         const auto real = b.api->make_list_watch(pods());
         for (list_watch* from : {static_cast<list_watch*>(&scripted), real.get()}) {
             behind sink(b.io.get_executor());

@@ -130,8 +130,8 @@ public:
     virtual object decode(std::string_view json, const object& previous, failure& f) = 0;
     /// The same in slices.
     virtual std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) = 0;
-    /// The same from a value in memory (no options are applied but `type` and `max_depth`). JSON has no text for what is no finite double: infinity is
-    /// stored as the largest one, NaN as null.
+    /// The same from a value in memory (no options are applied but `type` and `max_depth`). JSON has no text for what is no finite
+    /// double: infinity is stored as the largest one, NaN as null.
     virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
 
     /// Takes what other threads dropped and frees its nodes, at most about `budget` nodes; true when nothing is left.
