@@ -117,7 +117,7 @@ void shared_informer::impl::end_subscribers() {
 
 /// Nobody is told anything any more, and who was may own us.
 void shared_informer::impl::let_go() {
-    handlers_waiting.clear();
+    for (const auto& h : std::exchange(handlers_waiting, {})) h->let_go();
     observer = informer_observer();
     for (const auto& weak : std::exchange(observers, {})) {
         if (const auto o = weak.lock()) *o = informer_observer();
@@ -417,21 +417,22 @@ informer_status shared_informer::status() const {
 }
 
 std::shared_ptr<void> shared_informer::observe(informer_observer o) {
+    if (impl_->stopping) return std::make_shared<informer_observer>(); // what is never called must own nobody for ever
     auto kept = std::make_shared<informer_observer>(std::move(o));
-    if (!impl_->stopping) detail::add_weak(impl_->observers, kept);
+    detail::add_weak(impl_->observers, kept);
     return kept;
 }
 
 void shared_informer::on_state_change(std::function<void(const informer_status&)> f) {
-    impl_->observer.on_state_change(std::move(f));
+    if (!impl_->ended) impl_->observer.on_state_change(std::move(f));
 }
 
 void shared_informer::on_error(std::function<void(std::string_view phase, const failure& f)> f) {
-    impl_->observer.on_error(std::move(f));
+    if (!impl_->ended) impl_->observer.on_error(std::move(f));
 }
 
 void shared_informer::on_bad_object(std::function<void(const bad_object& b)> f) {
-    impl_->observer.on_bad_object(std::move(f));
+    if (!impl_->ended) impl_->observer.on_bad_object(std::move(f));
 }
 
 subscription shared_informer::subscribe(subscription_options options) {

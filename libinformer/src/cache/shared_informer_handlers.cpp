@@ -6,8 +6,10 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 
 namespace informer {
 
@@ -100,7 +102,7 @@ asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
                 if (s->stopping) co_return;
             }
         }
-        std::erase_if(m.handlers, [](const auto& h) { return h->removed.load(); });
+        s->let_go_removed();
         if (!more) {
             calling = detail::slice_watch();
             const bool due = co_await m.handlers_due.wait();
@@ -108,6 +110,15 @@ asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
         }
         if (s->stopping) co_return;
     }
+}
+
+/// As they go they may add others.
+void shared_informer::impl::let_go_removed() {
+    auto& all = live->handlers;
+    const auto those = std::stable_partition(all.begin(), all.end(), [](const auto& h) { return !h->removed; });
+    const std::vector<std::shared_ptr<handler_handle::state>> gone(std::make_move_iterator(those), std::make_move_iterator(all.end()));
+    all.erase(those, all.end());
+    for (const auto& h : gone) h->let_go();
 }
 
 /// One call of a handler; what it throws ends here (contract X10).
@@ -146,10 +157,10 @@ shared_informer::handler_handle shared_informer::add_event_handler(add_function 
     options.sync_marks();
     auto h = std::make_shared<handler_handle::state>();
     h->from = impl_->add_subscriber(std::move(options));
-    h->on_add = std::move(on_add);
-    h->on_update = std::move(on_update);
-    h->on_delete = std::move(on_delete);
-    if (!impl_->stopping && !impl_->ended) {
+    if (!impl_->stopping && !impl_->ended) { // else it is never called, and should own nobody for ever
+        h->on_add = std::move(on_add);
+        h->on_update = std::move(on_update);
+        h->on_delete = std::move(on_delete);
         impl_->handlers_waiting.push_back(h);
         impl_->start_waiting_children();
     }

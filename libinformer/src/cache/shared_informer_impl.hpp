@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace informer {
@@ -75,6 +76,13 @@ struct shared_informer::handler_handle::state {
     }
 
     std::shared_ptr<subscription::state> from;
+    /// Who holds a handle may be owned by what is called.
+    void let_go() {
+        const auto add = std::exchange(on_add, nullptr);
+        const auto update = std::exchange(on_update, nullptr);
+        const auto remove = std::exchange(on_delete, nullptr);
+    }
+
     add_function on_add;
     update_function on_update;
     delete_function on_delete;
@@ -107,6 +115,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
             if (!owner->ended) owner->end_early(); // dropped before it began, or the context goes
             if (going) owner->end_metrics();
             owner->let_go();
+            for (const auto& h : handlers) h->let_go();
         }
         machinery(const machinery&) = delete;
         machinery& operator=(const machinery&) = delete;
@@ -193,6 +202,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     subscriber add_subscriber(subscription_options o);
     static asio::awaitable<void> keep_resyncing(self s, subscriber of);
     static asio::awaitable<void> call_handlers(self s);
+    void let_go_removed();
     void handlers_are_due();
     void call(handler_handle::state& h, const event& e);
     void start_waiting_children();

@@ -105,7 +105,9 @@ TEST_CASE("handlers and observers are let go when the informer has stopped, also
         b.source->on_watch()->added(pod("a", 1)).bookmark("2", true);
         auto kept = std::make_shared<int>();
         const std::weak_ptr<int> there = kept;
-        b.pods.add_event_handler([mine = b.pods, kept](const object&, bool) {}, nullptr, nullptr);
+        // A component keeps what it was given for its handler, which owns the component.
+        const auto handle = b.pods.add_event_handler([mine = b.pods, kept](const object&, bool) {}, nullptr,
+                                                     [kept](const object&, bool) {});
         b.pods.on_state_change([mine = b.pods, kept](const informer_status&) {});
         b.pods.on_error([mine = b.pods, kept](std::string_view, const failure&) {});
         b.pods.on_bad_object([mine = b.pods, kept](const bad_object&) {});
@@ -121,6 +123,47 @@ TEST_CASE("handlers and observers are let go when the informer has stopped, also
         CAPTURE(runs);
         CHECK(there.expired());
     }
+}
+
+TEST_CASE("what is added to an informer that has stopped is not kept", "[informer][stop]") {
+    for (const bool runs : {true, false}) {
+        bench b;
+        b.source->on_watch()->bookmark("2", true);
+        if (runs) b.start();
+        b.pods.stop();
+        b.settle();
+        auto kept = std::make_shared<int>();
+        const std::weak_ptr<int> there = kept;
+        const auto handle = b.pods.add_event_handler([mine = b.pods, kept](const object&, bool) {}, nullptr, nullptr);
+        b.pods.on_state_change([mine = b.pods, kept](const informer_status&) {});
+        const auto observing = b.pods.observe(informer_observer().on_state_change([mine = b.pods, kept](const informer_status&) {}));
+        kept.reset();
+        CAPTURE(runs);
+        CHECK(there.expired());
+    }
+}
+
+TEST_CASE("a handler that was removed is let go, and may add another as it goes", "[informer]") {
+    bench b;
+    std::shared_ptr<const std::string> seen;
+    auto kept = std::shared_ptr<int>(new int(0), [&b, &seen](const int* i) { // NOLINT(modernize-make-shared)
+        delete i;
+        if (!b.pods.status().synced) return;
+        b.pods.add_event_handler([&seen](const object& o, bool) { seen = std::make_shared<const std::string>(o.name().str()); },
+                                 nullptr, nullptr);
+    });
+    const std::weak_ptr<int> there = kept;
+    auto one = b.pods.add_event_handler([kept](const object&, bool) {}, nullptr, nullptr);
+    auto other = b.pods.add_event_handler([](const object&, bool) {}, nullptr, nullptr);
+    kept.reset();
+    const auto w = b.sync_with({pod("a", 1)}, 2);
+    one.remove();
+    CHECK_FALSE(there.expired()); // it may be what is called at this moment
+    w->added(pod("b", 3));
+    b.settle();
+    CHECK(there.expired());
+    REQUIRE(seen);
+    CHECK(other.has_synced());
 }
 
 TEST_CASE("an observer may drop the last handle of an informer that is stopped before it ran", "[informer][stop]") {

@@ -92,8 +92,9 @@ public:
 /// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; everything else on the
 /// runtime's executor, and awaited there: `run`, `stop`, `synced`, `wait_until`, `index_ready`, `subscribe`, `add_event_handler`,
 /// `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
-/// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it. Handlers and observers may own the informer: they are let go
-/// when it has stopped, as it has when the context it ran in is destroyed. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
+/// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it.
+/// Handlers and observers may own the informer, and who owns them their handles: they are let go when it has stopped, as it has when the
+/// context it ran in is destroyed. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
 /// subscriptions end, `run()` returns when no coroutine is left.
 class shared_informer {
 public:
@@ -139,7 +140,8 @@ public:
         struct state;
         explicit handler_handle(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
         bool has_synced() const noexcept; ///< all initial `on_add` calls have returned
-        /// On the executor: no call begins after this returned. On another thread one may just be beginning.
+        /// On the executor: no call begins after this returned. On another thread one may just be beginning. What was called is
+        /// let go a little later, not at once: it may be what runs at this moment.
         void remove();
         std::uint64_t exceptions() const noexcept;
 
