@@ -240,17 +240,18 @@ informer::lister informer_factory::lister(const api_resource& resource, std::str
 }
 
 asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, clock::duration at_most) {
+    if (s->stopping) throw error(errc::stopped, "wait for the informers of a factory that was shut down");
     const auto start = s->rt.clock().now();
     const bool bounded = at_most < clock::time_point::max() - start;
     const auto until = bounded ? start + at_most : clock::time_point::max();
     struct one {
         shared_informer informer;
         std::shared_ptr<const run_error> error;
+        std::weak_ptr<lease> of;
     };
     std::vector<one> all; // without counting as a user of them
     for (const auto& weak : s->leases)
-        if (const auto l = weak.lock(); l && (!l->running.expired() || !l->error->text.empty()))
-            all.push_back(one{l->informer, l->error});
+        if (const auto l = weak.lock()) all.push_back(one{l->informer, l->error, l});
     std::string failed;
     errc why = errc::deadline_exceeded;
     for (one& x : all) {
@@ -260,7 +261,7 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
             if (e.code() == errc::cancelled) throw;
             const bool stopped = e.code() == errc::stopped;
             const std::string& ended_by = x.error->text;
-            if (stopped && ended_by.empty() && !s->stopping) continue; // released: nobody waits for it
+            if (stopped && ended_by.empty() && x.of.expired() && !s->stopping) continue; // released: nobody waits for it
             if (stopped) why = errc::stopped;
             if (!failed.empty()) failed += "; ";
             failed += e.what();

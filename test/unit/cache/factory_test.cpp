@@ -350,6 +350,40 @@ TEST_CASE("who waits for the factory's informers hears of one that ended by itse
     w.settle();
 }
 
+TEST_CASE("the factory's informers do not pass for synced because they are over", "[factory]") {
+    enum class end { stop, shutdown };
+    const end by = GENERATE(end::stop, end::shutdown);
+    const bool was_synced = GENERATE(true, false);
+    workshop w;
+    w.answer = was_synced;
+    const auto kept = w.factory.get(pods);
+    w.settle();
+    if (by == end::shutdown) {
+        asio::co_spawn(w.context, w.factory.shutdown(), [](std::exception_ptr) {});
+    } else {
+        kept->stop();
+    }
+    w.settle();
+    error_code code;
+    std::string what;
+    asio::co_spawn(w.context, w.factory.synced(1s), [&](std::exception_ptr e) {
+        try {
+            if (e) std::rethrow_exception(e);
+        } catch (const error& x) {
+            code = x.code();
+            what = x.what();
+        }
+    });
+    w.settle();
+    CAPTURE(by == end::stop, was_synced, what);
+    if (by == end::stop && was_synced) {
+        CHECK_FALSE(code); // its cache is complete, and stays so
+    } else {
+        CHECK(code == errc::stopped);
+        CHECK((by == end::shutdown || what.find("pods") != std::string::npos));
+    }
+}
+
 TEST_CASE("after shutdown nothing runs and nothing can be started; handles may go later", "[factory]") {
     informer_handle kept;
     {

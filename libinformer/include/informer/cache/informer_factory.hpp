@@ -65,10 +65,14 @@ public:
     /// read, only where no other has the whole objects. Where there is none the error says what is cached: other namespaces, or a
     /// selection, which the handle of that alone reads.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
-    /// Waits for every informer started so far; throws with the names of those that failed and their last errors, also
-    /// of those that ended by an exception of their own (no memory) and are still held.
+    /// Waits for every informer started so far that is still held; throws with the names of those that failed and their last errors.
+    /// One that ended before it had synced, be it that somebody stopped it or by an exception of its own (no memory), has failed; after
+    /// `shutdown()` all have: `error(errc::stopped)`.
     asio::awaitable<void> synced(clock::duration at_most);
     std::vector<informer_status> status() const;
+    /// Stops all informers, when it is called and not only when it is awaited, and waits until their coroutines are gone. Idempotent.
+    /// *Cancellation*: none, it waits to the end; but a coroutine that may itself have been cancelled must say
+    /// `co_await asio::this_coro::throw_if_cancelled(false);` before, or it does not wait at all: see `task_group::join`.
     asio::awaitable<void> shutdown();
 
 private:
