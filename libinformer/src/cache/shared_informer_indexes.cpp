@@ -48,8 +48,9 @@ asio::awaitable<void> shared_informer::impl::build_indexes(self s) {
 asio::awaitable<void> shared_informer::impl::index_ready(self s, std::string index, clock::duration at_most) {
     std::string doing = "wait for index \"" + index + "\"";
     look at = [store = s->store, index = std::move(index)]() -> std::optional<errc> {
-        if (store->index.snapshot().has_index(index)) return errc{};
         if (!store->index.knows_index(index)) return errc::unknown_index;
+        // Those of the options are there at once, over a cache that is empty still.
+        if (store->has_synced() && store->index.snapshot().has_index(index)) return errc{};
         return std::nullopt;
     };
     return wait_for(std::move(s), std::move(doing), at_most, std::move(at));

@@ -123,6 +123,34 @@ TEST_CASE("add_index on a small or an empty cache is there at once", "[informer]
     CHECK(b.pods.snapshot().by_index("early", "n1").size() == 25);
 }
 
+TEST_CASE("index_ready: an index of the options is ready when there is something to read by it", "[informer][index]") {
+    for (const bool answers : {true, false}) {
+        bench b(informer_options().index("note", index_by_pointer("/spec/note")));
+        const auto ready = spawn(b.context, b.pods.index_ready("note", 1h)), early = spawn(b.context, b.pods.index_ready("note", 1s));
+        const auto unknown = spawn(b.context, b.pods.index_ready("other", 1h));
+        b.settle();
+        CHECK_FALSE(ready->done);
+        CHECK(unknown->code == errc::unknown_index);
+        b.pass(2s);
+        CHECK(early->code == errc::deadline_exceeded);
+        if (answers) {
+            b.sync_with(pods(20), 10);
+            CHECK(ready->done);
+            CHECK_FALSE(ready->code);
+            CHECK(b.pods.lister().by_index("note", "n1").size() == 2);
+        }
+        b.pods.stop();
+        b.settle();
+        const auto late = spawn(b.context, b.pods.index_ready("note", 0s));
+        b.settle();
+        CAPTURE(answers);
+        REQUIRE((ready->done && late->done));
+        const error_code is = answers ? error_code() : make_error_code(errc::stopped);
+        CHECK(ready->code == is);
+        CHECK(late->code == is);
+    }
+}
+
 TEST_CASE("informer_factory: an index that a later request brings is built in slices too", "[factory][index]") {
     asio::io_context context{1};
     runtime rt(context.get_executor());

@@ -163,7 +163,8 @@ public:
     /// complete then; otherwise it is built in slices that leave the executor free, and becomes visible whole. Until then
     /// reading it throws `error(errc::not_synced)`, which says so: `co_await index_ready(name, …)` first.
     void add_index(std::string name, index_function f);
-    /// Waits until the index can be read. Throws like `synced`, and `error(errc::unknown_index)` if it was never added.
+    /// Waits until the index can be read: the first state is there, and it is complete. Throws like `synced`, and
+    /// `error(errc::unknown_index)` if it was never added.
     asio::awaitable<void> index_ready(std::string name, clock::duration at_most);
     informer::lister lister() const;
     cache_snapshot snapshot() const; ///< empty before the first list is complete
