@@ -16,8 +16,8 @@ namespace informer {
 /// child's executor, so that cancellation is emitted there.
 ///
 /// *Thread safety*: none; use it on its executor. *Lifetime*: the destructor asks the children to stop but cannot wait:
-/// `co_await join()` before. State is shared with the children, so destroying early is safe;
-/// but like every Asio object it must not outlive its execution context.
+/// `co_await join()` before. State is shared with the children, so destroying early is safe: `on_error` goes with the group, and how
+/// children end after that nobody is told. But like every Asio object it must not outlive its execution context.
 /// *Errors*: an exception that leaves a child is given to `on_error` (default: rethrown by `join()`); the cancellation of
 /// a child that was told to stop is none.
 class task_group {

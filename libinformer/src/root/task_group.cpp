@@ -14,6 +14,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <list>
+#include <utility>
 
 namespace informer {
 
@@ -103,6 +104,8 @@ void task_group::state::finish(std::exception_ptr e) noexcept {
 task_group::task_group(asio::any_io_executor executor) : state_(std::make_shared<state>(std::move(executor))) {}
 
 task_group::~task_group() {
+    // First: children may end while they are told to stop, and what the handler refers to may be gone already.
+    const auto called = std::exchange(state_->on_error, nullptr);
     stop();
 }
 

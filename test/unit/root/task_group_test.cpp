@@ -212,6 +212,32 @@ asio::awaitable<void> destroyed_early(int* count, int* stopped) {
     CHECK(seen);
 }
 
+asio::awaitable<void> throws_when_told_to_stop() {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    const auto executor = co_await asio::this_coro::executor;
+    asio::steady_timer timer(executor, asio::steady_timer::time_point::max());
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    throw std::runtime_error("told to stop");
+}
+
+asio::awaitable<void> destroyed_before_its_children_fail() {
+    const auto executor = co_await asio::this_coro::executor;
+    int told = 0;
+    auto kept = std::make_shared<int>();
+    const std::weak_ptr<int> there = kept;
+    {
+        task_group group(executor);
+        group.on_error([&told, kept = std::move(kept)](std::exception_ptr) { ++told; });
+        group.spawn(throws(5, "late"));
+        group.spawn(throws_when_told_to_stop());
+        co_await settle(2);
+        CHECK_FALSE(there.expired());
+    }
+    CHECK(there.expired());
+    co_await settle(20);
+    CHECK(told == 0);
+}
+
 // Joins although it is itself cancelled again and again.
 asio::awaitable<void> cancelled_joiner(int* count, int* stopped, bool* joined) {
     const auto executor = co_await asio::this_coro::executor;
@@ -273,6 +299,10 @@ TEST_CASE("destroying a group stops its children", "[task_group]") {
     int count = 0, stopped = 0;
     run_test(destroyed_early(&count, &stopped));
     CHECK(stopped == 3);
+}
+
+TEST_CASE("on_error is not called once the group is gone", "[task_group]") {
+    run_test(destroyed_before_its_children_fail());
 }
 
 TEST_CASE("a cancelled coroutine can join its children", "[task_group]") {
