@@ -1,5 +1,5 @@
 // libinformer: what the library needs of its surroundings: an executor, a clock, a logger, a metrics sink. Passed in;
-// there are no process globals.
+// there are no process globals. What *Cancellation* says, in all headers, holds once a coroutine has begun: see `task_group::join`.
 #pragma once
 
 #include <informer/error.hpp>
@@ -29,8 +29,8 @@ public:
     virtual ~clock() = default;
     virtual time_point now() const = 0;
     virtual std::chrono::system_clock::time_point wall() const = 0;
-    /// Waits. *Cancellation*: terminal, partial and total; a cancelled sleep returns false, a finished one true; it
-    /// never throws.
+    /// Waits. *Cancellation*: terminal, partial and total; a cancelled sleep returns false, a finished one true; once it
+    /// has begun it never throws.
     virtual asio::awaitable<bool> sleep_until(time_point when) = 0;
     /// What is longer than a clock counts is for ever.
     asio::awaitable<bool> sleep_for(duration d);

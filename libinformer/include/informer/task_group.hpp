@@ -43,6 +43,12 @@ public:
     /// A coroutine that may itself have been cancelled must say `co_await asio::this_coro::throw_if_cancelled(false);`
     /// before `co_await group.join()`: otherwise Asio throws at that `co_await`, before we are asked, and the children
     /// would outlive what they refer to.
+    ///
+    /// So it is with every coroutine of the library: what its header says of cancellation holds once it has begun. Who was cancelled before
+    /// comes no further than the `co_await`, which throws a `boost::system::system_error` (`operation_aborted`; to be told by
+    /// `condition::cancelled`, as our own `errc::cancelled` is), unless it has said the same. Ends must not be left out like that
+    /// (`informer_factory::shutdown`, `http::server::stop`, `work_queue::drain`): they begin when they are called, but to wait
+    /// for them takes that sentence.
     asio::awaitable<void> join();
 
 private:

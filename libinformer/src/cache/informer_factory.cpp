@@ -284,12 +284,12 @@ std::vector<informer_status> informer_factory::status() const {
 asio::awaitable<void> informer_factory::impl::shutdown(std::shared_ptr<impl> s) {
     const auto tasks = s->tasks; // a second call waits too
     if (!tasks) co_return;
-    s->stop();
     co_await tasks->join();
     s->tasks.reset();
 }
 
 asio::awaitable<void> informer_factory::shutdown() {
+    if (impl_->tasks) impl_->stop(); // here: who was cancelled never begins to wait
     return impl::shutdown(impl_);
 }
 

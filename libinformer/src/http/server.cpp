@@ -319,7 +319,6 @@ void server::impl::shut_down() noexcept {
 }
 
 asio::awaitable<void> server::impl::stop(std::shared_ptr<impl> self) {
-    self->shut_down();
     co_await self->group.join();
 }
 
@@ -356,6 +355,7 @@ void server::on_accept(accept_mode m) {
 }
 
 asio::awaitable<void> server::stop() {
+    impl_->shut_down(); // here: who was cancelled never begins to wait
     return impl::stop(impl_);
 }
 

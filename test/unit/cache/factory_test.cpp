@@ -401,6 +401,24 @@ TEST_CASE("after shutdown nothing runs and nothing can be started; handles may g
     CHECK(kept->get("default/a"));
 }
 
+TEST_CASE("shutdown stops the informers also for who was cancelled and cannot wait", "[factory]") {
+    workshop w;
+    const auto kept = w.factory.get(pods);
+    w.settle();
+    CHECK(kept->status().phase == informer_phase::watching);
+    {
+        const auto not_awaited = w.factory.shutdown();
+    }
+    w.settle();
+    CHECK(kept->status().phase == informer_phase::stopped);
+    CHECK_FALSE(w.source(0));
+    CHECK_THROWS_AS(w.factory.get(pods), error);
+    bool done = false;
+    asio::co_spawn(w.context, w.factory.shutdown(), [&done](std::exception_ptr e) { done = !e; });
+    w.settle();
+    CHECK(done);
+}
+
 TEST_CASE("what an observer asks for while its factory shuts down is refused, rather than an informer that never runs", "[factory]") {
     workshop w;
     std::vector<errc> refused;

@@ -348,6 +348,10 @@ asio::awaitable<void> stopping(bool tls) {
     const std::function<bool()> all_in = [&] { return b.server.connections() == 4 && s->begun == 3; };
     const bool ok = co_await eventually(all_in);
     CHECK(ok);
+    {
+        const auto not_awaited = b.server.stop(); // by who was cancelled, and came no further
+    }
+    CHECK_FALSE(b.server.listening());
     co_await b.server.stop();
     CHECK(s->called == 3);
     CHECK(b.server.connections() == 0);

@@ -257,6 +257,17 @@ TEST_CASE("Q4 drain of an idle queue returns at once; shutdown ends one that wai
     CHECK(drained);
 }
 
+TEST_CASE("Q4 drain shuts down also for who was cancelled before and cannot wait") {
+    queue_scene s;
+    {
+        const auto not_awaited = s.q->drain();
+    }
+    CHECK(s.q->is_shut_down());
+    s.q->add("a");
+    CHECK(s.q->empty());
+    CHECK(s.idle());
+}
+
 TEST_CASE("Q4 a cancelled drain throws cancelled; what was delayed is still told by shutdown") {
     queue_scene s;
     s.q->add("a");

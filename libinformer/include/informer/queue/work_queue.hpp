@@ -241,8 +241,8 @@ public:
     /// Takes no more requests; what is ready will be handed out. Returns what was delayed (the first time). Also ends a
     /// `drain()` that waits.
     left_over shut_down() { return core_->shut_down(); }
-    /// Shuts down and waits until everything that was ready is handed out and done. Returns what was delayed. Needs
-    /// workers: without them it waits for ever, or until `shut_down()`.
+    /// Shuts down, when it is called and not only when it is awaited, and waits until everything that was ready is handed out
+    /// and done. Returns what was delayed. Needs workers: without them it waits for ever, or until `shut_down()`.
     /// *Cancellation*: any type; throws `error(errc::cancelled)`; the queue stays shut down, and `shut_down()` returns what
     /// was delayed.
     asio::awaitable<left_over> drain() { return core::drain(core_); }

@@ -128,7 +128,8 @@ public:
     enum class accept_mode { serve, reset, stall };
     void on_accept(accept_mode m);
     /// Tells all handlers that they are gone, closes all sockets, and waits until every coroutine has ended. Final: a
-    /// stopped server does not listen again. Not to be awaited by a handler.
+    /// stopped server does not listen again. Not to be awaited by a handler. The first it does when it is called, not only when
+    /// it is awaited.
     asio::awaitable<void> stop();
 
 private:

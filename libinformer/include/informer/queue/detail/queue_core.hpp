@@ -203,9 +203,12 @@ public:
         return std::move(left_);
     }
     static asio::awaitable<left_over> drain(std::shared_ptr<queue_core> c) {
+        c->begin_end(); // here: who was cancelled never begins to wait
+        return drained(std::move(c));
+    }
+    static asio::awaitable<left_over> drained(std::shared_ptr<queue_core> c) {
         const asio::cancellation_state asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none) throw c->cancelled();
-        c->begin_end();
         getter t(*c);
         if (!c->join_drainers(t)) {
             co_await wait(c, &t);
