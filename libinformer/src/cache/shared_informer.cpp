@@ -198,8 +198,16 @@ asio::awaitable<void> shared_informer::impl::wait_until(self s, informer::resour
 
 // ---- status ----------------------------------------------------------------------------------------------------------
 
-void shared_informer::impl::note_phase() {
-    const auto phase = ended ? informer_phase::stopped : machine.phase();
+/// The reflector follows as soon as the first state has come. We do when it is in the cache and can be read: it is what it was so long.
+informer_phase shared_informer::impl::phase() const noexcept {
+    if (ended) return informer_phase::stopped;
+    const auto now_in = machine.phase();
+    return now_in == informer_phase::watching && !store->has_synced() ? figures.phase : now_in;
+}
+
+bool shared_informer::impl::note_phase() {
+    const auto phase = this->phase();
+    if (phase != machine.phase() && !ended) return false;
     bool changed = false;
     std::uint64_t failures = 0;
     {
@@ -216,7 +224,7 @@ void shared_informer::impl::note_phase() {
             figures.since = rt.clock().wall();
         }
     }
-    if (!changed) return;
+    if (!changed) return false;
     // Entering a bad phase is logged with its reason, by report().
     if (failures != 0 && phase != informer_phase::backing_off && phase != informer_phase::parked) {
         const std::string line = name + ": " + std::string(to_string(phase)) + " again after " +
@@ -226,6 +234,7 @@ void shared_informer::impl::note_phase() {
         rt.log(log_level::debug, name + ": " + std::string(to_string(phase)));
     }
     tell_state();
+    return true;
 }
 
 void shared_informer::impl::report(std::string_view phase, const failure& f) {
@@ -239,7 +248,7 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
         figures.last_error = f;
         figures.last_error_phase = where;
         figures.attempts = machine.attempts();
-        const auto now_in = machine.phase();
+        const auto now_in = this->phase();
         if (figures.phase != now_in) {
             figures.phase = now_in;
             figures.since = rt.clock().wall();

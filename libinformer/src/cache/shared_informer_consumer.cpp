@@ -354,7 +354,8 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         const std::string at = version.empty() ? " objects" : " objects at version " + version.str();
         s->rt.log(level, s->name + what + std::to_string(objects) + at);
     }
-    s->tell_state();
+    const bool turned = s->note_phase(); // now it is what the reflector says
+    if (!turned) s->tell_state();
     if (!first) s->count("informer_relists_total", 1);
 
     co_await deliver(s, std::move(events), to);

@@ -148,7 +148,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
     void news(); ///< wakes those who wait for a state of the cache
     informer_status status() const;
-    void note_phase();
+    informer_phase phase() const noexcept;
+    bool note_phase(); ///< true: it is another one, and observers were told
     void report(std::string_view phase, const failure& f);
     template <class F, class... Arguments>
     void tell(F informer_observer::*what, const Arguments&... arguments);

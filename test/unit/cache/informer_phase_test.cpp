@@ -1,0 +1,52 @@
+// What an informer says of its phase, and when.
+#include "informer_fixture.hpp"
+
+#include <catch2/generators/catch_generators.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+using namespace informer;
+using namespace informer::testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("watching is said when the first state can be read, and not as soon as it has come", "[informer]") {
+    const bool by_watch_list = GENERATE(true, false), fails_before = GENERATE(true, false), cut_at_once = GENERATE(true, false);
+    bench b(informer_options().watch_list(by_watch_list));
+    words told;
+    const auto mine = b.pods.observe(informer_observer().on_state_change([&](const informer_status& s) {
+        std::string word(to_string(s.phase));
+        if (s.synced) word += "+";
+        if (s.phase == informer_phase::watching) CHECK(b.pods.lister().list().size() == 2000);
+        if (told.empty() || told.back() != word) told.push_back(std::move(word));
+    }));
+    std::vector<std::string> all;
+    for (int i = 0; i < 2000; ++i) all.push_back(pod("p" + std::to_string(i), 1));
+    std::shared_ptr<watch_script> w;
+    if (by_watch_list) {
+        if (fails_before) b.source->on_watch_fail(status_failure(500, "InternalError"));
+        if (fails_before) b.source->on_list(list_script().fail(status_failure(500, "InternalError")));
+        w = b.source->on_watch();
+        for (auto& one : all) w->added(std::move(one));
+        w->bookmark("5", true);
+    } else {
+        if (fails_before) b.source->on_list(list_script().fail(status_failure(500, "InternalError")));
+        b.source->on_list(list_of(std::move(all), "5"));
+        w = b.source->on_watch();
+    }
+    if (cut_at_once) {
+        w->fail(failure(errc::connection_lost, "test"));
+        b.source->on_watch()->open();
+    }
+    b.start();
+    for (int i = 0; i < 5; ++i) b.pass(2s);
+    CAPTURE(by_watch_list, fails_before, cut_at_once, told);
+    CHECK(b.pods.status().phase == informer_phase::watching);
+    CHECK(std::find(told.begin(), told.end(), "watching") == told.end());
+    CHECK(told.front() == "listing");
+    CHECK(told.back() == "watching+");
+    CHECK((std::find(told.begin(), told.end(), "backing off") != told.end()) == fails_before); // before the sync
+    CHECK(b.pods.status().attempts == 0);
+    if (fails_before && !cut_at_once) CHECK(b.log.contains("watching again after 1 failed attempts"));
+}
