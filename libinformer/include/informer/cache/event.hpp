@@ -34,10 +34,13 @@ public:
     event_kind kind = event_kind::added;
     event_reason reason = event_reason::watch;
     bool initial = false;           ///< part of the subscriber's initial state
-    bool final_state_known = true;  ///< false: deleted, revealed by a relist; `current` is the last state that was seen
+    /// False: deleted, and `current` is the last state that was seen before. A relist revealed it, or another object (`uid`) of the same
+    /// key, or what the watch told of the deletion could not be read.
+    bool final_state_known = true;
     object current;                 ///< the newest state; for deleted the last one
     object previous;                ///< what this subscriber was told before; empty for added
-    informer::resource_version version; ///< of `synced` marks; else that of `current`
+    /// Of `synced` marks; else that of `current`, but of a deletion that could not be read its own, if that could be.
+    informer::resource_version version;
 
     object_key key() const { return current.key(); }
 };

@@ -140,7 +140,9 @@ public:
     /// for `begin_index`.
     void begin_fill(const cache_snapshot& all);
     bool fill_step(std::size_t objects);
-    void set_resource_version(informer::resource_version v); ///< highest wins; empty and incomparable ones do not count
+    /// Highest wins. An empty one does not count, nor an incomparable one where the present one is comparable; where that is empty or
+    /// incomparable itself, any other takes its place.
+    void set_resource_version(informer::resource_version v);
     void force_resource_version(informer::resource_version v); ///< new epoch
     /// Makes everything since the last call visible at once; cheap when there is nothing.
     void publish();

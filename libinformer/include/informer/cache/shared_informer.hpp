@@ -33,13 +33,15 @@ public:
     }
     /// Watch-list first (default), else list and watch only.
     informer_options& watch_list(bool on) { watch_list_ = on; return *this; }
-    /// Page size of lists; 0: in one piece. One that you give holds for all lists. Unless you do it is 500 (client-go's), but a
-    /// list after a 410 comes in one piece, since servers answer that from their cache only so.
+    /// Page size of lists; 0: in one piece. One that you give holds for all lists but one: after a continue token expired the state is
+    /// asked for in one piece, or the next token might expire, too. Unless you give one it is 500 (client-go's), but a list after a
+    /// 410 comes in one piece, since servers answer that from their cache only so.
     informer_options& page_size(std::uint64_t n) { page_size_ = n; return *this; }
     /// Allows the first list to be served from any version the server has (resourceVersion=0).
     informer_options& any_version(bool on = true) { any_version_ = on; return *this; }
     informer_options& backoff(backoff_options b) { backoff_ = b; return *this; }
-    /// Watches ask for a time-out drawn uniformly from [d, 2d], d at most a year. client-go: 5 min.
+    /// Watches ask for a time-out drawn uniformly from [d, 2d], d at least a second and at most a year. client-go: 5 min. After the
+    /// server was out of reach, or held a watch's header back, it is one of 30 to 60 s unless that is shorter still.
     informer_options& watch_timeout(std::chrono::seconds d) { watch_timeout_ = d; return *this; }
     /// Deltas between the stream and the cache before the socket is not read any more.
     informer_options& queue_capacity(std::size_t n) { queue_capacity_ = n; return *this; }
@@ -107,7 +109,8 @@ public:
     shared_informer(shared_informer&&) noexcept;
     shared_informer& operator=(shared_informer&&) noexcept;
 
-    /// Lists, watches, and goes on for ever. Exactly once; a second call throws `error(errc::already_running)`.
+    /// Lists, watches, and goes on for ever. Exactly once; a second call throws `error(errc::already_running)`. Nothing that a server
+    /// does ends it; an exception that ends one of its coroutines does (no memory, a clock that throws) and is thrown on.
     asio::awaitable<void> run();
     /// Asks `run()` to end. Idempotent.
     void stop();
@@ -120,6 +123,9 @@ public:
     /// Read your writes: waits until the cache holds at least `version`. Throws like `synced`, and
     /// `error(errc::new_epoch)`; an incomparable version is `error(errc::bad_configuration)`. Where the server's lists have no
     /// version that of their newest object counts; where objects have none either, no version ever comes.
+    ///
+    /// The cache's version moves by what its own watch is told: an informer with selectors or of one namespace hears nothing of a write
+    /// to what it does not have. Such a wait lasts until something else or a bookmark comes (about a minute), or until its deadline.
     asio::awaitable<void> wait_until(informer::resource_version version, clock::duration at_most);
 
     informer_status status() const;

@@ -42,11 +42,13 @@ struct informer_status {
     std::uint64_t lists = 0, watch_lists = 0, watches = 0, relists = 0;
     std::uint64_t events_added = 0, events_modified = 0, events_deleted = 0, bookmarks = 0;
     std::uint64_t bytes_received = 0;
-    std::chrono::nanoseconds longest_slice{}; ///< longest time the executor was held
+    /// Longest time the executor was held by reading, applying and indexing. What handlers take of it is theirs, and not counted.
+    std::chrono::nanoseconds longest_slice{};
     std::size_t quarantined = 0;
     std::vector<bad_object> quarantine; ///< at most 16 of them
     /// Objects of the cache that were not in the last list, and may be gone: it had items that could not be read and did not say which
-    /// they are. Lists are repeated, at most 15 to 30 minutes apart, until one tells.
+    /// they are. Lists are repeated, at most 15 to 30 minutes apart, until one tells. Counted by lists only: what a watch tells of such an
+    /// object meanwhile does not lower it.
     std::size_t unproven = 0;
     /// How often an index function threw: such an object is in the cache, but that index does not find it.
     std::uint64_t index_errors = 0;

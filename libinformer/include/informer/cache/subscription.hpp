@@ -64,7 +64,8 @@ struct subscription_figures {
 /// *Thread safety*: one consumer at a time, on any thread; a second one gets `error(errc::already_running)`; `close()`,
 /// `has_synced()`, `synced()` and `figures()` from any thread. *Executor*: `next()` resumes on the awaiter's; while it waits
 /// it counts as work of that executor's context, and destroying that context destroys the waiter.
-/// *Lifetime*: the destructor closes; nothing is delivered after `close()` returned. May outlive the informer.
+/// *Lifetime*: the destructor closes; nothing is delivered after `close()` returned, but what a consumer on another thread was being
+/// handed at that moment. May outlive the informer.
 class subscription {
 public:
     class state;
@@ -81,7 +82,8 @@ public:
     /// Without waiting.
     std::optional<event> try_next();
 
-    /// True once the consumer has been handed all of its initial state and has come back for more (or there was none).
+    /// True once the consumer has been handed all of its initial state and has come back for more (or there was none). With
+    /// `sync_marks` it comes back for the mark: true when it has been handed that, also where there was nothing before it.
     bool has_synced() const noexcept;
     /// Waits for that (some other coroutine must consume). Throws `error`: `stopped` when the subscription was closed or the informer
     /// ended before (it says which informer, and its last error). *Cancellation*: any type; throws `error(errc::cancelled)`.
