@@ -108,15 +108,19 @@ TEST_CASE("leader election: run() ends when the Lease is lost before the work co
         };
         std::optional<election_end> end;
         a.self.signal = std::make_unique<asio::cancellation_signal>();
-        asio::co_spawn(a.self.io, e.run(lead), [&](std::exception_ptr x, election_end how) {
+        const auto over = [&](std::exception_ptr x, election_end how) {
             end = how;
             a.self.failed = x;
-        });
+            a.self.ended = true;
+        };
+        asio::co_spawn(a.self.io, e.run(lead), asio::bind_cancellation_slot(a.self.signal->slot(), over));
         a.time->pause_in(calls, 20s);
         w.run(60s);
         CAPTURE(calls);
         CHECK((end || e.is_leader())); // where the pause came too early to matter
         if (end) CHECK(begun == ended);
+        w.close(a.self); // as long as there is what it refers to
+        CHECK(begun == ended);
     }
 }
 

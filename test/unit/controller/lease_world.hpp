@@ -95,6 +95,7 @@ public:
     ~world() {
         for (auto& r : replicas) r->client.reset();
         bool stopped = false;
+        io_.restart(); // it had nothing to do while the server did not listen
         asio::co_spawn(io_, server->stop(), [&](std::exception_ptr) { stopped = true; });
         for (int i = 0; i < 5000 && !stopped; ++i) io_.run_one_for(1ms);
         CHECK(stopped);
