@@ -241,6 +241,8 @@ void event_recorder::event(event_record e) {
     e.note = cut(std::move(e.note), longest_note); // what is more is not worth remembering: the server would refuse it
     auto& clock = impl_->rt.clock();
     impl_->put(impl_->correlator.record(std::move(e), clock.now(), clock.wall()));
+    const event_limits& limits = impl_->options.limits_;
+    if (limits.refresh_ < limits.series_over_) impl_->news.notify(); // a series that grew may be due before it would be over
 }
 
 void event_recorder::event(const object& regarding, event_type type, std::string_view reason, std::string_view action,

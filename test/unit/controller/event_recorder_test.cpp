@@ -366,6 +366,38 @@ asio::awaitable<void> one_fails() {
     co_await b.server.stop();
 }
 
+/// Whoever slept until the series would be over.
+asio::awaitable<void> refreshed_in_time() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    event_recorder recorder(b.rt, b.client,
+                            event_recorder_options("sample-controller").limits(event_limits().refresh(10s).series_over(6min)));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    const object a = b.read("a");
+    std::uint64_t writes = 0;
+    const std::function<bool()> written = [&] { return recorder.figures().written == writes; };
+    bool ok = true;
+    for (writes = 1; writes <= 2; ++writes) {
+        recorder.event(a, event_type::normal, "Synced", "Sync", "x");
+        ok = co_await eventually(written);
+        REQUIRE(ok);
+    }
+    co_await settle(50);
+    recorder.event(a, event_type::normal, "Synced", "Sync", "x");
+    co_await settle(50);
+    CHECK(recorder.figures().written == 2);
+    writes = 3;
+    b.clock->advance(11s);
+    ok = co_await eventually(written);
+    CHECK(ok);
+    CHECK(b.server.list("events.events.k8s.io", "default")[0].at("series").at("count") == 3);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> pause_of_for_ever(fault::kind how) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -401,6 +433,9 @@ TEST_CASE(
 }
 TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up no other but its own series") {
     run_test(one_fails());
+}
+TEST_CASE("EV3 a series that is refreshed more often than it would be over is written in time") {
+    run_test(refreshed_in_time());
 }
 TEST_CASE("a pause of for ever between the tries of an event is for ever") {
     run_test(pause_of_for_ever(fault::kind::refuse));

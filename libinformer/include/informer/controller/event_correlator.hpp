@@ -45,7 +45,7 @@ public:
         refill_ = d;
         return *this;
     }
-    /// So many different notes of otherwise equal events within the time are written; the rest as one series.
+    /// So many different notes of otherwise equal events are written; the rest as one series, until none came for that time.
     event_limits& similar(unsigned n) {
         similar_ = n;
         return *this;
@@ -83,8 +83,8 @@ public:
 /// - The first event of its kind (subject, type, reason, action, note) is created. A second within `series_over` makes it a
 ///   series, which is written at once, then every `refresh` while it grows, and once more when it is over, or has to be
 ///   forgotten for want of memory.
-/// - More than `similar` different notes of otherwise equal events within `similar_within` become one event whose note
-///   begins with "(combined from similar events): ".
+/// - More than `similar` different notes of otherwise equal events, without a silence of over `similar_within` between them, become
+///   one event whose note begins with "(combined from similar events): ".
 /// - A subject's events of one type have `burst` and then one every `refill`; what exceeds it is dropped and counted. Only creations
 ///   count: a series costs the server next to nothing.
 ///

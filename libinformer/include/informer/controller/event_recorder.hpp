@@ -87,7 +87,8 @@ public:
 
     /// Sends until cancelled. Once; a second call throws `error(errc::already_running)`.
     asio::awaitable<void> run();
-    /// Waits until nothing is pending (`run()` must be running); false when that takes longer.
+    /// Waits until nothing is pending (`run()` must be running); false when that takes longer. What a series has grown by since it
+    /// was written last is not pending, and lost when `run()` ends before it is due.
     asio::awaitable<bool> flush(std::chrono::nanoseconds at_most);
     event_recorder_figures figures() const;
 
