@@ -416,6 +416,34 @@ TEST_CASE("ageing: levels that appear later do not push back one that waits") {
     CHECK(seen);
 }
 
+TEST_CASE("ageing: with groups an item waits for its place in its group times the groups") {
+    constexpr std::uint32_t share = 4, groups = 5, each = 6;
+    state s = make(share, [](const std::string& key) { return static_cast<std::uint64_t>(key.at(0)); });
+    for (std::uint32_t place = 1; place <= each; ++place)
+        for (std::uint32_t g = 0; g < groups; ++g) add(s, std::string(1, char('a' + g)) + std::to_string(place), -1);
+    std::map<std::string, std::uint32_t> at;
+    for (std::uint32_t n = 1; n <= share * groups * each; ++n) {
+        add(s, "urgent" + std::to_string(n), 100);
+        at[pass(s)] = n;
+    }
+    for (std::uint32_t place = 1; place <= each; ++place)
+        for (std::uint32_t g = 0; g < groups; ++g) {
+            const std::string key = std::string(1, char('a' + g)) + std::to_string(place);
+            REQUIRE(at.contains(key));
+            CHECK(at[key] <= share * groups * place);
+        }
+}
+
+TEST_CASE("ageing: one of one counts as one of two, so that the highest level does not starve") {
+    state s = make(1);
+    add(s, "urgent", 100);
+    for (int n = 0; n < 10; ++n) add(s, "low" + std::to_string(n), -n);
+    CHECK(pass(s) == "urgent");
+    add(s, "again", 100);
+    CHECK(pass(s) == "low0");
+    CHECK(pass(s) == "again");
+}
+
 TEST_CASE("without ageing a lower priority never overtakes") {
     state s = make(0);
     add(s, "low", -1);

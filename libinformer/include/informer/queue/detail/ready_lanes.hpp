@@ -16,11 +16,12 @@ namespace informer::detail {
 ///
 /// Ageing. While lower levels wait, one of every `share` hand-outs goes to one of them, the one that was served longest
 /// ago. So an item with p items before it in its own level is handed out after at most share · L · (p + 1) hand-outs, L
-/// being the number of levels below the highest that have something waiting. `share` 0: strict priority.
+/// being the number of levels below the highest that have something waiting. Lanes take turns: with several in the level p + 1 is
+/// its place in its lane times the lanes. `share` 0: strict priority; 1 counts as 2, else the highest level would starve.
 template <class Table>
 class ready_lanes {
 public:
-    ready_lanes(bool grouped, std::uint32_t share) : grouped_(grouped), share_(share) {}
+    ready_lanes(bool grouped, std::uint32_t share) : grouped_(grouped), share_(share == 1 ? 2 : share) {}
 
     std::size_t size() const noexcept { return size_; }
 
