@@ -37,7 +37,7 @@ public:
     bool owns(std::string_view key) const noexcept;
     /// Names of the live members' Leases, sorted; this replica is among them while it is active.
     const std::vector<std::string>& members() const noexcept;
-    /// Grows with each view of one replica.
+    /// Grows with each view of one `run()`; the next one begins again.
     std::uint64_t generation() const noexcept;
     friend bool operator==(const shard_view& a, const shard_view& b) noexcept { return a.data_ == b.data_; }
 
@@ -181,7 +181,8 @@ public:
     const failure& last_error() const noexcept;
 
     /// Runs `work` if `key` is ours, and cancels it (terminal) if the key is lost; see above. *Cancellation*: of the caller:
-    /// cancels the work, waits for it and returns `cancelled`. *Errors*: what the work throws, but for the cancellation that came from here.
+    /// cancels the work, waits for it and returns `cancelled`. *Errors*: what the work throws, but for the cancellation that came
+    /// from here.
     asio::awaitable<owned_end> run_owned(std::string key, asio::awaitable<void> work);
 
 private:

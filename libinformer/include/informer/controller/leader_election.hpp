@@ -135,8 +135,8 @@ public:
 
 /// How `leader_elector::run` ended.
 enum class election_end {
-    stopped,  ///< `run()` was cancelled; the work, if it ran, has ended, and the Lease was given up
-    finished, ///< the leading work returned by itself; the Lease was given up
+    stopped,  ///< `run()` was cancelled; the work, if it ran, has ended, and the Lease was given up (see below)
+    finished, ///< the leading work returned by itself; the Lease was given up (see below)
     lost,     ///< the Lease was lost (renew deadline, or somebody else holds it); the work was cancelled and has ended
 };
 std::string_view to_string(election_end e) noexcept;
@@ -154,6 +154,7 @@ std::string_view to_string(election_end e) noexcept;
 ///   time-out, costs no leadership. After a crash another leads within D + 4.4 P and the time of its requests, after a clean stop within 2.2 P.
 /// - After a loss nothing is given up: the Lease has expired by the time it could be.
 /// - An acquisition whose outcome is unknown when `run()` is stopped is undone.
+/// - The Lease is given up, and such an acquisition undone, as far as the server can be reached within R and `release_on_stop` is on.
 /// The process should not share the executor with work that blocks for seconds, and the client may be one of its own: a
 /// renewal that waits behind a large list is late. CLOCK_MONOTONIC stands still while a machine is suspended or a virtual
 /// one is stopped (not while a process is); for up to R after that only the fencing token protects. A Lease that somebody
@@ -174,7 +175,8 @@ public:
     /// Waits to be elected, runs `lead`, renews meanwhile. May be called again after it ended.
     ///
     /// *Cancellation*: terminal; cancels the work, waits for it, gives the Lease up (for at most R) and returns `stopped`;
-    /// before the election it returns at once. *Errors*: already_running; bad_configuration (no `lead`); what the work throws
+    /// before the election it returns at once, but where an acquisition may have succeeded without our knowing: that is undone
+    /// first (for at most R). *Errors*: already_running; bad_configuration (no `lead`); what the work throws
     /// comes out after the Lease was given up (cancellation that we caused apart). What the API server answers is never an
     /// error here: it is tried again, and logged once for each kind of request and failure until that kind succeeds.
     asio::awaitable<election_end> run(std::function<asio::awaitable<void>(leadership)> lead);

@@ -35,7 +35,7 @@ class [[nodiscard]] reconcile_result {
 public:
     enum class outcome {
         done,          ///< nothing to do until something changes
-        requeue_after, ///< look again after a time, whatever happens; forgets failures
+        requeue_after, ///< look again after a time at the latest; forgets failures
         requeue,       ///< look again as the rate limiter says; no error, but it counts as an attempt, and each waits longer
                        ///< than the one before, up to 1000 s: a steady poll wants `requeue_after`
         error,         ///< failed; again as the rate limiter says
@@ -44,6 +44,8 @@ public:
     /// The same as `done()`.
     reconcile_result() = default;
     static reconcile_result done() { return reconcile_result(); }
+    /// An earlier request takes the place of this one, so each reconcile must ask anew. At once, and without any limit, where d <= 0
+    /// (controller-runtime: not at all).
     static reconcile_result requeue_after(std::chrono::nanoseconds d) {
         return reconcile_result(outcome::requeue_after, d, {});
     }
@@ -65,7 +67,8 @@ private:
 
 /// Brings one key in line. Level-triggered: it reads the cache, compares, acts, and may be called again at any time.
 ///
-/// An `informer::error` that leaves it counts as `error`, any other exception also as a panic; the controller goes on.
+/// An `informer::error` or another `system_error` that leaves it counts as `error`, any other exception also as a panic; the
+/// controller goes on.
 /// *Executor*: the controller's runtime. *Cancellation*: terminal, when its time-out passes, the lease is lost or the
 /// controller ends at once; the key is then asked for again. *Lifetime*: the controller keeps the function until it is
 /// destroyed and every call has ended: a lambda coroutine may use its captures.

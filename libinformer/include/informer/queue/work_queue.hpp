@@ -33,7 +33,8 @@ public:
         limiter_ = std::move(l);
         return *this;
     }
-    /// One of every `share` hand-outs goes to a lower priority while one waits; 0: never (a low priority may starve).
+    /// One of every `share` hand-outs goes to a lower priority while one waits; 0: never (a low priority may starve). 1 counts as 2:
+    /// the highest would starve.
     work_queue_options& ageing(std::uint32_t share) {
         ageing_ = share;
         return *this;
@@ -147,7 +148,7 @@ private:
 ///   end of that level; a lower one changes nothing. With a group function the groups of a level take turns.
 /// - *No starvation*: one of `ageing` hand-outs goes to a lower level while one waits, to the one that was served longest ago:
 ///   with L lower levels waiting, an item with p before it in its own level is handed out after at most ageing · L · (p + 1)
-///   hand-outs, however many urgent ones keep coming.
+///   hand-outs, however many urgent ones keep coming. With a group function p + 1 is its place in its group times the groups that wait.
 /// - *No loss*: an item whose getter was cancelled or destroyed after it had been handed out goes back to the head.
 /// - *Shutdown*: adds are ignored from then on; what is ready is still handed out, then `get()` gives empty items; what is
 ///   delayed is returned to the caller and logged, not silently dropped.
@@ -162,8 +163,9 @@ private:
 /// *Thread safety*: all functions from any thread, which itself tells the logger and the metrics sink. *Executor*: `get()` resumes on the
 /// awaiter's by a post, never inline; what is delayed comes in by a timer on the runtime's, which must be a serial one.
 /// *Lifetime*: the destructor shuts down; waiting getters get empty items. It must not outlive the runtime's execution
-/// context. While a key is delayed the timer is work in that context; after `shut_down()` nothing of it is left.
-/// *Complexity*: O(1); delayed ones O(log n). In a steady state nothing is allocated but by a `get()` that must wait.
+/// context. While a key is delayed, or in processing where the queue has metrics, the timer is work in that context; after
+/// `shut_down()` nothing of it is left.
+/// *Complexity*: O(1); delayed ones O(log n). In a steady state nothing is allocated but by a `get()` that must wait, and for metrics.
 /// Metrics (named queues, when the runtime has a sink): client-go's `workqueue_depth`, `_adds_total`, `_retries_total`,
 /// `_queue_duration_seconds`, `_work_duration_seconds`, `_unfinished_work_seconds`, `_longest_running_processor_seconds`.
 template <class Key = std::string, class Hash = queue_hash<Key>, class Equal = std::equal_to<>>
@@ -224,7 +226,8 @@ public:
     /// *Cancellation*: any type; throws `error(errc::cancelled)`, and no item is lost: one that was handed out before
     /// the cancellation is returned all the same.
     asio::awaitable<item> get() { return core::get_one(core_); }
-    /// Up to `max` items that are ready, at least one; no item when the queue is shut down and nothing is left.
+    /// Up to `max` items that are ready, at least one; no item when the queue is shut down and nothing is left. A batch that
+    /// is dropped without a look goes back in the opposite order.
     asio::awaitable<std::vector<item>> get_batch(std::size_t max) { return core::get_many(core_, max); }
     /// Without waiting; empty when nothing is ready, or when it is promised to getters that wait. A worker that asks here
     /// first and awaits `get()` only when this is empty saves a coroutine for every item while it is busy.
