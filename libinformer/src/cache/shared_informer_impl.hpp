@@ -177,14 +177,11 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
     static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
-    static asio::awaitable<void> deliver(self s, std::vector<event> events, std::size_t to);
-    static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<void> tidy(self s);
     static asio::awaitable<void> keep_tidy(self s);
     static asio::awaitable<bool> compaction_pays(self s, std::uint64_t kept);
     static asio::awaitable<void> compact(self s);
     static asio::awaitable<void> breathe(self s);
-    static asio::awaitable<bool> wait_for_room(self s, subscriber of);
     void count_deltas(const std::vector<delta>& batch);
     void apply(const delta& d, std::vector<event>& events);
     bool is_away(const object& o) const;
@@ -194,6 +191,11 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void quarantine(const bad_object& b, bool logged = true);
     void clear_quarantine(const object_key& key);
     void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless that is older
+
+    // ---- shared_informer_delivery.cpp ------------------------------------------------------------------------------
+    static asio::awaitable<void> deliver(self s, std::vector<event> events, std::size_t to);
+    static asio::awaitable<void> repeat(self s, subscriber to);
+    static asio::awaitable<bool> wait_for_room(self s, subscriber of);
     std::size_t listeners(); ///< how many there are, without those that were closed
     void count_events(const std::vector<event>& events) const;
     /// From the arrival of the oldest delta of a batch until the last one is delivered.

@@ -1,0 +1,120 @@
+// How what was published comes to the subscribers, in the end of a batch or in a resync, and the figures of that.
+#include "shared_informer_impl.hpp"
+
+#include <boost/asio/recycling_allocator.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+constexpr std::size_t shared_at_once = 256; // events that subscribers share: a quarter of the default capacity
+
+} // namespace
+
+/// While a subscriber is under back-pressure and full. It may never read again, so what there is to tell is told before. False when
+/// cancelled.
+asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of) {
+    if (!std::exchange(s->consumer_held_up, true)) s->refresh_figures();
+    while (of->over() && !of->closed() && !s->stopping) {
+        s->handlers_are_due(); // it may be one of theirs
+        s->applying.end();
+        co_await of->room();
+        s->applying.begin();
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none) co_return false;
+    }
+    co_return true;
+}
+
+/// In stream order to the first `to` subscribers: those there were when the state that the events lead to was published. Others
+/// may come meanwhile, behind them; nobody goes before the next listeners().
+asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> events, std::size_t to) {
+    s->count_events(events);
+    if (to == 0) co_return;
+    std::size_t steps = 0;
+    const std::size_t all = events.size();
+    detail::wake_list to_wake; // empty whenever we wait
+    for (std::size_t first = 0; first < all; first += shared_at_once) {
+        const std::size_t last = std::min(first + shared_at_once, all);
+        std::vector<event> one_share;
+        if (last - first == all) {
+            one_share = std::move(events);
+        } else {
+            const auto from = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(first));
+            const auto until = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(last));
+            one_share.assign(from, until);
+        }
+        const subscription::state::shared_events some =
+            std::allocate_shared<std::vector<event>>(asio::recycling_allocator<void>(), std::move(one_share));
+        std::vector<subscriber> behind; // whose queue they do not fit into: one by one, which may merge or wait
+        for (std::size_t i = 0; i < to; ++i) {
+            if (!s->subscribers[i]->push_all(some, to_wake)) behind.push_back(s->subscribers[i]);
+            if (++steps % 32 != 0) continue;
+            to_wake.wake_all();
+            co_await breathe(s);
+            if (s->stopping) co_return;
+        }
+        to_wake.wake_all();
+        s->handlers_are_due();
+        if (behind.empty()) continue;
+        for (const event& e : *some) {
+            for (const subscriber& one : behind) {
+                if (one->over()) {
+                    const bool go_on = co_await wait_for_room(s, one);
+                    if (!go_on) co_return;
+                }
+                if (s->stopping) co_return;
+                one->push(e);
+            }
+            if (++steps % 32 == 0) co_await breathe(s);
+        }
+        s->handlers_are_due();
+    }
+}
+
+/// A resync: everything again for one subscriber, between two batches, so that it stays in order.
+asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
+    detail::object_cursor all(s->store->index.snapshot());
+    std::size_t steps = 0;
+    while (const object* o = all.next()) {
+        if (to->over()) {
+            const bool go_on = co_await wait_for_room(s, to);
+            if (!go_on) co_return;
+        }
+        if (to->closed() || s->stopping) co_return;
+        event e(event_kind::updated, *o, *o, event_reason::resync);
+        e.version = o->resource_version();
+        to->push(std::move(e));
+        if (++steps % 32 == 0) co_await breathe(s);
+    }
+    s->handlers_are_due();
+}
+
+void shared_informer::impl::observe_lag(clock::time_point oldest) const {
+    auto* m = rt.metrics();
+    if (m == nullptr || oldest == clock::time_point()) return;
+    const std::chrono::duration<double> lag = rt.clock().now() - oldest;
+    m->observe("informer_lag_seconds", lag.count(), {{"resource", name}});
+}
+
+void shared_informer::impl::count_events(const std::vector<event>& events) const {
+    if (!rt.metrics()) return;
+    for (const auto kind : {event_kind::added, event_kind::updated, event_kind::deleted}) {
+        const auto n = std::count_if(events.begin(), events.end(), [kind](const event& e) { return e.kind == kind; });
+        if (n != 0) count("informer_events_total", static_cast<double>(n), "type", to_string(kind));
+    }
+}
+
+std::size_t shared_informer::impl::listeners() {
+    const auto gone = [](const subscriber& one) { return one->closed(); };
+    std::erase_if(subscribers, gone);
+    std::erase_if(waiting, gone);
+    return subscribers.size();
+}
+
+} // namespace informer
