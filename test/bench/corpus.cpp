@@ -10,7 +10,8 @@
 // With --edge a list of bench_edges instead, in its own order, without events and that annotation.
 //
 //   bench_corpus --out DIR --edge CASE
-//   bench_corpus --out DIR [--kind pods] [--count 20000] [--replicas 20] [--shuffle] [--managed-fields PERCENT] [--no-events]
+//   bench_corpus --out DIR [--kind pods] [--count 20000] [--replicas 20] [--structures 1] [--shuffle]
+//                [--managed-fields PERCENT] [--no-events]
 #include "bench/support/edge_lists.hpp"
 #include "bench/support/object_generator.hpp"
 
@@ -37,7 +38,7 @@ struct options {
     std::string out;
     const informer::bench::edge* edge = nullptr;
     const object_kind* kind = find_object_kind("pods");
-    unsigned count = 20'000, replicas = 20;
+    unsigned count = 20'000, replicas = 20, structures = 1;
     int managed_fields = -1; ///< percent of the text; -1: as they come
     bool shuffle = false, events = true;
 };
@@ -45,7 +46,7 @@ struct options {
 int usage(const std::string& problem) {
     std::cerr << problem
               << "\nusage: bench_corpus --out DIR --edge CASE\n       bench_corpus --out DIR [--kind pods|configmaps|secrets|events|crs|leases] [--count N] "
-                 "[--replicas N] [--shuffle] [--managed-fields PERCENT] [--no-events]\n";
+                 "[--replicas N] [--structures N] [--shuffle] [--managed-fields PERCENT] [--no-events]\n";
     return 2;
 }
 
@@ -89,6 +90,7 @@ std::string make(const options& o, unsigned index, unsigned revision, std::uint6
     if (o.edge) return informer::bench::served(*o.edge, index);
     object_options which(o.kind->name, index);
     which.replicas = o.replicas;
+    which.structures = o.structures;
     which.resource_version = version;
     which.revision = revision;
     which.type = type;
@@ -134,6 +136,8 @@ int main(int argc, char** argv) {
             o.count = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
         else if (a == "--replicas")
             o.replicas = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+        else if (a == "--structures")
+            o.structures = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
         else if (a == "--managed-fields")
             o.managed_fields = std::atoi(argv[++i]);
         else
@@ -181,7 +185,7 @@ int main(int argc, char** argv) {
     meta << "{\"group\":\"" << o.kind->group << "\",\"version\":\"" << o.kind->version << "\",\"resource\":\""
          << o.kind->resource << "\",\"kind\":\"" << o.kind->kind << "\",\"namespaced\":true,\"count\":" << o.count
          << ",\"resourceVersion\":\"" << list_version << "\",\"item_bytes\":" << item_bytes
-         << ",\"event_bytes\":" << event_bytes << ",\"replicas\":" << o.replicas
+         << ",\"event_bytes\":" << event_bytes << ",\"replicas\":" << o.replicas << ",\"structures\":" << o.structures
          << ",\"shuffled\":" << (o.shuffle ? "true" : "false") << ",\"managed_fields\":" << o.managed_fields << "}\n";
     meta.flush();
     if (!good || !meta.good()) {

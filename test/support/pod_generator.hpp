@@ -15,6 +15,7 @@ struct pod_options {
     unsigned replicas = 20;             ///< pods per Deployment
     unsigned namespaces = 50;
     unsigned nodes = 500;
+    unsigned structures = 1;            ///< Deployments differ in what they have, not only in its values: so many kinds of them
     std::uint64_t resource_version = 0; ///< 0: from the index
     unsigned revision = 0;              ///< a status update: another value gives another restart count, condition times, version
     bool managed_fields = true;
@@ -52,6 +53,26 @@ inline std::string time(std::uint64_t seconds) { // within June 2024
 }
 inline std::string number(std::uint64_t v) { return std::to_string(v); }
 
+/// What the pods of a Deployment have beyond the least, or lack.
+struct form {
+    unsigned environment = 0, labels = 0, volumes = 0; ///< more of them
+    bool sidecar = true, affinity = true, readiness = true, selector = true;
+};
+/// The first is the one that all have where there is but one.
+inline form form_of(unsigned structure) {
+    form f;
+    if (structure == 0) return f;
+    const auto bits = static_cast<unsigned>(mix(structure + 4242));
+    f.environment = bits % 13;
+    f.labels = (bits >> 8) % 5;
+    f.volumes = (bits >> 16) % 4;
+    f.sidecar = (bits >> 24) % 2 != 0;
+    f.affinity = (bits >> 25) % 2 != 0;
+    f.readiness = (bits >> 26) % 4 != 0;
+    f.selector = (bits >> 28) % 2 != 0;
+    return f;
+}
+
 inline std::string container_fields(std::string_view name) {
     return "\"k:{\\\"name\\\":\\\"" + std::string(name) +
            "\\\"}\":{\".\":{},\"f:env\":{\".\":{},\"k:{\\\"name\\\":\\\"POD_NAME\\\"}\":{\".\":{},\"f:name\":{},\"f:valueFrom\":{\".\":{},"
@@ -66,7 +87,7 @@ inline std::string container_fields(std::string_view name) {
            "\"f:readOnly\":{}}}}";
 }
 
-inline std::string managed_fields(std::string_view app, std::string_view created, std::string_view started,
+inline std::string managed_fields(const form& f, std::string_view app, std::string_view created, std::string_view started,
                                   std::string_view address) {
     std::string s = "[{\"manager\":\"kube-controller-manager\",\"operation\":\"Update\",\"apiVersion\":\"v1\",\"time\":\"";
     s += created;
@@ -77,7 +98,7 @@ inline std::string managed_fields(std::string_view app, std::string_view created
     s += app;
     s += "\\\"}\":{}}},\"f:spec\":{\"f:affinity\":{\".\":{},\"f:podAntiAffinity\":{\".\":{},"
          "\"f:preferredDuringSchedulingIgnoredDuringExecution\":{}}},\"f:containers\":{" +
-         container_fields("app") + "," + container_fields("sidecar") +
+         container_fields("app") + (f.sidecar ? "," + container_fields("sidecar") : std::string()) +
          "},\"f:dnsPolicy\":{},\"f:enableServiceLinks\":{},\"f:restartPolicy\":{},\"f:schedulerName\":{},\"f:securityContext\":{\".\":{},"
          "\"f:runAsNonRoot\":{},\"f:runAsUser\":{}},\"f:serviceAccount\":{},\"f:serviceAccountName\":{},"
          "\"f:terminationGracePeriodSeconds\":{},\"f:tolerations\":{},\"f:volumes\":{\".\":{},\"k:{\\\"name\\\":\\\"config\\\"}\":{\".\":{},"
@@ -99,7 +120,15 @@ inline std::string managed_fields(std::string_view app, std::string_view created
     return s;
 }
 
-inline std::string container(std::string_view name, const std::string& app, unsigned kind, const std::string& token_volume) {
+inline std::string container(const form& f, std::string_view name, const std::string& app, unsigned kind, const std::string& token_volume) {
+    std::string environment, mounts;
+    for (unsigned i = 0; i < f.environment; ++i)
+        environment += ",{\"name\":\"OPTION_" + number(i) + "\",\"value\":\"" + app + "-" + number(i) + "\"}";
+    for (unsigned i = 0; i < f.volumes; ++i)
+        mounts += "{\"name\":\"data-" + number(i) + "\",\"mountPath\":\"/data/" + number(i) + "\"},";
+    const std::string readiness =
+        "\"readinessProbe\":{\"httpGet\":{\"path\":\"/ready\",\"port\":8080,\"scheme\":\"HTTP\"},\"timeoutSeconds\":1,\"periodSeconds\":5,"
+        "\"successThreshold\":1,\"failureThreshold\":3},";
     return "{\"name\":\"" + std::string(name) + "\",\"image\":\"registry.example.com/team-" + number(kind % 17) + "/" + app +
            "/" + std::string(name) + ":v1." + number(kind % 30) + "." + number(kind % 7) +
            "\",\"args\":[\"--config=/etc/config/settings.yaml\",\"--listen=:8080\",\"--shutdown-timeout=25s\"],"
@@ -109,19 +138,25 @@ inline std::string container(std::string_view name, const std::string& app, unsi
            "\"fieldPath\":\"metadata.namespace\"}}},{\"name\":\"LOG_LEVEL\",\"value\":\"info\"},{\"name\":\"DATABASE_URL\","
            "\"value\":\"postgres://" +
            app + "-db." + app + ".svc.cluster.local:5432/" + app +
-           "?sslmode=verify-full\"},{\"name\":\"FEATURE_FLAGS\",\"value\":\"new-checkout,async-billing,fast-search\"}],"
-           "\"resources\":{\"limits\":{\"cpu\":\"" +
+           "?sslmode=verify-full\"},{\"name\":\"FEATURE_FLAGS\",\"value\":\"new-checkout,async-billing,fast-search\"}" +
+           environment +
+           "],\"resources\":{\"limits\":{\"cpu\":\"" +
            number(kind % 4 + 1) + "\",\"memory\":\"" + number((kind % 8 + 1) * 256) +
-           "Mi\"},\"requests\":{\"cpu\":\"250m\",\"memory\":\"256Mi\"}},\"volumeMounts\":[{\"name\":\"config\",\"readOnly\":true,"
+           "Mi\"},\"requests\":{\"cpu\":\"250m\",\"memory\":\"256Mi\"}},\"volumeMounts\":[" + mounts + "{\"name\":\"config\",\"readOnly\":true,"
            "\"mountPath\":\"/etc/config\"},{\"name\":\"" +
            token_volume +
            "\",\"readOnly\":true,\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}],\"livenessProbe\":{\"httpGet\":"
            "{\"path\":\"/healthz\",\"port\":8080,\"scheme\":\"HTTP\"},\"initialDelaySeconds\":10,\"timeoutSeconds\":1,"
-           "\"periodSeconds\":10,\"successThreshold\":1,\"failureThreshold\":3},\"readinessProbe\":{\"httpGet\":{\"path\":\"/ready\","
-           "\"port\":8080,\"scheme\":\"HTTP\"},\"timeoutSeconds\":1,\"periodSeconds\":5,\"successThreshold\":1,"
-           "\"failureThreshold\":3},\"terminationMessagePath\":\"/dev/termination-log\",\"terminationMessagePolicy\":\"File\","
+           "\"periodSeconds\":10,\"successThreshold\":1,\"failureThreshold\":3}," +
+           (f.readiness ? readiness : std::string()) + "\"terminationMessagePath\":\"/dev/termination-log\",\"terminationMessagePolicy\":\"File\","
            "\"imagePullPolicy\":\"IfNotPresent\",\"securityContext\":{\"capabilities\":{\"drop\":[\"ALL\"]},\"runAsNonRoot\":true,"
            "\"readOnlyRootFilesystem\":true,\"allowPrivilegeEscalation\":false}}";
+}
+
+inline std::string affinity_of(const std::string& app) {
+    return "\"affinity\":{\"podAntiAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":100,\"podAffinityTerm\":"
+           "{\"labelSelector\":{\"matchLabels\":{\"app.kubernetes.io/name\":\"" +
+           app + "\"}},\"topologyKey\":\"kubernetes.io/hostname\"}}]}},";
 }
 
 } // namespace pod_detail
@@ -130,6 +165,7 @@ inline std::string container(std::string_view name, const std::string& app, unsi
 inline std::string make_pod_json(const pod_options& o) {
     using namespace pod_detail;
     const unsigned kind = o.index / (o.replicas ? o.replicas : 1); // which Deployment
+    const form f = form_of(o.structures ? kind % o.structures : 0);
     const std::string app = "service-" + number(kind), space = "team-" + number(kind % (o.namespaces ? o.namespaces : 1));
     const std::string hash = hex(kind + 77, 10);
     std::string version = "1.";
@@ -144,28 +180,32 @@ inline std::string make_pod_json(const pod_options& o) {
     const std::string created = time(born), started = time(born + 7 + o.revision);
     const std::uint64_t rv = o.resource_version ? o.resource_version : 1'000'000 + std::uint64_t{o.index} * 37 + o.revision * 100'003ULL;
 
+    std::string labels, volumes;
+    for (unsigned i = 0; i < f.labels; ++i) labels += ",\"team.example.com/label-" + number(i) + "\":\"" + app + "\"";
+    for (unsigned i = 0; i < f.volumes; ++i) volumes += ",{\"name\":\"data-" + number(i) + "\",\"emptyDir\":{}}";
+
     std::string s = "{";
     if (o.type) s += "\"kind\":\"Pod\",\"apiVersion\":\"v1\",";
     s += "\"metadata\":{\"name\":\"" + name + "\",\"generateName\":\"" + app + "-" + hash + "-\",\"namespace\":\"" + space +
          "\",\"uid\":\"" + uuid(o.index + 1) + "\",\"resourceVersion\":\"" + number(rv) + "\",\"creationTimestamp\":\"" + created +
          "\",\"labels\":{\"app.kubernetes.io/instance\":\"" + app + "\",\"app.kubernetes.io/name\":\"" + app +
-         "\",\"app.kubernetes.io/version\":\"" + version + "\",\"pod-template-hash\":\"" + hash +
-         "\"},\"annotations\":{\"checksum/config\":\"" + hex(kind + 5, 64) +
+         "\",\"app.kubernetes.io/version\":\"" + version + "\",\"pod-template-hash\":\"" + hash + "\"" + labels +
+         "},\"annotations\":{\"checksum/config\":\"" + hex(kind + 5, 64) +
          "\",\"prometheus.io/port\":\"9090\",\"prometheus.io/scrape\":\"true\"},\"ownerReferences\":[{\"apiVersion\":\"apps/v1\","
          "\"kind\":\"ReplicaSet\",\"name\":\"" + app + "-" + hash + "\",\"uid\":\"" + uuid(kind + 1'000'000'000ULL) +
          "\",\"controller\":true,\"blockOwnerDeletion\":true}]";
-    if (o.managed_fields) s += ",\"managedFields\":" + managed_fields(uuid(kind + 1'000'000'000ULL), created, started, address);
+    if (o.managed_fields) s += ",\"managedFields\":" + managed_fields(f, uuid(kind + 1'000'000'000ULL), created, started, address);
     s += "},\"spec\":{\"volumes\":[{\"name\":\"config\",\"configMap\":{\"name\":\"" + app + "-config\",\"defaultMode\":420}},"
          "{\"name\":\"" + token_volume +
          "\",\"projected\":{\"sources\":[{\"serviceAccountToken\":{\"expirationSeconds\":3607,\"path\":\"token\"}},{\"configMap\":"
          "{\"name\":\"kube-root-ca.crt\",\"items\":[{\"key\":\"ca.crt\",\"path\":\"ca.crt\"}]}},{\"downwardAPI\":{\"items\":[{"
-         "\"path\":\"namespace\",\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.namespace\"}}]}}],\"defaultMode\":420}}],"
-         "\"containers\":[" + container("app", app, kind, token_volume) + "," + container("sidecar", app, kind, token_volume) +
-         "],\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30,\"dnsPolicy\":\"ClusterFirst\",\"nodeSelector\":{"
-         "\"kubernetes.io/os\":\"linux\"},\"serviceAccountName\":\"" + app + "\",\"serviceAccount\":\"" + app + "\",\"nodeName\":\"" +
-         node + "\",\"securityContext\":{\"runAsUser\":1000,\"runAsNonRoot\":true,\"fsGroup\":2000},\"affinity\":{\"podAntiAffinity\":"
-         "{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":100,\"podAffinityTerm\":{\"labelSelector\":{"
-         "\"matchLabels\":{\"app.kubernetes.io/name\":\"" + app + "\"}},\"topologyKey\":\"kubernetes.io/hostname\"}}]}},"
+         "\"path\":\"namespace\",\"fieldRef\":{\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.namespace\"}}]}}],\"defaultMode\":420}}" + volumes + "],"
+         "\"containers\":[" + container(f, "app", app, kind, token_volume) +
+         (f.sidecar ? "," + container(f, "sidecar", app, kind, token_volume) : std::string()) +
+         "],\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30,\"dnsPolicy\":\"ClusterFirst\"," +
+         (f.selector ? std::string("\"nodeSelector\":{\"kubernetes.io/os\":\"linux\"},") : std::string()) + "\"serviceAccountName\":\"" + app + "\",\"serviceAccount\":\"" + app + "\",\"nodeName\":\"" +
+         node + "\",\"securityContext\":{\"runAsUser\":1000,\"runAsNonRoot\":true,\"fsGroup\":2000}," +
+         (f.affinity ? affinity_of(app) : std::string()) +
          "\"schedulerName\":\"default-scheduler\",\"tolerations\":[{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\","
          "\"effect\":\"NoExecute\",\"tolerationSeconds\":300},{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\","
          "\"effect\":\"NoExecute\",\"tolerationSeconds\":300}],\"priority\":0,\"enableServiceLinks\":true,"
@@ -183,6 +223,7 @@ inline std::string make_pod_json(const pod_options& o) {
          "\",\"podIPs\":[{\"ip\":\"" + address + "\"}],\"startTime\":\"" + created + "\",\"containerStatuses\":[";
     separator = "";
     for (const char* which : {"app", "sidecar"}) {
+        if (!f.sidecar && which[0] == 's') break;
         const unsigned salt = static_cast<unsigned char>(which[0]);
         s += separator;
         s += "{\"name\":\"" + std::string(which) + "\",\"state\":{\"running\":{\"startedAt\":\"" + started +

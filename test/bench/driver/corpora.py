@@ -9,10 +9,13 @@ from driver.processes import Failed
 
 
 class Corpus:
-    def __init__(self, kind="pods", count=20000, replicas=20, shuffle=False, managed_fields=None, events=True, edge=None):
+    def __init__(self, kind="pods", count=20000, replicas=20, structures=1, shuffle=False, managed_fields=None, events=True, edge=None):
         """`edge`: a list of bench_edges instead of all that."""
         parts = [kind, str(count), "r%d" % replicas]
         options = ["--kind", kind, "--count", str(count), "--replicas", str(replicas)]
+        if structures != 1:
+            parts.append("s%d" % structures)
+            options += ["--structures", str(structures)]
         if shuffle:
             parts.append("shuffled")
             options.append("--shuffle")

@@ -14,8 +14,10 @@ curve = [100000, 200000]
 kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
 turns_of_ways = 24
 ways = ["watchlist", "paged", "list", "metadata", "tls", "gzip"]
-shapes = {"3 replicas per Deployment": {"replicas": 3}, "shuffled": {"shuffle": True}, "no managedFields": {"managed_fields": 0},
-          "60 % managedFields": {"managed_fields": 60}}
+shapes = {"3 replicas per Deployment": {"replicas": 3}, "shuffled": {"shuffle": True},
+          "a structure for each Deployment": {"structures": 1 << 20}, "the same, 3 replicas": {"structures": 1 << 20, "replicas": 3},
+          "the same, 20 replicas, shuffled": {"structures": 1 << 20, "shuffle": True},
+          "no managedFields": {"managed_fields": 0}, "60 % managedFields": {"managed_fields": 60}}
 
 
 class Extras:

@@ -43,6 +43,7 @@ struct object_options {
     std::string_view kind;
     unsigned index = 0;
     unsigned replicas = 20; ///< pods per Deployment; objects that share what is shared, of crs
+    unsigned structures = 1; ///< of pods: see pod_options
     std::uint64_t resource_version = 0;
     unsigned revision = 0; ///< another value is another version, as an update would make it
     bool managed_fields = true;
@@ -208,6 +209,7 @@ inline std::string make_object_json(const object_options& o) {
     if (o.kind == "pods") {
         pod_options p(o.index);
         p.replicas = o.replicas;
+        p.structures = o.structures;
         p.resource_version = o.resource_version;
         p.revision = o.revision;
         p.managed_fields = o.managed_fields;
