@@ -18,9 +18,6 @@ constexpr std::uint32_t none = text_template::none;
 constexpr std::size_t max_templates = 8;
 constexpr std::size_t max_tried = 3;                 // of them for one text
 constexpr std::size_t max_text = 256 * 1024;         // of a template
-// A template costs up to twice what one use of it saves: two uses pay for one, or 64 texts that none fitted.
-constexpr std::uint32_t price = 8, use_earns = 4, misses_earn = 8, max_credit = 64;
-constexpr std::uint32_t most_missed = 256;           // a fourth of it are texts without an attempt
 constexpr std::uint32_t refresh_after = 32;          // uses: perhaps the neighbours are more alike
 
 /// The nodes of a document lie where they were made, the outermost one last. While the texts are compared they can come.
@@ -32,10 +29,17 @@ void prefetch(const generation& g, handle document) noexcept {
             reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + static_cast<std::uintptr_t>(i)));
 }
 
-/// Nanoseconds, about; by these a scalar that differs costs a hundred.
+// Costs in nanoseconds, about, on a machine whose parser takes one for a byte; what counts is how they stand to each other.
 std::uint64_t parse_cost(std::uint64_t bytes) noexcept {
-    return 1024 + bytes + bytes / 2;
+    return 1024 + bytes - bytes / 8;
 }
+std::uint64_t skip_cost(std::uint64_t bytes) noexcept { // it is only checked
+    return 128 + bytes / 4;
+}
+std::uint64_t learn_cost(std::uint64_t bytes) noexcept {
+    return 1024 + bytes - bytes / 4;
+}
+constexpr std::uint64_t build_cost = 500, scalar_cost = 100;
 
 /// A number as JSON spells it (RFC 8259, section 6).
 bool is_number(std::string_view s) noexcept {
@@ -91,18 +95,17 @@ struct text_difference::guard {
 
 bool text_difference::read(generation& g, document_reader& to, handle previous, std::string_view json,
                            std::size_t max_depth, std::string& scratch) {
-    wanted_ = true;
-    const auto missed = [&] {
-        if (++misses_ % misses_earn == 0 && credit_ < max_credit) ++credit_; // one day they may be alike
+    wanted_ = awake(json);
+    if (!wanted_) {
+        ++misses_;
         return false;
-    };
-    if (templates_.empty()) return missed();
-    if (pause_ > 0) {
-        --pause_;
-        return missed();
     }
-    prefetch(g, previous);
-    entry* const e = choose(json);
+    std::uint64_t cost = 0;
+    entry* e = nullptr;
+    if (!templates_.empty()) {
+        prefetch(g, previous);
+        e = choose(json, cost);
+    }
     handle h = missing_handle;
     if (e) {
         generation_ = &g;
@@ -119,50 +122,69 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
             after_use(*e, json, h);
         }
     }
-    if (!h) {
-        // Texts of many kinds: attempts cost little, but not nothing.
-        in_a_row_ = 0;
-        if (missed_ < most_missed) ++missed_;
-        if (missed_ >= 16) pause_ = missed_ / 4;
-        return missed();
+    ++(h ? hits_ : misses_);
+    settle(h != missing_handle, json.size(), cost);
+    return h != missing_handle;
+}
+
+/// Attempts in vain, and templates that nobody uses, cost more than nothing: they are paid for by the uses that save something. Where these
+/// do not suffice (texts of more structures than there are templates, in no order) the parser has the texts to itself for a while, and
+/// then there is a loan for one template and a few attempts.
+bool text_difference::awake(std::string_view json) {
+    if (pause_ > 0 && !tireless) {
+        --pause_;
+        return false;
     }
-    ++hits_;
-    // An attempt in vain costs a third of what a good one saves. A list has its hits in a row, one here and there is chance.
-    missed_ -= std::min(missed_, 2 * ++in_a_row_);
+    if (balance_ < 0 || tireless) balance_ = 2 * static_cast<std::int64_t>(parse_cost(json.size()));
     return true;
+}
+
+void text_difference::settle(bool used, std::uint64_t bytes, std::uint64_t cost) {
+    const auto whole = static_cast<std::int64_t>(parse_cost(bytes));
+    // A text that nothing was tried for counts, too: else a balance that suffices for no template would stay.
+    balance_ = std::min(balance_ + (used ? whole : -whole / 64) - static_cast<std::int64_t>(cost), 16 * whole);
+    if (balance_ >= 4 * whole) next_pause_ = first_pause;
+    if (balance_ >= 0) return;
+    pause_ = next_pause_;
+    next_pause_ = std::min(2 * next_pause_, longest_pause);
 }
 
 /// The template whose text is nearest; its changes are in changes_. The one used last is tried first, which mostly is the end of it, then
 /// some whose texts are about as long: texts of one structure are, and most attempts with others would be in vain.
-text_difference::entry* text_difference::choose(std::string_view json) {
+text_difference::entry* text_difference::choose(std::string_view json, std::uint64_t& cost) {
+    const std::uint64_t whole = parse_cost(json.size());
     std::size_t best = templates_.size();
     std::uint64_t best_cost = ~std::uint64_t{0};
     scalars_ = false;
     const auto is_near_enough = [&](std::size_t i) {
-        if (!match(templates_[i]->t, json, !projecting_, other_changes_)) return false;
-        std::uint64_t cost = 0;
+        if (!match(templates_[i]->t, json, !projecting_, other_changes_, cost)) return false;
+        std::uint64_t its = build_cost;
         bool scalars = true;
         for (const text_change& c : other_changes_) {
-            cost += c.scalar ? 100 : parse_cost(c.end - c.begin);
+            const std::uint64_t bytes = c.end - c.begin;
+            its += c.scalar ? scalar_cost : c.slot == none ? skip_cost(bytes) : parse_cost(bytes);
             scalars = scalars && c.scalar;
         }
-        if (cost >= best_cost) return false;
+        if (its >= best_cost) return false;
         best = i;
-        best_cost = cost;
+        best_cost = its;
         scalars_ = scalars;
         std::swap(changes_, other_changes_);
-        return scalars || cost < parse_cost(json.size()) / 2; // an attempt with another may cost as much
+        return scalars || its < whole / 2; // an attempt with another may cost as much
     };
-    if (!is_near_enough(0)) {
+    const auto apart_from = [&](std::size_t i) {
+        const std::size_t length = templates_[i]->t.text.size();
+        return length < json.size() ? json.size() - length : length - json.size();
+    };
+    if (apart_from(0) > json.size() / 4 || !is_near_enough(0)) {
         struct candidate {
             std::size_t apart, i;
         };
         std::array<candidate, max_templates> others{};
         std::size_t n = 0;
         for (std::size_t i = 1; i < templates_.size(); ++i) {
-            const std::size_t length = templates_[i]->t.text.size();
-            const std::size_t apart = length < json.size() ? json.size() - length : length - json.size();
-            if (apart <= json.size() / 8) others[n++] = {apart, i};
+            const std::size_t apart = apart_from(i);
+            if (apart <= json.size() / 32) others[n++] = {apart, i};
         }
         const auto nearest = std::min(n, max_tried - 1);
         const auto at = [&](std::size_t k) { return others.begin() + static_cast<std::ptrdiff_t>(k); };
@@ -172,7 +194,8 @@ text_difference::entry* text_difference::choose(std::string_view json) {
         for (std::size_t k = 0; k < nearest; ++k)
             if (is_near_enough(others[k].i)) break;
     }
-    if (best == templates_.size() || (!scalars_ && best_cost > parse_cost(json.size()) + parse_cost(0))) return nullptr;
+    if (best == templates_.size() || (!scalars_ && best_cost > whole - whole / 4 && !tireless)) return nullptr;
+    cost += best_cost;
     std::rotate(templates_.begin(), templates_.begin() + static_cast<std::ptrdiff_t>(best),
                 templates_.begin() + static_cast<std::ptrdiff_t>(best) + 1);
     return templates_.front().get();
@@ -444,7 +467,6 @@ void text_difference::after_use(entry& e, std::string_view json, handle document
     wanted_ = !scalars_;
     e.last_use = hits_ + misses_;
     if (!scalars_) return;
-    credit_ = std::min(credit_ + use_earns, max_credit);
     const auto n = static_cast<std::uint32_t>(changes_.size());
     if (e.usual == 0) e.usual = n + 1;
     ++e.uses;
@@ -459,13 +481,18 @@ void text_difference::after_use(entry& e, std::string_view json, handle document
 
 void text_difference::learn(generation& g, handle document, std::string_view json,
                             std::uint64_t live_documents) noexcept {
-    if (!wanted_ || live_documents < min_documents_ || json.size() > max_text || credit_ < price) return;
+    if (!wanted_ || json.size() > max_text) return;
+    if (live_documents < min_documents_) {
+        balance_ = -1; // it has not begun
+        return;
+    }
+    if (balance_ < static_cast<std::int64_t>(parse_cost(json.size()))) return;
     const std::uint64_t most = budget(g);
     if (json.size() > most) return;
     try {
         templates_.reserve(max_templates);
         auto e = std::make_unique<entry>();
-        credit_ -= price; // also for what cannot be mapped
+        balance_ -= static_cast<std::int64_t>(learn_cost(json.size())); // also for what cannot be mapped
         if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
         e->last_use = hits_ + misses_;
         while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most)) {
@@ -474,8 +501,6 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
         }
         g.retain(document);
         templates_.insert(templates_.begin(), std::move(e));
-        pause_ = 0;
-        missed_ /= 2; // where all are different it does no better than those before
     } catch (const std::bad_alloc&) { // then without
     }
 }
@@ -484,8 +509,9 @@ bool text_difference::forget(generation& g) noexcept {
     if (templates_.empty()) return false;
     for (const auto& e : templates_) g.release(e->t.document);
     templates_.clear();
-    credit_ = max_credit;
-    missed_ = pause_ = in_a_row_ = 0;
+    balance_ = -1;
+    pause_ = 0;
+    next_pause_ = first_pause;
     return true;
 }
 

@@ -9,7 +9,7 @@ namespace informer::detail {
 namespace {
 
 // A text that is rebuilt in many pieces, or for the most part, is better parsed as a whole.
-constexpr std::uint32_t max_rebuilt = 16;
+constexpr std::uint32_t max_rebuilt = 8;
 // So is one that hardly keeps anything: with many changes, one in so many bytes. What begins so is not read to its end.
 constexpr std::size_t many_changes = 32, bytes_a_change = 32;
 
@@ -18,6 +18,11 @@ public:
     matcher(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes)
         : template_(t), old_begin_(t.text.data()), old_end_(old_begin_ + t.text.size()), begin_(text.data()),
           end_(begin_ + text.size()), rebuild_(rebuild), changes_(changes) {}
+
+    /// Nanoseconds, about, that it has taken.
+    std::uint64_t cost() const noexcept {
+        return 200 + static_cast<std::size_t>(at_ - begin_) / 10 + rebuilt_bytes_ / 5 + 25 * changes_.size();
+    }
 
     bool run() {
         for (;;) {
@@ -138,10 +143,13 @@ private:
 
 } // namespace
 
-bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes) {
+bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes, std::uint64_t& cost) {
     changes.clear();
     if (text.size() > 0xffff'ffff) return false;
-    return matcher(t, text, rebuild, changes).run();
+    matcher m(t, text, rebuild, changes);
+    const bool found = m.run();
+    cost += m.cost();
+    return found;
 }
 
 } // namespace informer::detail

@@ -34,6 +34,9 @@ public:
 
     void add_to(pool_statistics& s) const noexcept;
 
+    /// For tests whose texts are as unlike as can be: it tries whether or not that pays.
+    static inline bool tireless = false;
+
 private:
     struct entry {
         text_template t;
@@ -57,7 +60,9 @@ private:
         std::uint32_t slot;
     };
 
-    entry* choose(std::string_view json);
+    bool awake(std::string_view json);
+    void settle(bool used, std::uint64_t bytes, std::uint64_t cost);
+    entry* choose(std::string_view json, std::uint64_t& cost);
     handle build(std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
@@ -86,10 +91,10 @@ private:
     const std::uint64_t min_documents_;
     const bool projecting_;
     std::vector<std::unique_ptr<entry>> templates_; ///< the one used last comes first
-    std::uint32_t credit_ = 64;                     ///< for templates to be made; uses earn it
-    std::uint32_t missed_ = 0;                      ///< texts that no template fitted, less those that one did
-    std::uint32_t in_a_row_ = 0;                    ///< texts that a template fitted
+    std::int64_t balance_ = -1;                     ///< what uses have saved, less what attempts and templates cost: see awake()
     std::uint32_t pause_ = 0;                       ///< texts left to the parser before the next attempt
+    static constexpr std::uint32_t first_pause = 16, longest_pause = 256;
+    std::uint32_t next_pause_ = first_pause;
     bool wanted_ = false;                           ///< the last text fitted badly or not at all
     std::uint64_t hits_ = 0, misses_ = 0;
 

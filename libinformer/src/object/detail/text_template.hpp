@@ -78,7 +78,7 @@ private:
     void set_marks() noexcept; ///< there is room for them
 };
 
-/// What differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes.
-bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes);
+/// What differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes. `cost` grows by what it took.
+bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes, std::uint64_t& cost);
 
 } // namespace informer::detail
