@@ -1,0 +1,41 @@
+// Pools that read by differences, and the like that do not.
+#pragma once
+
+#include "support/pod_generator.hpp"
+#include "support/pool.hpp"
+
+#include <informer/object/document_pool.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace text_difference_test {
+
+using namespace informer;
+
+inline std::string pod(unsigned index, unsigned revision = 0, bool type = false, bool managed_fields = true) {
+    informer::testing::pod_options o(index);
+    o.revision = revision;
+    o.type = type;
+    o.managed_fields = managed_fields;
+    return make_pod_json(o);
+}
+
+inline std::shared_ptr<document_pool> make_pool(bool difference, decode_options options = decode_options(),
+                                         std::uint32_t from = 1) {
+    detail::pool_limits limits;
+    limits.template_documents = from;
+    return detail::make_pool(options.text_difference(difference), limits);
+}
+
+inline std::string replaced(std::string s, std::string_view what, std::string_view by) {
+    const auto at = s.find(what);
+    REQUIRE(at != std::string::npos);
+    return s.replace(at, what.size(), by);
+}
+
+} // namespace text_difference_test
