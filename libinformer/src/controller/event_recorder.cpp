@@ -92,7 +92,7 @@ struct event_recorder::impl {
     void put(std::vector<event_correlator::write> some);
     std::size_t unsent() const noexcept { return pending.size() + waiting.size(); }
     void take_due(clock::time_point now);
-    bool stand_behind();
+    bool stand_behind(entry& one);
     void settle(const failure& f);
     clock::time_point next_due() const;
     json::value document(const event_correlator::write& w) const;
@@ -108,7 +108,8 @@ void event_recorder::impl::put(std::vector<event_correlator::write> some) {
             correlator.forget(w.name); // so that a later one is created
             continue;
         }
-        pending.emplace_back(std::move(w));
+        entry one(std::move(w));
+        if (!stand_behind(one)) pending.push_back(std::move(one));
         news.notify();
     }
 }
@@ -158,13 +159,12 @@ void event_recorder::impl::take_due(clock::time_point now) {
     }
 }
 
-/// Writes of one event keep their order: an older count would overwrite a newer one.
-bool event_recorder::impl::stand_behind() {
-    const std::string& name = pending.front().w.name;
-    const auto last = std::find_if(waiting.rbegin(), waiting.rend(), [&](const auto& one) { return one.second.w.name == name; });
+/// Writes of one event keep their order: an older count would overwrite a newer one. While one waits, all of them do.
+bool event_recorder::impl::stand_behind(entry& one) {
+    if (one.w.create) return false; // the first of its name
+    const auto last = std::find_if(waiting.rbegin(), waiting.rend(), [&](const auto& w) { return w.second.w.name == one.w.name; });
     if (last == waiting.rend()) return false;
-    waiting.emplace(last->first, std::move(pending.front()));
-    pending.pop_front();
+    waiting.emplace(last->first, std::move(one));
     return true;
 }
 
@@ -181,7 +181,10 @@ void event_recorder::impl::settle(const failure& f) {
         const double share = std::uniform_real_distribution<double>(0.0, 0.25)(random);
         const auto due = detail::later(rt.clock().now(), detail::stretched(options.retry_after_, share));
         if (f == condition::transport && !(f == condition::timed_out)) paused = due; // it would be the same with the others
+        const std::string name = one.w.name;
         waiting.emplace(due, std::move(one));
+        for (auto at = pending.begin(); at != pending.end();)
+            at = at->w.name == name && stand_behind(*at) ? pending.erase(at) : at + 1;
         return;
     }
     ++figures.failed;
@@ -208,7 +211,6 @@ asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
         const auto now = s->rt.clock().now();
         if (s->correlator.next_due() <= now) s->put(s->correlator.tick(now));
         s->take_due(now);
-        while (!s->pending.empty() && s->stand_behind()) {}
         if (!s->pending.empty() && s->paused <= now) {
             const failure f = co_await attempt(s, s->pending.front().w);
             s->settle(f);

@@ -366,6 +366,48 @@ asio::awaitable<void> one_fails() {
     co_await b.server.stop();
 }
 
+/// A write of a series fails, and the next one is recorded before its time has come.
+asio::awaitable<void> in_order(fault::kind how) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    event_recorder recorder(b.rt, b.client, event_recorder_options("c").limits(event_limits().refresh(1s)));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    std::uint64_t writes = 1;
+    const std::function<bool()> written = [&] { return recorder.figures().written == writes; };
+    recorder.event(about("a"));
+    bool ok = co_await eventually(written);
+    REQUIRE(ok);
+    b.server.inject(fault(how).verb("patch"));
+    recorder.event(about("a"));
+    const std::function<bool()> failed = [&] { return b.server.pending_faults() == 0; };
+    ok = co_await eventually(failed);
+    CHECK(ok);
+    co_await settle(200);
+    recorder.event(about("b"));
+    b.clock->advance(2s);
+    recorder.event(about("a"));
+    recorder.event(about("c"));
+    writes = 5;
+    const std::function<bool()> all = [&] {
+        const auto next = b.clock->next_deadline(); // while a request is under way that is its own, far off
+        if (next && *next <= b.clock->now() + 13s) b.clock->advance(13s);
+        return written();
+    };
+    ok = co_await eventually(all);
+    CHECK(ok);
+    std::size_t series = 0;
+    for (const auto& e : b.server.list("events.events.k8s.io", "default")) {
+        if (!e.as_object().contains("series")) continue;
+        ++series;
+        CHECK(e.at("series").at("count") == 3);
+    }
+    CHECK(series == 1);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 /// Whoever slept until the series would be over.
 asio::awaitable<void> refreshed_in_time() {
     const auto ex = co_await asio::this_coro::executor;
@@ -433,6 +475,10 @@ TEST_CASE(
 }
 TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up no other but its own series") {
     run_test(one_fails());
+}
+TEST_CASE("EV3 the writes of a series keep their order, also behind one that failed") {
+    run_test(in_order(fault::kind::refuse));
+    run_test(in_order(fault::kind::status));
 }
 TEST_CASE("EV3 a series that is refreshed more often than it would be over is written in time") {
     run_test(refreshed_in_time());
