@@ -137,6 +137,7 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
         failure missing;
         co_await client_.get(foos(), request.key, missing);
         if (missing == condition::not_found) co_return reconcile_result::done();
+        if (missing) co_return reconcile_result::error(missing); // which of them it was nobody knows
         f = f.within("the Foo is there and its status is not: has its definition the status subresource?");
     }
     if (f) co_return reconcile_result::error(f);
