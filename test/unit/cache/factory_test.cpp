@@ -28,6 +28,18 @@ const api_resource pods("", "v1", "pods", "Pod");
 const api_resource nodes("", "v1", "nodes", "Node", false);
 const std::string a_node = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"a","uid":"u","resourceVersion":"1"}})";
 
+/// For co_spawn: what it throws.
+auto notes(error_code& code, std::string& what) {
+    return [&code, &what](std::exception_ptr e) {
+        try {
+            if (e) std::rethrow_exception(e);
+        } catch (const error& x) {
+            code = x.code();
+            what = x.what();
+        }
+    };
+}
+
 struct workshop {
     workshop()
         : clock(std::make_shared<manual_clock>()), rt(make_runtime()),
@@ -299,14 +311,7 @@ TEST_CASE("who waits for the factory's informers does not hear of one that is re
     auto late = w.factory.get(nodes);
     error_code code;
     std::string what;
-    asio::co_spawn(w.context, w.factory.synced(10s), [&](std::exception_ptr e) {
-        try {
-            if (e) std::rethrow_exception(e);
-        } catch (const error& x) {
-            code = x.code();
-            what = x.what();
-        }
-    });
+    asio::co_spawn(w.context, w.factory.synced(10s), notes(code, what));
     w.settle();
     released.release();
     w.settle();
@@ -366,14 +371,7 @@ TEST_CASE("the factory's informers do not pass for synced because they are over"
     w.settle();
     error_code code;
     std::string what;
-    asio::co_spawn(w.context, w.factory.synced(1s), [&](std::exception_ptr e) {
-        try {
-            if (e) std::rethrow_exception(e);
-        } catch (const error& x) {
-            code = x.code();
-            what = x.what();
-        }
-    });
+    asio::co_spawn(w.context, w.factory.synced(1s), notes(code, what));
     w.settle();
     CAPTURE(by == end::stop, was_synced, what);
     if (by == end::stop && was_synced) {

@@ -147,12 +147,21 @@ TEST_CASE("counters of failures begin at 0, so that the first failure is growth"
     CHECK(m.told->counters.at("informer_bad_objects_total resource=pods") == 1);
 }
 
+namespace {
+
+/// A runtime that tells `told`, and a source.
+std::pair<runtime, std::shared_ptr<scripted_list_watch>> metered(bench& b, const std::shared_ptr<recording_sink>& told) {
+    runtime rt = b.rt;
+    rt.with_metrics(told);
+    return {rt, std::make_shared<scripted_list_watch>(b.context.get_executor())};
+}
+
+} // namespace
+
 TEST_CASE("requests, bytes, relists and the events of each type are counted", "[informer][metrics]") {
     bench b;
     const auto told = std::make_shared<recording_sink>();
-    runtime rt = b.rt;
-    rt.with_metrics(told);
-    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    const auto [rt, source] = metered(b, told);
     shared_informer pods(rt, source, informer_options().watch_list(false));
     std::uint64_t bytes = 0;
     const auto counted = [&bytes](std::string text) {
@@ -190,9 +199,7 @@ TEST_CASE("requests, bytes, relists and the events of each type are counted", "[
 TEST_CASE("the lag from a change's arrival until every subscriber has it is a metric", "[informer][metrics]") {
     bench b;
     const auto told = std::make_shared<recording_sink>();
-    runtime rt = b.rt;
-    rt.with_metrics(told);
-    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    const auto [rt, source] = metered(b, told);
     shared_informer pods(rt, source);
     const auto w = source->on_watch();
     w->bookmark("1", true);
@@ -218,9 +225,7 @@ TEST_CASE("the lag from a change's arrival until every subscriber has it is a me
 TEST_CASE("while a subscriber holds an informer up the depth of its queue and its status tell of it", "[informer][metrics]") {
     bench b;
     const auto told = std::make_shared<recording_sink>();
-    runtime rt = b.rt;
-    rt.with_metrics(told);
-    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    const auto [rt, source] = metered(b, told);
     shared_informer pods(rt, source, informer_options().queue_capacity(4));
     const auto w = source->on_watch();
     w->bookmark("1", true);
@@ -259,9 +264,7 @@ TEST_CASE("while a subscriber holds an informer up the depth of its queue and it
 TEST_CASE("while a resync waits for its subscriber the depth of the queue is told", "[informer][metrics]") {
     bench b;
     const auto told = std::make_shared<recording_sink>();
-    runtime rt = b.rt;
-    rt.with_metrics(told);
-    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    const auto [rt, source] = metered(b, told);
     shared_informer pods(rt, source);
     const auto w = source->on_watch();
     for (int i = 0; i < 5; ++i) w->added(pod("a" + std::to_string(i), 1));

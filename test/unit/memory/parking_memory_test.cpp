@@ -1,7 +1,7 @@
 // Waking where the system refuses memory: nobody is lost.
 #include "refusal.hpp"
 
-#include "root/parking.hpp"
+#include "support/parking_place.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -18,18 +18,10 @@ using informer::detail::wait_parked;
 using informer::detail::waiter_ptr;
 using informer::detail::wake;
 using informer::testing::lack;
+using informer::testing::place;
 using informer::testing::refusal;
 
 namespace {
-
-class place {
-public:
-    explicit place(waiter_ptr* where) : where_(where) {}
-    void operator()(const waiter_ptr& w) const { *where_ = w; }
-
-private:
-    waiter_ptr* where_;
-};
 
 asio::awaitable<void> waits(waiter_ptr* where, int* resumed) {
     const place here(where);

@@ -1,5 +1,6 @@
 #include "root/parking.hpp"
 #include "scenario.hpp"
+#include "support/parking_place.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -35,17 +36,9 @@ using informer::detail::waiter_ptr;
 using informer::detail::wake;
 using informer::detail::wake_all;
 using informer::detail::wake_list;
+using informer::testing::place;
 
 namespace {
-
-class place {
-public:
-    explicit place(waiter_ptr* where) : where_(where) {}
-    void operator()(const waiter_ptr& w) const { *where_ = w; }
-
-private:
-    waiter_ptr* where_;
-};
 
 // Outlives its contexts.
 struct lot {
