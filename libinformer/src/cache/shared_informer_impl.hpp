@@ -76,8 +76,9 @@ struct shared_informer::handler_handle::state {
     }
 
     std::shared_ptr<subscription::state> from;
-    /// Who holds a handle may be owned by what is called.
+    /// Who holds a handle may be owned by what is called, and must not hold what was not told: that may be the whole cache.
     void let_go() {
+        if (from) from->close(subscription::pending_events::discard);
         const auto add = std::exchange(on_add, nullptr);
         const auto update = std::exchange(on_update, nullptr);
         const auto remove = std::exchange(on_delete, nullptr);

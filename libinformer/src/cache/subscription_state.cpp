@@ -542,16 +542,19 @@ std::string subscription::state::why_not_synced() const {
 }
 
 void subscription::state::close(pending_events p) {
+    // Destructors come here, also where there is no memory: so these are not of the aftermath.
+    entries gone;
+    std::vector<segment> segments;
+    std::unique_ptr<detail::object_cursor> walked;
     aftermath a;
     const guard lock(mutex_);
     closed_.store(true, std::memory_order_release);
     if (p == pending_events::discard) {
         discarded_ = true;
         by_key_.reset();
-        a.rest().gone.splice(a.rest().gone.end(), pending_);
-        for (segment& one : segments_) a.drop(std::move(one.events));
-        segments_.clear();
-        a.rest().walked = std::move(initial_);
+        gone.swap(pending_);
+        segments.swap(segments_);
+        walked = std::move(initial_);
         queued_ = marks_ = 0;
     }
     wake_consumer(a);

@@ -261,6 +261,33 @@ TEST_CASE("a handler that was removed is let go within a minute, also where noth
     CHECK(left.expired());
 }
 
+TEST_CASE("who keeps a handler's handle keeps nothing of the cache of an informer that has stopped", "[informer][memory]") {
+    asio::io_context context(1);
+    runtime rt(context.get_executor());
+    const std::uint64_t before = on_the_heap();
+    std::optional<shared_informer::handler_handle> handle;
+    int told = 0;
+    {
+        const auto source = std::make_shared<scripted_list_watch>(context.get_executor());
+        shared_informer pods(rt, source);
+        const auto w = source->on_watch();
+        for (int i = 0; i < 20'000; ++i) w->added(pod("p" + std::to_string(i), 1));
+        w->bookmark("2", true);
+        asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
+        while (!pods.has_synced()) context.poll();
+        const auto stops = [&](const object&, bool) {
+            ++told;
+            pods.stop();
+        };
+        handle = pods.add_event_handler(stops, nullptr, nullptr);
+        context.run();
+        CHECK(told < 20'000);
+    }
+    CHECK(on_the_heap() < before + 200'000);
+    handle->remove(); // it may still be said
+    handle->remove();
+}
+
 TEST_CASE("after many deletions what lives is moved together, while others have turns of the executor", "[informer][memory]") {
     constexpr unsigned n = 8000;
     scene s(n);
