@@ -142,9 +142,10 @@ bool text_difference::awake(std::string_view json) {
 void text_difference::settle(bool used, std::uint64_t bytes, std::uint64_t cost) {
     const auto whole = static_cast<std::int64_t>(parse_cost(bytes));
     // A text that nothing was tried for counts, too: else a balance that suffices for no template would stay.
-    balance_ = std::min(balance_ + (used ? whole : -whole / 64) - static_cast<std::int64_t>(cost), 16 * whole);
+    balance_ = std::min(balance_ + (used ? whole : -whole / 64) - static_cast<std::int64_t>(cost), std::max(16 * whole, 2 * wish_));
     if (balance_ >= 4 * whole) next_pause_ = first_pause;
     if (balance_ >= 0) return;
+    wish_ = 0;
     pause_ = next_pause_;
     next_pause_ = std::min(2 * next_pause_, longest_pause);
 }
@@ -486,9 +487,14 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
         balance_ = -1; // it has not begun
         return;
     }
-    if (balance_ < static_cast<std::int64_t>(parse_cost(json.size()))) return;
     const std::uint64_t most = budget(g);
     if (json.size() > most) return;
+    const auto price = static_cast<std::int64_t>(parse_cost(json.size()));
+    if (balance_ < price) {
+        wish_ = std::max(wish_, price);
+        return;
+    }
+    if (wish_ <= price) wish_ = 0;
     try {
         templates_.reserve(max_templates);
         auto e = std::make_unique<entry>();
@@ -510,6 +516,7 @@ bool text_difference::forget(generation& g) noexcept {
     for (const auto& e : templates_) g.release(e->t.document);
     templates_.clear();
     balance_ = -1;
+    wish_ = 0;
     pause_ = 0;
     next_pause_ = first_pause;
     return true;

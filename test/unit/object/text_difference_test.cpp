@@ -186,6 +186,27 @@ TEST_CASE("texts that can be no templates keep later ones from none", "[pool][di
     CHECK(pool->statistics().template_hits > 500);
 }
 
+TEST_CASE("large texts that are alike are read by differences among small ones, too", "[pool][difference]") {
+    const auto pool = make_pool(true);
+    const auto text = [](unsigned i) { // of each eleven one is hundreds of times as long
+        std::string json = R"({"metadata":{"name":"c-)" + std::to_string(i) + R"("},"data":{"a":"b")";
+        if (i % 11 == 10)
+            for (unsigned k = 0; k < 100; ++k) json += ",\"key-" + std::to_string(k) + "\":\"" + std::string(400, 'x') + "\"";
+        return json + "}}";
+    };
+    constexpr unsigned n = 11 * 300;
+    std::vector<object> held;
+    const auto hits = [&pool] { return pool->statistics().template_hits; };
+    std::uint64_t large = 0;
+    for (unsigned i = 0; i < n; ++i) {
+        const std::uint64_t before = hits();
+        held.push_back(decode(*pool, text(i)));
+        if (i % 11 == 10) large += hits() - before;
+    }
+    CHECK(large > 200);
+    CHECK(hits() > n * 9 / 10);
+}
+
 TEST_CASE("texts of which no two are alike cost no templates without end", "[pool][difference]") {
     const auto pool = make_pool(true);
     std::vector<object> held;

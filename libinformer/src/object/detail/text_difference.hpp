@@ -92,6 +92,7 @@ private:
     const bool projecting_;
     std::vector<std::unique_ptr<entry>> templates_; ///< the one used last comes first
     std::int64_t balance_ = -1;                     ///< what uses have saved, less what attempts and templates cost: see awake()
+    std::int64_t wish_ = 0;                         ///< what a template would have cost: small texts may save up for it, too
     std::uint32_t pause_ = 0;                       ///< texts left to the parser before the next attempt
     static constexpr std::uint32_t first_pause = 16, longest_pause = 256;
     std::uint32_t next_pause_ = first_pause;
