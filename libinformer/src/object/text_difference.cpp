@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -30,16 +31,16 @@ void prefetch(const generation& g, handle document) noexcept {
 }
 
 // Costs in nanoseconds, about, on a machine whose parser takes one for a byte; what counts is how they stand to each other.
-std::uint64_t parse_cost(std::uint64_t bytes) noexcept {
-    return 1024 + bytes - bytes / 8;
+std::int64_t parse_cost(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(1024 + bytes - bytes / 8);
 }
-std::uint64_t skip_cost(std::uint64_t bytes) noexcept { // it is only checked
-    return 128 + bytes / 4;
+std::int64_t skip_cost(std::size_t bytes) noexcept { // it is only checked
+    return static_cast<std::int64_t>(128 + bytes / 4);
 }
-std::uint64_t learn_cost(std::uint64_t bytes) noexcept {
-    return 1024 + bytes - bytes / 4;
+std::int64_t learn_cost(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(1024 + bytes - bytes / 4);
 }
-constexpr std::uint64_t build_cost = 500, scalar_cost = 100;
+constexpr std::int64_t build_cost = 500, scalar_cost = 100;
 
 /// A number as JSON spells it (RFC 8259, section 6).
 bool is_number(std::string_view s) noexcept {
@@ -100,7 +101,7 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
         ++misses_;
         return false;
     }
-    std::uint64_t cost = 0;
+    std::int64_t cost = 0;
     entry* e = nullptr;
     if (!templates_.empty()) {
         prefetch(g, previous);
@@ -135,14 +136,14 @@ bool text_difference::awake(std::string_view json) {
         --pause_;
         return false;
     }
-    if (balance_ < 0 || tireless) balance_ = 2 * static_cast<std::int64_t>(parse_cost(json.size()));
+    if (balance_ < 0 || tireless) balance_ = 2 * parse_cost(json.size());
     return true;
 }
 
-void text_difference::settle(bool used, std::uint64_t bytes, std::uint64_t cost) {
-    const auto whole = static_cast<std::int64_t>(parse_cost(bytes));
+void text_difference::settle(bool used, std::size_t bytes, std::int64_t cost) {
+    const std::int64_t whole = parse_cost(bytes);
     // A text that nothing was tried for counts, too: else a balance that suffices for no template would stay.
-    balance_ = std::min(balance_ + (used ? whole : -whole / 64) - static_cast<std::int64_t>(cost), std::max(16 * whole, 2 * wish_));
+    balance_ = std::min(balance_ + (used ? whole : -whole / 64) - cost, std::max(16 * whole, 2 * wish_));
     if (balance_ >= 4 * whole) next_pause_ = first_pause;
     if (balance_ >= 0) return;
     wish_ = 0;
@@ -152,17 +153,17 @@ void text_difference::settle(bool used, std::uint64_t bytes, std::uint64_t cost)
 
 /// The template whose text is nearest; its changes are in changes_. The one used last is tried first, which mostly is the end of it, then
 /// some whose texts are about as long: texts of one structure are, and most attempts with others would be in vain.
-text_difference::entry* text_difference::choose(std::string_view json, std::uint64_t& cost) {
-    const std::uint64_t whole = parse_cost(json.size());
+text_difference::entry* text_difference::choose(std::string_view json, std::int64_t& cost) {
+    const std::int64_t whole = parse_cost(json.size());
     std::size_t best = templates_.size();
-    std::uint64_t best_cost = ~std::uint64_t{0};
+    std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
     scalars_ = false;
     const auto is_near_enough = [&](std::size_t i) {
         if (!match(templates_[i]->t, json, !projecting_, other_changes_, cost)) return false;
-        std::uint64_t its = build_cost;
+        std::int64_t its = build_cost;
         bool scalars = true;
         for (const text_change& c : other_changes_) {
-            const std::uint64_t bytes = c.end - c.begin;
+            const std::size_t bytes = c.end - c.begin;
             its += c.scalar ? scalar_cost : c.slot == none ? skip_cost(bytes) : parse_cost(bytes);
             scalars = scalars && c.scalar;
         }
@@ -489,7 +490,7 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
     }
     const std::uint64_t most = budget(g);
     if (json.size() > most) return;
-    const auto price = static_cast<std::int64_t>(parse_cost(json.size()));
+    const std::int64_t price = parse_cost(json.size());
     if (balance_ < price) {
         wish_ = std::max(wish_, price);
         return;
@@ -498,7 +499,7 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
     try {
         templates_.reserve(max_templates);
         auto e = std::make_unique<entry>();
-        balance_ -= static_cast<std::int64_t>(learn_cost(json.size())); // also for what cannot be mapped
+        balance_ -= learn_cost(json.size()); // also for what cannot be mapped
         if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
         e->last_use = hits_ + misses_;
         while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most)) {

@@ -20,8 +20,8 @@ public:
           end_(begin_ + text.size()), rebuild_(rebuild), changes_(changes) {}
 
     /// Nanoseconds, about, that it has taken.
-    std::uint64_t cost() const noexcept {
-        return 200 + static_cast<std::size_t>(at_ - begin_) / 10 + rebuilt_bytes_ / 5 + 25 * changes_.size();
+    std::int64_t cost() const noexcept {
+        return static_cast<std::int64_t>(200 + static_cast<std::size_t>(at_ - begin_) / 10 + rebuilt_bytes_ / 5 + 25 * changes_.size());
     }
 
     bool run() {
@@ -143,7 +143,7 @@ private:
 
 } // namespace
 
-bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes, std::uint64_t& cost) {
+bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes, std::int64_t& cost) {
     changes.clear();
     if (text.size() > 0xffff'ffff) return false;
     matcher m(t, text, rebuild, changes);

@@ -61,8 +61,8 @@ private:
     };
 
     bool awake(std::string_view json);
-    void settle(bool used, std::uint64_t bytes, std::uint64_t cost);
-    entry* choose(std::string_view json, std::uint64_t& cost);
+    void settle(bool used, std::size_t bytes, std::int64_t cost);
+    entry* choose(std::string_view json, std::int64_t& cost);
     handle build(std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
