@@ -1,0 +1,214 @@
+// In which order a work queue hands out what is ready: priorities, ageing, fairness between groups.
+#include "queue_state_scene.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+using namespace queue_state_test;
+
+namespace {
+
+std::uint64_t first_letter(const std::string& k) {
+    return static_cast<unsigned char>(k[0]);
+}
+
+} // namespace
+
+TEST_CASE("the higher priority first, FIFO within one") {
+    state s = make();
+    add(s, "l1", -100);
+    add(s, "n1");
+    add(s, "h1", 5);
+    add(s, "l2", -100);
+    add(s, "h2", 5);
+    add(s, "n2");
+    CHECK(all(s) == "h1 h2 n1 n2 l1 l2");
+}
+
+TEST_CASE(
+    "adding a waiting key with a higher priority moves it to the end of that level, a lower one changes nothing") {
+    state s = make();
+    add(s, "a", -100);
+    add(s, "b", 0);
+    add(s, "c", -100);
+    CHECK_FALSE(add(s, "a", 0));
+    CHECK_FALSE(add(s, "b", -100));
+    CHECK(s.ready() == 3);
+    CHECK(all(s) == "b a c");
+}
+
+TEST_CASE("a delayed key takes the highest priority it was asked for, and overtakes when it becomes ready") {
+    state s = make();
+    s.add_at("a", start + 1s, 0);
+    s.add_at("a", start + 9s, 10);
+    s.add_at("b", start + 1s, 10);
+    add(s, "b", 0); // due now, still with 10
+    add(s, "c", 0);
+    CHECK(pass(s) == "b");
+    s.advance(start + 1s, 100);
+    CHECK(all(s) == "a c");
+}
+
+TEST_CASE("a key in processing comes back with the priority of the new request, not with its old one") {
+    state s = make();
+    add(s, "a", 10);
+    take(s);
+    add(s, "a", -100);
+    add(s, "b", 0);
+    finish(s, "a");
+    CHECK(all(s) == "b a");
+    add(s, "a", 0);
+    take(s);
+    add(s, "a", -100);
+    add(s, "a", 10);
+    add(s, "b", 0);
+    finish(s, "a");
+    CHECK(all(s) == "a b");
+}
+
+TEST_CASE("many levels: order holds and empty ones do not pile up") {
+    state s = make();
+    for (int round = 0; round < 3; ++round) {
+        for (int p = 0; p < 200; ++p) add(s, std::to_string(p), (p * 37) % 200 + round * 1000);
+        int before = 100'000;
+        for (state::index i = s.take(start); i != state::none; i = s.take(start)) {
+            CHECK(s.priority_of(i) < before);
+            before = s.priority_of(i);
+            s.finish(i);
+        }
+    }
+    const std::size_t bytes = s.bytes();
+    for (int p = 0; p < 100'000; ++p) {
+        add(s, "a", p);
+        pass(s);
+    }
+    CHECK(s.bytes() <= bytes + 4096);
+}
+
+TEST_CASE(
+    "ageing: while urgent keys keep coming, the p-th waiting one is handed out within share * L * (p + 1) hand-outs") {
+    constexpr std::uint32_t share = 16;
+    for (const std::uint32_t lower_levels : {1U, 2U, 5U}) {
+        state s = make(share);
+        constexpr std::uint32_t waiting = 20;
+        for (std::uint32_t p = 0; p < waiting; ++p) {
+            for (std::uint32_t l = 1; l <= lower_levels; ++l) {
+                add(s, "low" + std::to_string(l) + "/" + std::to_string(p), -static_cast<int>(l));
+            }
+        }
+        std::map<std::string, std::uint32_t> at;
+        for (std::uint32_t n = 1; n <= share * lower_levels * waiting; ++n) {
+            add(s, "urgent" + std::to_string(n), 100);
+            at[pass(s)] = n;
+        }
+        std::uint32_t urgent = 0;
+        for (const auto& [key, n] : at) urgent += key.starts_with("urgent") ? 1 : 0;
+        CHECK(urgent >= (share - 1) * lower_levels * waiting); // and urgent ones keep their share
+        for (std::uint32_t p = 0; p < waiting; ++p) {
+            for (std::uint32_t l = 1; l <= lower_levels; ++l) {
+                const std::string key = "low" + std::to_string(l) + "/" + std::to_string(p);
+                REQUIRE(at.contains(key));
+                CHECK(at[key] <= share * lower_levels * (p + 1));
+            }
+        }
+    }
+}
+
+TEST_CASE("ageing: levels that appear later do not push back one that waits") {
+    constexpr std::uint32_t share = 4;
+    state s = make(share);
+    add(s, "old", -1000);
+    bool seen = false;
+    for (std::uint32_t n = 0; n < share * 2 && !seen; ++n) {
+        add(s, "urgent" + std::to_string(n), 100);
+        add(s, "new" + std::to_string(n), -static_cast<int>(n));
+        seen = pass(s) == "old";
+    }
+    CHECK(seen);
+}
+
+TEST_CASE("ageing: with groups an item waits for its place in its group times the groups") {
+    constexpr std::uint32_t share = 4, groups = 5, each = 6;
+    state s = make(share, [](const std::string& key) { return static_cast<std::uint64_t>(key.at(0)); });
+    for (std::uint32_t place = 1; place <= each; ++place)
+        for (std::uint32_t g = 0; g < groups; ++g) add(s, std::string(1, char('a' + g)) + std::to_string(place), -1);
+    std::map<std::string, std::uint32_t> at;
+    for (std::uint32_t n = 1; n <= share * groups * each; ++n) {
+        add(s, "urgent" + std::to_string(n), 100);
+        at[pass(s)] = n;
+    }
+    for (std::uint32_t place = 1; place <= each; ++place)
+        for (std::uint32_t g = 0; g < groups; ++g) {
+            const std::string key = std::string(1, char('a' + g)) + std::to_string(place);
+            REQUIRE(at.contains(key));
+            CHECK(at[key] <= share * groups * place);
+        }
+}
+
+TEST_CASE("ageing: one of one counts as one of two, so that the highest level does not starve") {
+    state s = make(1);
+    add(s, "urgent", 100);
+    for (int n = 0; n < 10; ++n) add(s, "low" + std::to_string(n), -n);
+    CHECK(pass(s) == "urgent");
+    add(s, "again", 100);
+    CHECK(pass(s) == "low0");
+    CHECK(pass(s) == "again");
+}
+
+TEST_CASE("without ageing a lower priority never overtakes") {
+    state s = make(0);
+    add(s, "low", -1);
+    for (int n = 0; n < 1000; ++n) {
+        add(s, "urgent", 1);
+        CHECK(pass(s) == "urgent");
+    }
+    CHECK(all(s) == "low");
+}
+
+TEST_CASE("fairness: the groups of a level take turns, FIFO within a group") {
+    state s = make(0, first_letter);
+    for (const char* k : {"a1", "a2", "a3", "a4", "b1", "b2", "c1"}) add(s, k);
+    CHECK(all(s) == "a1 b1 c1 a2 b2 a3 a4");
+}
+
+TEST_CASE("fairness: a group that comes new, or comes back, stands at the end of the round") {
+    state s = make(0, first_letter);
+    for (const char* k : {"a1", "a2", "a3", "b1", "b2"}) add(s, k);
+    CHECK(pass(s) == "a1");
+    add(s, "c1");
+    CHECK(pass(s) == "b1");
+    CHECK(pass(s) == "a2");
+    CHECK(all(s) == "c1 b2 a3");
+}
+
+TEST_CASE("fairness: priority comes first, and raising a key takes it out of its group's line") {
+    state s = make(0, first_letter);
+    for (const char* k : {"a1", "a2", "b1"}) add(s, k);
+    add(s, "c1", 7);
+    add(s, "a2", 7);
+    add(s, "a1", 7);
+    CHECK(all(s) == "c1 a2 a1 b1");
+    CHECK(s.known() == 0);
+}
+
+TEST_CASE("an item nobody saw goes back to the head of its level") {
+    state s = make();
+    add(s, "a");
+    add(s, "b");
+    const state::index i = s.take(start);
+    s.give_back(i, 0);
+    CHECK(all(s) == "a b");
+    // Asked for meanwhile, later or more urgently: it waits once, with the higher priority.
+    add(s, "a");
+    add(s, "b");
+    const state::index again = s.take(start);
+    s.add_at("a", start + 5s, 3);
+    add(s, "c", 1);
+    s.give_back(again, 0);
+    CHECK(s.delayed() == 0);
+    CHECK(all(s) == "a c b");
+}
