@@ -1,0 +1,191 @@
+// How the reflector finds out that the server went back in time, step by step: versions that fall, and silence.
+#include "reflector_machine.hpp"
+
+#include <catch2/generators/catch_generators.hpp>
+
+using namespace informer;
+using namespace informer::testing;
+
+TEST_CASE("epoch: a bookmark below the last version asks for the newest one", "[reflector]") {
+    machine m;
+    m.follow("20");
+    CHECK(m.r.bookmark_seen(m.now, rv("19"), false) == verdict::end);
+    CHECK(m.watch_done());
+    m.wait();
+    const auto a = m.next();
+    CHECK(a.what == step::list);
+    CHECK(a.check);
+    CHECK(a.list.limit_ == 1);
+    CHECK(a.list.resource_version_.empty());
+    SECTION("the server is not older: it was only the bookmark") {
+        CHECK(m.page_done("25") == page::checked);
+        CHECK(m.next().what == step::watch);
+        CHECK(m.last.watch.resource_version_ == "20");
+        CHECK(m.r.epoch() == 1);
+    }
+    SECTION("the server went back in time: a new epoch, fetched from the newest state") {
+        CHECK(m.page_done("15") == page::checked);
+        CHECK(m.r.epoch() == 1);
+        CHECK(m.next().watch.send_initial_events_);
+        CHECK(m.last.watch.resource_version_.empty());
+        m.r.opened(m.now);
+        m.event("12", watch_event_type::added);
+        CHECK(m.r.bookmark_seen(m.now, rv("16"), true) == verdict::complete);
+        CHECK(m.r.epoch() == 2);
+        CHECK(m.r.version().str() == "16");
+        CHECK(m.event("17") == verdict::apply);
+        CHECK(m.r.version().str() == "17");
+    }
+    SECTION("the check fails: watch again, the next silence will tell") {
+        CHECK_FALSE(m.list_failed(refused));
+        m.wait();
+        CHECK(m.next().watch.resource_version_ == "20");
+    }
+}
+
+TEST_CASE("epoch: a whole time-out without event or bookmark asks for the newest version", "[reflector]") {
+    const bool clean = GENERATE(true, false);
+    machine m;
+    m.follow("20");
+    m.pass(m.last.watch.timeout_);
+    m.watch_done(clean ? failure() : cut_off);
+    CHECK(m.next().check);
+    CHECK(m.page_done("21") == page::checked);
+    CHECK(m.next().watch.resource_version_ == "20");
+    m.r.opened(m.now);
+    m.event("22");
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    CHECK_FALSE(m.next().check);
+}
+
+TEST_CASE("epoch: after the server was away a watch is short, so that silence tells early", "[reflector]") {
+    const failure f = GENERATE(as<failure>(), refused, status(503, "ServiceUnavailable"));
+    machine m;
+    m.follow("20");
+    m.pass(2s);
+    m.watch_done(cut_off);
+    CHECK(m.next().watch.timeout_ >= 5min);
+    m.watch_done(f);
+    m.wait();
+    CHECK(m.next().watch.resource_version_ == "20");
+    CHECK(m.last.watch.timeout_ >= reflector::doubt);
+    CHECK(m.last.watch.timeout_ <= 2 * reflector::doubt);
+    m.r.opened(m.now);
+    SECTION("nothing came") {
+        m.pass(m.last.watch.timeout_);
+        m.watch_done();
+        CHECK(m.next().check);
+        CHECK(m.page_done("21") == page::checked);
+    }
+    SECTION("nothing came, and it was cut before its time-out") {
+        m.pass(2s);
+        m.watch_done(cut_off);
+        CHECK(m.next().watch.timeout_ <= 2 * reflector::doubt);
+        m.r.opened(m.now);
+        m.pass(20s);
+        m.watch_done(cut_off);
+        CHECK(m.next().check);
+        CHECK(m.page_done("21") == page::checked);
+    }
+    SECTION("an event") { m.event("22"); }
+    SECTION("a bookmark") { CHECK(m.r.bookmark_seen(m.now, rv("20"), false) == verdict::apply); }
+    m.pass(2s);
+    m.watch_done();
+    CHECK(m.next().what == step::watch);
+    CHECK(m.last.watch.timeout_ >= 5min);
+}
+
+TEST_CASE("epoch: a watch that is not answered in all its time asks for the newest version", "[reflector]") {
+    const bool by_us = GENERATE(true, false);
+    machine m;
+    m.follow("20");
+    m.pass(10s);
+    m.watch_done();
+    std::uint64_t failures = 0;
+    for (int i = 0; i < 3; ++i) {
+        const std::string known = std::to_string(20 + i), newer = std::to_string(21 + i);
+        m.next();
+        m.watch_done(held_back);
+        m.wait();
+        CHECK(m.next().watch.late_header_);
+        m.pass(m.last.watch.timeout_ + reflector::overtime);
+        CHECK(m.r.tick(m.now));
+        const failure f = m.watch_done(by_us ? ended_by_us : failure(errc::request_timeout, "test"));
+        CHECK(f == errc::header_timeout); // one failure to who logs, not two in turn
+        m.wait();
+        CHECK(m.next().check);
+        CHECK(m.page_done(known) == page::checked);
+        CHECK_FALSE(m.next().watch.late_header_); // it may be another one's time now
+        CHECK(m.last.watch.resource_version_ == known);
+        // That lists work is no health of the watch.
+        CHECK(m.r.attempts() >= failures + 2);
+        failures = m.r.attempts();
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        // And where there is something newer, it is fetched: no watch tells of it.
+        m.watch_done(held_back);
+        m.wait();
+        m.next();
+        m.pass(m.last.watch.timeout_ + reflector::overtime);
+        m.watch_done(failure(errc::request_timeout, "test"));
+        m.wait();
+        CHECK(m.next().check);
+        CHECK(m.page_done(newer) == page::checked);
+        CHECK(m.next().what == step::list);
+        CHECK_FALSE(m.last.check);
+        CHECK(m.page_done(newer) == page::complete);
+        CHECK(m.r.phase() == informer_phase::backing_off);
+        failures = m.r.attempts();
+    }
+    m.next();
+    m.r.opened(m.now);
+    m.pass(1s);
+    CHECK_FALSE(m.r.tick(m.now));
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.r.phase() == informer_phase::watching);
+}
+
+TEST_CASE("epoch: silence adds up over watches that are cut", "[reflector]") {
+    machine m;
+    m.follow("20");
+    for (int round = 0; round < 2; ++round) {
+        for (int i = 0; i < 4; ++i) {
+            m.pass(1min);
+            m.watch_done(cut_off);
+            CHECK(m.next().watch.resource_version_ == "20");
+            m.r.opened(m.now);
+        }
+        m.pass(1min);
+        m.watch_done(cut_off);
+        CHECK(m.next().check);
+        // Whoever may watch need not be allowed to list: asked again after as long a silence, not at each cut.
+        CHECK_FALSE(m.list_failed(status(403, "Forbidden")));
+        m.wait();
+        CHECK(m.next().watch.resource_version_ == "20");
+        m.r.opened(m.now);
+    }
+}
+
+TEST_CASE("epoch: a list below the last version is asked for again as a consistent read", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    m.page_done("20");
+    m.next();
+    m.watch_done(status(410, "Expired"));
+    m.wait();
+    CHECK(m.next().list.resource_version_ == "20");
+    CHECK(m.page_done("12") == page::more);
+    CHECK(m.next().fresh);
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.page_done("13") == page::complete);
+    CHECK(m.r.epoch() == 2);
+    CHECK(m.r.version().str() == "13");
+}
+
+TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.watch_done(too_large());
+    m.wait();
+    CHECK(m.next().check);
+}
