@@ -137,10 +137,7 @@ TEST_CASE("epoch: a watch that is not answered in all its time asks for the newe
         CHECK(m.r.phase() == informer_phase::backing_off);
         failures = m.r.attempts();
     }
-    m.next();
-    m.r.opened(m.now);
-    m.pass(1s);
-    CHECK_FALSE(m.r.tick(m.now));
+    m.stay_open();
     CHECK(m.r.attempts() == 0);
     CHECK(m.r.phase() == informer_phase::watching);
 }
@@ -168,11 +165,8 @@ TEST_CASE("epoch: silence adds up over watches that are cut", "[reflector]") {
 
 TEST_CASE("epoch: a list below the last version is asked for again as a consistent read", "[reflector]") {
     machine m(no_watch_list());
-    m.next();
-    m.page_done("20");
-    m.next();
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.list("20");
+    m.expire();
     CHECK(m.next().list.resource_version_ == "20");
     CHECK(m.page_done("12") == page::more);
     CHECK(m.next().fresh);

@@ -25,8 +25,7 @@ TEST_CASE("R3 any_version lists at 0 first", "[reflector]") {
     m.page_done("10");
     m.next();
     m.r.opened(m.now);
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.expire();
     CHECK(m.next().list.resource_version_ == "10"); // later never older than what was seen
 }
 
@@ -58,11 +57,8 @@ TEST_CASE("selectors, and that metadata will do, are said of every list, of each
 
 TEST_CASE("R4 a relist at a version is not paged", "[reflector]") {
     machine m(no_watch_list());
-    m.next();
-    m.page_done("10");
-    m.next();
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.list("10");
+    m.expire();
     CHECK(m.next().list.resource_version_ == "10");
     CHECK(m.last.list.limit_ == 0);
 }
@@ -75,8 +71,7 @@ TEST_CASE("R4 a page size that was asked for holds for a relist at a version, to
     CHECK(m.next().list.limit_ == 4);
     m.page_done("10");
     m.next();
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.expire();
     CHECK(m.next().list.resource_version_ == "10");
     CHECK(m.last.list.limit_ == 4);
     CHECK(m.last.list.resource_version_match_ == "NotOlderThan");
@@ -98,8 +93,7 @@ TEST_CASE("R4 relists stay paged where a list at any version came in pages: that
     }
     m.page_done("10");
     m.next();
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.expire();
     CHECK(m.next().list.resource_version_ == "10");
     CHECK(m.last.list.limit_ == (paged ? 500 : 0));
     CHECK(m.last.list.resource_version_match_ == (paged ? "NotOlderThan" : ""));
@@ -108,9 +102,7 @@ TEST_CASE("R4 relists stay paged where a list at any version came in pages: that
 TEST_CASE("R5 expired list falls back to a consistent read", "[reflector]") {
     const bool gone = GENERATE(true, false);
     machine m(no_watch_list());
-    m.next();
-    m.page_done("10");
-    m.next();
+    m.list("10");
     m.watch_done(status(410, "Gone"));
     m.wait();
     m.next();

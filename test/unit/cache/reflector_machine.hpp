@@ -96,7 +96,34 @@ struct machine {
         REQUIRE_FALSE(last.watch.send_initial_events_);
         r.opened(now);
     }
+    /// By a list: synced at this version, and a watch from there is asked for.
+    void list(const std::string& version) {
+        REQUIRE(next().what == step::list);
+        REQUIRE(page_done(version) == page::complete);
+        REQUIRE(next().what == step::watch);
+    }
     failure watch_done(const failure& f = failure()) { return r.watch_done(now, f); }
+    /// 410: what the watch is to go on from is not there any more. The wait that follows is over.
+    void expire() {
+        watch_done(status(410, "Expired"));
+        wait();
+    }
+    /// This watch and the next one are refused; the wait after each is over.
+    void fail_twice() {
+        watch_done(refused);
+        wait();
+        next();
+        watch_done(refused);
+        wait();
+        REQUIRE(r.attempts() == 2);
+    }
+    /// The next watch is open for a second, as one is that succeeds.
+    void stay_open() {
+        next();
+        r.opened(now);
+        pass(1s);
+        REQUIRE_FALSE(r.tick(now));
+    }
     verdict event(const std::string& version, watch_event_type t = watch_event_type::modified) {
         return r.event_seen(now, t, rv(version), true);
     }

@@ -10,9 +10,7 @@ namespace {
 
 /// Listed without a version, and in the watch that follows.
 void follow_unversioned(machine& m) {
-    REQUIRE(m.next().what == step::list);
-    REQUIRE(m.page_done("") == page::complete);
-    REQUIRE(m.next().what == step::watch);
+    m.list("");
     m.r.opened(m.now);
 }
 
@@ -97,12 +95,9 @@ TEST_CASE("W14 a server whose lists have a version from now on is followed from 
 TEST_CASE("W14 a list that suddenly has no version is asked for once more before it is believed", "[reflector]") {
     const bool again = GENERATE(true, false);
     machine m(no_watch_list());
-    m.next();
-    m.page_done("20");
-    m.next();
+    m.list("20");
     m.r.opened(m.now);
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.expire();
     CHECK(m.next().list.resource_version_ == "20");
     CHECK(m.page_done("") == page::more);
     CHECK(m.next().what == step::list);
@@ -127,9 +122,7 @@ TEST_CASE("W14 a watch that tells what there is and ends at once is a failure, e
 
 TEST_CASE("W14 who can list but not watch is not parked", "[reflector]") {
     machine m(no_watch_list());
-    REQUIRE(m.next().what == step::list);
-    REQUIRE(m.page_done("") == page::complete);
-    REQUIRE(m.next().what == step::watch);
+    m.list("");
     m.watch_done(status(403, "Forbidden"));
     CHECK(m.r.phase() == informer_phase::backing_off);
     m.wait();
@@ -171,10 +164,7 @@ TEST_CASE("a watch that is refused with 405 is replaced by lists at the pace of 
     m.page_done(version);
     CHECK(m.r.attempts() == 8);
     CHECK(m.r.phase() == informer_phase::backing_off);
-    m.next();
-    m.r.opened(m.now);
-    m.pass(1s);
-    CHECK_FALSE(m.r.tick(m.now));
+    m.stay_open();
     CHECK(m.r.attempts() == 0);
     CHECK(m.r.phase() == informer_phase::watching);
 }
@@ -210,10 +200,7 @@ TEST_CASE("where watches are forbidden and lists are not, lists at the pace of t
         CHECK(m.r.phase() == informer_phase::backing_off); // that lists work is no end of it
     }
     SECTION("until a watch is allowed") {
-        m.next();
-        m.r.opened(m.now);
-        m.pass(1s);
-        CHECK_FALSE(m.r.tick(m.now));
+        m.stay_open();
         CHECK(m.r.phase() == informer_phase::watching);
         CHECK(m.r.attempts() == 0);
         m.watch_done();

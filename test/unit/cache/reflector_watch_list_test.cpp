@@ -191,8 +191,7 @@ TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is
         // A server that starts forbids everything for a moment: once is no proof.
         CHECK(m.r.support() == watch_list_support::unknown);
         CHECK(m.next().what == step::watch);
-        m.watch_done(status(410, "Expired"));
-        m.wait();
+        m.expire();
         CHECK(m.next().watch.send_initial_events_);
         m.watch_done(status(403, "Forbidden"));
         CHECK(m.next().what == step::list);
@@ -247,8 +246,7 @@ TEST_CASE("WL7 410 or a too large version on a watch-list falls back to the newe
     const bool gone = GENERATE(true, false);
     machine m;
     m.follow("20");
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.expire();
     CHECK(m.next().watch.send_initial_events_);
     CHECK(m.last.watch.resource_version_ == "20"); // WL2: never older than what was seen
     m.watch_done(gone ? status(410, "Expired") : too_large());
@@ -294,8 +292,7 @@ TEST_CASE(
         CHECK_FALSE(m.last.watch.send_initial_events_);
         m.r.opened(m.now);
         m.event("8");
-        m.watch_done(status(410, "Expired"));
-        m.wait();
+        m.expire();
         CHECK(m.next().watch.send_initial_events_);
     }
 }
@@ -427,8 +424,7 @@ TEST_CASE("X5 a watch-list that is cut before its header is listed when it happe
 TEST_CASE("epoch: initial events that end below the last version are asked for again as a consistent read", "[reflector]") {
     machine m;
     m.follow("90");
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.expire();
     auto a = m.next();
     REQUIRE(a.watch.send_initial_events_);
     REQUIRE(a.watch.resource_version_ == "90");

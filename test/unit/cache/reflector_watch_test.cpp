@@ -106,16 +106,10 @@ TEST_CASE("R14 X17 410 on opening a watch or as ERROR event fetches the state ag
 
 TEST_CASE("R14 410 again right after a relist: the newest state", "[reflector]") {
     machine m(no_watch_list());
-    m.next();
-    m.page_done("20");
-    m.next();
-    m.watch_done(status(410, "Expired"));
-    m.wait();
-    m.next();
-    m.page_done("20");
-    m.next();
-    m.watch_done(status(410, "Expired"));
-    m.wait();
+    m.list("20");
+    m.expire();
+    m.list("20");
+    m.expire();
     CHECK(m.next().list.resource_version_.empty());
 }
 
@@ -269,12 +263,7 @@ TEST_CASE("an event or a bookmark ends the failures in a row", "[reflector]") {
     for (const bool by_bookmark : {true, false}) {
         machine m;
         m.follow("10");
-        m.watch_done(refused);
-        m.wait();
-        m.next();
-        m.watch_done(refused);
-        m.wait();
-        CHECK(m.r.attempts() == 2);
+        m.fail_twice();
         CHECK(m.r.phase() == informer_phase::backing_off);
         m.next();
         m.r.opened(m.now);
@@ -442,12 +431,7 @@ TEST_CASE("a list without a byte for two minutes is ended and tried again", "[re
 TEST_CASE("a watch that stays open for a second is an attempt that succeeded", "[reflector]") {
     machine m;
     m.follow("20");
-    m.watch_done(refused);
-    m.wait();
-    m.next();
-    m.watch_done(refused);
-    m.wait();
-    CHECK(m.r.attempts() == 2);
+    m.fail_twice();
     m.next();
     m.r.opened(m.now);
     CHECK(m.r.deadline() == m.now + 1s);
