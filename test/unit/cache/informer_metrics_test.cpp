@@ -149,41 +149,61 @@ TEST_CASE("counters of failures begin at 0, so that the first failure is growth"
 
 namespace {
 
-/// A runtime that tells `told`, and a source.
-std::pair<runtime, std::shared_ptr<scripted_list_watch>> metered(bench& b, const std::shared_ptr<recording_sink>& told) {
-    runtime rt = b.rt;
-    rt.with_metrics(told);
-    return {rt, std::make_shared<scripted_list_watch>(b.context.get_executor())};
-}
+/// One informer, and the sink that it tells.
+struct metered {
+    explicit metered(informer_options options = informer_options())
+        : told(std::make_shared<recording_sink>()),
+          source(std::make_shared<scripted_list_watch>(here.context.get_executor())), pods(telling(), source, std::move(options)) {}
+    ~metered() {
+        pods.stop();
+        here.settle();
+    }
+    void start() {
+        boost::asio::co_spawn(here.context, pods.run(), [](std::exception_ptr) {});
+        here.settle();
+    }
+    /// A subscriber with room for one event, who holds the informer up.
+    subscription slow_one(subscription_options options = subscription_options()) {
+        return pods.subscribe(options.capacity(1).policy(overflow_policy::back_pressure));
+    }
+
+    bench here;
+    std::shared_ptr<recording_sink> told;
+    std::shared_ptr<scripted_list_watch> source;
+    shared_informer pods;
+
+private:
+    runtime telling() const {
+        runtime rt = here.rt;
+        rt.with_metrics(told);
+        return rt;
+    }
+};
 
 } // namespace
 
 TEST_CASE("requests, bytes, relists and the events of each type are counted", "[informer][metrics]") {
-    bench b;
-    const auto told = std::make_shared<recording_sink>();
-    const auto [rt, source] = metered(b, told);
-    shared_informer pods(rt, source, informer_options().watch_list(false));
+    metered m(informer_options().watch_list(false));
     std::uint64_t bytes = 0;
     const auto counted = [&bytes](std::string text) {
         bytes += text.size();
         return text;
     };
-    source->on_list(list_of({counted(pod("a", 1)), counted(pod("b", 2))}, "2"));
-    const auto w = source->on_watch();
-    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
-    b.settle();
+    m.source->on_list(list_of({counted(pod("a", 1)), counted(pod("b", 2))}, "2"));
+    const auto w = m.source->on_watch();
+    m.start();
     w->added(counted(pod("c", 3))).modified(counted(pod("a", 4))).modified(counted(pod("a", 5)));
-    b.settle();
+    m.here.settle();
     w->deleted(counted(pod("b", 6)));
-    b.settle();
+    m.here.settle();
     // The relist finds d, and a and c gone.
-    source->on_list(list_of({counted(pod("d", 8))}, "9"));
-    source->on_watch();
+    m.source->on_list(list_of({counted(pod("d", 8))}, "9"));
+    m.source->on_watch();
     w->fail(status_failure(410, "Expired"));
-    b.settle();
-    b.pass(2s);
-    REQUIRE(pods.snapshot().size() == 1);
-    const auto counter = [&told](const std::string& name) { return told->counters["informer_" + name]; };
+    m.here.settle();
+    m.here.pass(2s);
+    REQUIRE(m.pods.snapshot().size() == 1);
+    const auto counter = [&m](const std::string& name) { return m.told->counters["informer_" + name]; };
     CHECK(counter("events_total resource=pods type=ADDED") == 2);
     CHECK(counter("events_total resource=pods type=MODIFIED") == 2);
     CHECK(counter("events_total resource=pods type=DELETED") == 3);
@@ -191,92 +211,72 @@ TEST_CASE("requests, bytes, relists and the events of each type are counted", "[
     CHECK(counter("watch_requests_total resource=pods") == 2);
     CHECK(counter("relists_total resource=pods") == 1);
     CHECK(counter("received_bytes_total resource=pods") >= static_cast<double>(bytes));
-    CHECK(counter("received_bytes_total resource=pods") == static_cast<double>(pods.status().bytes_received));
-    pods.stop();
-    b.settle();
+    CHECK(counter("received_bytes_total resource=pods") == static_cast<double>(m.pods.status().bytes_received));
 }
 
 TEST_CASE("the lag from a change's arrival until every subscriber has it is a metric", "[informer][metrics]") {
-    bench b;
-    const auto told = std::make_shared<recording_sink>();
-    const auto [rt, source] = metered(b, told);
-    shared_informer pods(rt, source);
-    const auto w = source->on_watch();
+    metered m;
+    const auto w = m.source->on_watch();
     w->bookmark("1", true);
-    auto events = pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
-    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
-    b.settle();
-    const std::vector<double>& lags = told->samples["informer_lag_seconds resource=pods"];
+    auto events = m.slow_one();
+    m.start();
+    const std::vector<double>& lags = m.told->samples["informer_lag_seconds resource=pods"];
     CHECK(lags.empty()); // the initial state is no change
     w->added(pod("a", 2)).added(pod("b", 3)).added(pod("c", 4));
-    b.settle();
+    m.here.settle();
     CHECK(std::count(lags.begin(), lags.end(), 3.0) == 0); // a subscriber holds it up
-    b.pass(3s);
+    m.here.pass(3s);
     for (int i = 0; i < 3; ++i) {
         CHECK(events.try_next());
-        b.settle();
+        m.here.settle();
     }
     CHECK(std::count(lags.begin(), lags.end(), 3.0) >= 1);
     CHECK(std::all_of(lags.begin(), lags.end(), [](double lag) { return lag >= 0 && lag <= 3; }));
-    pods.stop();
-    b.settle();
 }
 
 TEST_CASE("while a subscriber holds an informer up the depth of its queue and its status tell of it", "[informer][metrics]") {
-    bench b;
-    const auto told = std::make_shared<recording_sink>();
-    const auto [rt, source] = metered(b, told);
-    shared_informer pods(rt, source, informer_options().queue_capacity(4));
-    const auto w = source->on_watch();
+    metered m(informer_options().queue_capacity(4));
+    const auto w = m.source->on_watch();
     w->bookmark("1", true);
-    auto events = pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure));
-    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
-    b.settle();
-    const auto depth = [&told] { return told->gauges.at("informer_queue_depth resource=pods"); };
+    auto events = m.slow_one();
+    m.start();
+    const auto depth = [&m] { return m.told->gauges.at("informer_queue_depth resource=pods"); };
     CHECK(depth() == 0);
     w->added(pod("a", 2));
-    b.settle();
+    m.here.settle();
     w->added(pod("b", 3));
-    b.settle(); // it waits for room for this one
-    CHECK(pods.status().objects == 2);
-    CHECK(pods.status().resource_version.str() == "3");
-    CHECK(told->gauges.at("informer_objects resource=pods") == 2);
+    m.here.settle(); // it waits for room for this one
+    CHECK(m.pods.status().objects == 2);
+    CHECK(m.pods.status().resource_version.str() == "3");
+    CHECK(m.told->gauges.at("informer_objects resource=pods") == 2);
     for (int i = 0; i < 3; ++i) {
         w->added(pod("c" + std::to_string(i), 4 + i));
-        b.settle();
+        m.here.settle();
         CHECK(depth() == i + 1);
     }
     for (int i = 0; i < 9; ++i) w->added(pod("d" + std::to_string(i), 10 + i));
-    b.settle();
+    m.here.settle();
     CHECK(depth() >= 4); // full
     int delivered = 0;
     while (events.try_next()) {
         ++delivered;
-        b.settle();
+        m.here.settle();
     }
     CHECK(delivered == 14);
     CHECK(depth() == 0);
-    CHECK(pods.status().objects == 14);
-    pods.stop();
-    b.settle();
+    CHECK(m.pods.status().objects == 14);
 }
 
 TEST_CASE("while a resync waits for its subscriber the depth of the queue is told", "[informer][metrics]") {
-    bench b;
-    const auto told = std::make_shared<recording_sink>();
-    const auto [rt, source] = metered(b, told);
-    shared_informer pods(rt, source);
-    const auto w = source->on_watch();
+    metered m;
+    const auto w = m.source->on_watch();
     for (int i = 0; i < 5; ++i) w->added(pod("a" + std::to_string(i), 1));
     w->bookmark("5", true);
-    auto events = pods.subscribe(subscription_options().capacity(1).policy(overflow_policy::back_pressure).resync(10s));
-    boost::asio::co_spawn(b.context, pods.run(), [](std::exception_ptr) {});
-    b.settle();
-    while (events.try_next()) b.settle();
-    b.pass(13s);
+    auto events = m.slow_one(subscription_options().resync(10s));
+    m.start();
+    while (events.try_next()) m.here.settle();
+    m.here.pass(13s);
     w->added(pod("b", 6));
-    b.settle();
-    CHECK(told->gauges.at("informer_queue_depth resource=pods") == 1);
-    pods.stop();
-    b.settle();
+    m.here.settle();
+    CHECK(m.told->gauges.at("informer_queue_depth resource=pods") == 1);
 }
