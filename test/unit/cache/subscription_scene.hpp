@@ -55,11 +55,26 @@ inline std::string line(const event& e) {
 
 using lines = std::vector<std::string>;
 
+/// A subscription, and what its informer has of it.
+struct subscribed {
+    explicit subscribed(subscription_options o = subscription_options()) : state(make_state(std::move(o))), sub(state) {}
+    state_ptr state;
+    subscription sub;
+};
+
 inline cache_snapshot snapshot_of(int pods, indexer& cache) {
     for (int i = 0; i < pods; ++i) cache.put(pod(1, "p" + std::to_string(i)));
     cache.publish();
     return cache.snapshot();
 }
+
+/// One that comes when so many pods are there already.
+struct subscribed_late : subscribed {
+    explicit subscribed_late(int pods, subscription_options o = subscription_options()) : subscribed(std::move(o)) {
+        state->start(snapshot_of(pods, cache), resource_version("9"));
+    }
+    indexer cache;
+};
 
 // lint: law2 outlives the test
 inline asio::awaitable<void> produce_with_room(state_ptr state, int events, int& pushed) {

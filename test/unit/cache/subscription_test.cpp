@@ -8,6 +8,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
 #include <map>
 #include <string>
 
@@ -23,16 +24,14 @@ lines drain(subscription& s) {
 }
 
 // A subscription that is full, with one event of another key, so that whatever follows is merged.
-struct full_one {
-    full_one() : state(make_state(subscription_options().capacity(1))), sub(state) { state->push(added(pod(1, "first"))); }
+struct full_one : subscribed {
+    full_one() : subscribed(subscription_options().capacity(1)) { state->push(added(pod(1, "first"))); }
     lines rest() {
         lines all = drain(sub);
         REQUIRE(all.front() == "ADDED first@1");
         all.erase(all.begin());
         return all;
     }
-    state_ptr state;
-    subscription sub;
 };
 
 } // namespace
@@ -40,16 +39,15 @@ struct full_one {
 // ---- order ----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("subscription: events come in stream order, unmerged below capacity") {
-    const auto state = make_state();
-    subscription sub(state);
+    subscribed s;
     const object a1 = pod(1), a2 = pod(2), b = pod(3, "b"), a4 = pod(4);
-    state->push(added(a1));
-    state->push(updated(a1, a2));
-    state->push(added(b));
-    state->push(deleted(a4, a2));
-    REQUIRE(sub.figures().pending == 4);
-    REQUIRE(drain(sub) == lines{"ADDED a@1", "MODIFIED a@1>2", "ADDED b@3", "DELETED a@4(2)"});
-    const subscription_figures f = sub.figures();
+    s.state->push(added(a1));
+    s.state->push(updated(a1, a2));
+    s.state->push(added(b));
+    s.state->push(deleted(a4, a2));
+    REQUIRE(s.sub.figures().pending == 4);
+    REQUIRE(drain(s.sub) == lines{"ADDED a@1", "MODIFIED a@1>2", "ADDED b@3", "DELETED a@4(2)"});
+    const subscription_figures f = s.sub.figures();
     REQUIRE(f.pending == 0);
     REQUIRE(f.delivered == 4);
     REQUIRE(f.coalesced == 0);
@@ -57,10 +55,9 @@ TEST_CASE("subscription: events come in stream order, unmerged below capacity") 
 }
 
 TEST_CASE("subscription: an event carries the version of its object") {
-    const auto state = make_state();
-    subscription sub(state);
-    state->push(added(pod(17)));
-    REQUIRE(sub.try_next()->version.str() == "17");
+    subscribed s;
+    s.state->push(added(pod(17)));
+    REQUIRE(s.sub.try_next()->version.str() == "17");
 }
 
 // ---- the table of coalescing ----------------------------------------------------------------------------------------
@@ -162,42 +159,40 @@ TEST_CASE("coalesce: it ends when the consumer has caught up") {
 }
 
 TEST_CASE("coalesce: memory is bounded by capacity + number of keys, and the final state is never lost") {
-    const auto state = make_state(subscription_options().capacity(16));
-    subscription sub(state);
+    subscribed s(subscription_options().capacity(16));
     std::map<std::string, object> told;
     for (int i = 0; i < 50; ++i) {
         const std::string name = "k" + std::to_string(i % 10);
         const object now = pod(i + 1, name);
-        state->push(told.count(name) ? updated(told[name], now) : added(now));
+        s.state->push(told.count(name) ? updated(told[name], now) : added(now));
         told[name] = now;
     }
     // Short-lived keys leave nothing behind.
     for (int i = 0; i < 10'000; ++i) {
         const object o = pod(i, "short" + std::to_string(i));
-        state->push(added(o));
-        state->push(deleted(o, o));
+        s.state->push(added(o));
+        s.state->push(deleted(o, o));
     }
-    REQUIRE(sub.figures().pending <= 16 + 10);
-    REQUIRE(sub.figures().peak_pending <= 16 + 10 + 1);
+    REQUIRE(s.sub.figures().pending <= 16 + 10);
+    REQUIRE(s.sub.figures().peak_pending <= 16 + 10 + 1);
     std::map<std::string, std::string> seen;
-    while (const auto e = sub.try_next()) seen[e->key().name] = e->current.resource_version().str();
+    while (const auto e = s.sub.try_next()) seen[e->key().name] = e->current.resource_version().str();
     REQUIRE(seen.size() == 10);
     for (const auto& [name, o] : told) REQUIRE(seen[name] == o.resource_version().str());
 }
 
 TEST_CASE("resync: skips keys with a pending event, below capacity too") {
-    const auto state = make_state();
-    subscription sub(state);
+    subscribed s;
     const object a1 = pod(1), a2 = pod(2), b = pod(3, "b");
-    state->push(updated(a1, a2));
-    state->push(updated(a2, a2, event_reason::resync));
-    state->push(updated(b, b, event_reason::resync));
-    REQUIRE(sub.figures().coalesced == 1);
-    REQUIRE(sub.try_next()->reason == event_reason::watch);
-    const auto e = sub.try_next();
+    s.state->push(updated(a1, a2));
+    s.state->push(updated(a2, a2, event_reason::resync));
+    s.state->push(updated(b, b, event_reason::resync));
+    REQUIRE(s.sub.figures().coalesced == 1);
+    REQUIRE(s.sub.try_next()->reason == event_reason::watch);
+    const auto e = s.sub.try_next();
     REQUIRE(line(*e) == "MODIFIED b@3>3");
     REQUIRE(e->reason == event_reason::resync);
-    REQUIRE_FALSE(sub.try_next());
+    REQUIRE_FALSE(s.sub.try_next());
 }
 
 TEST_CASE("resync: a change after a pending resync makes it a change") {
@@ -215,49 +210,50 @@ TEST_CASE("resync: a change after a pending resync makes it a change") {
 
 namespace {
 
-asio::awaitable<void> stalls_and_merges_nothing() {
-    const auto state = make_state(subscription_options().capacity(4).policy(overflow_policy::back_pressure));
-    subscription sub(state);
+// A producer that waits for room: its subscription is full.
+struct stalled : subscribed {
+    explicit stalled(std::size_t n)
+        : subscribed(subscription_options().capacity(n).policy(overflow_policy::back_pressure)), room(static_cast<int>(n)) {}
+    static asio::awaitable<void> begin(stalled* s, int events) {
+        asio::co_spawn(co_await asio::this_coro::executor, produce_with_room(s->state, events, s->pushed), asio::detached);
+        co_await settle();
+        REQUIRE(s->pushed == s->room);
+    }
+    const int room;
     int pushed = 0;
-    asio::co_spawn(co_await asio::this_coro::executor, produce_with_room(state, 20, pushed), asio::detached);
-    co_await settle();
-    REQUIRE(pushed == 4);
-    REQUIRE(state->over());
+};
+
+asio::awaitable<void> stalls_and_merges_nothing() {
+    stalled s(4);
+    co_await stalled::begin(&s, 20);
+    REQUIRE(s.state->over());
     for (int i = 0; i < 20; ++i) {
-        const auto e = co_await sub.next();
+        const auto e = co_await s.sub.next();
         REQUIRE(e);
         REQUIRE(e->key().name == "p" + std::to_string(i));
         co_await settle(3);
     }
-    REQUIRE(pushed == 20);
-    REQUIRE(sub.figures().coalesced == 0);
-    REQUIRE(sub.figures().peak_pending == 4);
+    REQUIRE(s.pushed == 20);
+    REQUIRE(s.sub.figures().coalesced == 0);
+    REQUIRE(s.sub.figures().peak_pending == 4);
 }
 
 asio::awaitable<void> closing_frees_the_producer(subscription::pending_events how) {
-    const auto state = make_state(subscription_options().capacity(2).policy(overflow_policy::back_pressure));
-    subscription sub(state);
-    int pushed = 0;
-    asio::co_spawn(co_await asio::this_coro::executor, produce_with_room(state, 10, pushed), asio::detached);
+    stalled s(2);
+    co_await stalled::begin(&s, 10);
+    s.sub.close(how);
     co_await settle();
-    REQUIRE(pushed == 2);
-    sub.close(how);
-    co_await settle();
-    REQUIRE(pushed == 10);
-    REQUIRE(state->closed());
+    REQUIRE(s.pushed == 10);
+    REQUIRE(s.state->closed());
 }
 
 asio::awaitable<void> ending_frees_the_producer() {
-    const auto state = make_state(subscription_options().capacity(2).policy(overflow_policy::back_pressure));
-    subscription sub(state);
-    int pushed = 0;
-    asio::co_spawn(co_await asio::this_coro::executor, produce_with_room(state, 10, pushed), asio::detached);
+    stalled s(2);
+    co_await stalled::begin(&s, 10);
+    s.state->end();
     co_await settle();
-    REQUIRE(pushed == 2);
-    state->end();
-    co_await settle();
-    REQUIRE(pushed == 10); // the rest was ignored
-    REQUIRE(sub.figures().pending == 2);
+    REQUIRE(s.pushed == 10); // the rest was ignored
+    REQUIRE(s.sub.figures().pending == 2);
 }
 
 } // namespace
@@ -272,180 +268,157 @@ TEST_CASE("back pressure: a subscriber that closes frees the informer") {
 }
 
 TEST_CASE("back pressure: without the policy there is always room") {
-    const auto state = make_state(subscription_options().capacity(1));
-    subscription sub(state);
-    state->push(added(pod(1, "a")));
-    state->push(added(pod(2, "b")));
-    REQUIRE_FALSE(state->over());
+    subscribed s(subscription_options().capacity(1));
+    s.state->push(added(pod(1, "a")));
+    s.state->push(added(pod(2, "b")));
+    REQUIRE_FALSE(s.state->over());
 }
 
 TEST_CASE("back pressure: the initial state of a late subscriber does not count") {
-    indexer cache;
-    const auto state = make_state(subscription_options().capacity(2).policy(overflow_policy::back_pressure));
-    subscription sub(state);
-    state->start(snapshot_of(100, cache), resource_version("9"));
-    REQUIRE_FALSE(state->over());
-    state->push(added(pod(1, "x")));
-    state->push(added(pod(2, "y")));
-    REQUIRE(state->over());
+    subscribed_late s(100, subscription_options().capacity(2).policy(overflow_policy::back_pressure));
+    REQUIRE_FALSE(s.state->over());
+    s.state->push(added(pod(1, "x")));
+    s.state->push(added(pod(2, "y")));
+    REQUIRE(s.state->over());
 }
 
 // ---- late subscribers and sync --------------------------------------------------------------------------------------
 
 TEST_CASE("late subscriber: the state as initial added events, then live events, nothing missed, nothing twice") {
-    indexer cache;
-    const auto state = make_state(subscription_options().sync_marks().capacity(2));
-    subscription sub(state);
-    state->start(snapshot_of(50, cache), resource_version("9"));
-    const object p1 = cache.current("ns/p1"), p2 = pod(2, "p1");
-    state->push(updated(p1, p2));
-    cache.put(p2); // what the informer does later does not show in the initial state
-    cache.publish();
+    subscribed_late s(50, subscription_options().sync_marks().capacity(2));
+    const object p1 = s.cache.current("ns/p1"), p2 = pod(2, "p1");
+    s.state->push(updated(p1, p2));
+    s.cache.put(p2); // what the informer does later does not show in the initial state
+    s.cache.publish();
     std::map<std::string, int> seen;
     for (int i = 0; i < 50; ++i) {
-        const auto e = sub.try_next();
+        const auto e = s.sub.try_next();
         REQUIRE(e->kind == event_kind::added);
         REQUIRE(e->initial);
         REQUIRE(e->reason == event_reason::snapshot);
         REQUIRE(e->current.resource_version().str() == "1");
         REQUIRE(e->version.str() == "1");
         ++seen[e->key().name];
-        if (i == 20) state->push(added(pod(3, "new")));
+        if (i == 20) s.state->push(added(pod(3, "new")));
     }
     REQUIRE(seen.size() == 50);
-    REQUIRE_FALSE(sub.has_synced());
-    const auto mark = sub.try_next();
+    REQUIRE_FALSE(s.sub.has_synced());
+    const auto mark = s.sub.try_next();
     REQUIRE(line(*mark) == "SYNCED 9");
     REQUIRE(mark->initial);
-    REQUIRE(sub.has_synced());
-    REQUIRE(drain(sub) == lines{"MODIFIED p1@1>2", "ADDED new@3"});
+    REQUIRE(s.sub.has_synced());
+    REQUIRE(drain(s.sub) == lines{"MODIFIED p1@1>2", "ADDED new@3"});
 }
 
 TEST_CASE("late subscriber: the initial state is not queued") {
-    indexer cache;
-    const auto state = make_state();
-    subscription sub(state);
-    state->start(snapshot_of(1000, cache), resource_version("9"));
-    REQUIRE(sub.figures().pending == 0);
-    REQUIRE(drain(sub).size() == 1000);
-    REQUIRE(sub.figures().peak_pending == 0);
-    REQUIRE(sub.figures().delivered == 1000);
+    subscribed_late s(1000);
+    REQUIRE(s.sub.figures().pending == 0);
+    REQUIRE(drain(s.sub).size() == 1000);
+    REQUIRE(s.sub.figures().peak_pending == 0);
+    REQUIRE(s.sub.figures().delivered == 1000);
 }
 
 TEST_CASE("late subscriber: no resync while the initial state lasts") {
-    indexer cache;
-    const auto state = make_state();
-    subscription sub(state);
-    state->start(snapshot_of(2, cache), resource_version("9"));
-    const object p = cache.current("ns/p0");
-    state->push(updated(p, p, event_reason::resync));
-    REQUIRE(drain(sub).size() == 2);
-    state->push(updated(p, p, event_reason::resync));
-    REQUIRE(drain(sub).size() == 1);
+    subscribed_late s(2);
+    const object p = s.cache.current("ns/p0");
+    s.state->push(updated(p, p, event_reason::resync));
+    REQUIRE(drain(s.sub).size() == 2);
+    s.state->push(updated(p, p, event_reason::resync));
+    REQUIRE(drain(s.sub).size() == 1);
 }
 
 TEST_CASE("sync: true when the consumer was handed everything initial and has come back") {
-    const auto state = make_state();
-    subscription sub(state);
-    state->push(initial(pod(1, "a")));
-    state->push(initial(pod(2, "b")));
-    REQUIRE(sub.try_next());
-    state->initial_complete(resource_version("5"));
-    state->push(added(pod(6, "live")));
-    REQUIRE(sub.try_next()->initial);
-    REQUIRE_FALSE(sub.has_synced());
-    REQUIRE(line(*sub.try_next()) == "ADDED live@6"); // no mark: not asked for
-    REQUIRE(sub.has_synced());
-    REQUIRE_FALSE(sub.try_next());
+    subscribed s;
+    s.state->push(initial(pod(1, "a")));
+    s.state->push(initial(pod(2, "b")));
+    REQUIRE(s.sub.try_next());
+    s.state->initial_complete(resource_version("5"));
+    s.state->push(added(pod(6, "live")));
+    REQUIRE(s.sub.try_next()->initial);
+    REQUIRE_FALSE(s.sub.has_synced());
+    REQUIRE(line(*s.sub.try_next()) == "ADDED live@6"); // no mark: not asked for
+    REQUIRE(s.sub.has_synced());
+    REQUIRE_FALSE(s.sub.try_next());
 }
 
 TEST_CASE("sync: not while the consumer has what subscribers share in hand") {
     run_test([]() -> asio::awaitable<void> {
-        const auto state = make_state();
-        subscription sub(state);
+        subscribed s;
         const auto all = std::make_shared<std::vector<event>>();
         all->push_back(initial(pod(1, "a")));
         all->push_back(initial(pod(2, "b")));
         {
             informer::detail::wake_list nobody;
-            REQUIRE(state->push_all(all, nobody));
+            REQUIRE(s.state->push_all(all, nobody));
         }
-        const auto taken = co_await sub.next_batch(10);
+        const auto taken = co_await s.sub.next_batch(10);
         REQUIRE(taken.size() == 2);
-        state->initial_complete(resource_version("5"));
-        REQUIRE_FALSE(sub.has_synced());
-        REQUIRE_FALSE(sub.try_next());
-        REQUIRE(sub.has_synced());
+        s.state->initial_complete(resource_version("5"));
+        REQUIRE_FALSE(s.sub.has_synced());
+        REQUIRE_FALSE(s.sub.try_next());
+        REQUIRE(s.sub.has_synced());
     }());
 }
 
 TEST_CASE("sync: also when initial events were merged away") {
-    const auto state = make_state(subscription_options().capacity(1));
-    subscription sub(state);
-    state->push(initial(pod(1, "a")));
-    state->push(initial(pod(2, "b")));
-    state->initial_complete(resource_version("5"));
-    state->push(deleted(pod(6, "b"), pod(2, "b")));
-    state->push(deleted(pod(7, "a"), pod(1, "a")));
-    REQUIRE(sub.has_synced()); // nothing initial is left to be handed out
-    REQUIRE_FALSE(sub.try_next());
+    subscribed s(subscription_options().capacity(1));
+    s.state->push(initial(pod(1, "a")));
+    s.state->push(initial(pod(2, "b")));
+    s.state->initial_complete(resource_version("5"));
+    s.state->push(deleted(pod(6, "b"), pod(2, "b")));
+    s.state->push(deleted(pod(7, "a"), pod(1, "a")));
+    REQUIRE(s.sub.has_synced()); // nothing initial is left to be handed out
+    REQUIRE_FALSE(s.sub.try_next());
 }
 
 TEST_CASE("sync: an empty initial state is synced at once") {
-    const auto state = make_state();
-    subscription sub(state);
-    REQUIRE_FALSE(sub.has_synced());
-    SECTION("pushed") { state->initial_complete(resource_version("5")); }
-    SECTION("late") { state->start(cache_snapshot(), resource_version("5")); }
-    REQUIRE(sub.has_synced());
+    subscribed s;
+    REQUIRE_FALSE(s.sub.has_synced());
+    SECTION("pushed") { s.state->initial_complete(resource_version("5")); }
+    SECTION("late") { s.state->start(cache_snapshot(), resource_version("5")); }
+    REQUIRE(s.sub.has_synced());
 }
 
 TEST_CASE("sync: a batch ends at the end of the initial state") {
     run_test([]() -> asio::awaitable<void> {
-        indexer cache;
-        const auto state = make_state();
-        subscription sub(state);
-        state->start(snapshot_of(5, cache), resource_version("9"));
-        state->push(added(pod(6, "live")));
-        const auto first = co_await sub.next_batch(100);
+        subscribed_late s(5);
+        s.state->push(added(pod(6, "live")));
+        const auto first = co_await s.sub.next_batch(100);
         REQUIRE(first.size() == 5);
-        REQUIRE_FALSE(sub.has_synced());
-        const auto second = co_await sub.next_batch(100);
+        REQUIRE_FALSE(s.sub.has_synced());
+        const auto second = co_await s.sub.next_batch(100);
         REQUIRE(second.size() == 1);
-        REQUIRE(sub.has_synced());
+        REQUIRE(s.sub.has_synced());
     }());
 }
 
 TEST_CASE("sync marks: in stream order, after the initial state and after each relist") {
-    const auto state = make_state(subscription_options().sync_marks());
-    subscription sub(state);
-    state->push(initial(pod(1, "a")));
-    state->initial_complete(resource_version("5"));
-    state->push(added(pod(6, "b")));
-    state->relisted(resource_version("7"));
-    state->relisted(resource_version("8"));
-    REQUIRE(drain(sub) == lines{"ADDED a@1", "SYNCED 5", "ADDED b@6", "SYNCED 7", "SYNCED 8"});
+    subscribed s(subscription_options().sync_marks());
+    s.state->push(initial(pod(1, "a")));
+    s.state->initial_complete(resource_version("5"));
+    s.state->push(added(pod(6, "b")));
+    s.state->relisted(resource_version("7"));
+    s.state->relisted(resource_version("8"));
+    REQUIRE(drain(s.sub) == lines{"ADDED a@1", "SYNCED 5", "ADDED b@6", "SYNCED 7", "SYNCED 8"});
 }
 
 TEST_CASE("sync marks: under back pressure, too, those of many relists without events are not kept") {
-    const auto state = make_state(subscription_options().sync_marks().capacity(2).policy(overflow_policy::back_pressure));
-    subscription sub(state);
-    state->push(initial(pod(1, "a")));
-    state->initial_complete(resource_version("5"));
-    for (int i = 0; i < 100; ++i) state->relisted(resource_version(std::to_string(10 + i)));
-    REQUIRE(sub.figures().pending == 3);
-    REQUIRE(drain(sub) == lines{"ADDED a@1", "SYNCED 5", "SYNCED 109"});
+    subscribed s(subscription_options().sync_marks().capacity(2).policy(overflow_policy::back_pressure));
+    s.state->push(initial(pod(1, "a")));
+    s.state->initial_complete(resource_version("5"));
+    for (int i = 0; i < 100; ++i) s.state->relisted(resource_version(std::to_string(10 + i)));
+    REQUIRE(s.sub.figures().pending == 3);
+    REQUIRE(drain(s.sub) == lines{"ADDED a@1", "SYNCED 5", "SYNCED 109"});
 }
 
 TEST_CASE("sync marks: when full, repeated ones merge into the last place; the first and the last are never lost") {
-    const auto state = make_state(subscription_options().sync_marks().capacity(2));
-    subscription sub(state);
-    state->push(initial(pod(1, "a")));
-    state->initial_complete(resource_version("5"));
+    subscribed s(subscription_options().sync_marks().capacity(2));
+    s.state->push(initial(pod(1, "a")));
+    s.state->initial_complete(resource_version("5"));
     for (int i = 0; i < 100; ++i) {
-        state->push(added(pod(10 + i, "k" + std::to_string(i % 3))));
-        state->relisted(resource_version(std::to_string(10 + i)));
+        s.state->push(added(pod(10 + i, "k" + std::to_string(i % 3))));
+        s.state->relisted(resource_version(std::to_string(10 + i)));
     }
-    REQUIRE(sub.figures().pending == 6);
-    REQUIRE(drain(sub) == lines{"ADDED a@1", "SYNCED 5", "ADDED k0@109", "ADDED k1@107", "ADDED k2@108", "SYNCED 109"});
+    REQUIRE(s.sub.figures().pending == 6);
+    REQUIRE(drain(s.sub) == lines{"ADDED a@1", "SYNCED 5", "ADDED k0@109", "ADDED k1@107", "ADDED k2@108", "SYNCED 109"});
 }
