@@ -134,7 +134,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     };
     using subscriber = std::shared_ptr<subscription::state>;
 
-    // ---- shared_informer.cpp: life, waiting, status ----------------------------------------------------------------
+    // ---- shared_informer.cpp: life, waiting ------------------------------------------------------------------------
     static asio::awaitable<void> run(self s, std::shared_ptr<machinery> m);
     static asio::awaitable<void> synced(self s, clock::duration at_most);
     static asio::awaitable<void> wait_until(self s, informer::resource_version version, clock::duration at_most);
@@ -148,6 +148,11 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::shared_ptr<const std::string> why_ended() const;
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
     void news(); ///< wakes those who wait for a state of the cache
+    void end_subscribers();
+    void let_go();
+    clock::time_point now() const { return rt.clock().now(); }
+
+    // ---- shared_informer_status.cpp --------------------------------------------------------------------------------
     informer_status status() const;
     informer_phase phase() const noexcept;
     bool note_phase(); ///< true: it is another one, and observers were told
@@ -155,13 +160,15 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     template <class F, class... Arguments>
     void tell(F informer_observer::*what, const Arguments&... arguments);
     void tell_state();
-    void end_subscribers();
-    void let_go();
     void tell_bad(const bad_object& b);
     void refresh_figures();
     void note_depth() const; ///< of the queue
     void note_index_errors();
-    clock::time_point now() const { return rt.clock().now(); }
+    void count(std::string_view counter, double n) const;
+    void count(std::string_view counter, double n, std::string_view label, std::string_view value) const;
+    void gauge(std::string_view name, double value) const;
+    void begin_metrics() const;
+    void end_metrics() const;
 
     // ---- shared_informer_producer.cpp ------------------------------------------------------------------------------
     class sink;
@@ -215,12 +222,6 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void add_index(std::string name, index_function f);
     static asio::awaitable<void> build_indexes(self s);
     static asio::awaitable<void> index_ready(self s, std::string name, clock::duration at_most);
-
-    void count(std::string_view counter, double n) const;
-    void count(std::string_view counter, double n, std::string_view label, std::string_view value) const;
-    void gauge(std::string_view name, double value) const;
-    void begin_metrics() const;
-    void end_metrics() const;
 
     runtime rt;
     std::shared_ptr<list_watch> from; ///< until run() takes it

@@ -1,0 +1,220 @@
+// What an informer tells of itself: its status, its log, its observers, its metrics.
+#include "shared_informer_impl.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace informer {
+
+namespace {
+
+/// Errors of documents end a stream too, when it cannot be framed any more.
+bool is_decode(const failure& f) {
+    return f == errc::syntax_error || f == errc::bad_utf8 || f == errc::too_deep || f == errc::not_an_object ||
+           f == errc::too_large;
+}
+
+template <class F, class... Arguments>
+void call_observer(const F& f, const Arguments&... arguments) {
+    if (!f) return;
+    const F copy = f; // it may replace itself
+    try {
+        copy(arguments...);
+    } catch (...) { // NOLINT(bugprone-empty-catch) an observer must not stop an informer
+    }
+}
+
+} // namespace
+
+/// The reflector follows as soon as the first state has come. We do when it is in the cache and can be read: it is what it was so long.
+informer_phase shared_informer::impl::phase() const noexcept {
+    if (ended) return informer_phase::stopped;
+    const auto now_in = machine.phase();
+    return now_in == informer_phase::watching && !store->has_synced() ? figures.phase : now_in;
+}
+
+bool shared_informer::impl::note_phase() {
+    const auto phase = this->phase();
+    if (phase != machine.phase() && !ended) return false;
+    bool changed = false;
+    std::uint64_t failures = 0;
+    {
+        const std::lock_guard lock(mutex);
+        failures = figures.attempts;
+        figures.attempts = machine.attempts();
+        if (failures != 0 && figures.attempts == 0) {
+            figures.last_error = failure();
+            figures.last_error_phase.clear();
+        }
+        changed = figures.phase != phase;
+        if (changed) {
+            figures.phase = phase;
+            figures.since = rt.clock().wall();
+        }
+    }
+    if (!changed) return false;
+    // Entering a bad phase is logged with its reason, by report().
+    if (failures != 0 && phase != informer_phase::backing_off && phase != informer_phase::parked) {
+        const std::string line = name + ": " + std::string(to_string(phase)) + " again after " +
+                                 std::to_string(failures) + " failed attempts";
+        rt.log(log_level::info, line);
+    } else if (rt.logs(log_level::debug)) {
+        rt.log(log_level::debug, name + ": " + std::string(to_string(phase)));
+    }
+    tell_state();
+    return true;
+}
+
+void shared_informer::impl::report(std::string_view phase, const failure& f) {
+    const std::string where = is_decode(f) ? std::string("decode") : std::string(phase);
+    const bool failing = machine.attempts() != 0;
+    bool told_before = false;
+    {
+        const std::lock_guard lock(mutex);
+        // Also a stream that is cut again and again, and goes on at once each time.
+        told_before = failing == (figures.attempts != 0) && figures.last_error.code() == f.code();
+        figures.last_error = f;
+        figures.last_error_phase = where;
+        figures.attempts = machine.attempts();
+        const auto now_in = this->phase();
+        if (figures.phase != now_in) {
+            figures.phase = now_in;
+            figures.since = rt.clock().wall();
+        }
+    }
+    // Once per change, not per retry.
+    const auto level = told_before ? log_level::debug : failing ? log_level::warning : log_level::info;
+    if (rt.logs(level)) {
+        std::string line = name + ": " + where + ": " + f.what();
+        if (failing) line += machine.phase() == informer_phase::parked ? "; tried again rarely" : "; tried again";
+        rt.log(level, line);
+    }
+    count("informer_restarts_total", 1, "reason", where);
+    tell(&informer_observer::error_, std::string_view(where), f);
+    tell_state();
+}
+
+template <class F, class... Arguments>
+void shared_informer::impl::tell(F informer_observer::*what, const Arguments&... arguments) {
+    call_observer(observer.*what, arguments...);
+    std::erase_if(observers, [](const auto& weak) { return weak.expired(); });
+    const auto told = observers; // one of them may add another
+    for (const auto& weak : told) {
+        if (const auto o = weak.lock()) call_observer((*o).*what, arguments...);
+    }
+}
+
+void shared_informer::impl::tell_bad(const bad_object& b) {
+    tell(&informer_observer::bad_object_, b);
+}
+
+void shared_informer::impl::tell_state() {
+    if (observer.state_change_ || !observers.empty()) tell(&informer_observer::state_change_, status());
+}
+
+/// Logged once for each index.
+void shared_informer::impl::note_index_errors() {
+    const std::uint64_t n = store->index.index_error_count();
+    if (n == figures.index_errors) return; // only we write it
+    const std::vector<indexer::index_error> latest = store->index.index_errors();
+    failure last;
+    for (const indexer::index_error& e : latest) {
+        last = failure(errc::index_function_failed, "index \"" + e.index + "\", " + e.key.str() + ": " + e.what);
+        if (std::find(bad_indexes.begin(), bad_indexes.end(), e.index) != bad_indexes.end()) continue;
+        bad_indexes.push_back(e.index);
+        rt.log(log_level::error, name + ": " + last.what());
+    }
+    const std::lock_guard lock(mutex);
+    figures.index_errors = n;
+    figures.last_index_error = std::move(last);
+}
+
+void shared_informer::impl::refresh_figures() {
+    note_index_errors();
+    const auto snapshot = store->index.snapshot();
+    const auto statistics = pool->statistics();
+    const auto memory = store->index.memory();
+    std::uint64_t received = 0;
+    {
+        const std::lock_guard lock(mutex);
+        received = figures.bytes_received;
+        figures.objects = snapshot.size();
+        figures.resource_version = snapshot.resource_version();
+        figures.pool = statistics;
+        figures.bytes = statistics.bytes + memory;
+        figures.longest_slice = std::max({reading.longest(), applying.longest(), indexing.longest()});
+        figures.quarantined = bad.size() + bad_unnamed_count;
+        if (figures.quarantined != 0 || !figures.quarantine.empty()) {
+            figures.quarantine = bad_unnamed;
+            for (const auto& [key, b] : bad) {
+                if (figures.quarantine.size() >= detail::most_bad_told) break;
+                figures.quarantine.push_back(b);
+            }
+        }
+    }
+    if (!rt.metrics()) return;
+    count("informer_received_bytes_total", static_cast<double>(received - std::exchange(bytes_counted, received)));
+    gauge("informer_objects", static_cast<double>(snapshot.size()));
+    gauge("informer_bytes", static_cast<double>(statistics.bytes + memory));
+    note_depth();
+}
+
+void shared_informer::impl::note_depth() const {
+    gauge("informer_queue_depth", live ? static_cast<double>(live->queue.size()) : 0.0);
+}
+
+informer_status shared_informer::impl::status() const {
+    const std::lock_guard lock(mutex);
+    return figures;
+}
+
+void shared_informer::impl::count(std::string_view counter, double n) const {
+    if (auto* m = rt.metrics()) m->add(counter, n, {{"resource", name}});
+}
+
+void shared_informer::impl::count(std::string_view counter, double n, std::string_view label,
+                                  std::string_view value) const {
+    if (auto* m = rt.metrics()) m->add(counter, n, {{"resource", name}, {label, value}});
+}
+
+void shared_informer::impl::gauge(std::string_view what, double value) const {
+    if (auto* m = rt.metrics()) m->set(what, value, {{"resource", name}});
+}
+
+namespace {
+
+constexpr std::array restart_reasons = {"list", "watch-list", "open", "stream", "decode"};
+constexpr std::array failure_counters = {"informer_relists_total", "informer_bad_objects_total",
+                                         "informer_handler_exceptions_total"};
+constexpr std::array gauges = {"informer_objects", "informer_bytes", "informer_queue_depth"};
+constexpr std::array others = {"informer_list_requests_total", "informer_watch_requests_total",
+                               "informer_received_bytes_total", "informer_lag_seconds"};
+
+} // namespace
+
+/// A series that were born with its first failure would hide it: Prometheus sees no growth before the second sample.
+void shared_informer::impl::begin_metrics() const {
+    for (const auto* counter : failure_counters) count(counter, 0);
+    for (const auto* reason : restart_reasons) count("informer_restarts_total", 0, "reason", reason);
+}
+
+/// All that was ever told: names of informers have no end, a sink's room has.
+void shared_informer::impl::end_metrics() const {
+    auto* m = rt.metrics();
+    if (m == nullptr) return;
+    for (const auto* what : gauges) {
+        gauge(what, 0); // who keeps what he was told last would go on telling of a cache that is gone
+        m->forget(what, {{"resource", name}});
+    }
+    for (const auto* what : failure_counters) m->forget(what, {{"resource", name}});
+    for (const auto* what : others) m->forget(what, {{"resource", name}});
+    for (const auto* reason : restart_reasons) m->forget("informer_restarts_total", {{"resource", name}, {"reason", reason}});
+    for (const auto kind : {event_kind::added, event_kind::updated, event_kind::deleted})
+        m->forget("informer_events_total", {{"resource", name}, {"type", to_string(kind)}});
+}
+
+} // namespace informer
