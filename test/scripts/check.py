@@ -291,6 +291,14 @@ class Reports(unittest.TestCase):
         table = report._curve(results, [1, 2], types.SimpleNamespace(curve=[]))
         self.assertEqual(table.count(" 1.50 |"), 2, table)
 
+    def test_a_single_update_has_its_column_where_it_was_measured(self):
+        run = dict(objects=1, sync_cpu=1, sync_rss=300, sync_peak=300, sync_forced=200, sync_bytes=1, server_cpu=1, event_cpu=2e-6)
+        results = types.SimpleNamespace(runs={(1, "libinformer"): [run], (2, "libinformer"): [{**run, "paced_cpu": 7e-6}]})
+        table = lambda scale: report._peer_table(results, [types.SimpleNamespace(name="libinformer")], scale, {"libinformer": 1})
+        self.assertNotIn("500/s", table(1))
+        self.assertIn("| CPU µs per event | CPU µs per event, 500/s |", table(2))
+        self.assertIn("|             2.00 |                    7.00 |", table(2))
+
     def test_a_peer_that_cannot_run_here_is_not_unknown(self):
         for missing, said in ((["Cargo is not installed here"], "error: Cargo is not installed here\n"), ([], "error: no peer is called like 'kube-rs'\n")):
             err, find_all = io.StringIO(), lambda only: ([], missing, {})

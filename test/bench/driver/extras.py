@@ -14,6 +14,7 @@ curve = [100000, 200000]
 kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
 turns_of_ways = 24
 ways = ["watchlist", "paged", "list", "metadata", "tls", "gzip"]
+paced_ways = ["watchlist", "tls"]  # the watch that follows is the same by all others, or as large as that of the metadata peers
 shapes = {"3 replicas per Deployment": {"replicas": 3}, "shuffled": {"shuffle": True},
           "a structure for each Deployment": {"structures": 1 << 20}, "the same, 3 replicas": {"structures": 1 << 20, "replicas": 3},
           "the same, 20 replicas, shuffled": {"structures": 1 << 20, "shuffle": True},
@@ -84,8 +85,9 @@ def _ways(results, extras, main, options):
         for n in range(turns):
             if n > 0 and results.no_time_for("turn %d of the ways to the first sync" % (n + 1)):
                 break
-            plan = Plan(rounds=1 if n < options.runs else 0, round_size=main, paced=0, relist=False)
             for way in ways:
+                updates = n < options.runs
+                plan = Plan(rounds=1 if updates else 0, round_size=main, paced=1000 if updates and way in paced_ways else 0, relist=False)
                 how = ["--gzip"] if way == "gzip" else []
                 mode = {"tls": "watchlist", "gzip": "list"}.get(way, way)
                 server = servers.get(way, servers[""])

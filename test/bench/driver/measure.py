@@ -76,8 +76,10 @@ def run(peer, corpus, server, plan):
 
         if plan.paced:
             program.ask("latency", "latency")
+            before = meter.settle()
             server.tell("paced %d %d" % (plan.paced, plan.rate), plan.paced / plan.rate + 60)
             _poll(program, figures.get("updates", 0) + plan.paced, 60)
+            figures["paced_cpu"] = (meter.settle(0.1) - before) / plan.paced
             answer = program.ask("latency", "latency")
             if answer["count"] != plan.paced:
                 raise Failed("%s timed %d updates of %d" % (peer.name, answer["count"], plan.paced))
