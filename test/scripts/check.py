@@ -291,6 +291,10 @@ class Reports(unittest.TestCase):
         table = report._curve(results, [1, 2], types.SimpleNamespace(curve=[]))
         self.assertEqual(table.count(" 1.50 |"), 2, table)
 
+    def test_the_peak_of_an_edge_is_by_what_is_held_and_not_by_itself(self):
+        run = dict(about="tiny", item_bytes=1, count=1, per_byte=1, times=1, sync_cpu=1, sync_rss=300, sync_peak=300, sync_forced=200, accounted=200)
+        self.assertIn(" 1.50 |", edges._server_table({"tiny": [run], edges.parsed: [run]}, []))
+
     def test_a_single_update_has_its_column_where_it_was_measured(self):
         run = dict(objects=1, sync_cpu=1, sync_rss=300, sync_peak=300, sync_forced=200, sync_bytes=1, server_cpu=1, event_cpu=2e-6)
         results = types.SimpleNamespace(runs={(1, "libinformer"): [run], (2, "libinformer"): [{**run, "paced_cpu": 7e-6}]})

@@ -118,7 +118,7 @@ def _server_table(served, missed):
         theirs = runs[0].get("client_go", {})
         rows.append([runs[0]["about"], number(runs[0]["item_bytes"] / 1e6), number(of(name, "per_byte").least * 1e9), "%.1f" % times,
                      "%.1f" % (times / times_parsed) if times_parsed else "–", number(of(name, "sync_cpu").least / runs[0]["count"] * 1e6),
-                     number(resident / 1e6), number(accounted / 1e6), "%.2f" % (of(name, "sync_peak").median / of(name, "sync_rss").median),
+                     number(resident / 1e6), number(accounted / 1e6), "%.2f" % (of(name, "sync_peak").median / resident),
                      number(theirs.get("sync_cpu")), number(theirs.get("sync_forced")), "MISSED: " + ", ".join(wrong) if wrong else "met"])
     return table(["", "MB", "ns/byte", "× pods", "× parsed", "us/object", "resident MB", "of it by its own count", "peak ÷ steady", "client-go: CPU", "client-go: memory",
                   "cost"], rows)
