@@ -410,7 +410,7 @@ private:
                 bytes += self->corpus_.now(encoding::json, which.back()).watch.size();
                 ++sent;
                 // Not one object twice in a gather: the second would overwrite the first.
-            } while (rate <= 0 && sent < count && which.size() < std::min<std::size_t>(20, self->corpus_.updates()) &&
+            } while (rate <= 0 && sent < count && which.size() < std::min<std::size_t>(20, self->corpus_.size()) &&
                      bytes < 400'000);
             const std::vector<watch> to(self->watches_.begin(), self->watches_.end());
             for (const watch& w : to) {

@@ -1,8 +1,9 @@
 // Writes what the canned server serves: a folder with
 //
 //   items.jsonl   one list item a line, in the order of etcd (by namespace and name), without kind and apiVersion
-//   events.jsonl  one later version of each object a line, with both, in an order of their own
-//   meta.json     {"group","version","resource","kind","count","resourceVersion","item_bytes","event_bytes",…}
+//   events.jsonl  one later version of each object a line, with both, in an order of their own; of ConfigMaps, whose
+//                 updates change a length (which a replay cannot do in place), in the same order another one of each
+//   meta.json     {"group","version","resource","kind","count","events","resourceVersion","item_bytes","event_bytes",…}
 //
 // All resource versions have ten digits, and each object carries the annotation bench/sent of twenty digits, so that a
 // replay can overwrite them in place.
@@ -45,7 +46,8 @@ struct options {
 
 int usage(const std::string& problem) {
     std::cerr << problem
-              << "\nusage: bench_corpus --out DIR --edge CASE\n       bench_corpus --out DIR [--kind pods|configmaps|secrets|events|crs|leases] [--count N] "
+              << "\nusage: bench_corpus --out DIR --edge CASE\n       bench_corpus --out DIR [--kind "
+                 "pods|configmaps|secrets|events|crs|leases] [--count N] "
                  "[--replicas N] [--structures N] [--shuffle] [--managed-fields PERCENT] [--no-events]\n";
     return 2;
 }
@@ -163,10 +165,10 @@ int main(int argc, char** argv) {
         std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return keys[a] < keys[b]; });
     }
     std::uint64_t item_bytes = 0, event_bytes = 0;
-    const auto write = [&](const char* name, const auto& text_of, std::uint64_t& bytes) {
+    const auto write = [&](const char* name, unsigned lines, const auto& text_of, std::uint64_t& bytes) {
         std::ofstream file(o.out + "/" + name, std::ios::binary | std::ios::trunc);
-        for (unsigned n = 0; n < o.count; ++n) {
-            const std::string text = text_of(order[n], n);
+        for (unsigned n = 0; n < lines; ++n) {
+            const std::string text = text_of(order[n % o.count], n);
             bytes += text.size();
             file << text << '\n';
         }
@@ -174,17 +176,20 @@ int main(int argc, char** argv) {
         return file.good();
     };
     bool good = write(
-        "items.jsonl", [&](unsigned i, unsigned) { return make(o, i, 0, first_version + i, false); }, item_bytes);
+        "items.jsonl", o.count, [&](unsigned i, unsigned) { return make(o, i, 0, first_version + i, false); },
+        item_bytes);
+    const unsigned events = !o.events ? 0 : o.kind->name == "configmaps" ? 2 * o.count : o.count;
     if (o.events) {
         shuffle(2);
-        good = good && write(
-                           "events.jsonl",
-                           [&](unsigned i, unsigned n) { return make(o, i, 1, event_version + n, true); }, event_bytes);
+        const auto update = [&](unsigned i, unsigned n) {
+            return make(o, i, 1 + n / o.count, event_version + n, true);
+        };
+        good = good && write("events.jsonl", events, update, event_bytes);
     }
     std::ofstream meta(o.out + "/meta.json", std::ios::trunc);
     meta << "{\"group\":\"" << o.kind->group << "\",\"version\":\"" << o.kind->version << "\",\"resource\":\""
          << o.kind->resource << "\",\"kind\":\"" << o.kind->kind << "\",\"namespaced\":true,\"count\":" << o.count
-         << ",\"resourceVersion\":\"" << list_version << "\",\"item_bytes\":" << item_bytes
+         << ",\"events\":" << events << ",\"resourceVersion\":\"" << list_version << "\",\"item_bytes\":" << item_bytes
          << ",\"event_bytes\":" << event_bytes << ",\"replicas\":" << o.replicas << ",\"structures\":" << o.structures
          << ",\"shuffled\":" << (o.shuffle ? "true" : "false") << ",\"managed_fields\":" << o.managed_fields << "}\n";
     meta.flush();

@@ -36,7 +36,7 @@ class Corpus:
         self.meta = json.loads(meta.read_text())
         self.kind, self.count = kind, self.meta["count"]
         self.item_bytes = self.meta["item_bytes"] / self.count
-        self.event_bytes = self.meta["event_bytes"] / self.count
+        self.event_bytes = self.meta["event_bytes"] / max(1, self.meta["events"])
 
     def render(self, program):
         """Adds protobuf, by the Go program that knows how kube-apiserver writes it."""

@@ -1,6 +1,7 @@
 // Other kinds than pods, as an API server sends them: what a cache meets in a cluster beside pods.
 //
-//   configmaps  1 KB to 1 MB, sizes spread evenly by their logarithm; long multi-line texts that nobody shares
+//   configmaps  1 KB to 1 MB, sizes spread evenly by their logarithm; long multi-line texts that nobody shares; an
+//               update makes one of them longer or shorter, in its middle
 //   secrets     4 to 8 KB, nearly all base64, nothing shared
 //   events      about 1.3 KB: core/v1 Events, with messages of their own
 //   crs         about 6.5 KB: custom resources, trees of depth 17 with many small arrays, a part of them shared
@@ -42,7 +43,7 @@ struct object_options {
         : kind(kind_name), index(object_index) {}
     std::string_view kind;
     unsigned index = 0;
-    unsigned replicas = 20; ///< pods per Deployment; objects that share what is shared, of crs
+    unsigned replicas = 20;  ///< pods per Deployment; objects that share what is shared, of crs
     unsigned structures = 1; ///< of pods: see pod_options
     std::uint64_t resource_version = 0;
     unsigned revision = 0; ///< another value is another version, as an update would make it
@@ -106,12 +107,16 @@ inline std::string config_map(const object_options& o) {
     const double u = static_cast<double>(mix(o.index + 17) % 10'000) / 10'000;
     const auto bytes = static_cast<std::size_t>(1024 * std::exp2(10 * u));
     const std::string app = "service-" + number(o.index);
+    // What somebody edited: of another length in each of three revisions that follow each other.
+    const std::string line =
+        "\\n  edited: " + prose(o.index * 1'000'033ULL + o.revision, 20 + 30 * (o.revision % 3)) + "\\n  ";
     return metadata(o, app + "-config", "team-" + number(o.index % 50),
                     ",\"labels\":{\"app.kubernetes.io/name\":\"" + app +
                         "\"},\"annotations\":{\"example.com/origin\":\"git\"}",
                     "helm", "\"f:data\":{\".\":{},\"f:revision\":{},\"f:settings.yaml\":{},\"f:values\":{}}") +
            ",\"data\":{\"revision\":\"" + revision_mark(o) + "\",\"settings.yaml\":\"" +
-           prose(o.index * 2ULL, bytes * 3 / 4) + "\",\"values\":\"" + prose(o.index * 2ULL + 1, bytes / 4) + "\"}";
+           prose(o.index * 4ULL, bytes * 3 / 8) + line + prose(o.index * 4ULL + 1, bytes * 3 / 8) + "\",\"values\":\"" +
+           prose(o.index * 4ULL + 2, bytes / 4) + "\"}";
 }
 
 inline std::string secret(const object_options& o) {

@@ -158,7 +158,7 @@ public:
     /// over all objects differs from the ones before in version, container ids and times. `sent` goes into bench/sent.
     std::size_t update(std::uint64_t sent) {
         const std::size_t n = static_cast<std::size_t>(sequence_ % events_.size());
-        const std::uint64_t round = sequence_++ / events_.size();
+        const std::uint64_t round = sequence_++ / size();
         version_ = std::max(version_ + 1, first_update_version + sequence_);
         const std::size_t index = events_[n];
         const std::uint64_t salt = pod_mix(index * 64 + round + 1);
