@@ -19,21 +19,7 @@ func caches(o options) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	pods := o.makePods(podCount)
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	objects, err := ctrlcache.New(&rest.Config{}, ctrlcache.Options{
-		Scheme: scheme.Scheme,
-		Mapper: mapper,
-		NewInformer: func(_ toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return toolscache.NewSharedIndexInformer(inMemory(pods, nil), example, resync, indexers)
-		},
-	})
-	must(err)
-	must(objects.IndexField(ctx, &corev1.Pod{}, byNode, func(object client.Object) []string {
-		return []string{object.(*corev1.Pod).Spec.NodeName}
-	}))
-	go objects.Start(ctx)
-	objects.WaitForCacheSync(ctx)
+	objects, _ := o.cacheOf(ctx, pods)
 
 	variants := []struct {
 		suffix string
@@ -67,4 +53,25 @@ func caches(o options) {
 		list("list_selector_20_of_10000", replicas, lists/10, client.MatchingLabels{"app": "app-7", "tier": "backend"})
 		list("list_10000", podCount, lists/10)
 	}
+}
+
+// cacheOf is a cache of these pods, without a server, and its informer.
+func (o options) cacheOf(ctx context.Context, pods []*corev1.Pod) (objects ctrlcache.Cache, informer toolscache.SharedIndexInformer) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	objects, err := ctrlcache.New(&rest.Config{}, ctrlcache.Options{
+		Scheme: scheme.Scheme,
+		Mapper: mapper,
+		NewInformer: func(_ toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			informer = toolscache.NewSharedIndexInformer(inMemory(pods, nil), example, resync, indexers)
+			return informer
+		},
+	})
+	must(err)
+	must(objects.IndexField(ctx, &corev1.Pod{}, byNode, func(object client.Object) []string {
+		return []string{object.(*corev1.Pod).Spec.NodeName}
+	}))
+	go objects.Start(ctx)
+	objects.WaitForCacheSync(ctx)
+	return objects, informer
 }

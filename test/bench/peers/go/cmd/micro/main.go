@@ -8,7 +8,7 @@
 //	bytes_per_item          memory held for each item (in the queue, in the index, for each handler); 0: not measured
 //
 // For fanout/N an operation is one event at one of the N handlers, and an item is a handler; bytes_per_item_after_load is
-// what a handler holds when it has come to rest after the load.
+// what a handler holds when it has come to rest after the load. The part together has figures of its own: see togetherResult.
 package main
 
 import (
@@ -30,11 +30,12 @@ import (
 var parts = []struct {
 	name string
 	run  func(o options)
-}{{"queue", queues}, {"indexer", indexers}, {"cache", caches}, {"fanout", fanOut}}
+}{{"queue", queues}, {"indexer", indexers}, {"cache", caches}, {"together", together}, {"fanout", fanOut}}
 
 type options struct {
 	corpus string // folder of bench_corpus with pods; empty: pods made here
 	rounds int
+	lasts  time.Duration
 }
 
 func main() {
@@ -45,6 +46,7 @@ func main() {
 	only := flag.String("only", "", "measure only `parts`, separated by commas: "+strings.Join(names, ", "))
 	corpus := flag.String("corpus", "", "take the pods from this `folder` of bench_corpus (default: simple pods of about 4 KB as JSON)")
 	rounds := flag.Int("rounds", 5, "how often each is run, the best counts")
+	seconds := flag.Float64("seconds", 2, "how long each number of readers reads together with the writer")
 	flag.Parse()
 	selected := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	for _, name := range selected {
@@ -57,7 +59,7 @@ func main() {
 	ctrllog.SetLogger(klog.Background())
 	for _, part := range parts {
 		if len(selected) == 0 || slices.Contains(selected, part.name) {
-			part.run(options{*corpus, max(*rounds, 1)})
+			part.run(options{*corpus, max(*rounds, 1), time.Duration(*seconds * float64(time.Second))})
 		}
 	}
 }
