@@ -23,6 +23,7 @@ constexpr auto between_tidyings = std::chrono::seconds(30); // where nothing com
 asio::awaitable<void> shared_informer::impl::breathe(self s) {
     if (s->applying.used_up()) {
         s->applying.end();
+        if (s->handlers_owed) s->handlers_are_due();
         co_await asio::post(s->rt.executor(), asio::use_awaitable);
         s->applying.begin();
     }
@@ -70,7 +71,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
                     s->resync_due.pop_front();
                     if (of && !of->closed()) co_await repeat(s, std::move(of));
                 }
-                s->handlers_are_due(); // also where nobody's was: those that were removed are let go
+                s->handlers_owed = true; // also where nobody's was: those that were removed are let go
             }
             if (s->stopping) co_return;
         }
@@ -80,6 +81,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         s->applying.end();
         s->consumer_held_up = false;
         s->refresh_figures();
+        s->call_owed_handlers();
     }
 }
 
@@ -343,7 +345,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     co_await deliver(s, std::move(events), to);
     if (s->stopping) co_return; // not all of them were told: nobody is at this version
     for (std::size_t i = 0; i < to; ++i) s->subscribers[i]->relisted(version);
-    s->handlers_are_due();
+    s->handlers_owed = true;
 }
 
 /// Frees what died, and now and then moves what lives together.

@@ -60,7 +60,7 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
             if (s->stopping) co_return;
         }
         to_wake.wake_all();
-        s->handlers_are_due();
+        s->handlers_owed = true;
         if (behind.empty()) continue;
         for (const event& e : *some) {
             for (const subscriber& one : behind) {
@@ -73,7 +73,7 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
             }
             if (++steps % 32 == 0) co_await breathe(s);
         }
-        s->handlers_are_due();
+        s->handlers_owed = true;
     }
 }
 
@@ -92,7 +92,7 @@ asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
         to->push(std::move(e));
         if (++steps % 32 == 0) co_await breathe(s);
     }
-    s->handlers_are_due();
+    s->handlers_owed = true;
 }
 
 void shared_informer::impl::observe_lag(clock::time_point oldest) const {

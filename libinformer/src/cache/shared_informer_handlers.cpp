@@ -1,4 +1,5 @@
 // Who listens: subscriptions, their resyncs, and event handlers on top of them.
+#include "root/while_it_lasts.hpp"
 #include "shared_informer_impl.hpp"
 
 #include <boost/asio/post.hpp>
@@ -70,45 +71,72 @@ asio::awaitable<void> shared_informer::impl::keep_resyncing(self s, subscriber o
 }
 
 void shared_informer::impl::handlers_are_due() {
+    handlers_owed = false;
     if (live && live->calling) live->handlers_due.notify();
 }
 
-/// One coroutine for all handlers: they run on our executor anyhow, and so a batch of events costs one wake-up, however many
-/// there are.
+/// All handlers are called by one coroutine, or by the consumer at the end of its turn: they run on our executor anyhow, and so a
+/// batch of events costs one wake-up or none, however many there are.
 asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    machinery& m = *s->live;
+    for (;;) {
+        const bool all = s->call_handlers_a_slice();
+        if (s->stopping) co_return;
+        if (all) {
+            const bool due = co_await s->live->handlers_due.wait();
+            if (!due) co_return;
+        } else {
+            co_await asio::post(s->rt.executor(), asio::use_awaitable);
+        }
+        if (s->stopping) co_return;
+    }
+}
+
+/// The consumer's, who is about to wait: what cannot be told in a slice the coroutine tells.
+void shared_informer::impl::call_owed_handlers() {
+    if (!std::exchange(handlers_owed, false) || !live->calling) return;
+    const bool all = call_handlers_a_slice();
+    if (!all && !stopping) live->handlers_due.notify();
+}
+
+/// From where the last one stopped. False: the slice is used up, or the informer stops, before they were told all.
+bool shared_informer::impl::call_handlers_a_slice() {
+    machinery& m = *live;
+    machinery::round& r = m.calls;
+    if (r.under_way) { // a handler runs the io_context
+        r.more = true;
+        return true;
+    }
+    const detail::while_it_lasts under_way(r.under_way);
     detail::slice_watch calling;
     std::size_t calls = 0;
     for (;;) {
-        bool more = false;
-        for (std::size_t i = 0; i < m.handlers.size(); ++i) { // a handler may add others; only we take some away
-            handler_handle::state& h = *m.handlers[i];
-            if (h.removed) continue;
-            const subscription::state::portion events = h.from->poll_portion();
-            more = more || events.more;
-            for (const event& e : events) {
-                if (h.removed) break;
+        for (; r.who < m.handlers.size(); ++r.who) { // a handler may add others; only we take some away
+            handler_handle::state& h = *m.handlers[r.who];
+            if (!r.at && !h.removed) {
+                r.events = h.from->poll_portion();
+                r.more = r.more || r.events.more;
+                r.at = r.events.begin();
+            }
+            while (!h.removed && r.at != r.events.end()) {
+                const event& e = *r.at++;
                 if (e.kind == event_kind::synced) {
                     h.synced.store(true, std::memory_order_release);
                 } else {
-                    s->call(h, e);
+                    call(h, e);
                 }
                 if (++calls % calls_at_once != 0) continue;
+                if (stopping) return false;
                 calling.begin(); // not before: mostly there are but a few, and a look at the clock costs as much as a call
-                if (!calling.used_up()) continue;
-                calling.end();
-                co_await asio::post(s->rt.executor(), asio::use_awaitable);
-                if (s->stopping) co_return;
+                if (calling.used_up()) return false;
             }
+            r.at = nullptr;
+            r.events = subscription::state::portion();
         }
-        s->let_go_removed();
-        if (!more) {
-            calling = detail::slice_watch();
-            const bool due = co_await m.handlers_due.wait();
-            if (!due) co_return;
-        }
-        if (s->stopping) co_return;
+        r.who = 0;
+        let_go_removed();
+        if (!std::exchange(r.more, false)) return true;
+        if (stopping) return false;
     }
 }
 

@@ -130,6 +130,14 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         std::vector<std::shared_ptr<handler_handle::state>> handlers;
         detail::async_event handlers_due; ///< there may be something to call them with
         bool calling = false;             ///< their coroutine runs
+        struct round {
+            std::size_t who = 0;
+            subscription::state::portion events; ///< of that one
+            const event* at = nullptr;           ///< the next of them; null: to be fetched
+            bool more = false;                   ///< there is another round
+            bool under_way = false;
+        };
+        round calls; ///< where the last slice of them ended
         bool going = false; ///< run() was resumed for the first time
     };
     using subscriber = std::shared_ptr<subscription::state>;
@@ -213,6 +221,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     subscriber add_subscriber(subscription_options o);
     static asio::awaitable<void> keep_resyncing(self s, subscriber of);
     static asio::awaitable<void> call_handlers(self s);
+    bool call_handlers_a_slice();
+    void call_owed_handlers();
     void let_go_removed();
     void handlers_are_due();
     void call(handler_handle::state& h, const event& e);
@@ -255,6 +265,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     bool unversioned = false; ///< the last list had no version
     std::vector<subscriber> subscribers; ///< told of everything from now on
     std::vector<subscriber> waiting;     ///< that came before the first state was complete
+    bool handlers_owed = false;          ///< they are to be called at the end of this turn
     std::deque<std::weak_ptr<subscription::state>> resync_due;
     std::map<object_key, bad_object> bad;
     std::vector<bad_object> bad_unnamed;

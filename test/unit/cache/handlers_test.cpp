@@ -1,0 +1,141 @@
+// Event handlers: who calls them, and what they may do meanwhile.
+#include "informer_fixture.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace informer;
+using informer::testing::bench;
+using informer::testing::pod;
+
+TEST_CASE("a handler that is removed by another one is not called again", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1)}, 1);
+    int first = 0, second = 0, told = -1;
+    std::vector<shared_informer::handler_handle> handles;
+    const auto remove_second = [&](const object&, const object&) {
+        if (++first != 2) return;
+        handles.at(1).remove();
+        told = second;
+    };
+    handles.push_back(b.pods.add_event_handler(nullptr, remove_second, nullptr));
+    handles.push_back(b.pods.add_event_handler(
+        nullptr, [&](const object&, const object&) { ++second; }, nullptr));
+    b.settle();
+    for (int v = 2; v <= 400; ++v) w->modified(pod("a", v, std::to_string(v)));
+    b.settle();
+    CHECK(first == 399);
+    CHECK(second == told);
+    w->modified(pod("a", 500, "last"));
+    b.settle();
+    CHECK(first == 400);
+    CHECK(second == told);
+}
+
+TEST_CASE("a handler may remove itself in the middle of what is shared", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1)}, 1);
+    int calls = 0;
+    std::vector<shared_informer::handler_handle> handles;
+    handles.push_back(b.pods.add_event_handler(
+        nullptr,
+        [&](const object&, const object&) {
+            if (++calls == 3) handles.front().remove();
+        },
+        nullptr));
+    b.settle();
+    for (int v = 2; v <= 100; ++v) w->modified(pod("a", v, std::to_string(v)));
+    b.settle();
+    CHECK(calls == 3);
+}
+
+TEST_CASE("handlers are called in the turn that publishes the event: it costs no wake-up", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1)}, 1);
+    bool in_cache = false, called = false;
+    const auto handler = b.pods.add_event_handler(
+        nullptr,
+        [&](const object&, const object& now) {
+            called = true;
+            in_cache = b.note("a") == "new" && now.same_as(b.pods.get("default/a"));
+        },
+        nullptr);
+    b.settle();
+    w->modified(pod("a", 2, "new"));
+    b.context.restart();
+    while (b.note("a") != "new") REQUIRE(b.context.poll_one() == 1);
+    CHECK(called);
+    CHECK(in_cache);
+    b.settle();
+}
+
+TEST_CASE("slow handlers give the executor back, and are told all in order", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 0)}, 1);
+    std::vector<std::string> first, second;
+    std::size_t turns = 0, most = 0, since = 0;
+    const auto busy = [&](std::vector<std::string>* of) {
+        return [&since, &most, of](const object&, const object& now) {
+            of->push_back(now.resource_version().str());
+            most = std::max(most, ++since);
+            const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(300);
+            while (std::chrono::steady_clock::now() < end) {
+            }
+        };
+    };
+    const auto one = b.pods.add_event_handler(nullptr, busy(&first), nullptr);
+    const auto two = b.pods.add_event_handler(nullptr, busy(&second), nullptr);
+    b.settle();
+    std::vector<std::string> expected;
+    for (int v = 2; v <= 200; ++v) {
+        w->modified(pod("a", v, std::to_string(v)));
+        expected.push_back(std::to_string(v));
+    }
+    std::function<void()> turn = [&] { // somebody else's work
+        ++turns;
+        since = 0;
+        if (second.size() < expected.size()) boost::asio::post(b.context, turn);
+    };
+    boost::asio::post(b.context, turn);
+    b.settle();
+    CHECK(first == expected);
+    CHECK(second == expected);
+    CHECK(most <= 32); // of 300 us; a slice is 2 ms, and the clock is looked at after 16
+    CHECK(turns > 10);
+}
+
+TEST_CASE("a handler that runs the io_context itself is told everything once, in order", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 0)}, 1);
+    std::vector<std::string> seen, expected;
+    std::size_t depth = 0, deepest = 0;
+    const auto handler = b.pods.add_event_handler(
+        nullptr,
+        [&](const object&, const object& now) {
+            deepest = std::max(deepest, ++depth);
+            while (b.context.poll_one() != 0) {
+            }
+            seen.push_back(now.resource_version().str());
+            --depth;
+        },
+        nullptr);
+    b.settle();
+    for (int round = 0; round < 5; ++round) {
+        for (int v = 1; v <= 40; ++v) {
+            expected.push_back(std::to_string(100 * (round + 1) + v));
+            w->modified(pod("a", 100 * (round + 1) + v, expected.back()));
+        }
+        if (round % 2 == 0) b.settle();
+    }
+    b.settle();
+    CHECK(seen == expected);
+    CHECK(deepest == 1);
+}
