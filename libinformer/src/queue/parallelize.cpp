@@ -4,6 +4,8 @@
 #include <informer/error.hpp>
 #include <informer/task_group.hpp>
 
+#include "root/quietly.hpp"
+
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
@@ -41,15 +43,11 @@ asio::awaitable<void> work_off(std::shared_ptr<parallel_work> p) {
     p->over.notify();
 }
 
-} // namespace
-
-asio::awaitable<void> parallelize(std::size_t workers, std::size_t pieces,
-                                  std::function<asio::awaitable<void>(std::size_t)> work) {
+asio::awaitable<void> share_out(std::size_t workers, std::size_t pieces,
+                                std::function<asio::awaitable<void>(std::size_t)> work) {
     const auto executor = co_await asio::this_coro::executor;
     const auto p = std::make_shared<parallel_work>(executor, pieces, std::move(work));
     // Whatever happens, the workers are joined before we return: they may use what our caller owns.
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     task_group group(executor);
     p->workers = std::min(std::max<std::size_t>(workers, 1), pieces);
     for (std::size_t n = p->workers; n-- > 0;) group.spawn(work_off(p));
@@ -59,10 +57,16 @@ asio::awaitable<void> parallelize(std::size_t workers, std::size_t pieces,
     p->stopped = true;
     group.stop();
     co_await group.join();
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (all) co_return;
     if (cancelled || !p->failed) throw error(errc::cancelled, "parallel work");
     std::rethrow_exception(p->failed);
+}
+
+} // namespace
+
+asio::awaitable<void> parallelize(std::size_t workers, std::size_t pieces,
+                                  std::function<asio::awaitable<void>(std::size_t)> work) {
+    return detail::quietly(share_out(workers, pieces, std::move(work)));
 }
 
 } // namespace informer

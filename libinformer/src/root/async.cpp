@@ -2,6 +2,7 @@
 #include <informer/task_group.hpp>
 
 #include "parking.hpp"
+#include "quietly.hpp"
 #include "system_clock.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -128,17 +129,8 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
         if (notified || *passed || s->closed || asked.cancelled() != asio::cancellation_type::none) break;
     }
     // The clock may go as soon as we return, so the ticker must have left it, cancelled or not.
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     ticker.stop();
-    std::exception_ptr failed;
-    try {
-        co_await ticker.join();
-    } catch (...) {
-        failed = std::current_exception();
-    }
-    co_await asio::this_coro::throw_if_cancelled(throwing);
-    if (failed) std::rethrow_exception(failed);
+    co_await ticker.join();
     co_return notified;
 }
 
@@ -146,7 +138,7 @@ asio::awaitable<bool> async_event::wait() { return state::wait(state_); }
 
 asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::clock::time_point when) {
     if (dynamic_cast<real_clock*>(&c) != nullptr) return state::wait(state_, when);
-    return state::wait_by(state_, &c, when);
+    return quietly(state::wait_by(state_, &c, when));
 }
 
 clock::duration stretched(clock::duration d, double share) noexcept {
@@ -206,8 +198,6 @@ asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point dea
     const auto executor = co_await asio::this_coro::executor;
     const auto w = std::make_shared<bounded_work>(executor);
     // Whatever happens, the work is joined before we return: it may use what our caller owns.
-    const bool throwing = co_await asio::this_coro::throw_if_cancelled();
-    co_await asio::this_coro::throw_if_cancelled(false);
     w->group.spawn(carry(w, std::move(work)));
     std::exception_ptr broken; // the clock
     try {
@@ -220,7 +210,6 @@ asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point dea
     const bool by_deadline = !in_time && asked.cancelled() == asio::cancellation_type::none;
     w->group.stop();
     co_await w->group.join();
-    co_await asio::this_coro::throw_if_cancelled(throwing);
     if (broken) std::rethrow_exception(broken);
     if (w->failed && !(by_deadline && is_cancellation(w->failed))) std::rethrow_exception(w->failed);
     co_return in_time;
@@ -229,7 +218,7 @@ asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point dea
 } // namespace
 
 asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work) {
-    return run_by(&c, deadline, std::move(work));
+    return quietly(run_by(&c, deadline, std::move(work)));
 }
 
 } // namespace informer::detail
