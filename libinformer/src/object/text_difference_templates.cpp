@@ -1,0 +1,191 @@
+// Which texts become templates, which of them a text is compared with, and whether that pays.
+#include "detail/text_difference.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace informer::detail {
+
+namespace {
+
+constexpr std::uint32_t none = text_template::none;
+constexpr std::size_t max_templates = 8;
+constexpr std::size_t max_tried = 3;                 // of them for one text
+constexpr std::size_t max_text = 256 * 1024;         // of a template
+constexpr std::uint32_t refresh_after = 32;          // uses: perhaps the neighbours are more alike
+
+// Costs in nanoseconds, about, on a machine whose parser takes one for a byte; what counts is how they stand to each other.
+std::int64_t parse_cost(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(1024 + bytes - bytes / 8);
+}
+std::int64_t skip_cost(std::size_t bytes) noexcept { // it is only checked
+    return static_cast<std::int64_t>(128 + bytes / 4);
+}
+std::int64_t learn_cost(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(1024 + bytes - bytes / 4);
+}
+constexpr std::int64_t build_cost = 500, scalar_cost = 100;
+
+} // namespace
+
+/// Attempts in vain, and templates that nobody uses, cost more than nothing: they are paid for by the uses that save something. Where these
+/// do not suffice (texts of more structures than there are templates, in no order) the parser has the texts to itself for a while, and
+/// then there is a loan for one template and a few attempts.
+bool text_difference::awake(std::string_view json) {
+    if (pause_ > 0 && !tireless) {
+        --pause_;
+        return false;
+    }
+    if (balance_ < 0 || tireless) balance_ = 2 * parse_cost(json.size());
+    return true;
+}
+
+void text_difference::settle(bool used, std::size_t bytes, std::int64_t cost) {
+    const std::int64_t whole = parse_cost(bytes);
+    // A text that nothing was tried for counts, too: else a balance that suffices for no template would stay.
+    balance_ = std::min(balance_ + (used ? whole : -whole / 64) - cost, std::max(16 * whole, 2 * wish_));
+    if (balance_ >= 4 * whole) next_pause_ = first_pause;
+    if (balance_ >= 0) return;
+    wish_ = 0;
+    pause_ = next_pause_;
+    next_pause_ = std::min(2 * next_pause_, longest_pause);
+}
+
+/// The template whose text is nearest; its changes are in changes_. The one used last is tried first, which mostly is the end of it, then
+/// some whose texts are about as long: texts of one structure are, and most attempts with others would be in vain.
+text_difference::entry* text_difference::choose(std::string_view json, std::int64_t& cost) {
+    const std::int64_t whole = parse_cost(json.size());
+    std::size_t best = templates_.size();
+    std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
+    scalars_ = false;
+    const auto is_near_enough = [&](std::size_t i) {
+        if (!match(templates_[i]->t, json, !projecting_, other_changes_, cost)) return false;
+        std::int64_t its = build_cost;
+        bool scalars = true;
+        for (const text_change& c : other_changes_) {
+            const std::size_t bytes = c.end - c.begin;
+            its += c.scalar ? scalar_cost : c.slot == none ? skip_cost(bytes) : parse_cost(bytes);
+            scalars = scalars && c.scalar;
+        }
+        if (its >= best_cost) return false;
+        best = i;
+        best_cost = its;
+        scalars_ = scalars;
+        std::swap(changes_, other_changes_);
+        return scalars || its < whole / 2; // an attempt with another may cost as much
+    };
+    const auto apart_from = [&](std::size_t i) {
+        const std::size_t length = templates_[i]->t.text.size();
+        return length < json.size() ? json.size() - length : length - json.size();
+    };
+    if (apart_from(0) > json.size() / 4 || !is_near_enough(0)) {
+        struct candidate {
+            std::size_t apart, i;
+        };
+        std::array<candidate, max_templates> others{};
+        std::size_t n = 0;
+        for (std::size_t i = 1; i < templates_.size(); ++i) {
+            const std::size_t apart = apart_from(i);
+            if (apart <= json.size() / 32) others[n++] = {apart, i};
+        }
+        const auto nearest = std::min(n, max_tried - 1);
+        const auto at = [&](std::size_t k) { return others.begin() + static_cast<std::ptrdiff_t>(k); };
+        std::partial_sort(at(0), at(nearest), at(n), [](const candidate& x, const candidate& y) {
+            return x.apart != y.apart ? x.apart < y.apart : x.i < y.i;
+        });
+        for (std::size_t k = 0; k < nearest; ++k)
+            if (is_near_enough(others[k].i)) break;
+    }
+    if (best == templates_.size() || (!scalars_ && best_cost > whole - whole / 4 && !tireless)) return nullptr;
+    cost += best_cost;
+    std::rotate(templates_.begin(), templates_.begin() + static_cast<std::ptrdiff_t>(best),
+                templates_.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    return templates_.front().get();
+}
+
+void text_difference::after_use(entry& e, std::string_view json, handle document) {
+    wanted_ = !scalars_;
+    e.last_use = hits_ + misses_;
+    if (!scalars_) return;
+    const auto n = static_cast<std::uint32_t>(changes_.size());
+    if (e.usual == 0) e.usual = n + 1;
+    ++e.uses;
+    if (n <= e.usual + e.usual / 2 + 8 && (e.uses < refresh_after || n <= 8)) return;
+    if (json.size() > max_text) return;
+    const handle old = e.t.document;
+    e.t.rebase(*generation_, json, document, changes_);
+    generation_->retain(document);
+    generation_->release(old);
+    e.usual = e.uses = 0;
+}
+
+void text_difference::learn(generation& g, handle document, std::string_view json,
+                            std::uint64_t live_documents) noexcept {
+    if (!wanted_ || json.size() > max_text) return;
+    if (live_documents < min_documents_) {
+        balance_ = -1; // it has not begun
+        return;
+    }
+    const std::uint64_t most = budget(g);
+    if (json.size() > most) return;
+    const std::int64_t price = parse_cost(json.size());
+    if (balance_ < price) {
+        wish_ = std::max(wish_, price);
+        return;
+    }
+    if (wish_ <= price) wish_ = 0;
+    try {
+        templates_.reserve(max_templates);
+        auto e = std::make_unique<entry>();
+        balance_ -= learn_cost(json.size()); // also for what cannot be mapped
+        if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
+        e->last_use = hits_ + misses_;
+        while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most)) {
+            g.release(templates_.back()->t.document); // not used for the longest time
+            templates_.pop_back();
+        }
+        g.retain(document);
+        templates_.insert(templates_.begin(), std::move(e));
+    } catch (const std::bad_alloc&) { // then without
+    }
+}
+
+bool text_difference::forget(generation& g) noexcept {
+    if (templates_.empty()) return false;
+    for (const auto& e : templates_) g.release(e->t.document);
+    templates_.clear();
+    balance_ = -1;
+    wish_ = 0;
+    pause_ = 0;
+    next_pause_ = first_pause;
+    return true;
+}
+
+std::uint64_t text_difference::template_bytes() const noexcept {
+    std::uint64_t n = 0;
+    for (const auto& e : templates_) n += sizeof(entry) + e->t.bytes();
+    return n;
+}
+
+std::uint64_t text_difference::budget(const generation& g) const noexcept {
+    return 64 * 1024 + g.segment_bytes() / 64;
+}
+
+void text_difference::add_to(pool_statistics& s) const noexcept {
+    const std::uint64_t side =
+        template_bytes() + (changes_.capacity() + other_changes_.capacity()) * sizeof(text_change) +
+        open_.capacity() * sizeof(open_container) + owned_.capacity() * sizeof(owned_member) +
+        (values_.capacity() + kept_.capacity() + way_.capacity()) * 4;
+    s.table_bytes += side;
+    s.bytes += side;
+    s.referenced_nodes -= templates_.size(); // which are neither nodes nor roots
+    s.templates += templates_.size();
+    s.template_bytes += template_bytes();
+    s.template_hits += hits_;
+    s.template_misses += misses_;
+}
+
+} // namespace informer::detail
