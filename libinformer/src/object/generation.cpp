@@ -12,21 +12,14 @@ namespace informer::detail {
 namespace {
 
 constexpr std::uint64_t segment_size = std::uint64_t{segment_words} * 4;
+constexpr std::uint64_t unit_size = std::uint64_t{paged_segment::unit_words} * 4;
 
-/// Above the exact sizes a node takes the next of eight steps a doubling: 6 % of it is lost on average.
-constexpr std::uint32_t step_shift(std::uint32_t w) noexcept {
-    return static_cast<std::uint32_t>(std::bit_width(w - 1)) - 4;
-}
-constexpr std::uint32_t rounded(std::uint32_t w, std::uint32_t exact, std::uint32_t large) noexcept {
-    if (w < exact || w > large) return w;
-    const std::uint32_t s = step_shift(w);
-    return ((w - 1) >> s << s) + (1u << s);
-}
+/// To give so many back takes about as long as to free a node: 8 KiB.
+constexpr std::uint32_t words_a_node = 2048;
 
-constexpr std::uint32_t class_of(std::uint32_t size, std::uint32_t exact) noexcept {
-    if (size < exact) return size;
-    const std::uint32_t s = step_shift(size);
-    return exact + ((size - 1) >> s) - 8 + 8 * (s - step_shift(exact));
+/// Pages without a node that are kept for the next ones: to get them anew takes a fourth of the time that reading a text does.
+constexpr std::uint64_t idle_units_kept(std::uint64_t taken) noexcept {
+    return 256 + taken / 64;
 }
 
 } // namespace
@@ -64,8 +57,10 @@ void generation::grow_directory(std::uint32_t slots) {
     directory_size_ = size;
 }
 
-std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans) {
-    if (segment_bytes_ + bytes > limits_.max_bytes) throw pool_is_full();
+/// A paged one has no memory yet.
+std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans, paged_segment* paged) {
+    const std::uint64_t held = paged ? 0 : bytes;
+    if (segment_bytes_ + held > limits_.max_bytes) throw pool_is_full();
     const std::uint32_t first = find_slots(spans);
     grow_directory(first + spans);
     if (segments_.size() < first + spans) segments_.resize(first + spans);
@@ -73,10 +68,11 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans) 
     s.words = static_cast<std::uint32_t>(bytes / 4);
     s.spans = spans;
     s.mapped = bytes >= segment_size / 2;
+    s.paged = paged;
     if (s.mapped) { // given back to the system when the generation dies, whatever the heap looks like
         // A generation that has some will soon fill another: its pages come at once, which costs less than a fault for each. A node with
         // memory of its own may be too large for that.
-        const int at_once = spans == 1 && segment_bytes_ >= 4 * segment_size ? MAP_POPULATE : 0;
+        const int at_once = !paged && spans == 1 && segment_bytes_ >= 4 * segment_size ? MAP_POPULATE : 0;
         void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0);
         if (p == MAP_FAILED) throw pool_is_full();
         s.base = static_cast<std::uint32_t*>(p);
@@ -90,7 +86,8 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans) 
         segments_[first + i].words = 1; // taken
         directory[first + i] = s.base + std::uint64_t{i} * segment_words;
     }
-    segment_bytes_ += bytes;
+    segment_bytes_ += held;
+    if (paged) paged->begin(s.base, first << segment_shift);
     return first;
 }
 
@@ -101,7 +98,12 @@ void generation::drop_segment(std::uint32_t first) noexcept {
         ::munmap(s.base, bytes);
     else
         ::operator delete(s.base);
-    segment_bytes_ -= bytes;
+    if (s.paged) {
+        taken_units_ -= s.paged->taken();
+        present_units_ -= s.paged->present();
+        idle_units_ -= s.paged->idle();
+    }
+    segment_bytes_ -= s.paged ? s.paged->present() * unit_size : bytes;
     std::fill_n(segments_.begin() + first, s.spans, segment());
 }
 
@@ -120,20 +122,21 @@ void generation::set_aside(range r) {
 }
 
 /// False: there is no more room, by the limit or by what the system has.
-bool generation::refill(range& r, std::uint32_t node_words) {
-    if (r.left() > 0) { // set_aside must not fail half way
+bool generation::refill(std::uint32_t size) {
+    if (small_.left() > 0) { // set_aside must not fail half way
         spare_.reserve(spare_.size() + 1);
         make_free_heads();
     }
-    const auto fits = [&](const range& s) { return s.left() >= node_words; };
-    if (const auto it = std::find_if(spare_.begin(), spare_.end(), fits); &r == &small_ && it != spare_.end()) {
+    const auto fits = [&](const range& s) { return s.left() >= size; };
+    if (const auto it = std::find_if(spare_.begin(), spare_.end(), fits); it != spare_.end()) {
         const range taken = *it;
         spare_.erase(it);
-        set_aside(std::exchange(r, taken));
+        set_aside(std::exchange(small_, taken));
         return true;
     }
-    const std::uint64_t needed = std::uint64_t{node_words} * 4;
+    const std::uint64_t needed = std::uint64_t{size} * 4;
     std::uint64_t bytes = std::max(next_segment_bytes_, std::bit_ceil(needed));
+    if (segment_bytes_ + bytes > limits_.max_bytes) give_idle_pages_back(0);
     // Near the limit take what is left, in whole pages where it is mapped.
     if (segment_bytes_ + bytes > limits_.max_bytes) {
         bytes = limits_.max_bytes > segment_bytes_ ? limits_.max_bytes - segment_bytes_ : 0;
@@ -150,43 +153,87 @@ bool generation::refill(range& r, std::uint32_t node_words) {
     }
     next_segment_bytes_ = std::min(segment_size, std::max(next_segment_bytes_, bytes) * 4);
     const std::uint32_t start = first << segment_shift;
-    set_aside(std::exchange(r, range{start, start + segments_[first].words}));
+    set_aside(std::exchange(small_, range{start, start + segments_[first].words}));
     return true;
 }
 
-std::uint32_t generation::allocate_large(std::uint32_t node_words) {
-    const std::uint64_t bytes = (std::uint64_t{node_words} * 4 + 4095) & ~std::uint64_t{4095};
-    const auto spans = static_cast<std::uint32_t>((bytes + segment_size - 1) / segment_size);
-    return add_segment(bytes, spans) << segment_shift;
+std::uint32_t generation::allocate_alone(std::uint32_t size) {
+    const std::uint64_t bytes = std::uint64_t{size} * 4;
+    return add_segment(bytes, static_cast<std::uint32_t>((bytes + segment_size - 1) / segment_size)) << segment_shift;
+}
+
+std::uint32_t generation::allocate_paged(std::uint32_t size) {
+    const std::uint32_t n = size / paged_segment::unit_words;
+    if (segment_bytes_ + n * unit_size > limits_.max_bytes) give_idle_pages_back(0);
+    const auto has_room = [n](const auto& p) { return p->longest_room() >= n; };
+    if (const auto it = std::find_if(paged_.begin(), paged_.end(), has_room); it != paged_.end()) return take(**it, n);
+    auto made = std::make_unique<paged_segment>();
+    paged_.reserve(paged_.size() + 1);
+    add_segment(segment_size, 1, made.get());
+    paged_.push_back(std::move(made));
+    return take(*paged_.back(), n);
+}
+
+std::uint32_t generation::take(paged_segment& s, std::uint32_t n) {
+    const std::uint32_t at = s.find(n);
+    if (segment_bytes_ + s.lacking(at, n) * unit_size > limits_.max_bytes) throw pool_is_full();
+    change(s, [&] { s.take(at, n); });
+    return s.first_index() + at * paged_segment::unit_words;
+}
+
+template <class F>
+void generation::change(paged_segment& s, const F& f) noexcept {
+    taken_units_ -= s.taken();
+    present_units_ -= s.present();
+    idle_units_ -= s.idle();
+    segment_bytes_ -= s.present() * unit_size;
+    f();
+    taken_units_ += s.taken();
+    present_units_ += s.present();
+    idle_units_ += s.idle();
+    segment_bytes_ += s.present() * unit_size;
+}
+
+/// So that at most so many units are left.
+void generation::give_idle_pages_back(std::uint64_t most) noexcept {
+    for (std::size_t i = paged_.size(); i-- > 0 && idle_units_ > most;) {
+        paged_segment& s = *paged_[i];
+        if (s.idle() == 0) continue;
+        if (s.taken() > 0) {
+            change(s, [&] { s.give_pages_back(); });
+            continue;
+        }
+        drop_segment(s.first_index() >> segment_shift);
+        std::swap(paged_[i], paged_.back());
+        paged_.pop_back();
+    }
 }
 
 /// `size` is what `rounded` makes of the words of a node.
 std::uint32_t generation::allocate(std::uint32_t size) {
-    if (size > large_words) return allocate_large(size);
+    if (size > small_words) {
+        // In a pool that is small each has memory of its own, too, which is as large as it is.
+        const bool alone = size > large_words || (paged_.empty() && segment_bytes_ < segment_size);
+        return alone ? allocate_alone(size) : allocate_paged(size);
+    }
     if (free_heads_) {
-        const std::uint32_t c = class_of(size, exact_sizes);
+        const std::uint32_t c = class_of(size);
         if (const std::uint32_t head = free_heads_[c]; head != none) {
             free_heads_[c] = words(head)[0];
             free_list_words_ -= size;
             return head;
         }
     }
-    range& r = size > medium_words ? medium_ : small_;
-    if (r.left() < size && !refill(r, size)) {
-        // The last resort before the limit: the rest of the other cursor, then a piece of something larger.
-        range& other = &r == &small_ ? medium_ : small_;
-        if (other.left() < size) return split_larger(size);
-        return std::exchange(other.next, other.next + size);
-    }
-    return std::exchange(r.next, r.next + size);
+    if (small_.left() < size && !refill(size)) return split_larger(size);
+    return std::exchange(small_.next, small_.next + size);
 }
 
+/// The last resort: a piece of something larger.
 std::uint32_t generation::split_larger(std::uint32_t size) {
     for (range& r : spare_)
         if (r.left() >= size) return std::exchange(r.next, r.next + size);
-    for (std::uint32_t w = rounded(size + 1, exact_sizes, large_words); free_heads_ && w <= large_words;
-         w = rounded(w + 1, exact_sizes, large_words)) {
-        const std::uint32_t c = class_of(w, exact_sizes);
+    for (std::uint32_t w = rounded(size + 1); free_heads_ && w <= small_words; w = rounded(w + 1)) {
+        const std::uint32_t c = class_of(w);
         const std::uint32_t head = free_heads_[c];
         if (head == none) continue;
         spare_.reserve(spare_.size() + 1);
@@ -195,13 +242,27 @@ std::uint32_t generation::split_larger(std::uint32_t size) {
         set_aside(range{head + size, head + w});
         return head;
     }
+    for (const auto& p : paged_) {
+        if (p->longest_room() * paged_segment::unit_words < size) continue;
+        spare_.reserve(spare_.size() + 1);
+        make_free_heads();
+        const std::uint32_t n = std::min(p->longest_room(), 64u), start = take(*p, n);
+        set_aside(std::exchange(small_, range{start, start + n * paged_segment::unit_words}));
+        return std::exchange(small_.next, small_.next + size);
+    }
     throw pool_is_full();
 }
 
 void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexcept {
-    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
-    if (size > large_words) {
-        drop_segment(index >> segment_shift);
+    const std::uint32_t size = rounded(node_words);
+    if (size > small_words) {
+        const std::uint32_t first = index >> segment_shift;
+        paged_segment* const paged = segments_[first].paged;
+        if (!paged) return drop_segment(first);
+        change(*paged, [&] {
+            paged->give((index - paged->first_index()) / paged_segment::unit_words, size / paged_segment::unit_words);
+        });
+        give_idle_pages_back(idle_units_kept(taken_units_));
         return;
     }
     free_list_words_ += size;
@@ -210,7 +271,7 @@ void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexce
     } catch (const std::bad_alloc&) { // free until a compaction, and not to be found
         return;
     }
-    const std::uint32_t c = class_of(size, exact_sizes);
+    const std::uint32_t c = class_of(size);
     words(index)[0] = free_heads_[c];
     free_heads_[c] = index;
 }
@@ -247,13 +308,13 @@ std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcep
 
 /// Takes back what `begin_node` counted, but for the reference, and frees the memory.
 inline void generation::end_node(handle h, std::uint32_t header, std::uint32_t node_words) noexcept {
-    bytes_of_kind(header) -= std::uint64_t{rounded(node_words, exact_sizes, large_words)} * 4;
+    bytes_of_kind(header) -= std::uint64_t{rounded(node_words)} * 4;
     --nodes_;
     free_node(h & (node_bit - 1), node_words);
 }
 
 handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
-    const std::uint32_t size = rounded(node_words, exact_sizes, large_words);
+    const std::uint32_t size = rounded(node_words);
     const std::uint32_t index = allocate(size);
     begin_node(words(index), header, node_words, size, count_word);
     return node_bit | index;
@@ -481,9 +542,10 @@ bool generation::collect(std::size_t& budget) noexcept {
         const std::uint32_t size = size_of(n);
         if (is_object) release(header);
         if (!is_object && header_kind(header) == node_kind::shape) ++shapes_died_;
+        if (size > small_words) budget -= std::min<std::size_t>(budget, size / words_a_node); // its pages go back
         end_node(h, header, size);
     }
-    if (nodes_ == 0 && free_list_words_ > 0) start_over();
+    if (nodes_ == 0 && (free_list_words_ > 0 || !paged_.empty())) start_over();
     return true;
 }
 
@@ -492,8 +554,9 @@ void generation::start_over() noexcept {
     for (std::uint32_t i = 0; i < segments_.size(); ++i)
         if (segments_[i].base) drop_segment(i);
     segments_.clear();
-    small_ = medium_ = range();
+    small_ = range();
     spare_.clear();
+    paged_.clear();
     free_heads_.reset();
     free_list_words_ = 0;
     try {
@@ -508,12 +571,13 @@ void generation::seal() noexcept {
     free_heads_.reset();
     dying_ = last_dying;
     std::vector<range>().swap(spare_);
+    give_idle_pages_back(0);
 }
 
 std::uint64_t generation::free_bytes() const noexcept {
-    std::uint64_t w = free_list_words_ + small_.left() + medium_.left();
+    std::uint64_t w = free_list_words_ + small_.left();
     for (const range& r : spare_) w += r.left();
-    return w * 4;
+    return w * 4 + (present_units_ - taken_units_) * unit_size;
 }
 
 std::uint64_t generation::dead_bytes() const noexcept {
@@ -531,8 +595,9 @@ void generation::add_to(pool_statistics& s) const noexcept {
     s.nodes += nodes_;
     s.referenced_nodes += references_;
     s.free_bytes += free_bytes();
-    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) + forwarded_.capacity() * sizeof(handle) +
-                         slab_roots * sizeof(root);
+    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) +
+                         paged_.capacity() * sizeof(paged_[0]) + paged_.size() * sizeof(paged_segment) +
+                         forwarded_.capacity() * sizeof(handle) + slab_roots * sizeof(root);
     if (directory_size_ > inline_segments) side += std::uint64_t{directory_size_} * 2 * sizeof(void*);
     if (free_heads_) side += classes * 4;
     if (table_) side += table_->bytes();

@@ -165,6 +165,54 @@ TEST_CASE("memory stays level under random updates", "[pool]") {
     CHECK(pool->statistics().node_bytes == 0);
 }
 
+namespace {
+
+/// A document with one text of so many bytes, no two alike.
+std::string long_text(unsigned index, unsigned revision, std::size_t bytes) {
+    const std::string name = "\"document " + std::to_string(index) + " of revision " + std::to_string(revision) + '"';
+    return "{\"name\":" + name + ",\"text\":\"" + std::string(bytes, static_cast<char>('a' + (index + revision) % 26)) +
+           "\"}";
+}
+
+} // namespace
+
+TEST_CASE("long texts take little more than their bytes, also after each has changed its length many times", "[pool]") {
+    const auto pool = document_pool::make();
+    constexpr unsigned count = 200;
+    std::mt19937 random(11);
+    std::vector<object> all(count);
+    std::vector<std::size_t> bytes(count);
+    const auto store = [&](unsigned i, unsigned revision) {
+        bytes[i] = 16'000u << random() % 6; // up to 1 MB
+        bytes[i] += random() % bytes[i];
+        all[i] = decode(*pool, long_text(i, revision, bytes[i]), all[i]);
+    };
+    const auto share_too_much = [&] {
+        drain(*pool);
+        std::uint64_t text = 0;
+        for (const std::size_t b : bytes) text += b;
+        return static_cast<double>(pool->statistics().bytes) / static_cast<double>(text) - 1;
+    };
+    for (unsigned i = 0; i < count; ++i) store(i, 0);
+    CHECK(share_too_much() < 0.04);
+    for (unsigned round = 1; round <= 50; ++round) {
+        for (unsigned n = 0; n < count; ++n) store(static_cast<unsigned>(random()) % count, round);
+        REQUIRE(share_too_much() < 0.06);
+    }
+    CHECK_FALSE(pool->wants_compaction());
+    for (unsigned i = 0; i < count; ++i) {
+        const std::string text = all[i]["text"].as_string().str();
+        REQUIRE(text.size() == bytes[i]);
+        REQUIRE(text.find_first_not_of(text[0]) == std::string::npos);
+    }
+    // What dies goes back to the system while others live, whatever lies between them.
+    for (unsigned i = 0; i < count; i += 2) {
+        all[i] = object();
+        bytes[i] = 0;
+    }
+    CHECK(share_too_much() < 0.08);
+}
+
 TEST_CASE("handles outlive the pool, and the last one frees it", "[pool]") {
     object a, b;
     {

@@ -3,6 +3,7 @@
 
 #include "intern_table.hpp"
 #include "node.hpp"
+#include "paged_segment.hpp"
 #include "root.hpp"
 #include "root/bytes.hpp"
 #include "root/hash.hpp"
@@ -10,6 +11,7 @@
 #include <informer/object/document_pool.hpp>
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -164,18 +166,41 @@ private:
     // That of a node that waits to be freed holds the next one of these: to release must need no memory. How many children of a
     // long one are released already, its first child says.
     static constexpr std::uint32_t dying_bit = forwarded_bit, begun_bit = interned_bit, last_dying = count_mask;
-    static constexpr std::uint32_t exact_sizes = 257;   // free lists by the word up to 1 KiB, then 8 a doubling
-    static constexpr std::uint32_t medium_words = 4096; // from 16 KiB on out of a cursor of their own
-    static constexpr std::uint32_t large_words = segment_words / 2; // from 512 KiB on in memory of their own
-    static constexpr std::uint32_t classes = exact_sizes + 10 * 8;
+    static constexpr std::uint32_t exact_sizes = 257;  // free lists by the word up to 1 KiB, then 8 a doubling
+    static constexpr std::uint32_t small_words = 4096; // above 16 KiB in units of a segment that such nodes share
+    static constexpr std::uint32_t large_words = segment_words / 2; // above 512 KiB in memory of their own
+    static constexpr std::uint32_t classes = exact_sizes + 4 * 8;
+    static constexpr std::uint32_t page_words = 1024;
     static constexpr std::uint32_t inline_segments = 7;
     static constexpr std::uint32_t none = ~0u;
+
+    /// What a node of so many words takes: above the exact sizes the next of eight steps a doubling, 6 % more on average, then whole units or
+    /// pages.
+    static constexpr std::uint32_t rounded(std::uint32_t w) noexcept {
+        if (w < exact_sizes) return w;
+        if (w > small_words) {
+            const std::uint32_t unit = w > large_words ? page_words : paged_segment::unit_words;
+            return (w + unit - 1) & ~(unit - 1);
+        }
+        const std::uint32_t s = step_shift(w);
+        return ((w - 1) >> s << s) + (1u << s);
+    }
+    static constexpr std::uint32_t step_shift(std::uint32_t w) noexcept {
+        return static_cast<std::uint32_t>(std::bit_width(w - 1)) - 4;
+    }
+    /// The free list of a size up to `small_words`.
+    static constexpr std::uint32_t class_of(std::uint32_t size) noexcept {
+        if (size < exact_sizes) return size;
+        const std::uint32_t s = step_shift(size);
+        return exact_sizes + ((size - 1) >> s) - 8 + 8 * (s - step_shift(exact_sizes));
+    }
 
     struct segment {
         std::uint32_t* base = nullptr;
         std::uint32_t words = 0;
         std::uint32_t spans = 0; ///< directory slots; 0 inside a large one
         bool mapped = false;
+        paged_segment* paged = nullptr; ///< where nodes of more than 16 KiB share it
     };
     struct range {
         std::uint32_t next = 0, end = 0;
@@ -198,14 +223,19 @@ private:
     void end_node(handle h, std::uint32_t header, std::uint32_t node_words) noexcept;
     handle make_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
     handle make_other_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word);
-    std::uint32_t allocate_large(std::uint32_t node_words);
+    std::uint32_t allocate_alone(std::uint32_t size);
+    std::uint32_t allocate_paged(std::uint32_t size);
+    std::uint32_t take(paged_segment& s, std::uint32_t units);
+    template <class F>
+    void change(paged_segment& s, const F& f) noexcept;
+    void give_idle_pages_back(std::uint64_t most_left) noexcept;
     std::uint32_t split_larger(std::uint32_t size);
-    bool refill(range& r, std::uint32_t node_words);
+    bool refill(std::uint32_t size);
     void make_free_heads();
     void start_over() noexcept;
     void set_aside(range r);
     void free_node(std::uint32_t index, std::uint32_t node_words) noexcept;
-    std::uint32_t add_segment(std::uint64_t bytes, std::uint32_t spans);
+    std::uint32_t add_segment(std::uint64_t bytes, std::uint32_t spans, paged_segment* paged = nullptr);
     void drop_segment(std::uint32_t first) noexcept;
     std::uint32_t find_slots(std::uint32_t spans);
     void grow_directory(std::uint32_t slots);
@@ -224,7 +254,7 @@ private:
     std::vector<segment> segments_;
     std::uint64_t next_segment_bytes_;
     std::uint64_t segment_bytes_ = 0;
-    range small_, medium_;
+    range small_;
     std::vector<range> spare_;
     std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
     std::unique_ptr<intern_table> table_;
@@ -235,6 +265,8 @@ private:
     std::uint64_t bytes_by_kind_[16] = {}; // the first four bits of the header: objects have 01xx, the others 1 and their kind
     std::uint64_t nodes_ = 0, nodes_made_ = 0, shapes_died_ = 0, references_ = 0;
     std::uint64_t free_list_words_ = 0;
+    std::vector<std::unique_ptr<paged_segment>> paged_;
+    std::uint64_t taken_units_ = 0, present_units_ = 0, idle_units_ = 0; ///< of all these
 
 public: // the writer's
     std::uint64_t roots = 0; ///< live ones
