@@ -259,7 +259,7 @@ class Published(unittest.TestCase):
         return found
 
     def peers(self, spoil):
-        found = types.SimpleNamespace(find_all=lambda only: ([types.SimpleNamespace(protobuf=False, family="")], [], {}))
+        found = types.SimpleNamespace(find_all=lambda only: ([types.SimpleNamespace(protobuf=False, family="", everywhere=True)], [], {}))
         report = types.SimpleNamespace(write=lambda *_: "all", headline=lambda *_: "some")
         options = dict(minutes=40, scale=None, only=None, quick=False, runs=1)
         return self.written(peers, options, peers=found, report=report, measure_peers=lambda results, *_: spoil(results))

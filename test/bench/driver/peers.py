@@ -13,11 +13,12 @@ built = programs.folder / "peers"
 
 
 class Peer:
-    """One way of following pods. `bar`: keeps whole objects (a peer of the full informer, else of the metadata-only one)."""
+    """One way of following pods. `bar`: keeps whole objects (a peer of the full informer, else of the metadata-only one). `everywhere`: at
+    every scale, else at the main one only."""
 
-    def __init__(self, name, family, program, mode, options=(), bar=True, protobuf=False):
+    def __init__(self, name, family, program, mode, options=(), bar=True, protobuf=False, everywhere=True):
         self.name, self.family, self.program, self.mode = name, family, program, mode
-        self.options, self.bar, self.protobuf = list(options), bar, protobuf
+        self.options, self.bar, self.protobuf, self.everywhere = list(options), bar, protobuf, everywhere
 
     def command(self, server, corpus):
         command = [self.program, "--server", server.url, "--mode", self.mode, *self.options]
@@ -108,23 +109,26 @@ def find_all(only=None):
     def wanted(*names):
         return not only or any(only in n for n in names)
 
-    go = {"client-go typed protobuf": "typed-protobuf", "client-go typed JSON": "typed-json", "client-go dynamic": "dynamic",
+    go = {"client-go typed protobuf": "typed-protobuf", "client-go stripped": "typed-protobuf", "client-go typed JSON": "typed-json", "client-go dynamic": "dynamic",
           "client-go metadata": "metadata", "controller-runtime": "controller-runtime"}
     if wanted(*go):
         try:
             program = go_program("peer")
             versions.update(versions_of(program))
             for name, mode in go.items():
-                found.append(Peer(name, "client-go", program, mode, bar=mode != "metadata", protobuf=mode not in ("typed-json", "dynamic")))
+                strip = name == "client-go stripped"
+                found.append(Peer(name, "client-go", program, mode, ["--strip"] if strip else [], bar=mode != "metadata",
+                                  protobuf=mode not in ("typed-json", "dynamic"), everywhere=not strip))
         except programs.Unavailable as why:
             missing.append(str(why))
-    rust = {"kube-rs typed": "typed", "kube-rs stripped": "stripped", "kube-rs dynamic": "dynamic", "kube-rs metadata": "metadata"}
+    rust = {"kube-rs typed": "typed", "kube-rs stripped": "typed", "kube-rs dynamic": "dynamic", "kube-rs metadata": "metadata"}
     if wanted(*rust):
         try:
             program = rust_program()
             versions.update(versions_of(program))
             for name, mode in rust.items():
-                found.append(Peer(name, "kube-rs", program, mode, ["--streaming"], bar=mode != "metadata"))
+                strip = ["--strip"] if name == "kube-rs stripped" else []
+                found.append(Peer(name, "kube-rs", program, mode, ["--streaming", *strip], bar=mode != "metadata"))
         except programs.Unavailable as why:
             missing.append(str(why))
     return [p for p in found if wanted(p.name)], missing, versions

@@ -53,8 +53,9 @@ def _head(results, missing, versions):
              "All programs follow the same pods, of 10.6 KB as kube-apiserver writes them (a third of it `managedFields`), 20 to a Deployment,",
              "from the same server on the same machine over plain HTTP on loopback. Each keeps an index of pods by node (kube-rs has no",
              "indexes, and metadata have no node) and calls one handler that counts. All begin with a watch-list. JSON, but for client-go's",
-             "typed client where nothing else is said, its metadata client and controller-runtime, which speak protobuf. CPU and memory",
-             "are what the kernel counts of the process. Medians, with half the range in percent where there was more than one run."]
+             "typed client where nothing else is said, its metadata client and controller-runtime, which speak protobuf. *Stripped*: typed, and",
+             "`managedFields` are dropped before an object is stored, as ours drops them by itself. CPU and memory are what the kernel counts of",
+             "the process. Medians, with half the range in percent where there was more than one run."]
     load = os.getloadavg()[2]
     if load > 2 * os.cpu_count():
         lines += ["", "**The machine was busy with other work** (load average %.0f over 15 minutes on %d CPUs): events/s and latencies are those" % (load, os.cpu_count()),

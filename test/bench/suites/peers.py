@@ -129,7 +129,7 @@ def run(options):
         extras.measure_all(results, more, main, options)
     for scale in scales:
         if scale != main:
-            measure_peers(results, found, scale, runs if scale < main_scale else runs[:1], options.quick, render)
+            measure_peers(results, [p for p in found if p.everywhere], scale, runs if scale < main_scale else runs[:1], options.quick, render)
     for n in runs[1:]:
         measure_peers(results, found, main, [n], options.quick, render)
 

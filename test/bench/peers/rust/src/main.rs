@@ -48,6 +48,9 @@ struct Options {
     /// Begin with a watch-list instead of a LIST in pages of 500
     #[arg(long)]
     streaming: bool,
+    /// Drop managedFields before an object reaches the store
+    #[arg(long)]
+    strip: bool,
     /// Print the versions of the libraries as JSON, and exit
     #[arg(long)]
     version: bool,
@@ -59,8 +62,6 @@ enum Mode {
     Typed,
     /// Whole objects as trees of JSON values
     Dynamic,
-    /// Structures without managedFields, dropped before they reach the store
-    Stripped,
     /// Metadata only
     Metadata,
 }
@@ -128,7 +129,7 @@ where
 
     let config = watcher::Config::default();
     let config = if options.streaming { config.streaming_lists() } else { config };
-    let strip = options.mode == Mode::Stripped;
+    let strip = options.strip;
     let mut events = watcher(api, config)
         .default_backoff()
         .modify(move |object| {

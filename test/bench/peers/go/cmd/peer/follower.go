@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,13 +43,16 @@ type follower struct {
 	objects func() []metav1.Object
 }
 
-var modes = map[string]func(config *rest.Config, resource schema.GroupVersionResource) (*follower, error){
-	"typed-json": func(config *rest.Config, resource schema.GroupVersionResource) (*follower, error) {
-		return typed(config, runtime.ContentTypeJSON, resource)
+// A maker's transform is what becomes of an object before it is stored, or nil.
+type maker func(config *rest.Config, resource schema.GroupVersionResource, transform cache.TransformFunc) (*follower, error)
+
+var modes = map[string]maker{
+	"typed-json": func(config *rest.Config, resource schema.GroupVersionResource, transform cache.TransformFunc) (*follower, error) {
+		return typed(config, runtime.ContentTypeJSON, resource, transform)
 	},
 	// Only protobuf is accepted, so that a server without it is an error instead of a wrong label.
-	"typed-protobuf": func(config *rest.Config, resource schema.GroupVersionResource) (*follower, error) {
-		return typed(config, protobuf, resource)
+	"typed-protobuf": func(config *rest.Config, resource schema.GroupVersionResource, transform cache.TransformFunc) (*follower, error) {
+		return typed(config, protobuf, resource, transform)
 	},
 	"dynamic":            dynamically,
 	"metadata":           metadataOnly,
@@ -57,12 +61,24 @@ var modes = map[string]func(config *rest.Config, resource schema.GroupVersionRes
 
 func modeNames() []string { return slices.Sorted(maps.Keys(modes)) }
 
-func newFollower(mode string, config *rest.Config, resource string) (*follower, error) {
+func newFollower(mode string, config *rest.Config, resource string, strip bool) (*follower, error) {
 	make, ok := modes[mode]
 	if !ok {
 		return nil, fmt.Errorf("unknown mode %q, there are %s", mode, strings.Join(modeNames(), ", "))
 	}
-	return make(config, parseResource(resource))
+	var transform cache.TransformFunc
+	if strip {
+		transform = withoutManagedFields
+	}
+	return make(config, parseResource(resource), transform)
+}
+
+// withoutManagedFields is the transform that the documentation of SetTransform has in mind: it saves memory.
+func withoutManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil { // a tombstone has none
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
 }
 
 // parseResource understands resource.version.group and the plain names of what the benchmark follows.
@@ -76,7 +92,7 @@ func parseResource(text string) schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource(text)
 }
 
-func typed(config *rest.Config, contentType string, resource schema.GroupVersionResource) (*follower, error) {
+func typed(config *rest.Config, contentType string, resource schema.GroupVersionResource, transform cache.TransformFunc) (*follower, error) {
 	config.ContentType = contentType
 	config.AcceptContentTypes = contentType
 	clientset, err := kubernetes.NewForConfig(config)
@@ -88,7 +104,7 @@ func typed(config *rest.Config, contentType string, resource schema.GroupVersion
 	if err != nil {
 		return nil, err
 	}
-	return shared(generic.Informer(), func(object any) []string {
+	return shared(generic.Informer(), transform, func(object any) []string {
 		if pod, ok := object.(*corev1.Pod); ok {
 			return []string{pod.Spec.NodeName}
 		}
@@ -96,13 +112,13 @@ func typed(config *rest.Config, contentType string, resource schema.GroupVersion
 	}, factory.Start)
 }
 
-func dynamically(config *rest.Config, resource schema.GroupVersionResource) (*follower, error) {
+func dynamically(config *rest.Config, resource schema.GroupVersionResource, transform cache.TransformFunc) (*follower, error) {
 	dynamicClient, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(dynamicClient, 0)
-	return shared(factory.ForResource(resource).Informer(), func(object any) []string {
+	return shared(factory.ForResource(resource).Informer(), transform, func(object any) []string {
 		node, found, _ := unstructured.NestedString(object.(*unstructured.Unstructured).Object, "spec", "nodeName")
 		if !found {
 			return nil
@@ -112,17 +128,22 @@ func dynamically(config *rest.Config, resource schema.GroupVersionResource) (*fo
 }
 
 // metadataOnly has no index by node: the node's name is not part of the metadata.
-func metadataOnly(config *rest.Config, resource schema.GroupVersionResource) (*follower, error) {
+func metadataOnly(config *rest.Config, resource schema.GroupVersionResource, transform cache.TransformFunc) (*follower, error) {
 	metadataClient, err := metadata.NewForConfig(config) // asks for protobuf by itself
 	if err != nil {
 		return nil, err
 	}
 	factory := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
-	return shared(factory.ForResource(resource).Informer(), nil, factory.Start)
+	return shared(factory.ForResource(resource).Informer(), transform, nil, factory.Start)
 }
 
 // shared is what all of client-go's informers have in common.
-func shared(informer cache.SharedIndexInformer, nodeOf func(object any) []string, start func(stop <-chan struct{})) (*follower, error) {
+func shared(informer cache.SharedIndexInformer, transform cache.TransformFunc, nodeOf func(object any) []string, start func(stop <-chan struct{})) (*follower, error) {
+	if transform != nil {
+		if err := informer.SetTransform(transform); err != nil {
+			return nil, err
+		}
+	}
 	if nodeOf != nil {
 		index := func(object any) ([]string, error) { return nodeOf(object), nil }
 		if err := informer.AddIndexers(cache.Indexers{byNode: index}); err != nil {
@@ -147,7 +168,7 @@ func shared(informer cache.SharedIndexInformer, nodeOf func(object any) []string
 
 // controllerRuntime is the cache that its manager makes, with the field index that reconcilers use. It chooses protobuf
 // by itself for the types of Kubernetes, and maps kinds to resources by discovery.
-func controllerRuntime(config *rest.Config, resource schema.GroupVersionResource) (*follower, error) {
+func controllerRuntime(config *rest.Config, resource schema.GroupVersionResource, transform cache.TransformFunc) (*follower, error) {
 	var object client.Object
 	var objectList client.ObjectList
 	switch resource.Resource {
@@ -165,7 +186,7 @@ func controllerRuntime(config *rest.Config, resource schema.GroupVersionResource
 		return nil, fmt.Errorf("mode controller-runtime follows pods, configmaps, secrets, events, leases; not %s", resource.Resource)
 	}
 	ctrllog.SetLogger(klog.Background())
-	objects, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme.Scheme})
+	objects, err := ctrlcache.New(config, ctrlcache.Options{Scheme: scheme.Scheme, DefaultTransform: transform})
 	if err != nil {
 		return nil, err
 	}

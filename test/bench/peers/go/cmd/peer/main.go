@@ -27,6 +27,7 @@ func main() {
 	ca := flag.String("ca", "", "`file` with the server's CA certificate")
 	resource := flag.String("resource", "pods", "what to follow: pods, or resource.version.group")
 	list := flag.Bool("list", false, "begin with a LIST instead of a watch-list")
+	strip := flag.Bool("strip", false, "drop managedFields before an object is stored")
 	version := flag.Bool("version", false, "print the versions of Go and the libraries as JSON, and exit")
 	flag.Parse()
 
@@ -34,7 +35,7 @@ func main() {
 		emit(versions())
 		return
 	}
-	if err := run(options{*server, *mode, *token, *ca, *resource, *list}); err != nil {
+	if err := run(options{*server, *mode, *token, *ca, *resource, *list, *strip}); err != nil {
 		fmt.Fprintln(os.Stderr, "peer:", err)
 		os.Exit(1)
 	}
@@ -42,7 +43,7 @@ func main() {
 
 type options struct {
 	server, mode, token, ca, resource string
-	list                              bool
+	list, strip                       bool
 }
 
 func run(o options) error {
@@ -65,7 +66,7 @@ func run(o options) error {
 	var negotiated contentType
 	config.Wrap(negotiated.observe)
 
-	follower, err := newFollower(o.mode, config, o.resource)
+	follower, err := newFollower(o.mode, config, o.resource, o.strip)
 	if err != nil {
 		return err
 	}
