@@ -295,6 +295,17 @@ class Reports(unittest.TestCase):
         run = dict(about="tiny", item_bytes=1, count=1, per_byte=1, times=1, sync_cpu=1, sync_rss=300, sync_peak=300, sync_forced=200, accounted=200)
         self.assertIn(" 1.50 |", edges._server_table({"tiny": [run], edges.parsed: [run]}, []))
 
+    def test_peers_on_another_kind_stand_beside_ours(self):
+        run = dict(objects=100, sync_cpu=1e-3, sync_rss=3e5, sync_forced=2e5, churn_forced=2e5, event_cpu=2e-6)
+        paced = dict(latency_p50=4e-5, latency_p99=5e-5, paced_cpu=6e-6)
+        results = types.SimpleNamespace(runs={("kind", "leases"): [{**run, **paced}], ("kind", "leases", "kube-rs"): [{**run, "sync_forced": 4e6, **paced}]})
+        kinds = report._kinds(results, types.SimpleNamespace(kinds=[(("kind", "leases"), 1000, 1000)]))
+        self.assertIn("| KB each, forced: libinformer | kube-rs |", kinds)
+        self.assertIn("|                         2.00 |    40.0 |", kinds)
+        self.assertIn("libinformer 40.0 µs (p50), 50.0 µs (p99), 6.00 µs; kube-rs 40.0 µs", kinds)
+        del results.runs[("kind", "leases", "kube-rs")]
+        self.assertNotIn("Beside the peers", report._kinds(results, types.SimpleNamespace(kinds=[(("kind", "leases"), 1000, 1000)])))
+
     def test_a_single_update_has_its_column_where_it_was_measured(self):
         run = dict(objects=1, sync_cpu=1, sync_rss=300, sync_peak=300, sync_forced=200, sync_bytes=1, server_cpu=1, event_cpu=2e-6)
         results = types.SimpleNamespace(runs={(1, "libinformer"): [run], (2, "libinformer"): [{**run, "paced_cpu": 7e-6}]})

@@ -1,4 +1,4 @@
-"""What is measured of libinformer alone: larger caches, other ways of the first sync, other corpora, other kinds."""
+"""What is measured of libinformer alone (larger caches, other ways of the first sync, other corpora), and other kinds, beside two peers."""
 import ssl
 import socket
 import time
@@ -8,7 +8,7 @@ import zlib
 from driver import peers, programs
 from driver.corpora import Corpus
 from driver.measure import Plan
-from driver.processes import Server
+from driver.processes import Failed, Server
 
 curve = [100000, 200000]
 kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
@@ -29,7 +29,8 @@ class Extras:
         self.tls_floor = self.gzip_floor = None  # CPU seconds per 100,000 pods beside plain HTTP
 
 
-def measure_all(results, extras, main, options):
+def measure_all(results, extras, main, options, found, render):
+    """`found`: the peers; `render`: the program that adds protobuf to a corpus, if there is one."""
     quick, runs = options.quick, 1 if options.quick else options.runs
     _ways(results, extras, main, options)
     if quick or options.scale:
@@ -67,8 +68,24 @@ def measure_all(results, extras, main, options):
         with Server(corpus) as server:
             for n in range(runs):
                 results.measure("%s %s, run %d of %d" % (format(count, ","), kind, n + 1, runs), peers.ours(), corpus, server, plan, key)
+        plan.relist = False
+        _beside(results, corpus, plan, list(peers.beside(found, kind)), render)
         corpus.remove()
         extras.kinds.append((key, corpus.item_bytes, corpus.event_bytes))
+
+
+def _beside(results, corpus, plan, others, render):
+    """A run of others on the same texts."""
+    try:
+        if any(p.protobuf for p in others):
+            corpus.render(render)
+    except Failed as why:
+        results.problems.append("%s: %s" % (corpus.kind, why))
+        return
+    with Server(corpus) as server:
+        for p in others:
+            title = "%s %s, %s" % (format(corpus.count, ","), corpus.kind, p.name)
+            results.measure(title, p, corpus, server, plan, ("kind", corpus.kind, p.family))
 
 
 def _ways(results, extras, main, options):

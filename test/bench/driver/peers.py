@@ -27,8 +27,9 @@ class Peer:
         meta = corpus.meta
         if self.family == "libinformer":
             return command + ["--resource", meta["resource"], "--group", meta["group"], "--version", meta["version"], "--kind", meta["kind"]]
-        if self.family == "client-go" and meta["group"]:
-            return command + ["--resource", "%s.%s.%s" % (meta["resource"], meta["version"], meta["group"])]
+        if meta["group"] and (self.family == "client-go" or self.mode == "dynamic"):
+            kind = "." + meta["kind"] if self.family == "kube-rs" else ""
+            return command + ["--resource", "%s.%s.%s%s" % (meta["resource"], meta["version"], meta["group"], kind)]
         return command + ["--resource", meta["resource"]]
 
 
@@ -50,6 +51,13 @@ def go_program(name):
     if result.returncode != 0:
         raise programs.Unavailable("the Go program %s could not be built (above)" % name)
     return out
+
+
+def beside(found, kind):
+    """Of client-go and kube-rs those that follow another kind most sparingly: typed and stripped. Custom resources have no types and no protobuf."""
+    for p in found:
+        if "--strip" in p.options:
+            yield Peer(p.name, p.family, p.program, "dynamic", p.options) if kind == "crs" else p
 
 
 def client_go_dynamic():

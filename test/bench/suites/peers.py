@@ -126,7 +126,7 @@ def run(options):
     # What the goals need comes first: where time is short, repetitions are what is left out.
     measure_peers(results, found, main, runs[:1], options.quick, render)
     if any(p.family == "libinformer" for p in found):
-        extras.measure_all(results, more, main, options)
+        extras.measure_all(results, more, main, options, found, render)
     for scale in scales:
         if scale != main:
             measure_peers(results, [p for p in found if p.everywhere], scale, runs if scale < main_scale else runs[:1], options.quick, render)

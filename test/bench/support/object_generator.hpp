@@ -98,7 +98,8 @@ inline std::string base64ish(std::uint64_t seed, std::size_t bytes) {
     std::string s(bytes / 4 * 4, '=');
     for (std::size_t i = 0; i + 1 < s.size(); ++i) {
         if (i % 10 == 0) seed = mix(seed + i + 1);
-        s[i] = digits[seed >> (i % 10 * 6) & 63];
+        // Before the padding are 16 bits, of which the last digit has four: Go writes nothing else, Rust reads nothing else.
+        s[i] = digits[seed >> (i % 10 * 6) & (i + 2 == s.size() ? 60 : 63)];
     }
     return s;
 }
