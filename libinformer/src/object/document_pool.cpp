@@ -168,12 +168,12 @@ private:
         core_->collect(256 + 2 * last_made_);
         return retrying(f, [&](generation& g) -> object {
             const auto [cursor, has_old] = alongside(g, previous);
-            const std::uint64_t made_before = g.nodes_made();
+            const std::uint64_t made_before = g.work_made();
             bool unchanged = false;
             try {
                 reader_.start(g, cursor, policy_, has_old, plain);
                 const bool ok = read(g, has_old ? cursor : missing_handle);
-                last_made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
+                last_made_ = static_cast<std::size_t>(g.work_made() - made_before);
                 if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
                 if (!ok) {
                     reader_.abort();
@@ -321,10 +321,10 @@ private:
             at_ = stage::work;
         }
         core_.collect(256 + 2 * made_); // its share: as much as the last slice made, and some
-        const std::uint64_t made_before = g.nodes_made();
+        const std::uint64_t made_before = g.work_made();
         go_on(g, bytes);
         if (generation_) note(this->bytes());
-        made_ = static_cast<std::size_t>(g.nodes_made() - made_before);
+        made_ = static_cast<std::size_t>(g.work_made() - made_before);
         if (failure_) end(std::move(failure_));
     }
 

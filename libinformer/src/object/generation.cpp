@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace informer::detail {
@@ -14,13 +15,16 @@ namespace {
 constexpr std::uint64_t segment_size = std::uint64_t{segment_words} * 4;
 constexpr std::uint64_t unit_size = std::uint64_t{paged_segment::unit_words} * 4;
 
-/// To give so many back takes about as long as to free a node: 8 KiB.
-constexpr std::uint32_t words_a_node = 2048;
+/// To give so many back takes about as long as to free a node: 1 KiB.
+constexpr std::uint32_t words_a_node = 256;
 
 /// Pages without a node that are kept for the next ones: to get them anew takes a fourth of the time that reading a text does.
 constexpr std::uint64_t idle_units_kept(std::uint64_t taken) noexcept {
     return 256 + taken / 64;
 }
+
+/// To give a segment back takes about as long as to free so many nodes.
+constexpr std::size_t nodes_a_segment = 512;
 
 } // namespace
 
@@ -30,6 +34,8 @@ generation::generation(pool_core& owner, pool_limits limits, hash_seed seed, std
       table_(std::make_unique<intern_table>()), number_(number) {}
 
 generation::~generation() {
+    std::size_t all = std::numeric_limits<std::size_t>::max();
+    give_leaving_back(all);
     for (std::uint32_t i = 0; i < segments_.size(); ++i)
         if (segments_[i].base) drop_segment(i);
 }
@@ -75,6 +81,10 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans, 
         const int at_once = !paged && spans == 1 && segment_bytes_ >= 4 * segment_size ? MAP_POPULATE : 0;
         void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0);
         if (p == MAP_FAILED) throw pool_is_full();
+#ifdef MADV_NOHUGEPAGE
+        // Where the system makes huge pages of its own accord, one would fill again what was given back.
+        if (paged) static_cast<void>(::madvise(p, bytes, MADV_NOHUGEPAGE));
+#endif
         s.base = static_cast<std::uint32_t*>(p);
     } else {
         s.base = static_cast<std::uint32_t*>(::operator new(bytes));
@@ -93,6 +103,11 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans, 
 
 void generation::drop_segment(std::uint32_t first) noexcept {
     const segment s = segments_[first];
+    unmap(s);
+    std::fill_n(segments_.begin() + first, s.spans, segment());
+}
+
+void generation::unmap(const segment& s) noexcept {
     const std::uint64_t bytes = std::uint64_t{s.words} * 4;
     if (s.mapped)
         ::munmap(s.base, bytes);
@@ -104,7 +119,6 @@ void generation::drop_segment(std::uint32_t first) noexcept {
         idle_units_ -= s.paged->idle();
     }
     segment_bytes_ -= s.paged ? s.paged->present() * unit_size : bytes;
-    std::fill_n(segments_.begin() + first, s.spans, segment());
 }
 
 void generation::make_free_heads() {
@@ -136,7 +150,11 @@ bool generation::refill(std::uint32_t size) {
     }
     const std::uint64_t needed = std::uint64_t{size} * 4;
     std::uint64_t bytes = std::max(next_segment_bytes_, std::bit_ceil(needed));
-    if (segment_bytes_ + bytes > limits_.max_bytes) give_idle_pages_back(0);
+    if (segment_bytes_ + bytes > limits_.max_bytes) {
+        std::size_t all = std::numeric_limits<std::size_t>::max();
+        give_leaving_back(all);
+        give_idle_pages_back(0);
+    }
     // Near the limit take what is left, in whole pages where it is mapped.
     if (segment_bytes_ + bytes > limits_.max_bytes) {
         bytes = limits_.max_bytes > segment_bytes_ ? limits_.max_bytes - segment_bytes_ : 0;
@@ -165,11 +183,15 @@ std::uint32_t generation::allocate_alone(std::uint32_t size) {
 std::uint32_t generation::allocate_paged(std::uint32_t size) {
     const std::uint32_t n = size / paged_segment::unit_words;
     if (segment_bytes_ + n * unit_size > limits_.max_bytes) give_idle_pages_back(0);
-    const auto has_room = [n](const auto& p) { return p->longest_room() >= n; };
-    if (const auto it = std::find_if(paged_.begin(), paged_.end(), has_room); it != paged_.end()) return take(**it, n);
+    const auto has_room = [n](std::uint32_t longest) { return longest >= n; };
+    const auto it = std::find_if(rooms_.begin(), rooms_.end(), has_room);
+    if (it != rooms_.end()) return take(*paged_[static_cast<std::size_t>(it - rooms_.begin())], n);
     auto made = std::make_unique<paged_segment>();
-    paged_.reserve(paged_.size() + 1);
+    made->place = static_cast<std::uint32_t>(paged_.size());
+    if (paged_.size() == paged_.capacity()) paged_.reserve(2 * paged_.size() + 4);
+    if (rooms_.size() == rooms_.capacity()) rooms_.reserve(2 * rooms_.size() + 4);
     add_segment(segment_size, 1, made.get());
+    rooms_.push_back(made->longest_room());
     paged_.push_back(std::move(made));
     return take(*paged_.back(), n);
 }
@@ -192,6 +214,7 @@ void generation::change(paged_segment& s, const F& f) noexcept {
     present_units_ += s.present();
     idle_units_ += s.idle();
     segment_bytes_ += s.present() * unit_size;
+    rooms_[s.place] = s.longest_room();
 }
 
 /// So that at most so many units are left.
@@ -205,7 +228,10 @@ void generation::give_idle_pages_back(std::uint64_t most) noexcept {
         }
         drop_segment(s.first_index() >> segment_shift);
         std::swap(paged_[i], paged_.back());
+        paged_[i]->place = static_cast<std::uint32_t>(i);
+        rooms_[i] = rooms_.back();
         paged_.pop_back();
+        rooms_.pop_back();
     }
 }
 
@@ -316,6 +342,7 @@ inline void generation::end_node(handle h, std::uint32_t header, std::uint32_t n
 handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std::uint32_t count_word) {
     const std::uint32_t size = rounded(node_words);
     const std::uint32_t index = allocate(size);
+    if (size > small_words) large_work_made_ += size / words_a_node;
     begin_node(words(index), header, node_words, size, count_word);
     return node_bit | index;
 }
@@ -497,7 +524,6 @@ bool generation::drop_forwards(generation& current, std::size_t& budget) noexcep
 }
 
 bool generation::dismantle(generation& current, std::size_t& budget) noexcept {
-    constexpr std::size_t nodes_a_segment = 512; // giving a MiB back takes as long as freeing so many
     if (!drop_forwards(current, budget)) return false;
     std::size_t i = segments_.size();
     while (i > 0 && budget > 0) {
@@ -546,17 +572,23 @@ bool generation::collect(std::size_t& budget) noexcept {
         end_node(h, header, size);
     }
     if (nodes_ == 0 && (free_list_words_ > 0 || !paged_.empty())) start_over();
-    return true;
+    return give_leaving_back(budget);
 }
 
-/// Nothing lives here: the memory goes back, and with it whatever pieces it had fallen into.
+/// Nothing lives here: the memory goes back, in shares, and with it whatever pieces it had fallen into.
 void generation::start_over() noexcept {
+    const bool at_once = !leaving_.empty(); // then these are but few
     for (std::uint32_t i = 0; i < segments_.size(); ++i)
-        if (segments_[i].base) drop_segment(i);
+        if (segments_[i].base && (at_once || segments_[i].paged)) drop_segment(i);
+    if (!at_once) {
+        leaving_.swap(segments_);
+        leaving_bytes_ = segment_bytes_;
+    }
     segments_.clear();
     small_ = range();
     spare_.clear();
     paged_.clear();
+    rooms_.clear();
     free_heads_.reset();
     free_list_words_ = 0;
     try {
@@ -566,18 +598,33 @@ void generation::start_over() noexcept {
     next_segment_bytes_ = std::clamp<std::uint64_t>(limits_.first_chunk, 256, segment_size);
 }
 
+bool generation::give_leaving_back(std::size_t& budget) noexcept {
+    for (; !leaving_.empty(); leaving_.pop_back()) {
+        const segment& s = leaving_.back();
+        if (!s.base) continue;
+        if (budget == 0) return false;
+        budget -= std::min(budget, nodes_a_segment * s.spans);
+        leaving_bytes_ -= std::uint64_t{s.words} * 4;
+        unmap(s);
+    }
+    std::vector<segment>().swap(leaving_);
+    return true;
+}
+
 void generation::seal() noexcept {
     table_.reset();
     free_heads_.reset();
     dying_ = last_dying;
     std::vector<range>().swap(spare_);
+    std::size_t all = std::numeric_limits<std::size_t>::max();
+    give_leaving_back(all);
     give_idle_pages_back(0);
 }
 
 std::uint64_t generation::free_bytes() const noexcept {
     std::uint64_t w = free_list_words_ + small_.left();
     for (const range& r : spare_) w += r.left();
-    return w * 4 + (present_units_ - taken_units_) * unit_size;
+    return w * 4 + (present_units_ - taken_units_) * unit_size + leaving_bytes_;
 }
 
 std::uint64_t generation::dead_bytes() const noexcept {
@@ -595,9 +642,10 @@ void generation::add_to(pool_statistics& s) const noexcept {
     s.nodes += nodes_;
     s.referenced_nodes += references_;
     s.free_bytes += free_bytes();
-    std::uint64_t side = sizeof(*this) + segments_.capacity() * sizeof(segment) +
-                         paged_.capacity() * sizeof(paged_[0]) + paged_.size() * sizeof(paged_segment) +
-                         forwarded_.capacity() * sizeof(handle) + slab_roots * sizeof(root);
+    std::uint64_t side = sizeof(*this) + (segments_.capacity() + leaving_.capacity()) * sizeof(segment) +
+                         paged_.capacity() * sizeof(paged_[0]) + rooms_.capacity() * sizeof(rooms_[0]) +
+                         paged_.size() * sizeof(paged_segment) + forwarded_.capacity() * sizeof(handle) +
+                         slab_roots * sizeof(root);
     if (directory_size_ > inline_segments) side += std::uint64_t{directory_size_} * 2 * sizeof(void*);
     if (free_heads_) side += classes * 4;
     if (table_) side += table_->bytes();

@@ -12,6 +12,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -211,6 +215,108 @@ TEST_CASE("long texts take little more than their bytes, also after each has cha
         bytes[i] = 0;
     }
     CHECK(share_too_much() < 0.08);
+}
+
+TEST_CASE("long texts that die are freed by the documents that come, as short ones are", "[pool]") {
+    const auto pool = document_pool::make();
+    for (const std::size_t bytes : {20'000u, 400'000u, 1'000'000u}) {
+        const auto text = [&](unsigned round) {
+            std::string all = "{\"of round\":" + std::to_string(round);
+            for (unsigned i = 0; i < 8'000'000 / bytes; ++i) {
+                all += ",\"text " + std::to_string(i) + "\":\"" + std::to_string(i) + ' ';
+                all += std::string(bytes, static_cast<char>('a' + round % 26)) + '"';
+            }
+            return all + '}';
+        };
+        object o;
+        for (unsigned round = 0; round < 20; ++round) o = decode(*pool, text(round), o);
+        CHECK(pool->statistics().bytes < 30'000'000); // a new one, an old one, and what died since
+    }
+}
+
+namespace {
+
+/// The same, whose text nobody else has.
+object decode_unlike(document_pool& pool, unsigned index, std::size_t bytes) {
+    return decode(pool, "{\"text\":\"" + std::string(bytes, 'x') + ' ' + std::to_string(index) + "\"}");
+}
+
+} // namespace
+
+TEST_CASE("a share of collect gives back a few megabytes at most", "[pool]") {
+    const auto pool = document_pool::make();
+    const object keep = decode(*pool, long_text(9999, 0, 100'000));
+    for (const std::size_t bytes : {17'000u, 100'000u, 500'000u, 800'000u}) {
+        std::vector<object> all;
+        for (unsigned i = 0; i < 40'000'000 / bytes; ++i) all.push_back(decode_unlike(*pool, i, bytes));
+        all.clear();
+        std::uint64_t before = pool->statistics().bytes, most = 0;
+        for (bool done = false; !done;) {
+            done = pool->collect(4'000);
+            const std::uint64_t now = pool->statistics().bytes;
+            most = std::max(most, before - std::min(before, now));
+            before = now;
+        }
+        CHECK(most < 6'000'000);
+        CHECK(before < 2'000'000);
+    }
+}
+
+TEST_CASE("pages that were given back do not return in a huge one", "[pool]") {
+    if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled")) SKIP("the system has no huge pages");
+    const auto pool = document_pool::make();
+    std::vector<object> all;
+    for (unsigned i = 0; i < 200; ++i) all.push_back(decode_unlike(*pool, i, 20'000));
+    const text last = all.back()["text"].as_string();
+    const auto of_text = reinterpret_cast<std::uintptr_t>(last.view().data());
+    std::ifstream maps("/proc/self/smaps");
+    std::string flags;
+    bool here = false;
+    for (std::string line; flags.empty() && std::getline(maps, line);) {
+        unsigned long first = 0, end = 0;
+        if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &end) == 2) here = first <= of_text && of_text < end;
+        if (here && line.starts_with("VmFlags:")) flags = line + ' ';
+    }
+    CAPTURE(flags);
+    CHECK(flags.find(" nh ") != std::string::npos);
+}
+
+TEST_CASE("where nothing lives any more the memory goes back in shares, whatever comes meanwhile", "[pool]") {
+    const auto pool = document_pool::make(decode_options().text_difference(false));
+    std::vector<object> all;
+    for (unsigned i = 0; i < 60'000; ++i) all.push_back(decode_unlike(*pool, i, 900));
+    const std::uint64_t full = pool->statistics().bytes;
+    REQUIRE(full > 50'000'000);
+    all.clear();
+    std::uint64_t before = full, most = 0;
+    bool done = false;
+    const auto share = [&] {
+        done = pool->collect(4'000);
+        const pool_statistics now = pool->statistics();
+        const std::uint64_t accounted = now.node_bytes + now.free_bytes + now.table_bytes;
+        REQUIRE(accounted <= now.bytes);
+        REQUIRE(now.bytes - accounted < 4'096);
+        most = std::max(most, before - std::min(before, now.bytes));
+        before = now.bytes;
+    };
+    while (pool->statistics().nodes > 0) share();
+    CHECK(before > full / 2);
+    std::vector<object> others;
+    for (unsigned i = 0; !done; ++i) {
+        others.push_back(decode_unlike(*pool, i, i % 3 == 0 ? 900 : 20'000));
+        others.push_back(decode_unlike(*pool, i, 50));
+        share();
+        if (i % 4 == 3) others.erase(others.begin(), others.begin() + 2);
+    }
+    CHECK(most < 16'000'000); // ten segments, and the table
+    CHECK(before < 2'000'000);
+    for (const object& o : others) {
+        const std::string text = o["text"].as_string().str();
+        REQUIRE(text.find_first_not_of('x') == text.find(' '));
+    }
+    others.clear();
+    drain(*pool);
+    CHECK(pool->statistics().node_bytes == 0);
 }
 
 TEST_CASE("handles outlive the pool, and the last one frees it", "[pool]") {

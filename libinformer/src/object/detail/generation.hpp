@@ -156,10 +156,13 @@ public:
     std::uint64_t dead_bytes() const noexcept; ///< of those, what was used once
     std::uint64_t segment_bytes() const noexcept { return segment_bytes_; }
     std::uint64_t nodes_made() const noexcept { return nodes_made_; }
+    /// What `collect` will take for the nodes made so far.
+    std::uint64_t work_made() const noexcept { return nodes_made_ + large_work_made_; }
     /// While it is the same, the handle of a shape means the same shape.
     std::uint64_t shapes_died() const noexcept { return shapes_died_; }
 
     pool_core& owner() const noexcept { return owner_; }
+
 private:
     // The word of the count. References lie in words of the pool, of which there are fewer than 2^30: counts cannot overflow.
     static constexpr std::uint32_t interned_bit = 1u << 31, forwarded_bit = 1u << 30, count_mask = forwarded_bit - 1;
@@ -233,10 +236,12 @@ private:
     bool refill(std::uint32_t size);
     void make_free_heads();
     void start_over() noexcept;
+    bool give_leaving_back(std::size_t& budget) noexcept;
     void set_aside(range r);
     void free_node(std::uint32_t index, std::uint32_t node_words) noexcept;
     std::uint32_t add_segment(std::uint64_t bytes, std::uint32_t spans, paged_segment* paged = nullptr);
     void drop_segment(std::uint32_t first) noexcept;
+    void unmap(const segment& s) noexcept;
     std::uint32_t find_slots(std::uint32_t spans);
     void grow_directory(std::uint32_t slots);
     void bury(handle h) noexcept;
@@ -252,6 +257,8 @@ private:
     std::uint32_t directory_size_ = inline_segments;
     std::vector<std::unique_ptr<std::uint32_t*[]>> directories_; // old ones stay: a reader may be looking
     std::vector<segment> segments_;
+    std::vector<segment> leaving_; ///< nothing lives there, and their handles mean others: they go back in shares
+    std::uint64_t leaving_bytes_ = 0;
     std::uint64_t next_segment_bytes_;
     std::uint64_t segment_bytes_ = 0;
     range small_;
@@ -264,8 +271,10 @@ private:
 
     std::uint64_t bytes_by_kind_[16] = {}; // the first four bits of the header: objects have 01xx, the others 1 and their kind
     std::uint64_t nodes_ = 0, nodes_made_ = 0, shapes_died_ = 0, references_ = 0;
+    std::uint64_t large_work_made_ = 0; ///< beyond one a node
     std::uint64_t free_list_words_ = 0;
     std::vector<std::unique_ptr<paged_segment>> paged_;
+    std::vector<std::uint32_t> rooms_; ///< the longest of each, side by side: of thousands a look at each itself takes too long
     std::uint64_t taken_units_ = 0, present_units_ = 0, idle_units_ = 0; ///< of all these
 
 public: // the writer's
