@@ -82,6 +82,8 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         s->consumer_held_up = false;
         s->refresh_figures();
         s->call_owed_handlers();
+        // What came meanwhile is the next turn's: batches of bookmarks, or handlers after each, would hold the executor for all of them.
+        if (s->live->queue.size() != 0 && !s->stopping) co_await asio::post(s->rt.executor(), asio::use_awaitable);
     }
 }
 

@@ -94,7 +94,7 @@ asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
 
 /// The consumer's, who is about to wait: what cannot be told in a slice the coroutine tells.
 void shared_informer::impl::call_owed_handlers() {
-    if (!std::exchange(handlers_owed, false) || !live->calling) return;
+    if (!std::exchange(handlers_owed, false) || !live->calling || stopping) return;
     const bool all = call_handlers_a_slice();
     if (!all && !stopping) live->handlers_due.notify();
 }

@@ -139,3 +139,31 @@ TEST_CASE("a handler that runs the io_context itself is told everything once, in
     CHECK(seen == expected);
     CHECK(deepest == 1);
 }
+
+TEST_CASE("between two batches that wait already others have their turn", "[informer]") {
+    bench b(informer_options().queue_capacity(20'000));
+    auto w = b.sync_with({pod("a", 1)}, 1);
+    std::size_t turns = 0;
+    bool last = false;
+    std::function<void()> turn = [&] { // somebody else's work
+        ++turns;
+        if (!last) boost::asio::post(b.context, turn);
+    };
+    const auto handler = b.pods.add_event_handler(
+        nullptr,
+        [&](const object&, const object& now) {
+            last = now.resource_version().str() == "20000";
+            if (last) return;
+            while (b.context.poll_one() != 0) { // till all the rest is in the queue
+            }
+            boost::asio::post(b.context, turn);
+        },
+        nullptr);
+    b.settle();
+    w->modified(pod("a", 2, "first"));
+    for (int v = 3; v < 10'000; ++v) w->bookmark(std::to_string(v));
+    w->modified(pod("a", 20'000, "last"));
+    b.settle();
+    CHECK(last);
+    CHECK(turns >= 9); // a batch is 1000
+}

@@ -159,7 +159,8 @@ public:
     using delete_function = std::function<void(const object& last, bool final_state_known)>;
     /// Sugar over a subscription: calls on the executor, one at a time. An exception is contained, counted and logged
     /// once per kind (contract X10). Dropping the handle does not remove the handler. One that is added to an informer that has stopped
-    /// is never called, and never synced.
+    /// is never called, and never synced. A handler that runs the io_context itself is not called again meanwhile, and must not wait
+    /// there for the cache, which goes on when the handler has returned.
     handler_handle add_event_handler(add_function on_add, update_function on_update, delete_function on_delete,
                                      subscription_options options = subscription_options());
 
