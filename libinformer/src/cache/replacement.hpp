@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -38,8 +39,32 @@ struct replacement {
         settle(before_last_);
         before_last_ = std::exchange(last_, {std::move(o), hash});
     }
-    /// Back to what there was, bad objects included.
-    void restore(replacement before) { *this = std::move(before); }
+    /// From now on what comes can be taken back, until `end_page`. That is noted: if what there was were kept as a version of the map, each
+    /// page would copy nearly all of its nodes.
+    void begin_page() {
+        const bool first = objects().size() == 0;
+        page_.emplace(page{first, {}, bad_keys, unnamed, bad_unnamed});
+    }
+    /// Bad objects included.
+    void take_back_page() {
+        if (!page_) return;
+        objects();
+        const page of = *std::exchange(page_, std::nullopt);
+        if (of.first) objects_.clear();
+        for (auto c = of.changes.rbegin(); c != of.changes.rend(); ++c) {
+            if (c->before)
+                objects_.put(c->before);
+            else
+                objects_.erase(key_of_object(c->now).view());
+        }
+        bad_keys = of.bad_keys;
+        unnamed = of.unnamed;
+        bad_unnamed = of.bad_unnamed;
+    }
+    void end_page() {
+        if (page_) objects();
+        page_.reset();
+    }
 
     using story = std::shared_ptr<const bad_object>; ///< shared by what is kept to go back to
     std::unordered_map<object_key, story> bad_keys;  ///< there, but unusable: their last good version stays
@@ -73,6 +98,16 @@ struct replacement {
     bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }
 
 private:
+    struct change {
+        object now, before;
+    };
+    struct page {
+        bool first; ///< then nothing needs to be noted
+        std::vector<change> changes;
+        std::unordered_map<object_key, story> bad_keys;
+        std::size_t unnamed;
+        std::vector<story> bad_unnamed;
+    };
     struct waiting {
         object o;
         std::uint64_t hash = 0;
@@ -81,12 +116,21 @@ private:
         if (!w.o) return;
         const key_of_object key(w.o);
         const key_view k = key.view(); // of text that lives as long as the object, wherever that is held
-        objects_.put(w.o, k, w.hash);
+        if (page_ && !page_->first) {
+            auto& changes = page_->changes;
+            if (changes.size() == changes.capacity()) changes.reserve(2 * changes.size() + 512); // before: it may throw
+            const object now = w.o;
+            auto before = objects_.put(w.o, k, w.hash);
+            changes.push_back({now, before ? *std::move(before) : object()});
+        } else {
+            objects_.put(w.o, k, w.hash);
+        }
         w.o = object();
     }
 
     object_map objects_; ///< all but these
     waiting before_last_, last_;
+    std::optional<page> page_; ///< under way
 };
 
 } // namespace informer::detail

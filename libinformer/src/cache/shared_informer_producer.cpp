@@ -36,20 +36,23 @@ public:
             collected_ = std::make_shared<detail::replacement>(owner_.store->index.seed()); // it will be compared with that
             objects_ = 0;
         }
-        if (a.what != reflector::step::watch && collected_) before_page_ = *collected_;
+        if (a.what != reflector::step::watch && collected_) collected_->begin_page();
     }
     void end() {
         request_.reset();
-        before_page_.reset();
+        if (collected_) collected_->end_page();
     }
     void forget_page() {
-        if (collected_ && before_page_) collected_->restore(*std::move(before_page_));
+        if (collected_) collected_->take_back_page();
     }
     void forget_all() { collected_.reset(); }
     void recheck() {
         if (const auto r = request_.lock()) r->recheck.notify();
     }
-    std::shared_ptr<detail::replacement> take() { return std::exchange(collected_, nullptr); }
+    std::shared_ptr<detail::replacement> take() {
+        if (collected_) collected_->end_page();
+        return std::exchange(collected_, nullptr);
+    }
     bool collecting() const noexcept { return collected_ != nullptr; }
 
     document_pool& pool() override { return *owner_.pool; }
@@ -226,7 +229,6 @@ private:
     impl& owner_;
     std::weak_ptr<request> request_; ///< it hangs on the executor
     std::shared_ptr<detail::replacement> collected_;
-    std::optional<detail::replacement> before_page_; ///< what was collected before this page began
     std::size_t objects_ = 0;
     bool ended_ = false, check_ = false;
 };

@@ -5,6 +5,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <map>
+#include <random>
+#include <set>
 #include <string>
 
 using namespace informer;
@@ -29,18 +32,50 @@ TEST_CASE("replacement: of one key the object put last stays, whenever it is loo
     CHECK(all.objects().find(made("b", 0))->value()["v"].as_int64() == 4);
 }
 
-TEST_CASE("replacement: what is restored holds nothing that came later") {
-    detail::replacement all(7);
-    all.put(made("a", 1));
-    detail::replacement before = all;
-    all.put(made("b", 2));
-    all.put(made("a", 3));
-    all.quarantine(bad_object());
-    CHECK(before.objects().size() == 1);
-    all.restore(before);
-    CHECK(all.proves_absence(object_key("", "b")));
-    REQUIRE(all.objects().size() == 1);
-    CHECK(all.objects().find(made("a", 0))->value()["v"].as_int64() == 1);
+TEST_CASE("replacement: a page that is taken back leaves what was there before it") {
+    std::mt19937 random(5);
+    for (int run = 0; run < 200; ++run) {
+        detail::replacement all(7);
+        std::map<std::string, int> expected;
+        std::set<std::string> bad;
+        std::size_t unnamed = 0;
+        for (int page = 0, v = 0; page < 6; ++page) {
+            auto then = expected;
+            auto bad_then = bad;
+            auto unnamed_then = unnamed;
+            all.begin_page();
+            for (auto n = random() % 120; n > 0; --n) {
+                const std::string name = "p" + std::to_string(random() % 300);
+                if (random() % 10 == 0) {
+                    bad_object b;
+                    const bool named = random() % 2 == 0;
+                    if (named) b.key = object_key("n", name);
+                    all.quarantine(std::move(b));
+                    if (named)
+                        bad_then.insert(name);
+                    else
+                        ++unnamed_then;
+                    continue;
+                }
+                all.put(made(name, ++v));
+                then[name] = v;
+                bad_then.erase(name);
+            }
+            if (random() % 2 == 0) {
+                all.take_back_page();
+            } else {
+                expected = std::move(then);
+                bad = std::move(bad_then);
+                unnamed = unnamed_then;
+            }
+            if (random() % 2 == 0) all.end_page();
+            REQUIRE(all.objects().size() == expected.size());
+            for (const auto& [name, value] : expected) REQUIRE(all.objects().find(made(name, 0))->value()["v"].as_int64() == value);
+            REQUIRE(all.bad_keys.size() == bad.size());
+            REQUIRE(all.unnamed == unnamed);
+            REQUIRE(all.stories().size() == bad.size() + unnamed);
+        }
+    }
 }
 
 TEST_CASE("replacement: each bad object is told with its last reason, and of too many nameless ones the first") {
