@@ -36,8 +36,10 @@ std::string digest(std::string_view of) {
     return out;
 }
 
-json::value container_status(const workload& w, std::string_view name, const std::string& image, json::value state,
-                             json::value last_state, bool ready, bool has_started, std::int64_t restarts) {
+/// `pod`: what no other pod has; empty before it has started.
+json::value container_status(std::string_view pod, std::string_view name, const std::string& image, json::value state,
+                             json::value last_state, bool ready, std::int64_t restarts) {
+    const bool has_started = !pod.empty();
     json::object o;
     o["name"] = name;
     o["state"] = std::move(state);
@@ -49,7 +51,7 @@ json::value container_status(const workload& w, std::string_view name, const std
     o["imageID"] = "";
     if (has_started) {
         o["imageID"] = fmt::format("{}@sha256:{}", image, digest(image));
-        o["containerID"] = "containerd://" + digest(fmt::format("{}/{}/{}/{}", w.name_space, w.name, name, restarts));
+        o["containerID"] = "containerd://" + digest(fmt::format("{}/{}/{}", pod, name, restarts));
     }
     return o;
 }
@@ -345,13 +347,12 @@ json::value pod_creating(const workload& w, std::string_view host_ip, json::arra
     set_condition(conditions, "Initialized", true, now);
     set_ready(conditions, false, now);
     json::array containers;
-    containers.push_back(container_status(w, w.name, w.full_image(),
-                                          state_of("waiting", reason_of("ContainerCreating")), json::object(), false,
-                                          false, 0));
+    containers.push_back(container_status({}, w.name, w.full_image(),
+                                          state_of("waiting", reason_of("ContainerCreating")), json::object(), false, 0));
     if (w.sidecar) {
-        containers.push_back(container_status(w, "proxy", sidecar_image,
+        containers.push_back(container_status({}, "proxy", sidecar_image,
                                               state_of("waiting", reason_of("ContainerCreating")), json::object(),
-                                              false, false, 0));
+                                              false, 0));
     }
     json::object status;
     status["conditions"] = conditions;
@@ -372,11 +373,11 @@ json::value pod_running(const workload& w, std::string_view host_ip, std::string
         last = state_of("terminated", std::move(terminated));
     }
     json::array containers;
-    containers.push_back(container_status(w, w.name, w.full_image(), state_of("running", started_at(now)),
-                                          std::move(last), true, true, restarts));
+    containers.push_back(container_status(pod_ip, w.name, w.full_image(), state_of("running", started_at(now)),
+                                          std::move(last), true, restarts));
     if (w.sidecar) {
-        containers.push_back(container_status(w, "proxy", sidecar_image, state_of("running", started_at(now)),
-                                              json::object(), true, true, 0));
+        containers.push_back(container_status(pod_ip, "proxy", sidecar_image, state_of("running", started_at(now)),
+                                              json::object(), true, 0));
     }
     json::object ip;
     ip["ip"] = pod_ip;
