@@ -11,8 +11,15 @@ namespace informer {
 
 reflector::reflector(reflector_options options, watch_list_support support)
     : options_(std::move(options)), support_(support), backoff_(options_.backoff_, options_.seed_),
+      missing_(options_.backoff_, options_.seed_ + 2),
       until_proven_(backoff_options().initial(unproven).cap(longest_unproven).jitter(std::min(options_.backoff_.jitter_, 1.0)),
                     options_.seed_ + 1),
+      contradictions_(backoff_options()
+                          .initial(contradiction)
+                          .cap(longest_unproven)
+                          .reset_after(no_contradiction)
+                          .jitter(std::min(options_.backoff_.jitter_, 1.0)),
+                      options_.seed_ + 3),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
     // None at all would also be the patience with a silent server.
     options_.watch_timeout_ = std::clamp(options_.watch_timeout_, std::chrono::seconds(1), longest_watch);
@@ -224,7 +231,7 @@ bool reflector::tick(time_point now) {
         return r.why != cut::none;
     }
     if (again_ && now >= *again_) {
-        r.why = cut::unproven;
+        r.why = why_again_;
         return true;
     }
     if (r.opened && !r.proven && now >= r.opened_at + very_short) {
@@ -241,8 +248,9 @@ void reflector::succeeded() noexcept {
 }
 
 void reflector::delay(time_point now, const failure& f) {
-    auto d = std::chrono::duration_cast<clock::duration>(backoff_.next());
-    if (detail::kind_of(f) == detail::failure_kind::missing) {
+    const bool missing = detail::kind_of(f) == detail::failure_kind::missing;
+    auto d = std::chrono::duration_cast<clock::duration>((missing ? missing_ : backoff_).next());
+    if (missing) {
         // Its CustomResourceDefinition may come at any moment.
         std::uniform_real_distribution<double> factor(0.8, 1.0);
         d = std::min(d, std::chrono::duration_cast<clock::duration>(missing_retry * factor(random_)));
@@ -273,6 +281,17 @@ void reflector::absence(time_point now, bool proven) {
         until_proven_.reset();
     else
         again_ = detail::later(now, until_proven_.next());
+    why_again_ = cut::unproven;
+}
+
+void reflector::contradicted(time_point now) {
+    if (why_again_ == cut::contradicted && again_) return;
+    contradictions_.healthy_for(now - last_contradiction_);
+    last_contradiction_ = now;
+    const auto then = detail::later(now, contradictions_.next());
+    if (again_ && *again_ <= then) return;
+    again_ = then;
+    why_again_ = cut::contradicted;
 }
 
 void reflector::complete(time_point now, const resource_version& v) {

@@ -71,6 +71,9 @@ failure reflector::our_words(const failure& f) const {
     case cut::unproven:
         return failure(errc::bad_response,
                        "the last list had objects that cannot be read, so what was deleted is not known; listing again");
+    case cut::contradicted:
+        return failure(errc::bad_response, "watch: an object is another one than before, and nothing told that that was deleted; "
+                                           "listing again");
     }
     return f;
 }
@@ -81,7 +84,10 @@ failure reflector::watch_done(time_point now, const failure& given) {
     // Of a plain watch it may be held back with the first event, of a watch-list with a few.
     if (!request_.opened) late_header_ = f == errc::header_timeout || request_.why == cut::stalled;
     // X1: health is time in which something was delivered, not time without attempts.
-    if (request_.delivered || request_.seen != 0) backoff_.healthy_for(now - request_.started);
+    if (request_.delivered || request_.seen != 0) {
+        backoff_.healthy_for(now - request_.started);
+        missing_.healthy_for(now - request_.started);
+    }
     if (request_.collecting) {
         initial_ended(now, f);
         if (!f) return failure(errc::connection_lost, "watch-list: the stream ended before the initial events did");
@@ -114,6 +120,7 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case cut::deletion_lost: failed(now, f, false); return;
     case cut::none:
     case cut::unproven:
+    case cut::contradicted:
     case cut::overdue: break;
     }
     if (f == errc::header_timeout) { // as stalled
@@ -180,7 +187,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
         failed(now, f, false);
         return;
     }
-    if (r.why == cut::unproven) {
+    if (r.why == cut::unproven || r.why == cut::contradicted) {
         fetch_again(false);
         return;
     }

@@ -17,6 +17,12 @@ constexpr std::size_t collect_budget = 4'000; // nodes a slice
 constexpr auto between_compactions = std::chrono::minutes(1);
 constexpr auto between_tidyings = std::chrono::seconds(30); // where nothing comes
 
+/// One of the same name, but not the same one.
+bool is_another(const object_meta& now, const object_meta& before) {
+    const text was = before.uid(), is = now.uid();
+    return !was.empty() && !is.empty() && was != is;
+}
+
 } // namespace
 
 /// Gives the executor a turn when the slice is used up.
@@ -115,6 +121,7 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         if (!before) clear_quarantine(key); // it never was good
         // Nothing to tell of what nobody knows; and a resumed watch may repeat the end of a predecessor.
         if (!before || d.current.resource_version() < before.resource_version()) break;
+        if (is_another(d.current.meta(), before.meta())) doubt_state();
         index.erase(key);
         clear_quarantine(key);
         event e(event_kind::deleted, d.current, before, event_reason::watch);
@@ -186,10 +193,9 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     if (known.view() == version.view() && before == o) return; // else they differ in this at least
     if (guarded && version < known) return;
     index.put(o, there);
-    const text was = old.uid();
-    const text is = o.meta().uid();
-    if (!was.empty() && !is.empty() && was != is) {
+    if (is_another(o.meta(), old)) {
         // Another object under the same name: its predecessor was deleted, and nobody told us.
+        if (why == event_reason::watch) doubt_state();
         event gone(event_kind::deleted, before, before, why);
         gone.final_state_known = false;
         gone.version = before.resource_version();

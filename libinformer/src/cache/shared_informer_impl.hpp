@@ -189,6 +189,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     bool collecting() const noexcept; ///< a new state is on its way
     void replace_by(std::shared_ptr<detail::replacement> all);
     void tell_absence(bool proven); ///< by the state that was applied last
+    void doubt_state(); ///< a watch contradicts it
+    void tell_next_attempt(std::optional<clock::time_point> when);
 
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);

@@ -453,12 +453,15 @@ TEST_CASE("nothing hides: a removed resource parks the informer until it is back
     const auto s = b.pods.status();
     CHECK(s.phase == informer_phase::parked);
     CHECK_THAT(s.last_error.what(), ContainsSubstring("could not find"));
+    CHECK(s.next_attempt > b.clock->wall());
+    CHECK(s.next_attempt <= b.clock->wall() + 2s);
     CHECK(b.pods.snapshot().size() == 1);
     b.pass(2min);
     CHECK(b.pods.status().phase == informer_phase::parked);
     b.source->on_watch()->added(pod("b", 8)).bookmark("9", true);
     b.pass(2min);
     CHECK(b.pods.status().phase == informer_phase::watching);
+    CHECK(b.pods.status().next_attempt == std::chrono::system_clock::time_point());
     CHECK_FALSE(b.pods.status().last_error);
     CHECK(b.note("a") == "(absent)");
     CHECK(b.pods.snapshot().size() == 1);
@@ -490,6 +493,24 @@ TEST_CASE("typed events: a key whose uid changed is deleted and added", "[inform
     CHECK(read_all(events) == words{"-a:1?", "+a:6"});
     relist(b, *w, {pod("a", 8, "", "u3")}, 9);
     CHECK(read_all(events) == words{"-a:6?#", "+a:8#"});
+}
+
+TEST_CASE("completeness: a watch that tells nothing of a deletion has the state fetched again", "[informer][promise]") {
+    bench b;
+    auto events = b.pods.subscribe();
+    const auto w = b.sync_with({pod("a", 1, "", "u1"), pod("b", 2)}, 5);
+    read_all(events);
+    SECTION("another object has taken the place of one") { w->modified(pod("a", 7, "", "u2")); }
+    SECTION("another object than the one that is there was deleted") { w->deleted(pod("a", 7, "", "u2")); }
+    b.settle();
+    read_all(events);
+    b.source->on_watch()->added(pod("a", 8, "", "u3")).bookmark("9", true); // b is gone, too
+    CHECK(b.pods.snapshot().size() >= 1);
+    b.pass(2s); // within two
+    b.settle();
+    CHECK(b.pods.snapshot().size() == 1);
+    CHECK(b.pods.status().relists == 1);
+    CHECK(b.log.count("nothing told that that was deleted") == 1);
 }
 
 TEST_CASE("nothing starts by itself: reading does not start an informer", "[informer][promise]") {

@@ -2,6 +2,10 @@
 #include "reflector_machine.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <string>
 
 using namespace informer;
 using namespace informer::testing;
@@ -182,4 +186,57 @@ TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {
     m.watch_done(too_large());
     m.wait();
     CHECK(m.next().check);
+}
+
+TEST_CASE("a state that a watch contradicts is fetched again: after a second, and later the more often that happens", "[reflector]") {
+    reflector_options long_watches;
+    long_watches.watch_timeout_ = 3h;
+    machine m(long_watches);
+    m.follow("20");
+    for (const auto after : {1s, 2s, 4s}) {
+        m.r.contradicted(m.now);
+        m.r.contradicted(m.now); // by the same that did not come
+        REQUIRE_FALSE(m.r.tick(m.now + after - 1ms));
+        m.pass(after);
+        REQUIRE(m.r.tick(m.now));
+        CHECK_THAT(m.watch_done(ended_by_us).what(), Catch::Matchers::ContainsSubstring("nothing told"));
+        m.sync("30");
+        m.pass(10s);
+        REQUIRE_FALSE(m.r.tick(m.now));
+    }
+    // A server may never tell of deletions: then lists are what it costs, and not many.
+    clock::duration longest{};
+    for (int i = 0; i < 20; ++i) {
+        m.r.contradicted(m.now);
+        const auto since = m.now;
+        do m.now = m.r.deadline();
+        while (!m.r.tick(m.now));
+        longest = std::max(longest, m.now - since);
+        m.watch_done(ended_by_us);
+        m.sync(std::to_string(40 + i));
+    }
+    CHECK(longest > 4min);
+    m.pass(70min);
+    m.watch_done();
+    m.stay_open();
+    m.r.contradicted(m.now);
+    CHECK(m.r.deadline() == m.now + 1s);
+}
+
+TEST_CASE("a contradiction does not put off a state that was to be fetched again sooner", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.r.contradicted(m.now);
+    m.pass(1s);
+    m.r.tick(m.now);
+    m.watch_done(ended_by_us);
+    m.sync("30");
+    m.r.absence(m.now, false); // in 30 s
+    m.pass(29s);
+    m.r.contradicted(m.now); // in 2 s
+    REQUIRE_FALSE(m.r.tick(m.now));
+    CHECK(m.r.deadline() == m.now + 1s);
+    m.pass(1s);
+    REQUIRE(m.r.tick(m.now));
+    CHECK_THAT(m.watch_done(ended_by_us).what(), Catch::Matchers::ContainsSubstring("cannot be read"));
 }

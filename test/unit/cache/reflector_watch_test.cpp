@@ -147,6 +147,27 @@ TEST_CASE("R14 progress between two errors keeps the watch", "[reflector]") {
     }
 }
 
+TEST_CASE("a resource that was not there for long does not slow down what happens to it later", "[reflector]") {
+    machine m(no_watch_list());
+    for (int i = 0; i < 8; ++i) {
+        REQUIRE(m.next().what == step::list);
+        m.list_failed(status(404, "NotFound"));
+        m.wait();
+    }
+    m.list("5"); // its CustomResourceDefinition came
+    m.r.opened(m.now);
+    m.event("6");
+    m.pass(30s);
+    m.watch_done(cut_off);
+    REQUIRE(m.next().what == step::watch);
+    m.watch_done(refused);
+    CHECK(m.wait() == 800ms);
+    // One that comes and goes is still not asked for without a pause.
+    REQUIRE(m.next().what == step::watch);
+    m.watch_done(status(404, "NotFound"));
+    CHECK(m.wait() >= 8s);
+}
+
 TEST_CASE("401, 403 and 404 park at once and are tried again: a server that starts answers so for a moment",
           "[reflector]") {
     machine m;

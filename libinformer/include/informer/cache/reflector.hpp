@@ -101,6 +101,9 @@ public:
     /// Whether the state that was fetched last proves what is gone. Where it does not (an item could not be read, and does not say which
     /// it is), it is fetched again, later from time to time, until one does: until then the cache may hold what was deleted.
     void absence(time_point now, bool proven);
+    /// An event showed that another one did not come: an object was replaced, and nothing told that its predecessor went. What else did
+    /// not come only the state tells, so it is fetched again, soon at first and later from time to time.
+    void contradicted(time_point now);
 
     // ---- what is known ---------------------------------------------------------------------------------------------
     informer_phase phase() const noexcept;
@@ -140,12 +143,14 @@ public:
     static constexpr std::chrono::seconds shortest_unversioned = std::chrono::seconds(30);
     /// A state that does not prove what is gone: when it is fetched again at first, doubled up to the longest.
     static constexpr std::chrono::seconds unproven = std::chrono::seconds(30), longest_unproven = std::chrono::minutes(15);
+    /// A contradicted state, doubled up to `longest_unproven`; forgotten after so long without.
+    static constexpr std::chrono::seconds contradiction = std::chrono::seconds(1), no_contradiction = std::chrono::hours(1);
     static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
 
 private:
     enum class goal { fetch, follow, check };
     /// Why we ended a request ourselves.
-    enum class cut { none, silent, plain_events, stalled, overdue, went_back, deletion_lost, unproven };
+    enum class cut { none, silent, plain_events, stalled, overdue, went_back, deletion_lost, unproven, contradicted };
     struct request {
         bool watch = false, collecting = false, consistent = false, first_page = false, any_version = false;
         bool opened = false, proven = false, delivered = false, synced = false;
@@ -179,8 +184,11 @@ private:
     reflector_options options_;
     watch_list_support support_;
     backoff backoff_;
-    backoff until_proven_;
+    backoff missing_; ///< that a resource is not there says nothing of the server's health
+    backoff until_proven_, contradictions_;
+    time_point last_contradiction_{};
     std::optional<time_point> again_; ///< the state proves too little: to be fetched again then
+    cut why_again_ = cut::unproven;
     std::mt19937_64 random_;
 
     goal goal_ = goal::fetch;

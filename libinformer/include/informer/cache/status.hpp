@@ -32,11 +32,14 @@ struct informer_status {
     failure last_error;
     std::string last_error_phase; ///< list, watch-list, open, stream, decode
     std::uint64_t attempts = 0;  ///< failed in a row
+    /// When the server is asked again, while the informer waits for that; else the epoch of the clock.
+    std::chrono::system_clock::time_point next_attempt{};
     std::chrono::system_clock::time_point since{};        ///< of the phase
     std::chrono::system_clock::time_point last_contact{}; ///< last bytes from the server
     std::uint64_t epoch = 1;     ///< grows when the server went back in time
     std::size_t objects = 0;
-    std::uint64_t bytes = 0;     ///< pool plus index
+    /// Pool plus index, with their free room and tables, which are most of it in a small cache: what objects take is `pool.node_bytes`.
+    std::uint64_t bytes = 0;
     informer::resource_version resource_version; ///< of the cache; see `shared_informer::wait_until`
     // totals since the start
     std::uint64_t lists = 0, watch_lists = 0, watches = 0, relists = 0;
