@@ -3,6 +3,7 @@
 #include <informer/detail/async.hpp>
 
 #include "controller/lease_record.hpp"
+#include "root/add_weak.hpp"
 #include "root/quietly.hpp"
 #include "root/while_it_lasts.hpp"
 
@@ -14,6 +15,8 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace informer {
 
@@ -85,6 +88,7 @@ struct event_recorder::impl {
     std::multimap<clock::time_point, entry> waiting;     ///< for their next try, by when
     clock::time_point paused = clock::time_point::min(); ///< the server cannot be reached: nothing is sent before then
     detail::async_event news;
+    std::vector<std::weak_ptr<detail::async_event>> flushes; ///< told when nothing is pending any more
     std::mt19937_64 random;
     event_recorder_figures figures;
     bool running = false;
@@ -94,6 +98,7 @@ struct event_recorder::impl {
     void take_due(clock::time_point now);
     bool stand_behind(entry& one);
     void settle(const failure& f);
+    void tell_flushes();
     clock::time_point next_due() const;
     json::value document(const event_correlator::write& w) const;
     static asio::awaitable<void> run(std::shared_ptr<impl> s);
@@ -194,6 +199,11 @@ void event_recorder::impl::settle(const failure& f) {
                "event " + one.w.event.reason + " about " + one.w.event.regarding.name + " is lost: " + f.what());
 }
 
+void event_recorder::impl::tell_flushes() {
+    for (const auto& one : std::exchange(flushes, {}))
+        if (const auto waiting_one = one.lock()) waiting_one->notify();
+}
+
 /// When there may be something to do.
 clock::time_point event_recorder::impl::next_due() const {
     auto due = correlator.next_due();
@@ -214,6 +224,7 @@ asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
         if (!s->pending.empty() && s->paused <= now) {
             const failure f = co_await attempt(s, s->pending.front().w);
             s->settle(f);
+            if (s->unsent() == 0) s->tell_flushes();
             continue;
         }
         const auto due = s->next_due();
@@ -226,11 +237,10 @@ asio::awaitable<void> event_recorder::impl::run(std::shared_ptr<impl> s) {
 
 asio::awaitable<bool> event_recorder::impl::flush(std::shared_ptr<impl> s, clock::time_point until) {
     while (s->unsent() != 0) {
-        const auto now = s->rt.clock().now();
-        if (now >= until) co_return false;
-        const bool slept =
-            co_await s->rt.clock().sleep_until(std::min(until, now + clock::duration(std::chrono::milliseconds(10))));
-        if (!slept) co_return false;
+        const auto sent = std::make_shared<detail::async_event>(s->rt.executor());
+        detail::add_weak(s->flushes, sent);
+        const bool told = co_await sent->wait_until(s->rt.clock(), until);
+        if (!told) co_return s->unsent() == 0;
     }
     co_return true;
 }
@@ -265,7 +275,7 @@ asio::awaitable<void> event_recorder::run() {
 
 asio::awaitable<bool> event_recorder::flush(std::chrono::nanoseconds at_most) {
     const auto until = detail::later(impl_->rt.clock().now(), at_most);
-    return impl::flush(impl_, until);
+    return detail::quietly(impl::flush(impl_, until));
 }
 
 event_recorder_figures event_recorder::figures() const {

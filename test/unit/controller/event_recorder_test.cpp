@@ -276,6 +276,44 @@ asio::awaitable<void> flush_for_ever(event_recorder* recorder, bool* over) {
     *over = true;
 }
 
+asio::awaitable<void> flush_in_a_second(event_recorder* recorder, std::vector<bool>* answers) {
+    const bool flushed = co_await recorder->flush(1s);
+    answers->push_back(flushed);
+}
+
+asio::awaitable<void> flushed() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    const object a = b.read("a");
+    event_recorder recorder(b.rt, b.client, event_recorder_options("c"));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    // Time stands still.
+    std::vector<bool> answers;
+    for (const char* reason : {"One", "Two"}) recorder.event(a, event_type::normal, reason, "", "x");
+    for (int i = 0; i < 2; ++i) group.spawn(flush_in_a_second(&recorder, &answers));
+    const std::function<bool()> both = [&] { return answers.size() == 2; };
+    bool ok = co_await eventually(both);
+    CHECK(ok);
+    CHECK(answers == std::vector<bool>{true, true});
+    CHECK(recorder.figures().written == 2);
+    // What cannot be sent is waited for as long as was asked for.
+    b.server.stop_listening();
+    recorder.event(a, event_type::normal, "Three", "", "x");
+    group.spawn(flush_in_a_second(&recorder, &answers));
+    co_await settle(100);
+    CHECK(answers.size() == 2);
+    b.clock->advance(1s);
+    const std::function<bool()> third = [&] { return answers.size() == 3; };
+    ok = co_await eventually(third);
+    CHECK(ok);
+    CHECK_FALSE(answers.back());
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> in_trouble() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -312,7 +350,6 @@ asio::awaitable<void> in_trouble() {
     CHECK(ok);
     const bool flushed = co_await recorder.flush(1s);
     CHECK(flushed);
-    b.clock->advance(10ms);
     const std::function<bool()> ended = [&] { return over; };
     ok = co_await eventually(ended);
     CHECK(ok);
@@ -468,6 +505,10 @@ asio::awaitable<void> pause_of_for_ever(fault::kind how) {
 
 TEST_CASE("events arrive at the server with all that describes them, and series as patches") {
     run_test(on_the_server());
+}
+TEST_CASE("a flush returns as soon as nothing is pending, also by a clock that stands still, and else when its time is "
+          "over") {
+    run_test(flushed());
 }
 TEST_CASE(
     "EV1 refusals are given up, an unreachable server is tried again, and what has no room is dropped and counted") {
