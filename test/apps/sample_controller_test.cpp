@@ -213,6 +213,24 @@ TEST_CASE("sample-controller: one replica leads, the standby is ready; killed, h
     CHECK(d.child().err().find("sample-controller: the lease is lost\n") != std::string::npos);
 }
 
+TEST_CASE("sample-controller: told to stop while the API server hangs and a reconcile with it, the leader ends well",
+          "[sample-controller]") {
+    cluster c(false);
+    c.install_crd("{}"); // so that the reconcile is tried again and again
+    replica a(c, {"--leader-elect", "--identity", "a", "--lease-duration", "8", "--renew-deadline", "6",
+                  "--retry-period", "1"});
+    c.make_foo("one", "one", 1);
+    REQUIRE(a.child().error_holds("has its definition the status subresource?"));
+    c.child().signal(SIGSTOP);
+    REQUIRE(until([&] {
+        return a.get("/metrics").second.find("controller_runtime_active_workers{controller=\"foos\"} 1") !=
+               std::string::npos;
+    }));
+    a.child().signal(SIGTERM);
+    CHECK(a.child().wait() == 0);
+    CHECK(a.child().err().find("lost: the Lease could not be renewed in time") != std::string::npos);
+}
+
 TEST_CASE("sample-controller: bad usage is 2, what hinders it is 1, each in one line", "[sample-controller]") {
     const auto ends = [](std::vector<std::string> arguments) {
         arguments.insert(arguments.begin(), bin("sample-controller"));

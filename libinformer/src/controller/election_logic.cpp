@@ -43,6 +43,10 @@ void election_logic::lose(std::string why) {
     pending_.reset();
 }
 
+void election_logic::lose_if_expired(time_point now) {
+    if (phase_ == phase::leading && now >= valid_until_) lose("the Lease could not be renewed in time");
+}
+
 void election_logic::give_up(time_point now, election_end how) {
     end_ = how;
     pending_.reset();
@@ -56,7 +60,9 @@ void election_logic::give_up(time_point now, election_end how) {
 }
 
 void election_logic::advance(time_point now) {
-    if (phase_ == phase::leading && now >= valid_until_) lose("the Lease could not be renewed in time");
+    // Work that was over in time is not lost because we look late: its last request may have taken long to unwind.
+    const bool over_in_time = !working_ && (stopping_ || finished_);
+    if (!over_in_time) lose_if_expired(now);
     switch (phase_) {
     case phase::candidate:
         if (!stopping_) break;
@@ -240,7 +246,8 @@ lease_record election_logic::desired(std::chrono::system_clock::time_point wall)
     return r;
 }
 
-void election_logic::work_over() noexcept {
+void election_logic::work_over(time_point now) {
+    lose_if_expired(now); // it went on for longer than the Lease was ours, for all that we know
     working_ = false;
     finished_ = phase_ == phase::leading && !stopping_;
 }

@@ -50,7 +50,7 @@ public:
     void failed(time_point now, const failure& why);
 
     // ---- what else happened
-    void work_over() noexcept;
+    void work_over(time_point now);
     void stop() noexcept { stopping_ = true; } ///< the caller of run() wants it to end
 
     /// What to write now; each time with another time of renewal.
@@ -87,6 +87,7 @@ private:
     bool expired(time_point now) const noexcept;
     void advance(time_point now);
     void lose(std::string why);
+    void lose_if_expired(time_point now);
     void give_up(time_point now, election_end how);
     void later(time_point when) noexcept;
     duration jittered();

@@ -194,7 +194,7 @@ asio::awaitable<void> election::join_work(std::shared_ptr<election> e) {
     e->term.reset();
     e->gauge(0);
     e->announce("stopped leading");
-    e->logic.work_over();
+    e->logic.work_over(e->now());
     if (e->work_failed) e->logic.stop(); // also after a loss: broken work is not elected again
 }
 

@@ -1,6 +1,8 @@
 // The decisions of leader election, step by step: how a Lease is given up when its holder is stopped or has done its work.
 #include "election_logic_scene.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 #include <chrono>
 
 using namespace election_logic_test;
@@ -18,7 +20,7 @@ TEST_CASE("LE5 on a clean stop the Lease is renewed until the work has ended, th
         b.write();
     }
     CHECK(b.logic.holding(b.now));
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     CHECK(b.next() == action::get);
     CHECK_FALSE(b.logic.holding(b.now));
     b.logic.found(b.now, held_by("me", "9", 15s, 6));
@@ -37,7 +39,7 @@ TEST_CASE("LE5 a conflict while giving up reads again and tries again") {
     bench b;
     b.lead();
     b.logic.stop();
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("me"));
     REQUIRE(b.next() == action::update);
@@ -53,7 +55,7 @@ TEST_CASE("LE5 what is not ours is not given up") {
     bench b;
     b.lead();
     b.logic.stop();
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     SECTION("held by another") {
         REQUIRE(b.next() == action::get);
         b.logic.found(b.now, held_by("you"));
@@ -70,7 +72,7 @@ TEST_CASE("LE5 giving up takes the renew deadline at the most") {
     bench b;
     b.lead();
     b.logic.stop();
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     const auto from = b.now;
     while (b.next() != action::over) {
         const auto s = b.logic.next(b.now);
@@ -86,7 +88,7 @@ TEST_CASE("LE5 without release_on_stop the Lease is left to expire") {
     b.lead();
     b.logic.stop();
     CHECK(b.next() == action::wait);
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     CHECK(b.next() == action::over);
 }
 
@@ -135,7 +137,7 @@ TEST_CASE("an acquisition that succeeds after the stop is given up without any w
 TEST_CASE("work that returns by itself gives the Lease up") {
     bench b;
     b.lead();
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     CHECK_FALSE(b.logic.work_wanted());
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("me"));
@@ -143,4 +145,34 @@ TEST_CASE("work that returns by itself gives the Lease up") {
     b.write();
     CHECK(b.next() == action::over);
     CHECK(b.logic.end() == election_end::finished);
+}
+
+TEST_CASE("who was told to stop, or had done its work, ends as that, also where its last renewal took longer than the "
+          "Lease to unwind") {
+    const bool stopped = GENERATE(true, false);
+    bench b;
+    b.lead();
+    b.now += b.wait();
+    REQUIRE(b.next() == action::update);
+    if (stopped) b.logic.stop();
+    b.logic.work_over(b.now);
+    CHECK(b.logic.abandon(b.now));
+    b.now += 1min;
+    b.logic.failed(b.now, silent);
+    REQUIRE(b.next() == action::get); // it may be ours still
+    b.logic.found(b.now, held_by("you"));
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == (stopped ? election_end::stopped : election_end::finished));
+}
+
+TEST_CASE("who was told to stop has lost all the same if the work still ran when the Lease ran out") {
+    const bool looked = GENERATE(true, false); // in time, or not before the work was over
+    bench b;
+    b.lead();
+    b.logic.stop();
+    b.now = b.logic.valid_until();
+    if (looked) CHECK(b.next() == action::wait);
+    b.logic.work_over(b.now);
+    CHECK(b.next() == action::over);
+    CHECK(b.logic.end() == election_end::lost);
 }

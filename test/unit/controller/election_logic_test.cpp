@@ -233,7 +233,7 @@ TEST_CASE("LE4 a leader that cannot renew stops leading the renew deadline after
     CHECK(b.now - sent == 10s);
     CHECK_FALSE(b.logic.holding(b.now));
     CHECK(b.logic.lost());
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     CHECK(b.next() == action::over);
     CHECK(b.logic.end() == election_end::lost);
 }
@@ -296,7 +296,7 @@ TEST_CASE("LE4 a leader that sees another holder stops at once") {
         CHECK(b.logic.lost());
         // It waits for its work, and touches the Lease no more.
         CHECK(b.next() == action::wait);
-        b.logic.work_over();
+        b.logic.work_over(b.now);
         CHECK(b.next() == action::over);
         CHECK(b.logic.end() == election_end::lost);
     }
@@ -322,7 +322,7 @@ TEST_CASE("work that outlives the Lease is noticed when others may lead") {
     CHECK_FALSE(b.logic.overdue(b.now));
     b.now = s.until;
     CHECK(b.logic.overdue(b.now));
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     CHECK_FALSE(b.logic.overdue(b.now));
 }
 
@@ -334,7 +334,7 @@ TEST_CASE("re-election: after a loss it stands again, once its work has ended") 
     REQUIRE(b.logic.lost());
     b.now += 20s;
     REQUIRE(b.next() == action::wait);
-    b.logic.work_over();
+    b.logic.work_over(b.now);
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("you"));
     REQUIRE(b.next() == action::wait);
@@ -369,6 +369,6 @@ TEST_CASE("LE8 only a leader whose Lease expired long ago is unhealthy, and one 
     CHECK_FALSE(l.logic.check(expired + 5s, 5s));
     CHECK_FALSE(l.logic.check(expired + 1h, clock::duration::max()));
     CHECK(l.logic.check(expired + 5s + 1ms, 5s) == errc::deadline_exceeded);
-    l.logic.work_over();
+    l.logic.work_over(l.now);
     CHECK_FALSE(l.logic.check(expired + 1h, 5s));
 }

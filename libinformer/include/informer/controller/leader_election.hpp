@@ -133,7 +133,8 @@ public:
     std::function<void(const object&, const std::string&)> on_event_;
 };
 
-/// How `leader_elector::run` ended.
+/// How `leader_elector::run` ended. `lost` is said wherever the work still ran when the Lease ran out, also where it had been told to end
+/// by then: at a server that hangs nothing can be renewed. Who was stopping anyway need not take it for a failure.
 enum class election_end {
     stopped,  ///< `run()` was cancelled; the work, if it ran, has ended, and the Lease was given up (see below)
     finished, ///< the leading work returned by itself; the Lease was given up (see below)
@@ -174,7 +175,8 @@ public:
 
     /// Waits to be elected, runs `lead`, renews meanwhile. May be called again after it ended.
     ///
-    /// *Cancellation*: terminal; cancels the work, waits for it, gives the Lease up (for at most R) and returns `stopped`;
+    /// *Cancellation*: terminal; cancels the work, waits for it, gives the Lease up (for at most R) and returns `stopped`, or
+    /// `lost` where the Lease ran out before the work had ended;
     /// before the election it returns at once, but where an acquisition may have succeeded without our knowing: that is undone
     /// first (for at most R). *Errors*: already_running; bad_configuration (no `lead`); what the work throws
     /// comes out after the Lease was given up (cancellation that we caused apart). What the API server answers is never an
