@@ -132,6 +132,7 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
     if (f) co_return reconcile_result::error(f);
 
     json::value status = {{"availableReplicas", d.at_pointer("/status/availableReplicas").int64_or(0)}};
+    // Not waited for in the cache: no predicate of ours hides it, so its event leads to a reconcile that compares with it.
     co_await patch_status(client_, foos(), foo, std::move(status), options, f);
     if (f == condition::not_found) { // it was deleted meanwhile, or its definition has no status subresource: servers say the same
         failure missing;

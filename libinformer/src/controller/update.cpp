@@ -74,6 +74,35 @@ asio::awaitable<object> status_patch(kubernetes::client c, api_resource resource
     co_return stored;
 }
 
+asio::awaitable<object> status_read_back(kubernetes::client c, api_resource resource, object current,
+                                         json::value wanted, informer_handle cache, kubernetes::write_options options,
+                                         failure& f) { // lint: law2 the caller keeps it
+    const std::string doing = "status of " + resource.group_resource() + " " + current.key().str();
+    if (!cache || cache->resource().group_resource() != resource.group_resource()) {
+        f = failure(errc::bad_configuration, doing + ": no cache of that to read it back from");
+        co_return object();
+    }
+    object stored = co_await status_patch(std::move(c), std::move(resource), std::move(current), std::move(wanted),
+                                          std::move(options), f);
+    if (f) co_return object();
+    try {
+        co_await cache->wait_until(stored.resource_version(), read_back_limit);
+    } catch (const error& e) {
+        f = e.failure().within(doing + ": written, but not read back");
+    }
+    co_return stored;
+}
+
+asio::awaitable<object> throwing_read_back(kubernetes::client c, api_resource resource, object current,
+                                           json::value wanted, informer_handle cache,
+                                           kubernetes::write_options options) {
+    failure f;
+    object stored = co_await status_read_back(std::move(c), std::move(resource), std::move(current), std::move(wanted),
+                                              std::move(cache), std::move(options), f);
+    throw_on(f);
+    co_return stored;
+}
+
 asio::awaitable<object> throwing_status_patch(kubernetes::client c, api_resource resource, object current,
                                               json::value wanted, kubernetes::write_options options) {
     failure f;
@@ -130,6 +159,18 @@ asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource
                                      kubernetes::write_options options) {
     return throwing_status_patch(std::move(c), std::move(resource), std::move(current), std::move(wanted),
                                  std::move(options));
+}
+
+asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current, json::value wanted,
+                                     informer_handle cache, kubernetes::write_options options, failure& f) {
+    return status_read_back(std::move(c), std::move(resource), std::move(current), std::move(wanted), std::move(cache),
+                            std::move(options), f);
+}
+
+asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current, json::value wanted,
+                                     informer_handle cache, kubernetes::write_options options) {
+    return throwing_read_back(std::move(c), std::move(resource), std::move(current), std::move(wanted),
+                              std::move(cache), std::move(options));
 }
 
 } // namespace informer

@@ -37,6 +37,8 @@ namespace predicates {
 
 /// `metadata.generation` differs: the spec changed, or deletion began. Status updates do not count. Not for kinds whose
 /// server keeps no generation (ConfigMaps, Secrets, Events …): none of their updates pass.
+/// Nor do your own writes of the status: a reconcile that comes before the cache has them compares with what was before, and no event
+/// puts that right. Wait for them: `patch_status` with the cache, `shared_informer::wait_until`. So with `labels_changed` and its like.
 predicate generation_changed();
 /// Lets out the repetitions of a resync.
 predicate resource_version_changed();

@@ -1,6 +1,7 @@
 // Writing what was computed from a state that may be old.
 #pragma once
 
+#include <informer/cache/informer_factory.hpp>
 #include <informer/error.hpp>
 #include <informer/kubernetes/client.hpp>
 #include <informer/object/object.hpp>
@@ -53,10 +54,36 @@ asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_
 /// Brings `status` from what `current` has to `wanted`, by a merge patch of what differs and of nothing else, on the
 /// status subresource. No request where nothing differs: then `current` is the answer. Members that `wanted` lacks are removed.
 /// Others who write other parts of the status are not disturbed. Lists are replaced as a whole.
+///
+/// `current` may be old: a cache has what was written a moment later. Who compares with it then, and wants what it still says, sends
+/// nothing, and the server keeps what was written before. The event that follows leads to another reconcile, which puts it right,
+/// unless a predicate lets it out: `generation_changed` does, with all events of the status. There give the `cache` that `current`
+/// was read from.
 asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
                                      boost::json::value wanted, kubernetes::write_options options, failure& f);
 asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
                                      boost::json::value wanted,
+                                     kubernetes::write_options options = kubernetes::write_options());
+
+/// How long a write is waited for in the cache.
+inline constexpr std::chrono::seconds read_back_limit{5};
+
+/// The same, and reads its write: comes back when `cache` has what is stored (`shared_informer::wait_until`), so the next reconcile of the
+/// key, which does not begin before this one has ended, does not see what was before. It costs what the watch takes, milliseconds. For a
+/// controller's own resource the cache is `factory.get(resource)`.
+///
+///     co_await patch_status(client, databases, database, std::move(status), factory.get(databases), options, f);
+///     co_return f ? reconcile_result::error(f) : reconcile_result::done();
+///
+/// *Errors*: besides those above deadline_exceeded where the cache has it not within `read_back_limit` (its watch is away), and what
+/// else `wait_until` says; the status is written then. As the result of a reconcile such an error brings the key back, to wait again; only
+/// where what is wanted turns back before the watch returns is it compared with what was before. Bad_configuration, and no request, where
+/// `cache` is none of `resource`.
+asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
+                                     boost::json::value wanted, informer_handle cache,
+                                     kubernetes::write_options options, failure& f);
+asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
+                                     boost::json::value wanted, informer_handle cache,
                                      kubernetes::write_options options = kubernetes::write_options());
 
 } // namespace informer
