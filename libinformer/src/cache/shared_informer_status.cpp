@@ -60,7 +60,7 @@ bool shared_informer::impl::note_phase() {
     // Entering a bad phase is logged with its reason, by report().
     if (failures != 0 && phase != informer_phase::backing_off && phase != informer_phase::parked) {
         const std::string line = name + ": " + std::string(to_string(phase)) + " again after " +
-                                 std::to_string(failures) + " failed attempts";
+                                 std::to_string(failures) + (failures == 1 ? " failed attempt" : " failed attempts");
         rt.log(log_level::info, line);
     } else if (rt.logs(log_level::debug)) {
         rt.log(log_level::debug, name + ": " + std::string(to_string(phase)));
