@@ -58,7 +58,8 @@ bool shared_informer::impl::note_phase() {
     }
     if (!changed) return false;
     // Entering a bad phase is logged with its reason, by report().
-    if (failures != 0 && phase != informer_phase::backing_off && phase != informer_phase::parked) {
+    const bool works = phase != informer_phase::backing_off && phase != informer_phase::parked && phase != informer_phase::stopped;
+    if (failures != 0 && works) {
         const std::string line = name + ": " + std::string(to_string(phase)) + " again after " +
                                  std::to_string(failures) + (failures == 1 ? " failed attempt" : " failed attempts");
         rt.log(log_level::info, line);

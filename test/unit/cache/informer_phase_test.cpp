@@ -51,3 +51,14 @@ TEST_CASE("watching is said when the first state can be read, and not as soon as
     if (fails_before && !cut_at_once) CHECK(b.log.contains("watching again after 1 failed attempt"));
     CHECK_FALSE(b.log.contains("1 failed attempts"));
 }
+
+TEST_CASE("an informer that is stopped while it fails does not say that it works again", "[informer]") {
+    bench b;
+    b.source->on_watch_fail(status_failure(404, "NotFound"));
+    b.start();
+    REQUIRE(b.pods.status().phase == informer_phase::parked);
+    b.pods.stop();
+    b.settle();
+    CHECK(b.pods.status().phase == informer_phase::stopped);
+    CHECK(b.log.count("again after") == 0);
+}
