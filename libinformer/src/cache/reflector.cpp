@@ -17,7 +17,6 @@ reflector::reflector(reflector_options options, watch_list_support support)
       contradictions_(backoff_options()
                           .initial(contradiction)
                           .cap(longest_unproven)
-                          .reset_after(no_contradiction)
                           .jitter(std::min(options_.backoff_.jitter_, 1.0)),
                       options_.seed_ + 3),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
@@ -286,7 +285,7 @@ void reflector::absence(time_point now, bool proven) {
 
 void reflector::contradicted(time_point now) {
     if (why_again_ == cut::contradicted && again_) return;
-    contradictions_.healthy_for(now - last_contradiction_);
+    if (now - last_contradiction_ >= no_contradiction) contradictions_.reset(); // in one piece: a back-off sums up
     last_contradiction_ = now;
     const auto then = detail::later(now, contradictions_.next());
     if (again_ && *again_ <= then) return;

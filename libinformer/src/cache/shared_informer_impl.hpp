@@ -164,6 +164,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     informer_status status() const;
     informer_phase phase() const noexcept;
     bool note_phase(); ///< true: it is another one, and observers were told
+    void note_next_attempt();
     void report(std::string_view phase, const failure& f);
     template <class F, class... Arguments>
     void tell(F informer_observer::*what, const Arguments&... arguments);
@@ -190,7 +191,6 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void replace_by(std::shared_ptr<detail::replacement> all);
     void tell_absence(bool proven); ///< by the state that was applied last
     void doubt_state(); ///< a watch contradicts it
-    void tell_next_attempt(std::optional<clock::time_point> when);
 
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
@@ -251,6 +251,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
 
     // producer
     std::unique_ptr<sink> into;
+    bool waits_for_attempt = false; ///< and the status says for which
     bool held_up = false; ///< the request under way waits for room: that time is not its own
     bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
     detail::slice_watch reading;

@@ -303,13 +303,6 @@ void shared_informer::impl::doubt_state() {
     into->recheck();
 }
 
-void shared_informer::impl::tell_next_attempt(std::optional<clock::time_point> when) {
-    using wall_time = std::chrono::system_clock;
-    const auto at = when ? rt.clock().wall() + std::chrono::duration_cast<wall_time::duration>(*when - now()) : wall_time::time_point();
-    const std::lock_guard lock(mutex);
-    figures.next_attempt = at;
-}
-
 asio::awaitable<void> shared_informer::impl::produce(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     for (;;) {
@@ -318,9 +311,7 @@ asio::awaitable<void> shared_informer::impl::produce(self s) {
         reflector::action a = s->machine.next(s->now());
         s->note_phase();
         if (a.what == reflector::step::wait) {
-            s->tell_next_attempt(a.until);
             const bool slept = co_await s->rt.clock().sleep_until(a.until);
-            s->tell_next_attempt({});
             if (!slept) co_return;
             s->machine.slept();
             continue;

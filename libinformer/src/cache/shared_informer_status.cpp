@@ -2,6 +2,8 @@
 #include "shared_informer_impl.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <array>
 #include <mutex>
 #include <string>
@@ -37,7 +39,22 @@ informer_phase shared_informer::impl::phase() const noexcept {
     return now_in == informer_phase::watching && !store->has_synced() ? figures.phase : now_in;
 }
 
+void shared_informer::impl::note_next_attempt() {
+    const auto until = stopping ? std::nullopt : machine.waits();
+    if (!until && !waits_for_attempt) return;
+    waits_for_attempt = until.has_value();
+    using wall_time = std::chrono::system_clock;
+    wall_time::time_point at;
+    if (until) { // which may be for ever
+        const auto wall = rt.clock().wall();
+        at = wall + std::min(std::chrono::duration_cast<wall_time::duration>(*until - now()), wall_time::time_point::max() - wall);
+    }
+    const std::lock_guard lock(mutex);
+    figures.next_attempt = at;
+}
+
 bool shared_informer::impl::note_phase() {
+    note_next_attempt();
     const auto phase = this->phase();
     if (phase != machine.phase() && !ended) return false;
     bool changed = false;
@@ -74,6 +91,7 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
     const std::string where = is_decode(f) ? std::string("decode") : std::string(phase);
     const bool failing = machine.attempts() != 0;
     bool told_before = false;
+    note_next_attempt();
     {
         const std::lock_guard lock(mutex);
         // Also a stream that is cut again and again, and goes on at once each time.

@@ -57,8 +57,25 @@ TEST_CASE("an informer that is stopped while it fails does not say that it works
     b.source->on_watch_fail(status_failure(404, "NotFound"));
     b.start();
     REQUIRE(b.pods.status().phase == informer_phase::parked);
+    CHECK(b.pods.status().next_attempt > b.clock->wall());
     b.pods.stop();
     b.settle();
     CHECK(b.pods.status().phase == informer_phase::stopped);
     CHECK(b.log.count("again after") == 0);
+    CHECK(b.pods.status().next_attempt == std::chrono::system_clock::time_point());
+}
+
+TEST_CASE("who is told that an informer backs off is told until when, also where that is for ever", "[informer]") {
+    const bool for_ever = GENERATE(false, true);
+    informer_options options;
+    if (for_ever) options.backoff(backoff_options().initial(std::chrono::nanoseconds::max()).cap(std::chrono::nanoseconds::max()));
+    bench b(options);
+    std::chrono::system_clock::time_point next;
+    const auto mine = b.pods.observe(informer_observer().on_state_change([&](const informer_status& s) {
+        if (s.phase == informer_phase::backing_off) next = s.next_attempt;
+    }));
+    b.source->on_watch_fail(failure(errc::connection_refused, "watch"));
+    b.start();
+    CHECK(next > b.clock->wall());
+    CHECK((next > b.clock->wall() + std::chrono::hours(24 * 365)) == for_ever);
 }

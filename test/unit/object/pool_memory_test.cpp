@@ -277,6 +277,7 @@ TEST_CASE("pages that were given back do not return in a huge one", "[pool]") {
         if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &end) == 2) here = first <= of_text && of_text < end;
         if (here && line.starts_with("VmFlags:")) flags = line + ' ';
     }
+    if (flags.empty()) SKIP("smaps tells no flags");
     CAPTURE(flags);
     CHECK(flags.find(" nh ") != std::string::npos);
 }

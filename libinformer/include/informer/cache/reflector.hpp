@@ -111,6 +111,7 @@ public:
     const resource_version& version() const noexcept { return last_; }
     std::uint64_t epoch() const noexcept { return epoch_; }
     std::uint64_t attempts() const noexcept { return attempts_; } ///< failed in a row
+    std::optional<time_point> waits() const noexcept { return wait_; } ///< until then nothing is asked
     /// The state is fetched again as a matter of course: lists have no version, or there is no watch.
     bool relists() const noexcept { return unversioned_ || polled_; }
     /// Learnt about the server; to be remembered with the source.

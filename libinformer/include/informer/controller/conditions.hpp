@@ -38,7 +38,9 @@ public:
 /// changed.
 ///
 /// `status` is the status that is to be written: begin with a copy of what there is, `to_value(o["status"])`, so that times are kept,
-/// and other members and conditions stay. Whatever is no object counts as an empty one.
+/// and other members and conditions stay. Whatever is no object counts as an empty one. `patch_status` replaces the list as a whole: where
+/// several write conditions of one object, what another one has changed since `status` was read is lost. There use `update_with_retry`
+/// on the status, or `apply`.
 ///
 ///     json::value status = to_value(database["status"]);
 ///     set_condition(status, status_condition("Ready", condition_status::yes, "Applied").observed_generation(database.meta().generation()), rt.clock().wall());

@@ -70,7 +70,8 @@ inline constexpr std::chrono::seconds read_back_limit{5};
 
 /// The same, and reads its write: comes back when `cache` has what is stored (`shared_informer::wait_until`), so the next reconcile of the
 /// key, which does not begin before this one has ended, does not see what was before. It costs what the watch takes, milliseconds. For a
-/// controller's own resource the cache is `factory.get(resource)`.
+/// controller's own resource the cache is what its source reads: `factory.get(resource)`, with the namespace and the options of the source if it
+/// has any. Without them that is another informer, of the whole cluster, which is started for this call alone.
 ///
 ///     co_await patch_status(client, databases, database, std::move(status), factory.get(databases), options, f);
 ///     co_return f ? reconcile_result::error(f) : reconcile_result::done();
