@@ -49,7 +49,7 @@ struct replacement {
     void take_back_page() {
         if (!page_) return;
         objects();
-        const page of = *std::exchange(page_, std::nullopt);
+        page of = *std::exchange(page_, std::nullopt);
         if (of.first) objects_.clear();
         for (auto c = of.changes.rbegin(); c != of.changes.rend(); ++c) {
             if (c->before)
@@ -57,14 +57,11 @@ struct replacement {
             else
                 objects_.erase(key_of_object(c->now).view());
         }
-        bad_keys = of.bad_keys;
+        bad_keys = std::move(of.bad_keys);
         unnamed = of.unnamed;
-        bad_unnamed = of.bad_unnamed;
+        bad_unnamed = std::move(of.bad_unnamed);
     }
-    void end_page() {
-        if (page_) objects();
-        page_.reset();
-    }
+    void end_page() { page_.reset(); }
 
     using story = std::shared_ptr<const bad_object>; ///< shared by what is kept to go back to
     std::unordered_map<object_key, story> bad_keys;  ///< there, but unusable: their last good version stays

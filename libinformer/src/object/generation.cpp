@@ -34,8 +34,7 @@ generation::generation(pool_core& owner, pool_limits limits, hash_seed seed, std
       table_(std::make_unique<intern_table>()), number_(number) {}
 
 generation::~generation() {
-    std::size_t all = std::numeric_limits<std::size_t>::max();
-    give_leaving_back(all);
+    give_all_leaving_back();
     for (std::uint32_t i = 0; i < segments_.size(); ++i)
         if (segments_[i].base) drop_segment(i);
 }
@@ -135,6 +134,13 @@ void generation::set_aside(range r) {
         spare_.push_back(r);
 }
 
+/// Where so much more would exceed it, what nobody needs goes back first.
+void generation::keep_to_limit(std::uint64_t more) noexcept {
+    if (segment_bytes_ + more <= limits_.max_bytes) return;
+    give_all_leaving_back();
+    give_idle_pages_back(0);
+}
+
 /// False: there is no more room, by the limit or by what the system has.
 bool generation::refill(std::uint32_t size) {
     if (small_.left() > 0) { // set_aside must not fail half way
@@ -150,11 +156,7 @@ bool generation::refill(std::uint32_t size) {
     }
     const std::uint64_t needed = std::uint64_t{size} * 4;
     std::uint64_t bytes = std::max(next_segment_bytes_, std::bit_ceil(needed));
-    if (segment_bytes_ + bytes > limits_.max_bytes) {
-        std::size_t all = std::numeric_limits<std::size_t>::max();
-        give_leaving_back(all);
-        give_idle_pages_back(0);
-    }
+    keep_to_limit(bytes);
     // Near the limit take what is left, in whole pages where it is mapped.
     if (segment_bytes_ + bytes > limits_.max_bytes) {
         bytes = limits_.max_bytes > segment_bytes_ ? limits_.max_bytes - segment_bytes_ : 0;
@@ -177,12 +179,13 @@ bool generation::refill(std::uint32_t size) {
 
 std::uint32_t generation::allocate_alone(std::uint32_t size) {
     const std::uint64_t bytes = std::uint64_t{size} * 4;
+    keep_to_limit(bytes);
     return add_segment(bytes, static_cast<std::uint32_t>((bytes + segment_size - 1) / segment_size)) << segment_shift;
 }
 
 std::uint32_t generation::allocate_paged(std::uint32_t size) {
     const std::uint32_t n = size / paged_segment::unit_words;
-    if (segment_bytes_ + n * unit_size > limits_.max_bytes) give_idle_pages_back(0);
+    keep_to_limit(n * unit_size);
     const auto has_room = [n](std::uint32_t longest) { return longest >= n; };
     const auto it = std::find_if(rooms_.begin(), rooms_.end(), has_room);
     if (it != rooms_.end()) return take(*paged_[static_cast<std::size_t>(it - rooms_.begin())], n);
@@ -611,13 +614,17 @@ bool generation::give_leaving_back(std::size_t& budget) noexcept {
     return true;
 }
 
+void generation::give_all_leaving_back() noexcept {
+    std::size_t all = std::numeric_limits<std::size_t>::max();
+    give_leaving_back(all);
+}
+
 void generation::seal() noexcept {
     table_.reset();
     free_heads_.reset();
     dying_ = last_dying;
     std::vector<range>().swap(spare_);
-    std::size_t all = std::numeric_limits<std::size_t>::max();
-    give_leaving_back(all);
+    give_all_leaving_back();
     give_idle_pages_back(0);
 }
 

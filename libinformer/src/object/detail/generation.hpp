@@ -237,6 +237,8 @@ private:
     void make_free_heads();
     void start_over() noexcept;
     bool give_leaving_back(std::size_t& budget) noexcept;
+    void give_all_leaving_back() noexcept;
+    void keep_to_limit(std::uint64_t more) noexcept;
     void set_aside(range r);
     void free_node(std::uint32_t index, std::uint32_t node_words) noexcept;
     std::uint32_t add_segment(std::uint64_t bytes, std::uint32_t spans, paged_segment* paged = nullptr);
