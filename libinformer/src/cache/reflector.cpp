@@ -42,7 +42,7 @@ reflector::action reflector::next(time_point now) {
         a.until = *wait_;
         return a;
     }
-    if (goal_ == goal::follow && again_ && now >= *again_) fetch_again(false);
+    if (goal_ == goal::follow && again_ && now >= again_->when) fetch_again(false);
     request_ = request();
     request_.started = request_.last_progress = now;
 
@@ -203,7 +203,7 @@ reflector::time_point reflector::deadline() const {
     } else if (r.opened && !r.proven) {
         first = std::min(first, r.opened_at + very_short);
     }
-    if (!r.collecting && again_) first = std::min(first, *again_);
+    if (!r.collecting && again_) first = std::min(first, again_->when);
     return first;
 }
 
@@ -229,8 +229,8 @@ bool reflector::tick(time_point now) {
         }
         return r.why != cut::none;
     }
-    if (again_ && now >= *again_) {
-        r.why = why_again_;
+    if (again_ && now >= again_->when) {
+        r.why = again_->why;
         return true;
     }
     if (r.opened && !r.proven && now >= r.opened_at + very_short) {
@@ -279,18 +279,15 @@ void reflector::absence(time_point now, bool proven) {
     if (proven)
         until_proven_.reset();
     else
-        again_ = detail::later(now, until_proven_.next());
-    why_again_ = cut::unproven;
+        again_ = {detail::later(now, until_proven_.next()), cut::unproven};
 }
 
 void reflector::contradicted(time_point now) {
-    if (why_again_ == cut::contradicted && again_) return;
+    if (again_ && again_->why == cut::contradicted) return;
     if (now - last_contradiction_ >= no_contradiction) contradictions_.reset(); // in one piece: a back-off sums up
     last_contradiction_ = now;
     const auto then = detail::later(now, contradictions_.next());
-    if (again_ && *again_ <= then) return;
-    again_ = then;
-    why_again_ = cut::contradicted;
+    if (!again_ || then < again_->when) again_ = {then, cut::contradicted};
 }
 
 void reflector::complete(time_point now, const resource_version& v) {

@@ -251,7 +251,6 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
 
     // producer
     std::unique_ptr<sink> into;
-    bool waits_for_attempt = false; ///< and the status says for which
     bool held_up = false; ///< the request under way waits for room: that time is not its own
     bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
     detail::slice_watch reading;

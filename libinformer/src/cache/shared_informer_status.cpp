@@ -2,10 +2,10 @@
 #include "shared_informer_impl.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <optional>
 #include <array>
+#include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,11 +40,10 @@ informer_phase shared_informer::impl::phase() const noexcept {
 }
 
 void shared_informer::impl::note_next_attempt() {
-    const auto until = stopping ? std::nullopt : machine.waits();
-    if (!until && !waits_for_attempt) return;
-    waits_for_attempt = until.has_value();
     using wall_time = std::chrono::system_clock;
+    const auto until = stopping ? std::nullopt : machine.waits();
     wall_time::time_point at;
+    if (!until && figures.next_attempt == at) return; // only we write it
     if (until) { // which may be for ever
         const auto wall = rt.clock().wall();
         at = wall + std::min(std::chrono::duration_cast<wall_time::duration>(*until - now()), wall_time::time_point::max() - wall);

@@ -188,8 +188,11 @@ private:
     backoff missing_; ///< that a resource is not there says nothing of the server's health
     backoff until_proven_, contradictions_;
     time_point last_contradiction_{};
-    std::optional<time_point> again_; ///< the state proves too little: to be fetched again then
-    cut why_again_ = cut::unproven;
+    struct refetch {
+        time_point when;
+        cut why;
+    };
+    std::optional<refetch> again_; ///< the state proves too little, or is wrong
     std::mt19937_64 random_;
 
     goal goal_ = goal::fetch;
