@@ -63,6 +63,12 @@ struct bench {
         REQUIRE(logic.work_wanted());
         logic.work_started();
     }
+    /// Led until it was stopped, and the work has ended.
+    void lead_and_stop() {
+        lead();
+        logic.stop();
+        logic.work_over(now);
+    }
 };
 
 } // namespace election_logic_test

@@ -37,9 +37,7 @@ TEST_CASE("LE5 on a clean stop the Lease is renewed until the work has ended, th
 
 TEST_CASE("LE5 a conflict while giving up reads again and tries again") {
     bench b;
-    b.lead();
-    b.logic.stop();
-    b.logic.work_over(b.now);
+    b.lead_and_stop();
     REQUIRE(b.next() == action::get);
     b.logic.found(b.now, held_by("me"));
     REQUIRE(b.next() == action::update);
@@ -53,9 +51,7 @@ TEST_CASE("LE5 a conflict while giving up reads again and tries again") {
 
 TEST_CASE("LE5 what is not ours is not given up") {
     bench b;
-    b.lead();
-    b.logic.stop();
-    b.logic.work_over(b.now);
+    b.lead_and_stop();
     SECTION("held by another") {
         REQUIRE(b.next() == action::get);
         b.logic.found(b.now, held_by("you"));
@@ -70,9 +66,7 @@ TEST_CASE("LE5 what is not ours is not given up") {
 
 TEST_CASE("LE5 giving up takes the renew deadline at the most") {
     bench b;
-    b.lead();
-    b.logic.stop();
-    b.logic.work_over(b.now);
+    b.lead_and_stop();
     const auto from = b.now;
     while (b.next() != action::over) {
         const auto s = b.logic.next(b.now);
