@@ -488,6 +488,24 @@ TEST_CASE("a pool in which nothing lives gives its memory back", "[pool]") {
     }
 }
 
+TEST_CASE("near its limit a pool gives back what is leaving before it gives up its templates", "[pool]") {
+    detail::pool_limits limits;
+    limits.max_bytes = 32 * 1024 * 1024;
+    limits.template_documents = 1;
+    const auto pool = detail::make_pool(decode_options(), limits);
+    std::vector<object> pods;
+    for (unsigned i = 0; pool->statistics().bytes < 28'000'000; ++i) pods.push_back(decode(*pool, pod(i * 20)));
+    pods.clear();
+    while (pool->statistics().nodes > 0) pool->collect(1);
+    pods.push_back(decode(*pool, pod(1)));
+    pods.push_back(decode(*pool, pod(2)));
+    REQUIRE(pool->statistics().templates > 0);
+    REQUIRE(pool->statistics().bytes > 20'000'000); // each document pays for a little
+    const object large = decode(*pool, "{\"a\":\"" + std::string(14'000'000, 'x') + "\"}");
+    CHECK(large["a"].as_string().size() == 14'000'000);
+    CHECK(pool->statistics().templates > 0);
+}
+
 TEST_CASE("near the limit a small node takes a piece of a large dead one", "[pool]") {
     detail::pool_limits limits;
     limits.max_bytes = 64 * 1024;
