@@ -528,6 +528,10 @@ bool generation::drop_forwards(generation& current, std::size_t& budget) noexcep
 
 bool generation::dismantle(generation& current, std::size_t& budget) noexcept {
     if (!drop_forwards(current, budget)) return false;
+    // What is left of it holds nothing, nor is it room for anything.
+    std::ranges::fill(bytes_by_kind_, std::uint64_t{0});
+    nodes_ = references_ = free_list_words_ = 0;
+    small_ = range();
     std::size_t i = segments_.size();
     while (i > 0 && budget > 0) {
         const segment& s = segments_[--i];
