@@ -158,11 +158,13 @@ bool list_framer::impl::step(bool& have_item) {
         return scan_key();
     case state::key: return scan_key();
     case state::colon:
+        if (!check_size()) return false; // as where the text breaks here
         if (c != ':') return expected("':'");
         text.take();
         at = state::value;
         return true;
     case state::value:
+        if (!check_size()) return false;
         if (items_member && c == '[') {
             text.take();
             text.unmark();
@@ -220,8 +222,8 @@ bool list_framer::impl::scan_key() {
 
 bool list_framer::impl::scan_member_value() {
     text.scan(scanner);
-    if (scanner.bad()) return expected("the end of a value");
     if (!check_size()) return false;
+    if (scanner.bad()) return expected("the end of a value");
     if (!scanner.complete()) return true;
     keep_member();
     text.unmark();

@@ -201,8 +201,7 @@ void watch_framer::impl::check_lines(detail::value_scanner s, std::string_view s
     for (std::string_view rest = scanned; !rest.empty();) {
         const std::string_view one = rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1);
         rest.remove_prefix(one.size());
-        s.scan(one.data(), one.data() + one.size());
-        if (one.back() == '\n' && s.in_string()) return wrong(&one.back(), "the end of a string");
+        // Its beginning first, which may come before the rest of it does.
         const auto first = one.find_first_not_of(" \t\r\n");
         if (first != one.npos) {
             const bool follows = last == ':' || last == ',' || last == '[';
@@ -210,6 +209,8 @@ void watch_framer::impl::check_lines(detail::value_scanner s, std::string_view s
             last = one[one.find_last_not_of(" \t\r\n")];
             line_begun = false;
         }
+        s.scan(one.data(), one.data() + one.size());
+        if (one.back() == '\n' && s.in_string()) return wrong(&one.back(), "the end of a string");
         if (one.back() == '\n') line_begun = true;
     }
 }

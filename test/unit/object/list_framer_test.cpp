@@ -190,6 +190,12 @@ TEST_CASE("an envelope over the limit is an error", "[framer]") {
     for (int i = 0; i < 50; ++i) many += "\"k" + std::to_string(i) + "\":0,";
     CHECK(cut({many}, 100).failed == errc::too_large);
     CHECK(cut(bytes_of("{\"" + std::string(200, 'k')), 100).failed == errc::too_large);
+    // However it comes, and whatever else is wrong with it.
+    for (const std::string member : {R"("items":[1])", R"("items"    :[1])", R"("items":   [1])", R"("items"   x)", "\"a\":12345:"})
+        for (std::size_t limit = 1; limit < 16; ++limit) {
+            CAPTURE(member, limit);
+            list_of("{" + member + "}", limit);
+        }
 }
 
 TEST_CASE("list framer moves", "[framer]") {

@@ -116,6 +116,10 @@ TEST_CASE("a malformed event does not swallow those behind it", "[framer]") {
     const std::string next = R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})" "\n";
     for (const std::string cut : {R"({"type":"ADDED","object":{"x":1,)", R"({"type":"ADDED","object":{"x":)", R"({"type":"ADDED","object":[)"})
         rows.push_back({cut + "\n", at(cut.size() + 1 + next.size()) + "the end of the event before"}); // may go on so
+    // Two in a row: the first one is told.
+    const std::string first = R"({"type":"ADDED","object":{"x":1)" "\n";
+    bracket(first + R"({"type":"ADDED","object":{"x":"1}})" "\n");
+    rows.back().where = at(first.size()) + "the end of the event before";
     for (const auto& r : rows) {
         CAPTURE(r.event);
         for (const std::size_t limit : {default_max_object, std::size_t(60)}) {
