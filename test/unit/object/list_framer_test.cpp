@@ -191,7 +191,8 @@ TEST_CASE("an envelope over the limit is an error", "[framer]") {
     CHECK(cut({many}, 100).failed == errc::too_large);
     CHECK(cut(bytes_of("{\"" + std::string(200, 'k')), 100).failed == errc::too_large);
     // However it comes, and whatever else is wrong with it.
-    for (const std::string member : {R"("items":[1])", R"("items"    :[1])", R"("items":   [1])", R"("items"   x)", "\"a\":12345:"})
+    for (const std::string member :
+         {R"("items":[1])", R"("items"    :[1])", R"("items":   [1])", R"("items"   x)", "\"a\":12345:"})
         for (std::size_t limit = 1; limit < 16; ++limit) {
             CAPTURE(member, limit);
             list_of("{" + member + "}", limit);
