@@ -1,6 +1,8 @@
 #include <informer/object/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,11 +39,23 @@ extent measure(const json::value& v) {
     return e;
 }
 
+/// As an integer: of two neighbours a double may be able to hold but one.
+template <class Integer>
+bool is_integer(double d, Integer n) noexcept {
+    constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1} << (std::numeric_limits<Integer>::digits - 1));
+    constexpr double least = std::numeric_limits<Integer>::is_signed ? -beyond : 0;
+    return d >= least && d < beyond && static_cast<Integer>(d) == n && static_cast<double>(n) == d;
+}
+
+bool is_integer(double d, const json::value& n) noexcept {
+    return n.is_uint64() ? is_integer(d, n.get_uint64()) : is_integer(d, n.get_int64());
+}
+
 // RFC 6902, 4.6: numbers are equal when they are numerically equal.
 bool equal(const json::value& a, const json::value& b) {
     if (a.is_number() && b.is_number()) {
-        if (a.is_double() || b.is_double()) return a.to_number<double>() == b.to_number<double>();
-        return a == b;
+        if (a.is_double() == b.is_double()) return a == b;
+        return a.is_double() ? is_integer(a.get_double(), b) : is_integer(b.get_double(), a);
     }
     if (a.kind() != b.kind()) return false;
     if (const auto* x = a.if_array()) {

@@ -133,6 +133,9 @@ TEST_CASE("JSON patch: the examples of RFC 6902", "[patch]") {
         {R"({"a":{"b":1}})", R"([{"op":"move","from":"/a/b","path":"/a"}])", R"({"a":1})"},
         {R"({"a":{"x":1,"y":[1.0]}})", R"([{"op":"test","path":"/a","value":{"y":[1],"x":1e0}}])",
          R"({"a":{"x":1,"y":[1E0]}})"},
+        {R"({"a":9007199254740992})", R"([{"op":"test","path":"/a","value":9007199254740992e0}])", R"({"a":9007199254740992})"},
+        {R"({"a":-9223372036854775808})", R"([{"op":"test","path":"/a","value":-9223372036854775808e0}])",
+         R"({"a":-9223372036854775808})"},
         {R"({})", R"([])", R"({})"},
     };
     for (const auto& r : rows) {
@@ -150,6 +153,9 @@ TEST_CASE("a JSON patch that fails names its operation and changes nothing", "[p
     };
     const std::vector<row> rows{
         {R"({"baz":"qux"})", R"([{"op":"test","path":"/baz","value":"bar"}])", "operation 0 (test /baz): the value is another one"},
+        {R"({"a":9007199254740993})", R"([{"op":"test","path":"/a","value":9007199254740992e0}])", "the value is another one"},
+        {R"({"a":9223372036854775807})", R"([{"op":"test","path":"/a","value":9223372036854775808e0}])", "the value is another one"},
+        {R"({"a":1.8446744073709552E19})", R"([{"op":"test","path":"/a","value":18446744073709551615}])", "the value is another one"},
         {R"({"foo":"bar"})", R"([{"op":"add","path":"/baz/bat","value":"qux"}])", "operation 0 (add /baz/bat): no such path"},
         {R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":"10"}])", "the value is another one"},
         {R"({"a":1})", R"([{"op":"add","path":"/b","value":1},{"op":"remove","path":"/c"}])", "operation 1 (remove /c): no such path"},
