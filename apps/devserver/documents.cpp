@@ -4,7 +4,6 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <initializer_list>
@@ -171,15 +170,6 @@ const char* const sidecar_text = R"({
 const std::string sidecar_image = "envoyproxy/envoy:v1.31.2";
 
 } // namespace
-
-std::string timestamp(std::chrono::system_clock::time_point t) {
-    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(t)));
-}
-
-std::string micro_timestamp(std::chrono::system_clock::time_point t) {
-    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count() % 1'000'000;
-    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(t)), micros);
-}
 
 json::value namespace_document(std::string_view name) {
     return filled(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"@name@","labels":{"team":"@name@"}}})",

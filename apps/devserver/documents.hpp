@@ -4,7 +4,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,10 +11,6 @@
 namespace devserver {
 
 namespace json = boost::json;
-
-std::string timestamp(std::chrono::system_clock::time_point t);
-/// With microseconds, as Leases want it.
-std::string micro_timestamp(std::chrono::system_clock::time_point t);
 
 struct workload {
     std::string name_space, name, image, version;

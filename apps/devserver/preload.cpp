@@ -2,11 +2,14 @@
 
 #include "documents.hpp"
 
+#include <informer/object/rfc3339.hpp>
+
 #include <boost/json/object.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 namespace devserver {
@@ -14,7 +17,7 @@ namespace devserver {
 void preload_pods(informer::testing::api_server& server, std::size_t count, std::uint64_t seed) {
     constexpr std::size_t namespaces = 10, pods_per_workload = 50, nodes = 200;
     std::mt19937_64 random(seed);
-    const auto now = timestamp(std::chrono::system_clock::now());
+    const auto now = informer::rfc3339(std::chrono::system_clock::now());
     for (std::size_t i = 0; i < std::min(namespaces, count); ++i) {
         server.create(namespace_document(fmt::format("load-{}", i)));
     }

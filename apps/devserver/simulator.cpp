@@ -1,5 +1,7 @@
 #include "simulator.hpp"
 
+#include <informer/object/rfc3339.hpp>
+
 #include <boost/json/object.hpp>
 
 #include <fmt/format.h>
@@ -43,7 +45,7 @@ simulator::simulator(informer::testing::api_server& server, std::shared_ptr<info
     : server_(server), clock_(std::move(clock)), random_(seed) {}
 
 std::string simulator::now() const {
-    return timestamp(clock_->wall());
+    return informer::rfc3339(clock_->wall());
 }
 
 std::size_t simulator::draw(std::size_t below) {
@@ -100,7 +102,7 @@ void simulator::add_node(int number) {
     n.ip = fmt::format("172.18.0.{}", number + 10);
     tolerant([&] {
         server_.create(node_document(n.name, number, now()));
-        server_.create(lease_document(n.name, micro_timestamp(clock_->wall())));
+        server_.create(lease_document(n.name, informer::rfc3339(clock_->wall(), 6)));
     });
     nodes_.push_back(std::move(n));
     const auto index = nodes_.size() - 1;
@@ -110,7 +112,7 @@ void simulator::add_node(int number) {
 void simulator::renew_lease(std::size_t n) {
     if (nodes_[n].ready) {
         json::object spec;
-        spec["renewTime"] = micro_timestamp(clock_->wall());
+        spec["renewTime"] = informer::rfc3339(clock_->wall(), 6);
         tolerant([&] {
             server_.merge_patch("leases.coordination.k8s.io", "kube-node-lease", nodes_[n].name,
                                 patch_of("spec", std::move(spec)));

@@ -6,27 +6,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <ctime>
+#include <cctype>
+#include <cstdlib>
 
 namespace informerctl {
 
 using informer::object;
 using informer::value;
 using informer::value_kind;
-
-std::string timestamp(std::chrono::system_clock::time_point t) {
-    using namespace std::chrono;
-    const auto ms = duration_cast<milliseconds>(t.time_since_epoch()).count();
-    const std::time_t s = static_cast<std::time_t>(ms / 1000);
-    std::tm parts{};
-    gmtime_r(&s, &parts);
-    std::array<char, 40> buffer{};
-    const auto n = std::strftime(buffer.data(), buffer.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-    std::array<char, 8> fraction{};
-    std::snprintf(fraction.data(), fraction.size(), ".%03dZ", static_cast<int>(ms % 1000));
-    return std::string(buffer.data(), n) + fraction.data();
-}
 
 // kubectl's rules (duration.HumanDuration).
 std::string age(std::chrono::milliseconds d) {

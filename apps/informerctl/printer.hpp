@@ -12,8 +12,6 @@
 
 namespace informerctl {
 
-/// RFC 3339, UTC, milliseconds.
-std::string timestamp(std::chrono::system_clock::time_point t);
 /// "5s", "3m10s", "4h", "3d4h", "12d", "2y10d", as kubectl.
 std::string age(std::chrono::milliseconds d);
 /// Of an object, or "<unknown>".

@@ -4,6 +4,7 @@
 #include "session.hpp"
 
 #include <informer/cache/shared_informer.hpp>
+#include <informer/object/rfc3339.hpp>
 #include <informer/task_group.hpp>
 
 #include <boost/json.hpp>
@@ -42,7 +43,7 @@ private:
             out += "{\"type\":\"SYNCED\",\"resourceVersion\":" + json_string(e.version.str()) + "}\n";
             return;
         }
-        out += "{\"time\":\"" + timestamp(session_.runtime.clock().wall()) + "\",\"type\":\"";
+        out += "{\"time\":\"" + informer::rfc3339(session_.runtime.clock().wall(), 3) + "\",\"type\":\"";
         out += to_string(e.kind);
         out += "\",\"key\":" + json_string(e.key().str());
         out += ",\"resourceVersion\":" + json_string(e.current.resource_version().str());
@@ -57,7 +58,7 @@ private:
     }
 
     void line(const event& e, std::string& out) const {
-        out += timestamp(session_.runtime.clock().wall()) + "  ";
+        out += informer::rfc3339(session_.runtime.clock().wall(), 3) + "  ";
         std::string type(to_string(e.kind));
         type.resize(8, ' ');
         std::string about = e.current.kind().str() + "  " + e.key().str() + "  " + e.current.resource_version().str();

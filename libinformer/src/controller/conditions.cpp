@@ -1,6 +1,8 @@
 #include <informer/controller/conditions.hpp>
 
-#include "controller/lease_record.hpp"
+#include <informer/object/rfc3339.hpp>
+
+#include "kubernetes/json_tools.hpp"
 
 #include <boost/json.hpp>
 
@@ -13,6 +15,8 @@ namespace json = boost::json;
 
 namespace {
 
+using kubernetes::detail::string_member;
+
 std::string_view word(condition_status s) {
     switch (s) {
     case condition_status::no: return "False";
@@ -22,20 +26,8 @@ std::string_view word(condition_status s) {
     return "Unknown";
 }
 
-/// metav1.Time: RFC 3339 in whole seconds.
-std::string time_text(std::chrono::system_clock::time_point t) {
-    std::string text = detail::micro_time(t);
-    text.resize(text.rfind('.'));
-    return text + "Z";
-}
-
-std::string_view text_of(const json::object& o, std::string_view key) {
-    const auto* v = o.if_contains(key);
-    return v != nullptr && v->is_string() ? std::string_view(v->get_string()) : std::string_view();
-}
-
 bool is_of(const json::value& one, std::string_view type) {
-    return one.is_object() && text_of(one.get_object(), "type") == type;
+    return one.is_object() && string_member(one.get_object(), "type") == type;
 }
 
 /// True if it was anything else.
@@ -57,8 +49,8 @@ bool set_condition(json::value& status, const status_condition& c, std::chrono::
     const bool is_new = at == all.end();
     json::object& mine = is_new ? all.emplace_back(json::object{{"type", c.type_}}).get_object() : at->get_object();
     bool changed = put(mine, "status", json::string(word(c.status_)));
-    if (changed || text_of(mine, "lastTransitionTime").empty()) {
-        mine["lastTransitionTime"] = time_text(now);
+    if (changed || string_member(mine, "lastTransitionTime").empty()) {
+        mine["lastTransitionTime"] = rfc3339(now);
         changed = true;
     }
     changed |= put(mine, "reason", json::string(c.reason_));
@@ -70,16 +62,15 @@ bool set_condition(json::value& status, const status_condition& c, std::chrono::
 
 const json::value* find_condition(const json::value& status, std::string_view type) {
     const auto* whole = status.if_object();
-    const auto* list = whole != nullptr ? whole->if_contains("conditions") : nullptr;
-    if (list == nullptr || !list->is_array()) return nullptr;
-    for (const json::value& one : list->get_array())
+    if (whole == nullptr) return nullptr;
+    for (const json::value& one : kubernetes::detail::array_member(*whole, "conditions"))
         if (is_of(one, type)) return &one;
     return nullptr;
 }
 
 bool is_condition_true(const json::value& status, std::string_view type) {
     const json::value* one = find_condition(status, type);
-    return one != nullptr && text_of(one->get_object(), "status") == "True";
+    return one != nullptr && string_member(one->get_object(), "status") == "True";
 }
 
 value find_condition(const object& o, std::string_view type) {

@@ -1,8 +1,8 @@
 #include <informer/controller/event_recorder.hpp>
 
 #include <informer/detail/async.hpp>
+#include <informer/object/rfc3339.hpp>
 
-#include "controller/lease_record.hpp"
 #include "root/add_weak.hpp"
 #include "root/quietly.hpp"
 #include "root/while_it_lasts.hpp"
@@ -56,7 +56,7 @@ json::object reference(const event_subject& s) {
 json::object series_of(const event_correlator::write& w) {
     json::object o;
     o["count"] = w.count;
-    o["lastObservedTime"] = detail::micro_time(w.last);
+    o["lastObservedTime"] = rfc3339(w.last, 6);
     return o;
 }
 
@@ -127,7 +127,7 @@ json::value event_recorder::impl::document(const event_correlator::write& w) con
     metadata["name"] = w.name;
     metadata["namespace"] = name_space_of(w);
     o["metadata"] = std::move(metadata);
-    o["eventTime"] = detail::micro_time(w.first);
+    o["eventTime"] = rfc3339(w.first, 6);
     o["reportingController"] = options.controller_;
     o["reportingInstance"] = cut(options.instance_, longest_name);
     o["type"] = w.event.type;

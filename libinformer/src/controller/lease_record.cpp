@@ -1,6 +1,7 @@
 #include "controller/lease_record.hpp"
 
 #include <informer/object/json.hpp>
+#include <informer/object/rfc3339.hpp>
 
 #include <boost/json/object.hpp>
 
@@ -9,8 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdio>
-#include <ctime>
 #include <limits>
 #include <random>
 
@@ -56,26 +55,13 @@ api_resource leases() {
     return api_resource("coordination.k8s.io", "v1", "leases", "Lease", true);
 }
 
-std::string micro_time(std::chrono::system_clock::time_point t) {
-    const auto micros = std::chrono::floor<std::chrono::microseconds>(t);
-    const auto whole = std::chrono::floor<std::chrono::seconds>(micros);
-    const std::time_t seconds = std::chrono::system_clock::to_time_t(whole);
-    std::tm parts{};
-    gmtime_r(&seconds, &parts);
-    std::array<char, 80> text{};
-    const std::size_t n = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-    std::array<char, 16> fraction{};
-    std::snprintf(fraction.data(), fraction.size(), ".%06dZ", static_cast<int>((micros - whole).count()));
-    return std::string(text.data(), n) + fraction.data();
-}
-
 std::string renewal_times::next(std::chrono::system_clock::time_point wall, std::string_view seen) {
     constexpr std::chrono::microseconds step(1);
     const auto read = std::chrono::floor<std::chrono::microseconds>(wall);
     const bool go_along = read > last_ || last_ - read >= std::chrono::seconds(1);
     last_ = go_along ? read : last_ + step;
-    std::string text = micro_time(last_);
-    if (text == seen) text = micro_time(last_ += step);
+    std::string text = rfc3339(last_, 6);
+    if (text == seen) text = rfc3339(last_ += step, 6);
     return text;
 }
 

@@ -36,14 +36,11 @@ public:
 
 api_resource leases();
 
-/// RFC 3339 with microseconds, as MicroTime has it: "2024-01-01T00:00:00.000000Z".
-std::string micro_time(std::chrono::system_clock::time_point t);
-
 /// The times that are written into one Lease. No two are alike, also where the wall clock stands still or is set back by less than a
 /// second: others look for change alone, and need not see each write.
 class renewal_times {
 public:
-    /// As `micro_time`; `seen` is what the Lease says so far.
+    /// In microseconds; `seen` is what the Lease says so far.
     std::string next(std::chrono::system_clock::time_point wall, std::string_view seen);
 
 private:

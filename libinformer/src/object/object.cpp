@@ -1,6 +1,7 @@
 #include <informer/object/object.hpp>
 
-#include "detail/packed.hpp"
+#include <informer/object/rfc3339.hpp>
+
 #include "detail/pool_core.hpp"
 #include "detail/reading.hpp"
 
@@ -62,53 +63,9 @@ informer::resource_version object_meta::resource_version() const {
 
 namespace {
 
-/// RFC 3339; what it cannot read is no time.
-std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view s) noexcept {
-    const auto number = [&](std::size_t at, std::size_t n, unsigned& out) {
-        out = 0;
-        if (at + n > s.size()) return false;
-        for (std::size_t i = at; i < at + n; ++i) {
-            if (s[i] < '0' || s[i] > '9') return false;
-            out = out * 10 + static_cast<unsigned>(s[i] - '0');
-        }
-        return true;
-    };
-    unsigned year, month, day, hour, minute, second;
-    if (!number(0, 4, year) || !number(5, 2, month) || !number(8, 2, day) || !number(11, 2, hour) ||
-        !number(14, 2, minute) || !number(17, 2, second))
-        return {};
-    if (s[4] != '-' || s[7] != '-' || (s[10] | 32) != 't' || s[13] != ':' || s[16] != ':') return {};
-    if (!detail::is_date(year, month, day) || hour > 23 || minute > 59 || second > 60) return {};
-    std::size_t at = 19;
-    std::int64_t nanoseconds = 0;
-    if (at < s.size() && s[at] == '.') {
-        std::int64_t unit = 100'000'000;
-        const std::size_t first = ++at;
-        for (; at < s.size() && s[at] >= '0' && s[at] <= '9'; ++at, unit /= 10)
-            nanoseconds += unit * (s[at] - '0');
-        if (at == first) return {};
-    }
-    std::int64_t offset = 0;
-    if (at + 1 == s.size() && (s[at] | 32) == 'z') {
-        ++at;
-    } else if (at + 6 == s.size() && (s[at] == '+' || s[at] == '-') && s[at + 3] == ':') {
-        unsigned hours, minutes;
-        if (!number(at + 1, 2, hours) || !number(at + 4, 2, minutes) || hours > 23 || minutes > 59) return {};
-        offset = (std::int64_t{hours} * 60 + minutes) * (s[at] == '-' ? -60 : 60);
-    } else {
-        return {};
-    }
-    const std::int64_t seconds = detail::days_from_civil(year, month, day) * 86'400 + std::int64_t{hour} * 3600 +
-                                 std::int64_t{minute} * 60 + second - offset;
-    // system_clock counts nanoseconds in 64 bits: 1678 to 2261.
-    if (seconds < -9'200'000'000 || seconds > 9'200'000'000) return {};
-    return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(
-        std::chrono::seconds(seconds) + std::chrono::nanoseconds(nanoseconds)));
-}
-
 std::optional<std::chrono::system_clock::time_point> time_of(const value& v) noexcept {
     const text t = v.string_or_empty();
-    return parse_time(t.view());
+    return parse_rfc3339(t.view());
 }
 
 } // namespace

@@ -10,22 +10,10 @@
 #include <boost/json/serialize.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <ctime>
 
 namespace informer::testing::detail {
 
 namespace json = boost::json;
-
-std::string rfc3339(std::chrono::system_clock::time_point t) {
-    const std::time_t seconds = std::chrono::system_clock::to_time_t(t);
-    std::tm parts{};
-    gmtime_r(&seconds, &parts);
-    std::array<char, 32> text{};
-    const auto n = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return std::string(text.data(), n);
-}
 
 namespace {
 

@@ -6,15 +6,11 @@
 
 #include <boost/json/fwd.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace informer::testing::detail {
-
-/// RFC 3339 in UTC with whole seconds, as metav1.Time.
-std::string rfc3339(std::chrono::system_clock::time_point t);
 
 /// What field selectors see of an object, in the table's order.
 std::vector<std::string> selectable_values(const table& of, const boost::json::object& object);

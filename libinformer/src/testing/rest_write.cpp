@@ -7,6 +7,7 @@
 #include "strategic_merge.hpp"
 
 #include <informer/object/json.hpp>
+#include <informer/object/rfc3339.hpp>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
