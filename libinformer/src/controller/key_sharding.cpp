@@ -4,6 +4,7 @@
 #include "controller/lease_errors.hpp"
 #include "controller/rendezvous.hpp"
 #include "controller/shard_logic.hpp"
+#include "object/label_syntax.hpp"
 #include "root/add_weak.hpp"
 #include "root/quietly.hpp"
 
@@ -17,17 +18,6 @@
 namespace informer {
 
 using detail::shard_logic;
-
-namespace {
-
-/// A part of a DNS name and of a label's value.
-bool dns_label(std::string_view s) {
-    const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-    return !s.empty() && s.size() <= 63 && plain(s.front()) && plain(s.back()) &&
-           std::all_of(s.begin(), s.end(), [&](char c) { return plain(c) || c == '-'; });
-}
-
-} // namespace
 
 std::size_t rendezvous_owner(const std::vector<std::string>& members, std::string_view key) {
     std::vector<std::uint64_t> weights;
@@ -61,9 +51,9 @@ failure shard_group_options::check() const {
     std::string wrong;
     if (name_space_.empty())
         wrong = "the namespace is empty";
-    else if (!dns_label(group_))
+    else if (!detail::is_dns_label(group_))
         wrong = "the group must be a part of a DNS name";
-    else if (!dns_label(identity_))
+    else if (!detail::is_dns_label(identity_))
         wrong = "the identity must be a part of a DNS name";
     else
         wrong = detail::wrong_times(lease_duration_, renew_deadline_, retry_period_, request_timeout_);

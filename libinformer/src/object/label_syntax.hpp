@@ -1,4 +1,4 @@
-// What keys and values of labels may look like, as apimachinery checks it.
+// What names, and keys and values of labels, may look like, as apimachinery checks it.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,23 @@ inline bool is_label_value(std::string_view s) noexcept {
     return s.empty() || is_label_name(s);
 }
 
-// RFC 1123: lower case labels between dots. As apimachinery: 253 in all, no limit for one label.
+// RFC 1123 in lower case, of any length.
+inline bool is_dns_part(std::string_view s) noexcept {
+    const auto outer = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+    return !s.empty() && outer(s.front()) && outer(s.back()) &&
+           std::all_of(s.begin(), s.end(), [&](char c) { return outer(c) || c == '-'; });
+}
+
+inline bool is_dns_label(std::string_view s) noexcept {
+    return s.size() <= 63 && is_dns_part(s);
+}
+
+// Labels between dots. As apimachinery: 253 in all, no limit for one label.
 inline bool is_dns_subdomain(std::string_view s) noexcept {
-    if (s.empty() || s.size() > 253) return false;
-    const auto inner = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+    if (s.size() > 253) return false;
     for (;;) {
         const std::string_view label = s.substr(0, s.find('.'));
-        if (label.empty() || !inner(label.front()) || !inner(label.back())) return false;
-        if (!std::all_of(label.begin(), label.end(), [&](char c) { return inner(c) || c == '-'; })) return false;
+        if (!is_dns_part(label)) return false;
         if (label.size() == s.size()) return true;
         s.remove_prefix(label.size() + 1);
     }

@@ -2,6 +2,7 @@
 
 #include "json_tools.hpp"
 #include "kubernetes/base64.hpp"
+#include "object/label_syntax.hpp"
 #include "refusal.hpp"
 #include "root/utf8.hpp"
 
@@ -30,49 +31,6 @@ void expect_string_map(const json::object& metadata, std::string_view field) {
     for (const auto& [key, text] : v->get_object()) expect(text.is_string(), field, "a map of strings");
 }
 
-bool label_character(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-}
-
-bool alphanumeric(char c) {
-    return label_character(c) && c != '-';
-}
-
-bool dns_label(std::string_view s) {
-    return !s.empty() && s.size() <= 63 && alphanumeric(s.front()) && alphanumeric(s.back()) &&
-           std::all_of(s.begin(), s.end(), label_character);
-}
-
-bool dns_subdomain(std::string_view s) {
-    if (s.empty() || s.size() > 253) return false;
-    for (;;) {
-        const auto dot = s.find('.');
-        const auto part = s.substr(0, dot);
-        if (part.empty() || !alphanumeric(part.front()) || !alphanumeric(part.back()) ||
-            !std::all_of(part.begin(), part.end(), label_character)) {
-            return false;
-        }
-        if (dot == std::string_view::npos) return true;
-        s.remove_prefix(dot + 1);
-    }
-}
-
-bool name_part(std::string_view s) {
-    const auto letter = [](char c) { return alphanumeric(c) || (c >= 'A' && c <= 'Z'); };
-    const auto inside = [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; };
-    return !s.empty() && s.size() <= 63 && letter(s.front()) && letter(s.back()) &&
-           std::all_of(s.begin(), s.end(), inside);
-}
-
-/// "example.com/name", or "name" alone.
-bool qualified_name(std::string_view s) {
-    if (const auto slash = s.find('/'); slash != std::string_view::npos) {
-        if (!dns_subdomain(s.substr(0, slash))) return false;
-        s.remove_prefix(slash + 1);
-    }
-    return name_part(s);
-}
-
 constexpr const char* name_rule = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
                                   "and end with an alphanumeric character";
 
@@ -93,11 +51,11 @@ void check_labels(const resource_type& type, std::string_view name, const json::
     for (const auto& [key, v] : labels->get_object()) {
         const std::string_view value = v.get_string();
         std::string why;
-        if (!qualified_name(key)) {
+        if (!informer::detail::is_label_key(key)) {
             why = "\"" + std::string(key) + "\": " + name_rule;
         } else if (value.size() > 63) {
             why = "\"" + std::string(value) + "\": must be no more than 63 characters";
-        } else if (!value.empty() && !name_part(value)) {
+        } else if (!informer::detail::is_label_value(value)) {
             why = "\"" + std::string(value) +
                   "\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
                   "and must start and end with an alphanumeric character";
@@ -112,7 +70,7 @@ void check_annotations(const resource_type& type, std::string_view name, const j
     constexpr std::size_t most = 256 << 10;
     std::size_t size = 0;
     for (const auto& [key, v] : annotations->get_object()) {
-        if (!qualified_name(lower(key))) { // here case does not matter
+        if (!informer::detail::is_label_key(lower(key))) { // here case does not matter
             invalid_field(type, name, "metadata.annotations",
                           "Invalid value: \"" + std::string(key) + "\": " + name_rule);
         }
@@ -154,11 +112,11 @@ void check_name(const resource_type& type, std::string_view name) {
         ok = name != "." && name != ".." && name.find_first_of("/%") == std::string_view::npos;
         rule = "may not be '.' or '..' or contain '/' or '%'";
     } else if (type.label_names) {
-        ok = dns_label(name);
+        ok = informer::detail::is_dns_label(name);
         rule = "must be a lowercase RFC 1123 label: letters, digits and '-', beginning and ending with a letter or "
                "digit, at most 63 characters";
     } else {
-        ok = dns_subdomain(name);
+        ok = informer::detail::is_dns_subdomain(name);
         rule = "must be a lowercase RFC 1123 subdomain: letters, digits, '-' and '.', beginning and ending with a "
                "letter or digit, at most 253 characters";
     }
@@ -172,7 +130,7 @@ void check_metadata_values(const resource_type& type, std::string_view name, con
     check_annotations(type, name, metadata);
     if (const auto* all = metadata.if_contains("finalizers"); all != nullptr && all->is_array()) {
         for (const auto& f : all->get_array()) {
-            if (qualified_name(f.get_string())) continue;
+            if (informer::detail::is_label_key(f.get_string())) continue;
             invalid_field(type, name, "metadata.finalizers",
                           "Invalid value: \"" + std::string(f.get_string()) + "\": " + name_rule);
         }
