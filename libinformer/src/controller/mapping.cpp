@@ -1,20 +1,11 @@
 #include <informer/controller/mapping.hpp>
 
+#include "object/group_version.hpp"
+
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace informer::mapping {
-
-namespace {
-
-/// "apps" of "apps/v1", nothing of "v1".
-bool of_group(std::string_view api_version, std::string_view group) {
-    const auto slash = api_version.find('/');
-    return (slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash)) == group;
-}
-
-} // namespace
 
 map_function to_self() {
     return [](const object& o) { return std::vector<object_key>{o.key()}; };
@@ -29,7 +20,8 @@ map_function to_owner(api_resource owner, owner_kind which) {
         for (const value reference : references) {
             if (which == owner_kind::controller && !reference["controller"].bool_or(false)) continue;
             if (reference["kind"].string_or_empty() != owner.kind) continue;
-            if (!of_group(reference["apiVersion"].string_or_empty().str(), owner.group)) continue;
+            const text api_version = reference["apiVersion"].string_or_empty();
+            if (detail::group_version(api_version.view()).group != owner.group) continue;
             keys.emplace_back(owner.namespaced ? meta.name_space().str() : std::string(),
                               reference["name"].string_or_empty().str());
         }

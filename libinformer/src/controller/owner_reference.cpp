@@ -1,5 +1,8 @@
 #include <informer/controller/owner_reference.hpp>
 
+#include "kubernetes/json_tools.hpp"
+#include "object/group_version.hpp"
+
 #include <boost/json.hpp>
 
 #include <algorithm>
@@ -11,6 +14,10 @@ namespace json = boost::json;
 
 namespace {
 
+using detail::group_version;
+using kubernetes::detail::bool_member;
+using kubernetes::detail::string_member;
+
 owner_reference read(const value& v) {
     owner_reference r;
     r.api_version = v["apiVersion"].string_or_empty().str();
@@ -20,21 +27,6 @@ owner_reference read(const value& v) {
     r.controller = v["controller"].bool_or(false);
     r.block_owner_deletion = v["blockOwnerDeletion"].bool_or(false);
     return r;
-}
-
-std::string_view text_of(const json::object& o, std::string_view key) {
-    const auto* v = o.if_contains(key);
-    return v != nullptr && v->is_string() ? std::string_view(v->get_string()) : std::string_view();
-}
-
-bool yes(const json::object& o, std::string_view key) {
-    const auto* v = o.if_contains(key);
-    return v != nullptr && v->is_bool() && v->get_bool();
-}
-
-std::string_view group(std::string_view api_version) {
-    const auto slash = api_version.find('/');
-    return slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
 }
 
 /// The member, made at need; null when something else is there.
@@ -61,10 +53,10 @@ void set(json::value& dependent, const object& owner, bool controller, failure& 
         return;
     }
     const std::string name_space = meta.name_space().str();
-    if (!name_space.empty() && text_of(*metadata, "namespace") != name_space) {
+    if (!name_space.empty() && string_member(*metadata, "namespace") != name_space) {
         f = failure(errc::bad_configuration,
                     doing + ": a namespaced owner owns only objects of its own namespace, not of '" +
-                        std::string(text_of(*metadata, "namespace")) + "'");
+                        std::string(string_member(*metadata, "namespace")) + "'");
         return;
     }
     auto& references = (*metadata)["ownerReferences"];
@@ -74,13 +66,14 @@ void set(json::value& dependent, const object& owner, bool controller, failure& 
         json::object* o = one.if_object();
         if (o == nullptr) continue;
         // Another version of the same thing, or of one that had its name before, is replaced.
-        const bool same = text_of(*o, "uid") == uid || (text_of(*o, "name") == name && text_of(*o, "kind") == kind &&
-                                                     group(text_of(*o, "apiVersion")) == group(api_version));
+        const bool same = string_member(*o, "uid") == uid ||
+                          (string_member(*o, "name") == name && string_member(*o, "kind") == kind &&
+                           group_version(string_member(*o, "apiVersion")).group == group_version(api_version).group);
         if (same) {
             mine = o;
-        } else if (controller && yes(*o, "controller")) {
-            f = failure(errc::conflict, doing + ": it is controlled by " + std::string(text_of(*o, "kind")) + " " +
-                                            std::string(text_of(*o, "name")) + " already");
+        } else if (controller && bool_member(*o, "controller")) {
+            f = failure(errc::conflict, doing + ": it is controlled by " + std::string(string_member(*o, "kind")) +
+                                            " " + std::string(string_member(*o, "name")) + " already");
             return;
         }
     }
@@ -132,7 +125,7 @@ bool remove_owner_reference(json::value& dependent, const object& owner) {
     auto& all = references->get_array();
     const std::string uid = owner.uid();
     const auto kept = std::remove_if(all.begin(), all.end(), [&](const json::value& one) {
-        return one.is_object() && text_of(one.get_object(), "uid") == uid;
+        return one.is_object() && string_member(one.get_object(), "uid") == uid;
     });
     const bool found = kept != all.end();
     all.erase(kept, all.end());

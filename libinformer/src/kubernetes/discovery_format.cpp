@@ -1,6 +1,7 @@
 #include <informer/kubernetes/discovery.hpp>
 
 #include "kubernetes/json_tools.hpp"
+#include "object/group_version.hpp"
 
 #include <algorithm>
 
@@ -77,15 +78,13 @@ std::vector<api_resource> api_resources(std::string_view text, failure& f) {
     const json::value v = parse(text, f);
     const auto* list = f ? nullptr : document(v, "APIResourceList", f);
     if (!list) return all;
-    const std::string in = text_member(*list, "groupVersion");
-    const auto slash = in.find('/');
+    const informer::detail::group_version in(string_member(*list, "groupVersion"));
     for (const auto& item : array_member(*list, "resources")) {
         const auto* o = item.if_object();
         if (!o) continue;
         // A kind of another group ("autoscaling/v1 Scale") does not move the resource there.
-        api_resource r(slash == std::string::npos ? "" : in.substr(0, slash),
-                       slash == std::string::npos ? in : in.substr(slash + 1), text_member(*o, "name"),
-                       text_member(*o, "kind"), bool_member(*o, "namespaced"));
+        api_resource r(std::string(in.group), std::string(in.version), text_member(*o, "name"), text_member(*o, "kind"),
+                       bool_member(*o, "namespaced"));
         if (r.plural.empty() || r.kind.empty() || r.version.empty() || names_subresource(r.plural)) continue;
         r.singular = text_member(*o, "singularName");
         names(*o, r);

@@ -5,6 +5,8 @@
 #include "object_rules.hpp"
 #include "refusal.hpp"
 
+#include "object/group_version.hpp"
+
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
@@ -42,10 +44,9 @@ target target_of(const type_registry& types, const json::value& o) {
     check_metadata_types(body);
     const auto api_version = string_at(body, {"apiVersion"});
     const auto kind = string_at(body, {"kind"});
-    const auto slash = api_version.find('/');
-    const auto group = slash == std::string::npos ? std::string() : api_version.substr(0, slash);
+    const informer::detail::group_version said(api_version);
     target t;
-    t.type = types.find_kind(group, slash == std::string::npos ? api_version : api_version.substr(slash + 1), kind);
+    t.type = types.find_kind(said.group, said.version, kind);
     if (!t.type) throw bad_request("no kind \"" + kind + "\" in version \"" + api_version + "\"");
     t.name = string_at(body, {"metadata", "name"});
     if (!t.type->api.namespaced) return t;
