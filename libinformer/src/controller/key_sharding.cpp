@@ -172,10 +172,8 @@ void shard_group::impl::publish(const shard_view& seen) {
 void shard_group::impl::tell(const listener& f, const shard_change& change) {
     try {
         f(change);
-    } catch (const std::exception& x) {
-        rt.log(log_level::error, where() + ": on_change threw: " + x.what());
     } catch (...) {
-        rt.log(log_level::error, where() + ": on_change threw");
+        rt.log(log_level::error, where() + ": on_change threw: " + detail::what_is_wrong());
     }
 }
 

@@ -116,10 +116,8 @@ void election::announce(const char* what) {
     if (!options.on_event_) return;
     try {
         options.on_event_(lease, options.identity_ + " " + what);
-    } catch (const std::exception& x) {
-        rt.log(log_level::error, where() + ": on_event threw: " + x.what());
     } catch (...) {
-        rt.log(log_level::error, where() + ": on_event threw");
+        rt.log(log_level::error, where() + ": on_event threw: " + detail::what_is_wrong());
     }
 }
 
@@ -131,10 +129,8 @@ void election::report_holder() {
     if (!options.on_new_leader_) return;
     try {
         options.on_new_leader_(reported);
-    } catch (const std::exception& x) {
-        rt.log(log_level::error, where() + ": on_new_leader threw: " + x.what());
     } catch (...) {
-        rt.log(log_level::error, where() + ": on_new_leader threw");
+        rt.log(log_level::error, where() + ": on_new_leader threw: " + detail::what_is_wrong());
     }
 }
 

@@ -171,10 +171,8 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         try {
             auto work = (*handler)(request, response);
             co_await std::move(work);
-        } catch (const std::exception& e) {
-            thrown = e.what();
         } catch (...) {
-            thrown = "unknown exception";
+            thrown = informer::detail::what_is_wrong();
         }
         co_await asio::this_coro::throw_if_cancelled(false);
         const auto cancellation = co_await asio::this_coro::cancellation_state;

@@ -144,10 +144,9 @@ void client::impl::note_warnings(const http::response& r, const std::string& doi
             }
             try {
                 config.on_warning(w);
-            } catch (const std::exception& e) {
-                rt.log(log_level::error, std::string("the handler of the server's warnings threw: ") + e.what());
             } catch (...) {
-                rt.log(log_level::error, "the handler of the server's warnings threw");
+                rt.log(log_level::error,
+                       "the handler of the server's warnings threw: " + informer::detail::what_is_wrong());
             }
         }
     }
