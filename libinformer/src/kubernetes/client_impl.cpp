@@ -9,10 +9,6 @@
 #include <algorithm>
 #include <array>
 
-#ifndef INFORMER_VERSION
-#define INFORMER_VERSION "0.1.0"
-#endif
-
 namespace informer::kubernetes {
 
 namespace detail {
