@@ -2,6 +2,8 @@
 
 #include "kubernetes/file.hpp"
 #include "kubernetes/json_tools.hpp"
+#include "root/one_line.hpp"
+#include "root/utf8.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -35,32 +37,21 @@ std::string place_of(std::string_view location) {
     return printable(std::string(path.substr(0, slashes + 2)).append(rest), 256) + cut;
 }
 
-/// Length of the valid UTF-8 sequence at the start of `s`; 0 when there is none.
-std::size_t sequence(std::string_view s) {
-    const auto byte = [&s](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-    const unsigned char c = byte(0);
-    const std::size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (n == 0 || n > s.size()) return 0;
-    for (std::size_t i = 1; i < n; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    const bool overlong = n > 2 && ((c == 0xe0 && byte(1) < 0xa0) || (c == 0xf0 && byte(1) < 0x90));
-    const bool beyond = n > 2 && ((c == 0xed && byte(1) > 0x9f) || (c == 0xf4 && byte(1) > 0x8f));
-    return overlong || beyond ? 0 : n;
-}
-
 } // namespace
 
 std::string printable(std::string_view text, std::size_t limit) {
+    using informer::detail::is_control;
+    using informer::detail::utf8_end;
     std::string out;
     std::string_view rest = trimmed(text);
-    while (!rest.empty()) {
-        const std::size_t n = sequence(rest);
-        const auto c = static_cast<unsigned char>(rest.front());
-        const bool control = c < 0x20 || c == 0x7f;
-        const std::string_view piece = n == 0 ? "?" : control ? " " : rest.substr(0, n);
+    for (std::size_t good = utf8_end(rest); !rest.empty();) {
+        std::size_t n = 1; // bytes of this character
+        while (n < good && (static_cast<unsigned char>(rest[n]) & 0xc0) == 0x80) ++n;
+        const std::string_view piece = good == 0 ? "?" : is_control(rest.front()) ? " " : rest.substr(0, n);
         if (out.size() + piece.size() > limit) return out + "…";
         out += piece;
-        rest.remove_prefix(std::max<std::size_t>(n, 1));
+        rest.remove_prefix(n);
+        good = good > n ? good - n : utf8_end(rest);
     }
     return out;
 }
