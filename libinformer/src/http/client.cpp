@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/string.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -24,11 +25,6 @@ bool token_character(char c) {
 
 bool token(std::string_view s) {
     return !s.empty() && std::all_of(s.begin(), s.end(), token_character);
-}
-
-bool same(std::string_view a, std::string_view b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 /// A header's value may hold anything but what ends it: a token with a line break must not become a header of its own.
@@ -113,7 +109,8 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
         head.append(name).append(": ").append(value).append("\r\n");
     };
     const auto given = [&r](std::string_view name) {
-        return std::any_of(r.headers_.begin(), r.headers_.end(), [&](const auto& h) { return same(h.first, name); });
+        return std::any_of(r.headers_.begin(), r.headers_.end(),
+                           [&](const auto& h) { return boost::beast::iequals(h.first, name); });
     };
     if (!given("Host")) add("Host", to.host_header());
     if (!given("User-Agent") && field_value(options.user_agent_)) add("User-Agent", options.user_agent_);
@@ -125,7 +122,8 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
                                                      " has a character that HTTP cannot carry");
             return p;
         }
-        if (same(name, "Content-Length") || same(name, "Transfer-Encoding")) continue; // ours to say
+        if (boost::beast::iequals(name, "Content-Length") || boost::beast::iequals(name, "Transfer-Encoding"))
+            continue; // ours to say
         add(name, value);
     }
     if (!r.body_.empty() || r.method_ == "POST" || r.method_ == "PUT" || r.method_ == "PATCH")

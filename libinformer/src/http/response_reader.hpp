@@ -1,4 +1,4 @@
-// Beast's response parser behind a plain interface: the only unit of the client that Beast is compiled in.
+// Beast's response parser behind a plain interface: the only unit of the client that Beast's HTTP is compiled in.
 #pragma once
 
 #include <informer/error.hpp>

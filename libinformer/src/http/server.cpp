@@ -11,6 +11,7 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/beast/core/string.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -22,18 +23,9 @@
 
 namespace informer::http {
 
-namespace {
-
-bool same(std::string_view a, std::string_view b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-} // namespace
-
 std::string_view server_request::header(std::string_view name) const noexcept {
     for (const auto& [n, value] : headers)
-        if (same(n, name)) return value;
+        if (boost::beast::iequals(n, name)) return value;
     return {};
 }
 

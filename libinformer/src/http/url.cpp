@@ -1,7 +1,9 @@
 #include <informer/http/url.hpp>
 
 #include <boost/asio/ip/address.hpp>
+#include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
+#include <boost/url/rfc/unreserved_chars.hpp>
 #include <boost/url/url_view.hpp>
 
 namespace informer::http {
@@ -9,11 +11,6 @@ namespace informer::http {
 namespace {
 
 constexpr std::uint16_t http_port = 80, https_port = 443;
-
-bool unreserved(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_' || c == '~';
-}
 
 int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -89,20 +86,7 @@ bool endpoint::host_is_ip() const {
 }
 
 std::string percent_encode(std::string_view s) {
-    static constexpr char digits[] = "0123456789ABCDEF";
-    std::string out;
-    out.reserve(s.size());
-    for (const char c : s) {
-        if (unreserved(c)) {
-            out += c;
-            continue;
-        }
-        const auto u = static_cast<unsigned char>(c);
-        out += '%';
-        out += digits[u >> 4];
-        out += digits[u & 15];
-    }
-    return out;
+    return boost::urls::encode(s, boost::urls::unreserved_chars);
 }
 
 std::string percent_decode(std::string_view s) {
