@@ -142,7 +142,7 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
         fails(run({command, "--server", "http://127.0.0.1:1", "pods"}), 1, "refused");
         fails(run({command, "--server", s.url, "--token", "bad", "pods"}), 1, "nauthorized");
         fails(run({command, k, "deploymets"}), 1, "deployments");
-        fails(run({command, "--kubeconfig", folder.file("absent"), "pods"}), 1, "absent");
+        fails(run({command, "--kubeconfig", folder.path("absent"), "pods"}), 1, "absent");
         fails(run({command, "--kubeconfig", folder.write("broken", "apiVersion: v1\nclusters: [\n"), "pods"}), 1, "broken:");
         fails(run({command, k, "--context", "nowhere", "pods"}), 1, "nowhere");
         fails(run({command, k}), 2, "RESOURCE");

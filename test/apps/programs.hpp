@@ -2,10 +2,13 @@
 #pragma once
 
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <boost/json.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +32,7 @@ public:
         url = *first;
         REQUIRE(std::filesystem::exists(kubeconfig())); // written before the URL is printed
     }
-    std::string kubeconfig() const { return folder_.file("kubeconfig"); }
+    std::string kubeconfig() const { return folder_.path("kubeconfig"); }
     process& child() { return *process_; }
     const temporary_folder& folder() const { return folder_; }
 

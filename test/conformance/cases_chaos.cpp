@@ -1,8 +1,8 @@
 // Another client changes everything while connections are cut and the server restarts: the cache ends equal to the server.
 #include "cluster.hpp"
 
-#include "support/folder.hpp"
 #include "support/process.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <informer/object/json.hpp>
 
@@ -27,7 +27,7 @@ constexpr auto token = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint64_t enough_cuts = 20;
 
 // How curl authenticates as we do.
-std::string curl_config(const kubernetes::client_config& c, const testing::folder& folder) {
+std::string curl_config(const kubernetes::client_config& c, const testing::temporary_folder& folder) {
     std::string out = "max-time = 5\nnoproxy = \"*\"\n";
     const auto file = [&](const char* option, const char* name, const std::string& text) {
         if (!text.empty()) out += std::string(option) + " = \"" + folder.write(name, text) + "\"\n";
@@ -110,7 +110,7 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
     group.spawn(collect(events, seen));
     co_await i->synced(std::chrono::seconds(30));
 
-    const testing::folder folder; // holds credentials: gone whatever happens
+    const testing::temporary_folder folder; // holds credentials: gone whatever happens
     const char* home = std::getenv("HOME"); // the restart needs it
     std::vector<std::string> environment{"SERVER=" + c->client().config().server, "NAMESPACE=" + c->name_space(),
                                          "OPERATIONS=" + operations, "SEED=4711",

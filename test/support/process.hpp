@@ -3,10 +3,7 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
@@ -165,28 +162,6 @@ private:
     int out_ = -1, err_ = -1, code_ = -1;
     bool out_ended_ = false, err_ended_ = false;
     std::string out_text_, err_text_;
-};
-
-/// A folder of its own, removed at the end.
-class temporary_folder {
-public:
-    temporary_folder() {
-        std::string pattern = (std::filesystem::temp_directory_path() / "informer-test-XXXXXX").string();
-        if (!::mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp");
-        path_ = pattern;
-    }
-    ~temporary_folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    std::string file(const std::string& name) const { return (path_ / name).string(); }
-    std::string write(const std::string& name, const std::string& text) const {
-        std::ofstream(path_ / name, std::ios::binary) << text;
-        return file(name);
-    }
-
-private:
-    std::filesystem::path path_;
 };
 
 } // namespace informer::testing

@@ -1,4 +1,4 @@
-#include "support/folder.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <informer/kubernetes/config.hpp>
 
@@ -10,7 +10,7 @@
 
 using namespace informer;
 using namespace informer::kubernetes;
-using informer::testing::folder;
+using informer::testing::temporary_folder;
 
 namespace {
 
@@ -164,7 +164,7 @@ TEST_CASE("kubeconfig: bad data is named by key, never by value") {
 }
 
 TEST_CASE("kubeconfig: files are named where they cannot be read, and are relative to the kubeconfig") {
-    const folder dir;
+    const temporary_folder dir;
     const auto file = dir.write("sub/config", config_with("{server: 'https://h', certificate-authority: certs/ca.crt}", "{}"));
     failure f;
     load_kubeconfig(kubeconfig_options().path(file), f);
@@ -195,7 +195,7 @@ TEST_CASE("kubeconfig: a file that was asked for must be there") {
 }
 
 TEST_CASE("kubeconfig: $KUBECONFIG is a list, the first file wins entry by entry, missing ones are skipped") {
-    const folder dir;
+    const temporary_folder dir;
     const auto a = dir.write("a", "current-context: c\nclusters:\n- {name: k, cluster: {server: 'https://first'}}\n");
     const auto b = dir.write("b", "current-context: other\nclusters:\n- {name: k, cluster: {server: 'https://second', "
                                   "tls-server-name: second}}\ncontexts:\n- {name: c, context: {cluster: k}}\n");
@@ -214,7 +214,7 @@ TEST_CASE("kubeconfig: $KUBECONFIG is a list, the first file wins entry by entry
 }
 
 TEST_CASE("kubeconfig: without $KUBECONFIG it is ~/.kube/config") {
-    const folder home;
+    const temporary_folder home;
     failure f;
     load_kubeconfig(kubeconfig_options().environment("", home.path("")), f);
     CHECK(f == errc::bad_kubeconfig);
@@ -276,7 +276,7 @@ TEST_CASE("kubeconfig: what we cannot do is refused by name") {
 }
 
 TEST_CASE("kubeconfig: a token beats its file, an empty token file is an error") {
-    const folder dir;
+    const temporary_folder dir;
     const auto token = dir.write("token", "from-file\n");
     const auto empty = dir.write("empty", " \n");
     auto c = good(config_with("{server: 'https://h'}", "{tokenFile: " + token + "}"));
@@ -334,7 +334,7 @@ TEST_CASE("kubeconfig: a quote that is left open takes no secrets along into mes
 }
 
 TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
-    const folder dir;
+    const temporary_folder dir;
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
     failure f;

@@ -1,6 +1,6 @@
 // Certificates that are replaced on disk.
 #include "bench.hpp"
-#include "support/folder.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <informer/testing/certificates.hpp>
 
@@ -9,8 +9,8 @@
 using namespace kubernetes_test;
 using namespace std::chrono_literals;
 using informer::testing::certificate_authority;
-using informer::testing::folder;
 using informer::testing::key_pair;
+using informer::testing::temporary_folder;
 
 namespace {
 
@@ -23,13 +23,13 @@ http::server_options serving(const certificate_authority& ca) {
     return http::server_options().tls(tls);
 }
 
-void write_pair(const folder& dir, const key_pair& p) {
+void write_pair(const temporary_folder& dir, const key_pair& p) {
     dir.write("me.crt", p.certificate_pem);
     dir.write("me.key", p.key_pem);
 }
 
 /// By a kubeconfig that names files.
-client_config config_of(const folder& dir) {
+client_config config_of(const temporary_folder& dir) {
     const std::string file = dir.write("config", "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
                                                  "clusters:\n- name: k\n  cluster: {server: 'https://h', certificate-authority: ca.crt}\n"
                                                  "users:\n- name: u\n  user: {client-certificate: me.crt, client-key: me.key}\n"
@@ -54,7 +54,7 @@ std::string seen_as(bench& b) {
 TEST_CASE("client: certificates on disk are read again every minute, what cannot be used leaves the old ones in use") {
     const certificate_authority ca;
     const key_pair alice = ca.client("alice", {}), bob = ca.client("bob", {});
-    const folder dir;
+    const temporary_folder dir;
     dir.write("ca.crt", ca.certificate_pem());
     write_pair(dir, alice);
     bench b(config_of(dir), serving(ca));
@@ -86,7 +86,7 @@ TEST_CASE("client: certificates on disk are read again every minute, what cannot
 TEST_CASE("client: after a certificate was refused the files are looked at before the next request") {
     const certificate_authority old, fresh;
     const key_pair alice = fresh.client("alice", {}), bob = fresh.client("bob", {});
-    const folder dir;
+    const temporary_folder dir;
     dir.write("ca.crt", old.certificate_pem());
     write_pair(dir, alice);
     bench b(config_of(dir), serving(fresh));

@@ -4,27 +4,30 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 
 namespace informer::testing {
 
-class folder {
+class temporary_folder {
 public:
-    folder() {
+    temporary_folder() {
         std::string name = (std::filesystem::temp_directory_path() / "informer-test-XXXXXX").string();
-        path_ = mkdtemp(name.data());
+        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+        path_ = name;
     }
-    ~folder() {
+    ~temporary_folder() {
         std::error_code ec;
         std::filesystem::remove_all(path_, ec);
     }
-    folder(const folder&) = delete;
-    folder& operator=(const folder&) = delete;
+    temporary_folder(const temporary_folder&) = delete;
+    temporary_folder& operator=(const temporary_folder&) = delete;
+    /// The path of the file; folders on the way are made.
     std::string write(const std::string& name, const std::string& text) const {
         const auto file = path_ / name;
         std::filesystem::create_directories(file.parent_path());
-        std::ofstream(file) << text;
+        std::ofstream(file, std::ios::binary) << text;
         return file.string();
     }
     std::string path(const std::string& name) const { return (path_ / name).string(); }
