@@ -259,6 +259,21 @@ asio::awaitable<void> fresh_first() {
     co_await b.finish(c);
 }
 
+asio::awaitable<void> fair(bool on) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    controller c = b.build().for_(foos, b.source()).options(controller_options().fair_namespaces(on)).build(b.noting());
+    for (const char* name : {"noisy-1", "noisy-2", "noisy-3"}) c.enqueue(object_key("noisy", name));
+    c.enqueue(object_key("quiet", "quiet"));
+    b.start(c);
+    const std::function<bool()> all = [&] { return b.seen.size() == 4; };
+    const bool ok = co_await eventually(all);
+    CHECK(ok);
+    CHECK(b.seen[on ? 1 : 3] == "quiet");
+    co_await b.finish(c);
+}
+
 asio::awaitable<void> filtered() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -487,6 +502,10 @@ TEST_CASE("a source that does not sync in time is named with its last error") {
 }
 TEST_CASE("a fresh change is handled before the rest of the initial state") {
     run_test(fresh_first());
+}
+TEST_CASE("with fair_namespaces a noisy namespace does not hold up the others") {
+    run_test(fair(true));
+    run_test(fair(false));
 }
 TEST_CASE("predicates filter, a throwing one filters nothing; foreign keys are dropped") {
     run_test(filtered());
