@@ -100,21 +100,12 @@ json::array dry_run_of(const json::object& delete_options) {
 }
 
 void check_patch_options(bool apply, std::string_view manager, bool force) {
-    api_status::cause c;
-    if (apply && manager.empty()) {
-        c.reason = "FieldValueRequired";
-        c.field = "fieldManager";
-        c.message = "Required value: is required for apply patch";
-    } else if (!apply && force) {
-        c.reason = "FieldValueForbidden";
-        c.field = "force";
-        c.message = "Forbidden: may not be specified for non-apply patch";
-    } else {
-        return;
-    }
     causes why;
-    why.push_back(std::move(c));
-    throw invalid("meta.k8s.io", "PatchOptions", "", std::move(why));
+    if (apply && manager.empty())
+        why = one_cause("FieldValueRequired", "fieldManager", "Required value: is required for apply patch");
+    if (!apply && force)
+        why = one_cause("FieldValueForbidden", "force", "Forbidden: may not be specified for non-apply patch");
+    if (!why.empty()) throw invalid("meta.k8s.io", "PatchOptions", "", std::move(why));
 }
 
 } // namespace
@@ -329,7 +320,6 @@ asio::awaitable<bool> api_server::impl::play_fault(std::shared_ptr<impl> self, s
     status.reason = reason_of(status.code);
     status.message = f->text.empty() ? "a fault was injected into this server" : f->text;
     if (f->retry_after >= 0) status.retry_after = std::chrono::seconds(f->retry_after);
-    std::string error_event = R"({"type":"ERROR","object":)" + status_text(status) + "}\n";
     if (self->runtime_.logs(log_level::debug)) {
         self->runtime_.log(log_level::debug, info.method + " " + info.target + " meets a fault");
     }
@@ -350,8 +340,9 @@ asio::awaitable<bool> api_server::impl::play_fault(std::shared_ptr<impl> self, s
     case kind::gone:
     case kind::error_event:
         if (watch) {
+            std::string event = error_event(status);
             co_await response->begin(200, "application/json");
-            co_await response->write(std::move(error_event));
+            co_await response->write(std::move(event));
             co_await response->end(); // each says false by itself when the peer is gone
             co_return true;
         }

@@ -81,7 +81,8 @@ const list_rule* merging_rule(const json::array& a, const json::array& b, const 
     return rule != nullptr && keyed(a, *rule) && keyed(b, *rule) ? rule : nullptr;
 }
 
-json::array::iterator find_item(json::array& items, const std::string& element, const list_rule& rule) {
+template <class Array>
+auto find_item(Array& items, const std::string& element, const list_rule& rule) {
     return std::find_if(items.begin(), items.end(),
                         [&](const json::value& v) { return element_of(v, rule) == element; });
 }
@@ -129,16 +130,13 @@ void compare_members(const json::object& before, const json::object& after, cons
 
 void compare_items(const json::array& before, const json::array& after, const list_rule& rule, const place& at,
                    field_set& changed, field_set& removed) {
-    const auto find = [&rule](const json::array& in, const std::string& element) {
-        return std::find_if(in.begin(), in.end(), [&](const json::value& v) { return element_of(v, rule) == element; });
-    };
     const auto whole = [&at](const json::value& v, field_set& to) {
         to.here = true;
         if (v.is_object()) collect(v, at.item(), true, to);
     };
     for (const auto& v : after) {
         const auto element = *element_of(v, rule);
-        const auto old = find(before, element);
+        const auto old = find_item(before, element, rule);
         if (old == before.end())
             whole(v, changed.at(element));
         else if (*old != v)
@@ -146,7 +144,7 @@ void compare_items(const json::array& before, const json::array& after, const li
     }
     for (const auto& v : before) {
         const auto element = *element_of(v, rule);
-        if (find(after, element) == after.end()) whole(v, removed.at(element));
+        if (find_item(after, element, rule) == after.end()) whole(v, removed.at(element));
     }
 }
 

@@ -145,4 +145,8 @@ std::string status_text(const api_status& status) {
     return valid_utf8(json::serialize(o)); // it may quote what a client sent
 }
 
+std::string error_event(const api_status& status) {
+    return R"({"type":"ERROR","object":)" + status_text(status) + "}\n";
+}
+
 } // namespace informer::testing::detail

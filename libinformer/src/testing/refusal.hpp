@@ -44,5 +44,7 @@ causes one_cause(std::string reason, std::string field, std::string message);
 
 /// The JSON text of a Status that reports a failure.
 std::string status_text(const api_status& status);
+/// The watch event that says so.
+std::string error_event(const api_status& status);
 
 } // namespace informer::testing::detail

@@ -275,6 +275,28 @@ std::vector<std::string> strings_of(const json::value* v) {
     return out;
 }
 
+void read_scale(const json::object& definition, const json::object& scale, resource_type& t) {
+    const auto path = [&scale](std::string_view name) { return split(string_at(scale, {name}), '.'); };
+    t.scale = true;
+    t.scale_wanted = path("specReplicasPath");
+    t.scale_present = path("statusReplicasPath");
+    t.scale_selector = path("labelSelectorPath");
+    if (!t.scale_wanted.empty() && !t.scale_present.empty()) return;
+    bad_definition(definition, "spec.versions.subresources.scale",
+                   "Required value: specReplicasPath and statusReplicasPath");
+}
+
+/// Only ever appended: stored objects keep the values in this order.
+void add_selectable(const json::array& fields, std::vector<selectable_field>& to) {
+    for (const auto& f : fields) {
+        if (!f.is_object()) continue;
+        auto path = string_at(f.get_object(), {"jsonPath"});
+        if (path.starts_with('.')) path.erase(0, 1);
+        const auto same = [&path](const selectable_field& k) { return k.label == path; };
+        if (std::none_of(to.begin(), to.end(), same)) to.push_back(field_at(std::move(path)));
+    }
+}
+
 } // namespace
 
 std::vector<type_ptr> types_of_definition(const json::object& definition, std::shared_ptr<table> rows_) {
@@ -315,29 +337,14 @@ std::vector<type_ptr> types_of_definition(const json::object& definition, std::s
         if (t->list_kind.empty()) t->list_kind = kind + "List";
         t->status = find_at(version, {"subresources", "status"}) != nullptr;
         if (const auto* scale = find_at(version, {"subresources", "scale"}); scale != nullptr && scale->is_object()) {
-            const auto path = [scale](std::string_view name) { return split(string_at(scale->get_object(), {name}), '.'); };
-            t->scale = true;
-            t->scale_wanted = path("specReplicasPath");
-            t->scale_present = path("statusReplicasPath");
-            t->scale_selector = path("labelSelectorPath");
-            if (t->scale_wanted.empty() || t->scale_present.empty()) {
-                bad_definition(definition, "spec.versions.subresources.scale", "Required value: specReplicasPath and statusReplicasPath");
-            }
+            read_scale(definition, scale->get_object(), *t);
         }
         t->generation = true;
         t->custom = true;
         t->wants_version = true;
         t->rows = rows_;
         if (const auto* fields = find_at(version, {"selectableFields"}); fields != nullptr && fields->is_array()) {
-            for (const auto& f : fields->get_array()) {
-                if (!f.is_object()) continue;
-                auto path = string_at(f.get_object(), {"jsonPath"});
-                if (path.starts_with('.')) path.erase(0, 1);
-                // Only ever appended: stored objects keep the values in this order.
-                auto& known = rows_->selectable;
-                const auto same = [&path](const selectable_field& k) { return k.label == path; };
-                if (std::none_of(known.begin(), known.end(), same)) known.push_back(field_at(std::move(path)));
-            }
+            add_selectable(fields->get_array(), rows_->selectable);
         }
         t->served = served != nullptr && served->is_bool() && served->get_bool();
         out.push_back(std::move(t));

@@ -53,6 +53,34 @@ std::uint64_t read_version(std::string_view s) {
                   one_cause("FieldValueForbidden", std::move(field), std::move(message)));
 }
 
+/// How many items a page may have; 0: any number.
+std::size_t limit_of(const parameters& query) {
+    const auto text = parameter(query, "limit");
+    std::int64_t n = 0;
+    if (!text.empty() && !read_number(text, n)) throw bad_request("limit: \"" + std::string(text) + "\" is no number");
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+void check_list_options(const parameters& query) {
+    const auto asked = parameter(query, "resourceVersion");
+    const auto match = parameter(query, "resourceVersionMatch");
+    if (!match.empty()) {
+        if (asked.empty()) bad_list_options("resourceVersionMatch", "Forbidden: it needs a resourceVersion");
+        if (!parameter(query, "continue").empty()) {
+            bad_list_options("resourceVersionMatch", "Forbidden: it cannot go with continue");
+        }
+        if (match != "Exact" && match != "NotOlderThan") {
+            bad_list_options("resourceVersionMatch", "Unsupported value: use Exact or NotOlderThan");
+        }
+        if (match == "Exact" && asked == "0") {
+            bad_list_options("resourceVersionMatch", "Forbidden: Exact needs a resourceVersion other than 0");
+        }
+    }
+    if (has_parameter(query, "sendInitialEvents")) {
+        bad_list_options("sendInitialEvents", "Forbidden: it is for watches");
+    }
+}
+
 struct list_token {
     std::int64_t version = 0; ///< -1: continue on the newest state
     std::string start;
@@ -146,26 +174,8 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
     const auto asked = parameter(query, "resourceVersion");
     const auto match = parameter(query, "resourceVersionMatch");
     const auto token_text = parameter(query, "continue");
-    std::size_t limit = 0;
-    const auto limit_text = parameter(query, "limit");
-    if (!limit_text.empty()) {
-        std::int64_t n = 0;
-        if (!read_number(limit_text, n)) throw bad_request("limit: \"" + std::string(limit_text) + "\" is no number");
-        if (n > 0) limit = static_cast<std::size_t>(n);
-    }
-    if (!match.empty()) {
-        if (asked.empty()) bad_list_options("resourceVersionMatch", "Forbidden: it needs a resourceVersion");
-        if (!token_text.empty()) bad_list_options("resourceVersionMatch", "Forbidden: it cannot go with continue");
-        if (match != "Exact" && match != "NotOlderThan") {
-            bad_list_options("resourceVersionMatch", "Unsupported value: use Exact or NotOlderThan");
-        }
-        if (match == "Exact" && asked == "0") {
-            bad_list_options("resourceVersionMatch", "Forbidden: Exact needs a resourceVersion other than 0");
-        }
-    }
-    if (has_parameter(query, "sendInitialEvents")) {
-        bad_list_options("sendInitialEvents", "Forbidden: it is for watches");
-    }
+    std::size_t limit = limit_of(query);
+    check_list_options(query);
     const selection chosen(type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
 
     std::uint64_t at = store_.current();

@@ -95,6 +95,11 @@ struct watch_script::state {
     std::deque<step> steps;
     detail::async_event changed;
     bool taken = false, finished = false;
+
+    void add(step s) {
+        steps.push_back(std::move(s));
+        changed.notify();
+    }
 };
 
 watch_script::watch_script(asio::any_io_executor executor) : state_(std::make_shared<state>(std::move(executor))) {}
@@ -112,26 +117,22 @@ step event_step(watch_event_type type, std::string json) {
 } // namespace
 
 watch_script& watch_script::open() {
-    state_->steps.emplace_back(step::kind::open);
-    state_->changed.notify();
+    state_->add(step(step::kind::open));
     return *this;
 }
 
 watch_script& watch_script::added(std::string json) {
-    state_->steps.push_back(event_step(watch_event_type::added, std::move(json)));
-    state_->changed.notify();
+    state_->add(event_step(watch_event_type::added, std::move(json)));
     return *this;
 }
 
 watch_script& watch_script::modified(std::string json) {
-    state_->steps.push_back(event_step(watch_event_type::modified, std::move(json)));
-    state_->changed.notify();
+    state_->add(event_step(watch_event_type::modified, std::move(json)));
     return *this;
 }
 
 watch_script& watch_script::deleted(std::string json) {
-    state_->steps.push_back(event_step(watch_event_type::deleted, std::move(json)));
-    state_->changed.notify();
+    state_->add(event_step(watch_event_type::deleted, std::move(json)));
     return *this;
 }
 
@@ -139,36 +140,31 @@ watch_script& watch_script::bookmark(std::string version, bool initial_events_en
     step s(step::kind::bookmark);
     s.text = std::move(version);
     s.initial_events_end = initial_events_end;
-    state_->steps.push_back(std::move(s));
-    state_->changed.notify();
+    state_->add(std::move(s));
     return *this;
 }
 
 watch_script& watch_script::bytes(std::size_t n) {
     step s(step::kind::bytes);
     s.size = n;
-    state_->steps.push_back(std::move(s));
-    state_->changed.notify();
+    state_->add(std::move(s));
     return *this;
 }
 
 watch_script& watch_script::fail(failure f) {
     step s(step::kind::fail);
     s.why = std::move(f);
-    state_->steps.push_back(std::move(s));
-    state_->changed.notify();
+    state_->add(std::move(s));
     return *this;
 }
 
 watch_script& watch_script::end() {
-    state_->steps.emplace_back(step::kind::end);
-    state_->changed.notify();
+    state_->add(step(step::kind::end));
     return *this;
 }
 
 watch_script& watch_script::hold() {
-    state_->steps.emplace_back(step::kind::hold);
-    state_->changed.notify();
+    state_->add(step(step::kind::hold));
     return *this;
 }
 

@@ -20,7 +20,6 @@ public:
     bool matches(const stored_object& o) const;
     /// True without selectors; only then may a list say how many items remain.
     bool everything() const noexcept { return labels_.everything() && fields_.empty(); }
-    const std::string& name_space() const noexcept { return name_space_; }
 
 private:
     static constexpr int name_field = -1, namespace_field = -2;

@@ -5,9 +5,9 @@
 
 namespace informer::testing::detail {
 
-/// Objects merge, null deletes, `$patch` (replace, delete) and `$deleteFromPrimitiveList` are honoured,
-/// `$setElementOrder` and `$retainKeys` are read over. Lists that Kubernetes merges by a key (containers, volumes, env, ports, conditions, owner references, …) merge
-/// by it; all others are replaced.
+/// Objects merge, null deletes, `$patch` (replace, delete), `$deleteFromPrimitiveList` and `$retainKeys` are honoured,
+/// `$setElementOrder` is read over. Lists that Kubernetes merges by a key (containers, volumes, env, ports, conditions, owner
+/// references, …) merge by it, sets of scalars (finalizers) are joined; all others are replaced.
 void apply_strategic_merge(boost::json::object& target, const boost::json::object& patch);
 
 } // namespace informer::testing::detail

@@ -13,10 +13,6 @@ constexpr std::size_t piece_size = 64 * 1024;
 // The real server sends a last bookmark so long before a watch times out, so that the next one need not start far back.
 constexpr std::chrono::seconds before_the_end(2);
 
-std::string error_event(const api_status& status) {
-    return R"({"type":"ERROR","object":)" + status_text(status) + "}\n";
-}
-
 } // namespace
 
 watch_session::watch_session(runtime r, watch_plan plan, std::chrono::milliseconds bookmark_every,

@@ -26,7 +26,7 @@ public:
     /// An ERROR event 410, then the end.
     void expire();
 
-    /// Runs until the time-out, the peer's end, or one of the above. `store` must outlive it.
+    /// Runs until the time-out, the peer's end, or one of the above.
     static asio::awaitable<void> run(std::shared_ptr<watch_session> self, std::shared_ptr<outgoing> out,
                                      std::shared_ptr<const rest_api> api);
 
