@@ -77,7 +77,7 @@ public:
     /// The next event; nullopt once the subscription is closed or the informer has ended and everything is delivered.
     /// *Cancellation*: any type; throws `error(errc::cancelled)`, no event is lost.
     asio::awaitable<std::optional<event>> next();
-    /// Up to `max` events that are ready, at least one; empty at the end.
+    /// Up to `max` events that are ready, at least one; empty at the end. *Cancellation*: as `next()`.
     asio::awaitable<std::vector<event>> next_batch(std::size_t max);
     /// Without waiting.
     std::optional<event> try_next();

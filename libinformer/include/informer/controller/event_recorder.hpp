@@ -88,7 +88,7 @@ public:
     /// Sends until cancelled. Once; a second call throws `error(errc::already_running)`.
     asio::awaitable<void> run();
     /// Waits until nothing is pending (`run()` must be running); false when that takes longer. What a series has grown by since it
-    /// was written last is not pending, and lost when `run()` ends before it is due.
+    /// was written last is not pending, and lost when `run()` ends before it is due. *Cancellation*: any type; ends the wait.
     asio::awaitable<bool> flush(std::chrono::nanoseconds at_most);
     event_recorder_figures figures() const;
 
