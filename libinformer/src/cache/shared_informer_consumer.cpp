@@ -210,6 +210,38 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     events.push_back(std::move(e));
 }
 
+/// Where the list has none: it is as new as the newest of its objects.
+asio::awaitable<informer::resource_version>
+shared_informer::impl::newest_version(self s, std::shared_ptr<detail::replacement> all) {
+    informer::resource_version newest;
+    std::size_t steps = 0;
+    detail::object_map::cursor each(all->objects());
+    while (const object* o = each.next()) {
+        if (++steps % 32 == 0) co_await breathe(s);
+        if (s->stopping) break;
+        informer::resource_version theirs = o->resource_version();
+        if (theirs.comparable() && !(theirs <= newest)) newest = std::move(theirs);
+    }
+    co_return newest;
+}
+
+/// What of the list cannot be used, each told of.
+asio::awaitable<void> shared_informer::impl::quarantine_all(self s, std::shared_ptr<detail::replacement> all) {
+    const std::vector<detail::replacement::story> stories = all->stories();
+    std::size_t told = 0;
+    for (const detail::replacement::story& b : stories) {
+        if ((told + 1) % 32 == 0) co_await breathe(s);
+        if (s->stopping) co_return;
+        s->quarantine(*b, told++ < detail::most_bad_told);
+    }
+    const std::size_t bad = all->bad_keys.size() + all->unnamed;
+    if (bad > told) s->count("informer_bad_objects_total", static_cast<double>(bad - told));
+    if (bad > detail::most_bad_told && s->rt.logs(log_level::warning))
+        s->rt.log(log_level::warning,
+                  s->name + ": " + std::to_string(bad) + " objects of the list cannot be used in all");
+    s->bad_unnamed_count = all->unnamed; // also those that nobody can be told of
+}
+
 /// The old state goes and the new one comes in one step for every reader.
 asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<detail::replacement> all) {
     auto& index = s->store->index;
@@ -270,27 +302,10 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         }
     }
     informer::resource_version version = all->version;
-    if (version.empty()) { // then it is as new as the newest of its objects
-        detail::object_map::cursor each(listed);
-        while (const object* o = each.next()) {
-            if (++steps % 32 == 0) co_await breathe(s);
-            if (s->stopping) co_return;
-            informer::resource_version theirs = o->resource_version();
-            if (theirs.comparable() && !(theirs <= version)) version = std::move(theirs);
-        }
-    }
-    const std::vector<detail::replacement::story> stories = all->stories();
-    std::size_t told = 0;
-    for (const detail::replacement::story& b : stories) {
-        if (++steps % 32 == 0) co_await breathe(s);
-        if (s->stopping) co_return;
-        s->quarantine(*b, told++ < detail::most_bad_told);
-    }
-    const std::size_t bad = all->bad_keys.size() + all->unnamed;
-    if (bad > told) s->count("informer_bad_objects_total", static_cast<double>(bad - told));
-    if (bad > detail::most_bad_told && s->rt.logs(log_level::warning))
-        s->rt.log(log_level::warning, s->name + ": " + std::to_string(bad) + " objects of the list cannot be used in all");
-    s->bad_unnamed_count = all->unnamed; // also those that nobody can be told of
+    if (version.empty()) version = co_await newest_version(s, all);
+    if (s->stopping) co_return;
+    co_await quarantine_all(s, all);
+    if (s->stopping) co_return;
 
     const bool new_epoch = all->epoch != s->epoch;
     s->epoch = all->epoch;

@@ -195,6 +195,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
     static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<informer::resource_version> newest_version(self s, std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<void> quarantine_all(self s, std::shared_ptr<detail::replacement> all);
     static asio::awaitable<void> tidy(self s);
     static asio::awaitable<void> keep_tidy(self s);
     static asio::awaitable<bool> compaction_pays(self s, std::uint64_t kept);
