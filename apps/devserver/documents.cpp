@@ -55,9 +55,9 @@ json::value container_status(std::string_view pod, std::string_view name, const 
     return o;
 }
 
-// A condition keeps its time while its status stays.
-void set_condition(json::array& conditions, std::string_view type, bool on, const std::string& now,
-                   std::string_view reason = {}) {
+// A condition keeps its time while its status stays. Not informer::set_condition: those of a pod have a reason only where there is one.
+void set_pod_condition(json::array& conditions, std::string_view type, bool on, const std::string& now,
+                       std::string_view reason = {}) {
     json::object* place = nullptr;
     for (auto& c : conditions) {
         if (c.as_object()["type"] == json::value(type)) place = &c.as_object();
@@ -76,8 +76,8 @@ void set_condition(json::array& conditions, std::string_view type, bool on, cons
 
 void set_ready(json::array& conditions, bool ready, const std::string& now) {
     const auto why = ready ? std::string_view() : std::string_view("ContainersNotReady");
-    set_condition(conditions, "Ready", ready, now, why);
-    set_condition(conditions, "ContainersReady", ready, now);
+    set_pod_condition(conditions, "Ready", ready, now, why);
+    set_pod_condition(conditions, "ContainersReady", ready, now);
 }
 
 json::object state_of(std::string_view kind, json::object inside) {
@@ -324,7 +324,7 @@ json::value pod_document(const workload& w, std::string_view hash, std::string_v
 json::value pod_scheduled(std::string_view node, json::array& conditions, const std::string& now) {
     json::object spec;
     spec["nodeName"] = node;
-    set_condition(conditions, "PodScheduled", true, now);
+    set_pod_condition(conditions, "PodScheduled", true, now);
     json::object status;
     status["conditions"] = conditions;
     auto patch = status_patch(std::move(status));
@@ -333,8 +333,8 @@ json::value pod_scheduled(std::string_view node, json::array& conditions, const 
 }
 
 json::value pod_creating(const workload& w, std::string_view host_ip, json::array& conditions, const std::string& now) {
-    set_condition(conditions, "PodReadyToStartContainers", true, now);
-    set_condition(conditions, "Initialized", true, now);
+    set_pod_condition(conditions, "PodReadyToStartContainers", true, now);
+    set_pod_condition(conditions, "Initialized", true, now);
     set_ready(conditions, false, now);
     json::array containers;
     containers.push_back(container_status({}, w.name, w.full_image(),

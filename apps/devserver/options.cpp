@@ -1,8 +1,6 @@
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
-
-#include <iostream>
+#include "common/parse.hpp"
 
 namespace devserver {
 
@@ -27,18 +25,7 @@ bool parse(int argc, char** argv, options& o, int& code) {
         ->check(CLI::Range(0.01, 86400.0))
         ->capture_default_str();
     app.add_flag("-v,--verbose", o.verbose, "log requests to stderr");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& e) {
-        if (e.get_exit_code() == 0) {
-            code = app.exit(e); // --help, --version
-        } else {
-            std::cerr << "devserver: " << e.what() << " (see devserver --help)\n";
-            code = 2;
-        }
-        return false;
-    }
-    return true;
+    return common::parse(app, argc, argv, code);
 }
 
 } // namespace devserver

@@ -55,7 +55,6 @@ private:
     };
     struct replica_set {
         owner self;
-        std::int64_t replicas = 0;
         workload shape; ///< as of its revision
     };
     struct deployment {
@@ -74,7 +73,7 @@ private:
     milliseconds between(int low, int high);
     void plan(milliseconds in, action a);
     /// An object may have been changed or deleted by somebody else: whatever a write meets, life goes on.
-    bool tolerant(const action& write);
+    static void tolerant(const action& write);
 
     void add_node(int number);
     void renew_lease(std::size_t n);

@@ -38,7 +38,7 @@ struct session {
     informer::informer_options informer_options() const;
 };
 
-/// Resolves `line.resource` and the namespace; throws `informer::error`.
+/// Finds what `line.resource` names; throws `informer::error`.
 asio::awaitable<void> find_resource(std::shared_ptr<session> s);
 
 asio::awaitable<int> run_get(std::shared_ptr<session> s);

@@ -152,10 +152,7 @@ void progress::clear() {
 
 process_figures measure_process() {
     process_figures p;
-    static const double started = [] {
-        // The process's own start: the wall clock of the first phase includes exec and dynamic linking.
-        return seconds(CLOCK_MONOTONIC);
-    }();
+    static const double started = seconds(CLOCK_MONOTONIC);
     p.wall_s = seconds(CLOCK_MONOTONIC) - started;
     rusage u{};
     getrusage(RUSAGE_SELF, &u);

@@ -1,9 +1,7 @@
 // stdout as a program for pipes sees it: whole lines, flushed, stalled by a slow reader, silent when the reader is gone.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
-
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -68,7 +66,7 @@ private:
 struct process_figures {
     double wall_s = 0, user_s = 0, sys_s = 0, rss_mb = 0, peak_rss_mb = 0;
 };
-/// Since the start of the process.
+/// `wall_s` counts from the first call.
 process_figures measure_process();
 
 } // namespace informerctl

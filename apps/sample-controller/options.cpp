@@ -1,8 +1,6 @@
 #include "options.hpp"
 
-#include <CLI/CLI.hpp>
-
-#include <iostream>
+#include "common/parse.hpp"
 
 namespace sample_controller {
 
@@ -35,18 +33,7 @@ bool parse(int argc, char** argv, options& o, int& code) {
                    "serve /metrics, /healthz and /readyz on this port; 0: any (it is logged); default: not");
     app.add_option("--http-address", o.http_address, "address for --http-port (default: all)");
     app.add_flag("-v,--verbose", o.verbosity, "log more (-vv: each request)");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& e) {
-        if (e.get_exit_code() == 0) {
-            code = app.exit(e); // --help, --version
-        } else {
-            std::cerr << "sample-controller: " << e.what() << " (see sample-controller --help)\n";
-            code = 2;
-        }
-        return false;
-    }
-    return true;
+    return common::parse(app, argc, argv, code);
 }
 
 } // namespace sample_controller
