@@ -11,7 +11,7 @@ namespace informer {
 
 reflector::reflector(reflector_options options, watch_list_support support)
     : options_(std::move(options)), support_(support), backoff_(options_.backoff_, options_.seed_),
-      missing_(options_.backoff_, options_.seed_ + 2),
+      missing_(options_.backoff_, options_.seed_ + 2), expired_(options_.backoff_, options_.seed_ + 4),
       until_proven_(backoff_options().initial(unproven).cap(longest_unproven).jitter(std::min(options_.backoff_.jitter_, 1.0)),
                     options_.seed_ + 1),
       contradictions_(backoff_options()
@@ -247,8 +247,9 @@ void reflector::succeeded() noexcept {
 }
 
 void reflector::delay(time_point now, const failure& f) {
-    const bool missing = detail::kind_of(f) == detail::failure_kind::missing;
-    auto d = std::chrono::duration_cast<clock::duration>((missing ? missing_ : backoff_).next());
+    const detail::failure_kind k = detail::kind_of(f);
+    const bool missing = k == detail::failure_kind::missing, expired = k == detail::failure_kind::gone;
+    auto d = std::chrono::duration_cast<clock::duration>((missing ? missing_ : expired ? expired_ : backoff_).next());
     if (missing) {
         // Its CustomResourceDefinition may come at any moment.
         std::uniform_real_distribution<double> factor(0.8, 1.0);

@@ -85,8 +85,7 @@ failure reflector::watch_done(time_point now, const failure& given) {
     if (!request_.opened) late_header_ = f == errc::header_timeout || request_.why == cut::stalled;
     // X1: health is time in which something was delivered, not time without attempts.
     if (request_.delivered || request_.seen != 0) {
-        backoff_.healthy_for(now - request_.started);
-        missing_.healthy_for(now - request_.started);
+        for (backoff* b : {&backoff_, &missing_, &expired_}) b->healthy_for(now - request_.started);
     }
     if (request_.collecting) {
         initial_ended(now, f);
@@ -233,6 +232,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
         return;
     case kind::gone: // R14; a second time in a row the server's cache is behind itself
         fetch_again(++stuck_ >= 2);
+        if (!polled_) succeeded(); // whatever was wrong before, it is there and lets us watch
         delay(now, f);
         return;
     case kind::too_new:

@@ -104,6 +104,40 @@ TEST_CASE("R14 X17 410 on opening a watch or as ERROR event fetches the state ag
     CHECK(m.last.watch.resource_version_ == "20");
 }
 
+TEST_CASE("R14 410 after an outage: the state comes next, not after what the outage made of the back-off", "[reflector]") {
+    const bool parked = GENERATE(true, false);
+    machine m;
+    m.sync("20");
+    m.pass(10s);
+    m.watch_done(cut_off);
+    for (int i = 0; i < 8; ++i) {
+        m.next();
+        m.watch_done(parked ? status(401) : refused);
+        m.wait();
+    }
+    REQUIRE(m.r.phase() == (parked ? informer_phase::parked : informer_phase::backing_off));
+    m.next();
+    m.r.opened(m.now);
+    m.watch_done(status(410, "Expired"));
+    CHECK(m.r.phase() == informer_phase::listing);
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().fresh);
+    // Nor is it forgotten by that.
+    m.watch_done(refused);
+    CHECK(m.wait() == 30s);
+}
+
+TEST_CASE("R14 410 again and again: ever later", "[reflector]") {
+    machine m;
+    m.sync("20");
+    for (const auto d : {800ms, 1600ms, 3200ms}) {
+        m.watch_done(status(410, "Expired"));
+        CHECK(m.wait() == d);
+        m.sync("20");
+    }
+}
+
 TEST_CASE("R14 410 again right after a relist: the newest state", "[reflector]") {
     machine m(no_watch_list());
     m.list("20");

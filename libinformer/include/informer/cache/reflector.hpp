@@ -185,7 +185,7 @@ private:
     reflector_options options_;
     watch_list_support support_;
     backoff backoff_;
-    backoff missing_; ///< that a resource is not there says nothing of the server's health
+    backoff missing_, expired_; ///< that there is no such resource or version says nothing of the server's health
     backoff until_proven_, contradictions_;
     time_point last_contradiction_{};
     struct refetch {
