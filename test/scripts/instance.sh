@@ -97,7 +97,8 @@ wait_until() {
     shift 2
     while [[ $SECONDS -lt $end ]]; do
         "$@" && return
-        alive "$program" || break
+        # At the moment when setsid becomes nohup, and that the program, the command line is empty.
+        alive "$program" || { sleep 1 && alive "$program"; } || break
         sleep 0.1
     done
     last_words "$program"
