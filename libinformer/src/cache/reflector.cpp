@@ -119,6 +119,7 @@ void reflector::progress(time_point now) {
 /// The server is as new as we are.
 void reflector::sign(time_point now) noexcept {
     last_sign_ = now;
+    confirmed_ = now;
     away_ = false;
 }
 

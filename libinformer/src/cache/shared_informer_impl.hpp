@@ -171,6 +171,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void tell_state();
     void tell_bad(const bad_object& b);
     void refresh_figures();
+    void note_confirmed();
     void note_depth() const; ///< of the queue
     void note_index_errors();
     void count(std::string_view counter, double n) const;
@@ -254,6 +255,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // producer
     std::unique_ptr<sink> into;
     bool held_up = false; ///< the request under way waits for room: that time is not its own
+    std::optional<clock::time_point> confirmed; ///< as it was told last
     bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
     detail::slice_watch reading;
     std::string api_version; ///< of the resource

@@ -52,8 +52,23 @@ void shared_informer::impl::note_next_attempt() {
     figures.next_attempt = at;
 }
 
+/// Of the cache, so not before what was told has come there.
+void shared_informer::impl::note_confirmed() {
+    const auto at = machine.confirmed();
+    if (at == confirmed || !live || live->queue.size() != 0 || consumer_held_up) return;
+    confirmed = at;
+    using wall_time = std::chrono::system_clock;
+    const auto wall = rt.clock().wall() - std::chrono::duration_cast<wall_time::duration>(now() - *at);
+    {
+        const std::lock_guard lock(mutex);
+        figures.confirmed = wall;
+    }
+    gauge("informer_confirmed_timestamp_seconds", std::chrono::duration<double>(wall.time_since_epoch()).count());
+}
+
 bool shared_informer::impl::note_phase() {
     note_next_attempt();
+    note_confirmed();
     const auto phase = this->phase();
     if (phase != machine.phase() && !ended) return false;
     bool changed = false;
@@ -153,6 +168,7 @@ void shared_informer::impl::note_index_errors() {
 
 void shared_informer::impl::refresh_figures() {
     note_index_errors();
+    note_confirmed();
     const auto snapshot = store->index.snapshot();
     const auto statistics = pool->statistics();
     const auto memory = store->index.memory();
@@ -210,7 +226,8 @@ constexpr std::array failure_counters = {"informer_relists_total", "informer_bad
                                          "informer_handler_exceptions_total"};
 constexpr std::array gauges = {"informer_objects", "informer_bytes", "informer_queue_depth"};
 constexpr std::array others = {"informer_list_requests_total", "informer_watch_requests_total",
-                               "informer_received_bytes_total", "informer_lag_seconds"};
+                               "informer_received_bytes_total", "informer_lag_seconds",
+                               "informer_confirmed_timestamp_seconds"};
 
 } // namespace
 

@@ -54,6 +54,7 @@ const std::vector<known_metric>& known() {
         {"leader_election_slowpath_total", "Renewals that had to read the lease first.", {}},
         {"informer_objects", "Objects in the cache.", {}},
         {"informer_bytes", "Memory of the cache: documents, keys and indexes.", {}},
+        {"informer_confirmed_timestamp_seconds", "When the server last showed that the cache is not behind it.", {}},
         {"informer_queue_depth", "Deltas that are received and not yet applied.", {}},
         {"informer_events_total", "Changes of the cache by type.", {}},
         {"informer_received_bytes_total", "Bytes of lists and watches that were received.", {}},

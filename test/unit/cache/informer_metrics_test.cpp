@@ -280,3 +280,33 @@ TEST_CASE("while a resync waits for its subscriber the depth of the queue is tol
     m.here.settle();
     CHECK(m.told->gauges.at("informer_queue_depth resource=pods") == 1);
 }
+
+TEST_CASE("when the server last showed that the cache is not behind it is told, not while a subscriber holds the informer up",
+          "[informer][metrics]") {
+    metered m;
+    const auto w = m.source->on_watch();
+    w->added(pod("a", 1)).bookmark("1", true);
+    CHECK(m.told->gauges.count("informer_confirmed_timestamp_seconds resource=pods") == 0);
+    m.start();
+    const auto age = [&m] {
+        const std::chrono::duration<double> now = m.here.clock->wall().time_since_epoch();
+        return now.count() - m.told->gauges.at("informer_confirmed_timestamp_seconds resource=pods");
+    };
+    CHECK(age() == 0);
+    auto slow = m.slow_one();
+    read_all(slow);
+    m.here.pass(10s);
+    CHECK(age() == 10);
+    for (int i = 2; i < 6; ++i) {
+        w->modified(pod("a", i));
+        m.here.pass(10s);
+    }
+    CHECK(age() >= 30); // one there was room for; the others wait
+    while (slow.figures().pending != 0) {
+        read_all(slow);
+        m.here.settle();
+    }
+    w->bookmark("7", false);
+    m.here.settle();
+    CHECK(age() == 0);
+}

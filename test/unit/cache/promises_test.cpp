@@ -393,6 +393,42 @@ TEST_CASE("read your writes: a new epoch ends the wait", "[informer][promise]") 
     CHECK_FALSE(in_new->code);
 }
 
+TEST_CASE("nothing hides: status tells when the server last showed that the cache is not behind it", "[informer][promise]") {
+    bench b;
+    const auto behind_for = [&] { return b.clock->wall() - b.pods.status().confirmed; };
+    CHECK(b.pods.status().confirmed == std::chrono::system_clock::time_point());
+    auto w = b.sync_with({pod("a", 5)}, 6);
+    CHECK(behind_for() == 0s);
+    b.pass(10s);
+    CHECK(behind_for() == 10s);
+    w->modified(pod("a", 7));
+    b.settle();
+    CHECK(behind_for() == 0s);
+    b.pass(20s);
+    w->bookmark("8", false);
+    b.settle();
+    CHECK(behind_for() == 0s);
+
+    // Neither attempts that fail, nor a watch that opens and says nothing, nor a 410 do.
+    b.source->on_watch_fail(failure(errc::connection_refused, "watch pods"));
+    auto silent = b.source->on_watch();
+    silent->open();
+    w->fail(failure(errc::connection_lost, "watch pods"));
+    for (int i = 0; i < 5; ++i) b.pass(2s);
+    REQUIRE(b.pods.status().phase == informer_phase::watching);
+    CHECK(behind_for() == 10s);
+    auto again = b.source->on_watch();
+    silent->fail(status_failure(410, "Expired"));
+    for (int i = 0; i < 5; ++i) b.pass(2s);
+    CHECK(behind_for() == 20s);
+    again->added(pod("a", 9));
+    b.settle();
+    CHECK(behind_for() == 20s); // not all of it is there
+    again->bookmark("10", true);
+    b.settle();
+    CHECK(behind_for() == 0s);
+}
+
 TEST_CASE("nothing hides: status tells the phase, the last error with the server's text, and since when", "[informer][promise]") {
     bench b;
     CHECK(b.pods.status().phase == informer_phase::idle);

@@ -110,6 +110,8 @@ public:
     /// The resource version to resume from.
     const resource_version& version() const noexcept { return last_; }
     std::uint64_t epoch() const noexcept { return epoch_; }
+    /// When the server last showed that `version()` is not behind it: an event, a bookmark, a state, a check.
+    std::optional<time_point> confirmed() const noexcept { return confirmed_; }
     std::uint64_t attempts() const noexcept { return attempts_; } ///< failed in a row
     std::optional<time_point> waits() const noexcept { return wait_; } ///< until then nothing is asked
     /// The state is fetched again as a matter of course: lists have no version, or there is no watch.
@@ -222,7 +224,8 @@ private:
     bool unwatchable_ = false;    // the last watch was refused as such (405)
     bool late_header_ = false;    // a watch got no header in time: a proxy may hold it back until more comes
     bool polled_ = false;         // watches fail, and lists are all there is: that one works is no end of it
-    time_point last_sign_{};      // that the server is not behind us
+    time_point last_sign_{};      // that the server is not behind us; also given up to wait for
+    std::optional<time_point> confirmed_;
     bool away_ = false;           // it could not be reached since
 };
 

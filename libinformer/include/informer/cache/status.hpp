@@ -29,13 +29,20 @@ struct informer_status {
     informer_phase phase = informer_phase::idle;
     bool synced = false;         ///< the cache was complete once
     /// Of the last failed attempt, kept until an attempt succeeds; of a watch that was cut and went on at once until the next relist.
+    /// Where there is none (`if (!status.last_error)`) its words are "success".
     failure last_error;
     std::string last_error_phase; ///< list, watch-list, open, stream, decode
     std::uint64_t attempts = 0;  ///< failed in a row
     /// When the server is asked again, while the informer waits for that; else the epoch of the clock.
     std::chrono::system_clock::time_point next_attempt{};
     std::chrono::system_clock::time_point since{};        ///< of the phase
-    std::chrono::system_clock::time_point last_contact{}; ///< last bytes from the server
+    /// Last bytes from the server, whatever they said; the epoch of the clock before any.
+    std::chrono::system_clock::time_point last_contact{};
+    /// When the server last showed that the cache is not behind it: an event or a bookmark came, a whole state, or a look at the newest
+    /// version; the epoch of the clock before any. Where nothing changes bookmarks come about every minute, and from a server that sends
+    /// none a look once the watch has lasted its time (5 to 10 minutes by default). Older than that, changes may be missing, whatever the
+    /// phase; so while a subscriber holds up the informer (`overflow_policy::back_pressure`).
+    std::chrono::system_clock::time_point confirmed{};
     std::uint64_t epoch = 1;     ///< grows when the server went back in time
     std::size_t objects = 0;
     /// Pool plus index, with their free room and tables, which are most of it in a small cache: what objects take is `pool.node_bytes`.
@@ -43,6 +50,7 @@ struct informer_status {
     informer::resource_version resource_version; ///< of the cache; see `shared_informer::wait_until`
     // totals since the start
     std::uint64_t lists = 0, watch_lists = 0, watches = 0, relists = 0;
+    /// Of watches: what a relist finds is in the metric `informer_events_total` only.
     std::uint64_t events_added = 0, events_modified = 0, events_deleted = 0, bookmarks = 0;
     std::uint64_t bytes_received = 0;
     /// Longest time the executor was held by reading, applying and indexing. What handlers take of it is theirs, and not counted.
