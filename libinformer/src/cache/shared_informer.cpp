@@ -199,6 +199,12 @@ void shared_informer::stop() {
     impl_->stop();
 }
 
+void shared_informer::retry_now() {
+    if (!impl_->live || !impl_->machine.waits()) return;
+    impl_->machine.slept();
+    if (impl_->live->hurry) impl_->live->hurry->notify();
+}
+
 const api_resource& shared_informer::resource() const noexcept {
     return impl_->resource;
 }

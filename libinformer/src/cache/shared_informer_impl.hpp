@@ -126,6 +126,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         delta_queue queue;
         task_group tasks;
         detail::async_event stop_asked; ///< or a child failed
+        std::optional<detail::async_event> hurry; ///< while an attempt is waited for
         std::exception_ptr failed;      ///< the first exception that left a child
         std::vector<std::shared_ptr<handler_handle::state>> handlers;
         detail::async_event handlers_due; ///< there may be something to call them with

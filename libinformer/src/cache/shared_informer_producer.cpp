@@ -311,8 +311,10 @@ asio::awaitable<void> shared_informer::impl::produce(self s) {
         reflector::action a = s->machine.next(s->now());
         s->note_phase();
         if (a.what == reflector::step::wait) {
-            const bool slept = co_await s->rt.clock().sleep_until(a.until);
-            if (!slept) co_return;
+            auto& hurry = s->live->hurry.emplace(s->rt.executor());
+            const bool hurried = co_await hurry.wait_until(s->rt.clock(), a.until);
+            s->live->hurry.reset();
+            if (!hurried && s->now() < a.until) co_return;
             s->machine.slept();
             continue;
         }

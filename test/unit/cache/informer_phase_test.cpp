@@ -65,6 +65,43 @@ TEST_CASE("an informer that is stopped while it fails does not say that it works
     CHECK(b.pods.status().next_attempt == std::chrono::system_clock::time_point());
 }
 
+TEST_CASE("who knows that the server is there again ends the wait for the next attempt", "[informer]") {
+    bench b;
+    b.pods.retry_now(); // nothing is waited for
+    for (int i = 0; i < 4; ++i) b.source->on_watch_fail(failure(errc::connection_refused, "watch"));
+    const auto w = b.source->on_watch();
+    const auto waits_for = [&b] { return b.pods.status().next_attempt - b.clock->wall(); };
+    // Also as soon as it is told; and one attempt each, however often it is said.
+    bool at_once = false;
+    const auto mine = b.pods.observe(informer_observer().on_error([&](std::string_view, const failure&) {
+        if (std::exchange(at_once, false)) b.pods.retry_now();
+    }));
+    b.start();
+    CHECK(b.pods.status().attempts == 1);
+    CHECK(waits_for() >= 800ms);
+    b.pods.retry_now();
+    b.pods.retry_now();
+    b.settle();
+    CHECK(b.pods.status().attempts == 2);
+    CHECK(waits_for() >= 1600ms);
+    at_once = true;
+    b.pods.retry_now();
+    b.settle();
+    CHECK(b.pods.status().attempts == 4);
+    CHECK(waits_for() >= 6400ms); // as if it had been waited for
+    b.pods.retry_now();
+    w->bookmark("5", true);
+    b.settle();
+    CHECK(b.pods.has_synced());
+    CHECK(b.pods.status().phase == informer_phase::watching);
+    b.pods.retry_now();
+    b.settle();
+    CHECK(b.source->watches() == 5);
+    b.pods.stop();
+    b.settle();
+    b.pods.retry_now();
+}
+
 TEST_CASE("who is told that an informer backs off is told until when, also where that is for ever", "[informer]") {
     const bool for_ever = GENERATE(false, true);
     informer_options options;

@@ -92,7 +92,7 @@ public:
 /// *typed events*. See docs/promises.md.
 ///
 /// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; everything else on the
-/// runtime's executor, and awaited there: `run`, `stop`, `synced`, `wait_until`, `index_ready`, `subscribe`, `add_event_handler`,
+/// runtime's executor, and awaited there: `run`, `stop`, `retry_now`, `synced`, `wait_until`, `index_ready`, `subscribe`, `add_event_handler`,
 /// `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
 /// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it.
 /// Handlers and observers may own the informer, and who owns them their handles: they are let go when it has stopped, as it has when the
@@ -114,6 +114,9 @@ public:
     asio::awaitable<void> run();
     /// Asks `run()` to end. Idempotent.
     void stop();
+    /// Ends the wait in front of the next attempt, where there is one (`status().next_attempt`): for who knows that the server is there
+    /// again, or what was refused allowed. The back-off is not forgotten: where that attempt fails, too, the wait is as long as ever.
+    void retry_now();
 
     const api_resource& resource() const noexcept;
     bool has_synced() const noexcept;
