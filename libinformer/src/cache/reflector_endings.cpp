@@ -61,6 +61,7 @@ failure reflector::our_words(const failure& f) const {
     case cut::plain_events:
         return failure(errc::bad_response, "watch-list: events, but no end of the initial ones; trying a list");
     case cut::stalled:
+        if (request_.watch && !request_.opened) return failure(errc::header_timeout, "watch-list: no answer");
         return failure(errc::body_idle_timeout, request_.watch ? "watch-list: no progress" : "list: no progress");
     case cut::overdue: return failure(errc::request_timeout, "watch: open long after its time-out");
     case cut::went_back:

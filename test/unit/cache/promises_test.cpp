@@ -320,6 +320,19 @@ TEST_CASE("sync can fail: synced() says which informer and its last error", "[in
     }
 }
 
+TEST_CASE("sync can fail: synced() says that a server accepts and never answers", "[informer][promise]") {
+    bench b;
+    b.source->on_watch();
+    b.start();
+    const auto waiting = spawn(b, b.pods.synced(10s));
+    b.pass(10s);
+    REQUIRE(waiting->done);
+    CHECK(waiting->code == errc::deadline_exceeded);
+    CHECK_THAT(waiting->what, ContainsSubstring("nothing has come from the server"));
+    b.pass(20s);
+    CHECK(b.pods.status().last_error == errc::header_timeout);
+}
+
 TEST_CASE("sync can fail: synced() of a subscription says which informer ended and its last error", "[informer][promise]") {
     bench b(informer_options().name("the pods"));
     b.source->on_watch_fail(status_failure(403, "Forbidden", "user x cannot watch pods"));
