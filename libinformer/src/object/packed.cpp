@@ -161,8 +161,7 @@ std::uint32_t four_bytes(std::uint64_t digits, std::uint64_t& wrong) noexcept {
 constexpr std::array<unsigned char, 16> uuid_digits{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
 constexpr std::array<unsigned char, 4> uuid_dashes{8, 13, 18, 23};
 
-} // namespace
-
+/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar (Howard Hinnant, "days_from_civil").
 std::int64_t days_from_civil(std::int64_t year, unsigned month, unsigned day) noexcept {
     year -= month <= 2;
     const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
@@ -178,6 +177,8 @@ bool is_date(unsigned year, unsigned month, unsigned day) noexcept {
     const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     return day <= lengths[month - 1] + unsigned{month == 2 && leap};
 }
+
+} // namespace
 
 bool pack_timestamp(std::string_view s, std::uint32_t& seconds) noexcept {
     if (s.size() != timestamp_size) return false;

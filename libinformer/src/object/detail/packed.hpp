@@ -14,10 +14,6 @@ inline constexpr std::size_t timestamp_size = 20;
 void unpack_timestamp(std::uint32_t seconds, char* out) noexcept;
 inline constexpr std::int64_t timestamp_epoch = 946'684'800; // 2000-01-01T00:00:00Z in Unix time
 
-/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar (Howard Hinnant, "days_from_civil").
-std::int64_t days_from_civil(std::int64_t year, unsigned month, unsigned day) noexcept;
-bool is_date(unsigned year, unsigned month, unsigned day) noexcept;
-
 /// A UUID in lower case with dashes.
 inline constexpr std::size_t uuid_text_size = 36;
 bool pack_uuid(std::string_view s, unsigned char* out16) noexcept;
