@@ -165,6 +165,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     informer_status status() const;
     informer_phase phase() const noexcept;
     bool note_phase(); ///< true: it is another one, and observers were told
+    std::chrono::system_clock::time_point wall_of(clock::time_point t) const; ///< which may be for ever
     void note_next_attempt();
     void report(std::string_view phase, const failure& f);
     template <class F, class... Arguments>

@@ -39,15 +39,16 @@ informer_phase shared_informer::impl::phase() const noexcept {
     return now_in == informer_phase::watching && !store->has_synced() ? figures.phase : now_in;
 }
 
-void shared_informer::impl::note_next_attempt() {
+std::chrono::system_clock::time_point shared_informer::impl::wall_of(clock::time_point t) const {
     using wall_time = std::chrono::system_clock;
+    const auto wall = rt.clock().wall();
+    return wall + std::min(std::chrono::duration_cast<wall_time::duration>(t - now()), wall_time::time_point::max() - wall);
+}
+
+void shared_informer::impl::note_next_attempt() {
     const auto until = stopping ? std::nullopt : machine.waits();
-    wall_time::time_point at;
+    const auto at = until ? wall_of(*until) : std::chrono::system_clock::time_point();
     if (!until && figures.next_attempt == at) return; // only we write it
-    if (until) { // which may be for ever
-        const auto wall = rt.clock().wall();
-        at = wall + std::min(std::chrono::duration_cast<wall_time::duration>(*until - now()), wall_time::time_point::max() - wall);
-    }
     const std::lock_guard lock(mutex);
     figures.next_attempt = at;
 }
@@ -57,8 +58,7 @@ void shared_informer::impl::note_confirmed() {
     const auto at = machine.confirmed();
     if (at == confirmed || !live || live->queue.size() != 0 || consumer_held_up) return;
     confirmed = at;
-    using wall_time = std::chrono::system_clock;
-    const auto wall = rt.clock().wall() - std::chrono::duration_cast<wall_time::duration>(now() - *at);
+    const auto wall = wall_of(*at);
     {
         const std::lock_guard lock(mutex);
         figures.confirmed = wall;
