@@ -9,16 +9,20 @@
 
 namespace informer {
 
+namespace {
+
+/// In front of a state that is fetched although the watch goes on; jittered as the rest, but at most doubled.
+backoff_options in_between(std::chrono::seconds initial, const backoff_options& rest) {
+    return backoff_options().initial(initial).cap(reflector::longest_unproven).jitter(std::min(rest.jitter_, 1.0));
+}
+
+} // namespace
+
 reflector::reflector(reflector_options options, watch_list_support support)
     : options_(std::move(options)), support_(support), backoff_(options_.backoff_, options_.seed_),
       missing_(options_.backoff_, options_.seed_ + 2), expired_(options_.backoff_, options_.seed_ + 4),
-      until_proven_(backoff_options().initial(unproven).cap(longest_unproven).jitter(std::min(options_.backoff_.jitter_, 1.0)),
-                    options_.seed_ + 1),
-      contradictions_(backoff_options()
-                          .initial(contradiction)
-                          .cap(longest_unproven)
-                          .jitter(std::min(options_.backoff_.jitter_, 1.0)),
-                      options_.seed_ + 3),
+      until_proven_(in_between(unproven, options_.backoff_), options_.seed_ + 1),
+      contradictions_(in_between(contradiction, options_.backoff_), options_.seed_ + 3),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
     // None at all would also be the patience with a silent server.
     options_.watch_timeout_ = std::clamp(options_.watch_timeout_, std::chrono::seconds(1), longest_watch);
