@@ -55,7 +55,8 @@ function(informer_room room)
     target_link_libraries(${target} PUBLIC ${ARGN})
 endfunction()
 
-# informer_library(<name> SOURCES ... LINK ... [PRIVATE ...]): an installed static library with the alias informer::<...>.
+# informer_library(<name> EXPORT <...> SOURCES ... LINK ... [PRIVATE ...]): an installed static library with the alias informer::<...>.
+# Each is a component of that name to `cmake --install`, with targets of its own, so that one can be built and installed without the others.
 # Without sources it is an interface, so that users of it can be written before it.
 function(informer_library name)
     cmake_parse_arguments(arg "" "EXPORT" "SOURCES;LINK;PRIVATE" ${ARGN})
@@ -74,6 +75,8 @@ function(informer_library name)
     set_target_properties(${name} PROPERTIES EXPORT_NAME ${arg_EXPORT})
     add_library(informer::${arg_EXPORT} ALIAS ${name})
     if(INFORMER_INSTALL)
-        install(TARGETS ${name} EXPORT informer)
+        install(TARGETS ${name} EXPORT informer-${arg_EXPORT} COMPONENT ${arg_EXPORT})
+        install(EXPORT informer-${arg_EXPORT} NAMESPACE informer:: DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/informer"
+                FILE informer-${arg_EXPORT}-targets.cmake COMPONENT ${arg_EXPORT})
     endif()
 endfunction()
