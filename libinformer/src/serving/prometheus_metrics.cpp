@@ -1,5 +1,6 @@
 #include <informer/serving/prometheus_metrics.hpp>
 
+#include "root/one_line.hpp"
 #include "root/utf8.hpp"
 #include "serving/known_metrics.hpp"
 #include "serving/process_figures.hpp"
@@ -40,25 +41,44 @@ struct description {
     bool used = false; ///< there was a series: those that come later are to have the same buckets
 };
 
-/// Name and labels as one text. Its separators cannot be part of a name that Prometheus allows.
-void append_identity(std::string& to, std::string_view name, metrics_sink::labels of) {
-    to.assign(name);
-    for (const auto& [key, value] : of) {
+using constant_labels = std::map<std::string, std::string>;
+
+/// A series: the labels it was told with, and those that all of its sink have.
+struct series_name {
+    std::string_view name;
+    metrics_sink::labels told;
+    const constant_labels& constant;
+
+    /// As one text. Its separators cannot be part of a name that Prometheus allows.
+    void assign_to(std::string& to) const {
+        to.assign(name);
+        for (const auto& [key, value] : told) append(to, key, value);
+        for (const auto& [key, value] : constant) append(to, key, value);
+    }
+    std::map<std::string, std::string> all_labels() const {
+        std::map<std::string, std::string> m = constant;
+        for (const auto& [key, value] : told) m.insert_or_assign(std::string(key), std::string(value));
+        return m;
+    }
+
+private:
+    static void append(std::string& to, std::string_view key, std::string_view value) {
         to += '\x1e';
         to += key;
         to += '\x1f';
         to += value;
     }
-}
-
-std::map<std::string, std::string> as_map(metrics_sink::labels of) {
-    std::map<std::string, std::string> m;
-    for (const auto& [key, value] : of) m.insert_or_assign(std::string(key), std::string(value));
-    return m;
-}
+};
 
 bool is_utf8(std::string_view s) {
     return informer::detail::utf8_end(s) == s.size();
+}
+
+/// `le` is a histogram's own, and what begins with two underscores is Prometheus'.
+bool may_be_label(std::string_view name) {
+    const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+    return !name.empty() && !(name.front() >= '0' && name.front() <= '9') && std::all_of(name.begin(), name.end(), fits) &&
+           name != "le" && !name.starts_with("__");
 }
 
 /// The serialiser escapes label values, help texts it does not: a line break would begin a line that is no comment.
@@ -108,6 +128,11 @@ void append_process(std::vector<prometheus::MetricFamily>& all) {
 struct prometheus_metrics::impl {
     explicit impl(prometheus_options o) : options(o) {}
 
+    void add(const series_name& counter, double value);
+    void set(const series_name& gauge, double value);
+    void observe(const series_name& histogram, double value);
+    void forget(const series_name& which);
+
     template <class Metric>
     struct kept {
         Metric* metric;
@@ -128,7 +153,7 @@ struct prometheus_metrics::impl {
     static description usual(std::string_view name);
     /// The series, made at need; null when it cannot be kept.
     template <class Metric, class Build>
-    Metric* find(std::string_view name, labels of, Build build);
+    Metric* find(const series_name& which, Build build);
 };
 
 description prometheus_metrics::impl::usual(std::string_view name) {
@@ -142,30 +167,30 @@ description prometheus_metrics::impl::usual(std::string_view name) {
 }
 
 template <class Metric, class Build>
-Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Build build) {
-    append_identity(scratch, name, of);
+Metric* prometheus_metrics::impl::find(const series_name& which, Build build) {
+    which.assign_to(scratch);
     if (const auto found = known.find(std::string_view(scratch)); found != known.end()) {
         const auto* one = std::get_if<kept<Metric>>(&found->second);
         if (one == nullptr) ++dropped;
         return one == nullptr ? nullptr : one->metric;
     }
     // A scrape with a single byte in it that is no UTF-8 is refused as a whole.
-    const bool readable = std::all_of(of.begin(), of.end(), [](const auto& l) { return is_utf8(l.second); });
+    const bool readable = std::all_of(which.told.begin(), which.told.end(), [](const auto& l) { return is_utf8(l.second); });
     if (readable && known.size() < options.max_series_) {
         try { // bad names, bad labels, another type under this name
-            const auto said = described.find(name);
-            description d = said != described.end() ? said->second : usual(name);
-            auto& family = build().Name(std::string(name)).Help(d.help).Register(registry);
+            const auto said = described.find(which.name);
+            description d = said != described.end() ? said->second : usual(which.name);
+            auto& family = build().Name(std::string(which.name)).Help(d.help).Register(registry);
             Metric* made = nullptr;
             if constexpr (std::is_same_v<Metric, prometheus::Histogram>)
-                made = &family.Add(as_map(of), d.buckets);
+                made = &family.Add(which.all_labels(), d.buckets);
             else
-                made = &family.Add(as_map(of));
+                made = &family.Add(which.all_labels());
             ++spellings[made];
             known.emplace(scratch, kept<Metric>{made, &family});
             if (!d.used) {
                 d.used = true;
-                described.insert_or_assign(std::string(name), std::move(d));
+                described.insert_or_assign(std::string(which.name), std::move(d));
             }
             return made;
         } catch (const std::exception&) { // counted below
@@ -175,49 +200,96 @@ Metric* prometheus_metrics::impl::find(std::string_view name, labels of, Build b
     return nullptr;
 }
 
-prometheus_metrics::prometheus_metrics(prometheus_options options) : impl_(std::make_unique<impl>(options)) {}
-prometheus_metrics::~prometheus_metrics() = default;
-
-void prometheus_metrics::add(std::string_view counter, double value, labels of) {
-    const std::lock_guard lock(impl_->mutex);
-    auto* c = impl_->find<prometheus::Counter>(counter, of, prometheus::BuildCounter);
+void prometheus_metrics::impl::add(const series_name& counter, double value) {
+    const std::lock_guard lock(mutex);
+    auto* c = find<prometheus::Counter>(counter, prometheus::BuildCounter);
     if (c == nullptr) return;
     if (value >= 0 && std::isfinite(value)) // a counter only grows
         c->Increment(value);
     else
-        ++impl_->dropped;
+        ++dropped;
 }
 
-void prometheus_metrics::set(std::string_view gauge, double value, labels of) {
-    const std::lock_guard lock(impl_->mutex);
-    auto* g = impl_->find<prometheus::Gauge>(gauge, of, prometheus::BuildGauge);
+void prometheus_metrics::impl::set(const series_name& gauge, double value) {
+    const std::lock_guard lock(mutex);
+    auto* g = find<prometheus::Gauge>(gauge, prometheus::BuildGauge);
     if (g != nullptr) g->Set(value);
 }
 
-void prometheus_metrics::observe(std::string_view histogram, double value, labels of) {
-    const std::lock_guard lock(impl_->mutex);
-    auto* h = impl_->find<prometheus::Histogram>(histogram, of, prometheus::BuildHistogram);
+void prometheus_metrics::impl::observe(const series_name& histogram, double value) {
+    const std::lock_guard lock(mutex);
+    auto* h = find<prometheus::Histogram>(histogram, prometheus::BuildHistogram);
     if (h == nullptr) return;
     if (std::isfinite(value)) // one that is not would be the sum from then on
         h->Observe(value);
     else
-        ++impl_->dropped;
+        ++dropped;
 }
 
-void prometheus_metrics::forget(std::string_view name, labels of) {
-    const std::lock_guard lock(impl_->mutex);
-    append_identity(impl_->scratch, name, of);
-    const auto found = impl_->known.find(std::string_view(impl_->scratch));
-    if (found == impl_->known.end()) return;
+void prometheus_metrics::impl::forget(const series_name& which) {
+    const std::lock_guard lock(mutex);
+    which.assign_to(scratch);
+    const auto found = known.find(std::string_view(scratch));
+    if (found == known.end()) return;
     std::visit(
         [this](const auto& one) {
-            const auto spelt = impl_->spellings.find(one.metric);
+            const auto spelt = spellings.find(one.metric);
             if (--spelt->second != 0) return;
-            impl_->spellings.erase(spelt);
+            spellings.erase(spelt);
             one.in->Remove(one.metric);
         },
         found->second);
-    impl_->known.erase(found);
+    known.erase(found);
+}
+
+class prometheus_metrics::labelled final : public metrics_sink {
+public:
+    labelled(std::shared_ptr<prometheus_metrics> to, constant_labels constant)
+        : to_(std::move(to)), constant_(std::move(constant)) {}
+    void add(std::string_view counter, double value, labels of) override { to_->impl_->add({counter, of, constant_}, value); }
+    void set(std::string_view gauge, double value, labels of) override { to_->impl_->set({gauge, of, constant_}, value); }
+    void observe(std::string_view histogram, double value, labels of) override {
+        to_->impl_->observe({histogram, of, constant_}, value);
+    }
+    void forget(std::string_view name, labels of) override { to_->impl_->forget({name, of, constant_}); }
+
+private:
+    const std::shared_ptr<prometheus_metrics> to_;
+    const constant_labels constant_;
+};
+
+std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to, std::map<std::string, std::string> constant) {
+    if (!to) throw error(errc::bad_configuration, "metrics with labels, but without a sink");
+    for (const auto& [name, value] : constant) {
+        if (!may_be_label(name)) throw error(errc::bad_configuration, "metrics cannot have a label " + informer::detail::one_line(name));
+        if (!is_utf8(value)) throw error(errc::bad_configuration, "the text of the label " + name + " is no UTF-8");
+    }
+    return std::make_shared<prometheus_metrics::labelled>(std::move(to), std::move(constant));
+}
+
+namespace {
+
+const constant_labels no_labels;
+
+} // namespace
+
+prometheus_metrics::prometheus_metrics(prometheus_options options) : impl_(std::make_unique<impl>(options)) {}
+prometheus_metrics::~prometheus_metrics() = default;
+
+void prometheus_metrics::add(std::string_view counter, double value, labels of) {
+    impl_->add({counter, of, no_labels}, value);
+}
+
+void prometheus_metrics::set(std::string_view gauge, double value, labels of) {
+    impl_->set({gauge, of, no_labels}, value);
+}
+
+void prometheus_metrics::observe(std::string_view histogram, double value, labels of) {
+    impl_->observe({histogram, of, no_labels}, value);
+}
+
+void prometheus_metrics::forget(std::string_view name, labels of) {
+    impl_->forget({name, of, no_labels});
 }
 
 void prometheus_metrics::describe(std::string_view name, std::string_view help) {

@@ -224,6 +224,46 @@ TEST_CASE("any number of informers may come and go: the last one is measured sti
     CHECK(told->series() == 0);
 }
 
+TEST_CASE("constant labels keep two clusters' informers of one name apart") {
+    const auto m = std::make_shared<prometheus_metrics>();
+    const auto east = informer::serving::with_labels(m, {{"cluster", "east"}});
+    const auto west = informer::serving::with_labels(m, {{"cluster", "west"}});
+    east->add("informer_events_total", 2, {{"resource", "pods"}});
+    west->add("informer_events_total", 3, {{"resource", "pods"}});
+    east->set("informer_objects", 7, {{"resource", "pods"}});
+    east->observe("workqueue_queue_duration_seconds", 0.002, {{"name", "q"}});
+    INFO(m->text());
+    CHECK(has_line(m->text(), "informer_events_total{cluster=\"east\",resource=\"pods\"} 2"));
+    CHECK(has_line(m->text(), "informer_events_total{cluster=\"west\",resource=\"pods\"} 3"));
+    CHECK(has_line(m->text(), "informer_objects{cluster=\"east\",resource=\"pods\"} 7"));
+    CHECK(has_line(m->text(), "workqueue_queue_duration_seconds_count{cluster=\"east\",name=\"q\"} 1"));
+    east->forget("informer_events_total", {{"resource", "pods"}});
+    CHECK(lines_with(m->text(), "informer_events_total{") == 1);
+    CHECK(has_line(m->text(), "informer_events_total{cluster=\"west\",resource=\"pods\"} 3"));
+}
+
+TEST_CASE("a figure's own label wins over a constant one") {
+    const auto m = std::make_shared<prometheus_metrics>();
+    const auto east = informer::serving::with_labels(m, {{"cluster", "east"}});
+    east->add("mine_total", 1, {{"cluster", "told"}});
+    m->add("mine_total", 1, {{"cluster", "told"}});
+    CHECK(has_line(m->text(), "mine_total{cluster=\"told\"} 2"));
+    east->forget("mine_total", {{"cluster", "told"}});
+    CHECK(has_line(m->text(), "mine_total{cluster=\"told\"} 2")); // the other still tells of it
+    m->forget("mine_total", {{"cluster", "told"}});
+    CHECK(lines_with(m->text(), "mine_total{") == 0);
+}
+
+TEST_CASE("constant labels that Prometheus would not take are refused at once") {
+    const auto m = std::make_shared<prometheus_metrics>();
+    for (const char* name : {"", "1st", "a-b", "le", "__name__", "a\nb"}) {
+        INFO(name);
+        CHECK_THROWS_AS(informer::serving::with_labels(m, {{name, "x"}}), informer::error);
+    }
+    CHECK_THROWS_AS(informer::serving::with_labels(m, {{"cluster", "\xff"}}), informer::error);
+    CHECK_THROWS_AS(informer::serving::with_labels(nullptr, {}), informer::error);
+}
+
 TEST_CASE("the process's own figures are there, unless not wanted") {
     const std::string with = prometheus_metrics().text();
     INFO(with);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -66,8 +67,23 @@ public:
     std::uint64_t dropped() const;
 
 private:
+    friend std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to,
+                                                     std::map<std::string, std::string> constant);
+    class labelled;
     struct impl;
     std::unique_ptr<impl> impl_;
 };
+
+/// A sink that tells `to` the same, with these labels on every figure: for a process that follows several clusters, whose informers
+/// of one name would else report into one series.
+///
+///     informer::runtime east(io.get_executor());
+///     east.with_metrics(informer::serving::with_labels(metrics, {{"cluster", "east"}}));
+///
+/// Labels that a figure has itself win over constant ones of that name. In a scrape each family should have the same labels
+/// throughout: where one cluster has them, all should.
+/// *Thread safety*: full. *Lifetime*: keeps `to`. *Errors*: throws `error(errc::bad_configuration)` for no sink, for a name that Prometheus
+/// does not allow or keeps for itself (`le`, `__…`), and for text that is no UTF-8.
+std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to, std::map<std::string, std::string> constant);
 
 } // namespace informer::serving
