@@ -281,6 +281,10 @@ std::vector<informer_status> informer_factory::status() const {
     return out;
 }
 
+void informer_factory::retry_now() {
+    for (shared_informer& one : impl_->informers()) one.retry_now();
+}
+
 asio::awaitable<void> informer_factory::impl::shutdown(std::shared_ptr<impl> s) {
     const auto tasks = s->tasks; // a second call waits too
     if (!tasks) co_return;

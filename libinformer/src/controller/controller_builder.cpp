@@ -1,6 +1,8 @@
 #include "controller_impl.hpp"
 
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace informer {
@@ -59,6 +61,17 @@ controller_builder& controller_builder::options(controller_options o) {
     return *this;
 }
 
+namespace {
+
+/// Each once; "" is all of them, and alone.
+std::set<std::string> name_spaces_of(const api_resource& resource, const source_options& options) {
+    std::set<std::string> all(options.name_spaces_.begin(), options.name_spaces_.end());
+    if (all.empty() || all.contains("") || !resource.namespaced) return {std::string()};
+    return all;
+}
+
+} // namespace
+
 controller controller_builder::build(reconciler reconcile) {
     const plan& p = *plan_;
     if (!reconcile) throw p.bad("there is no reconciler");
@@ -69,22 +82,25 @@ controller controller_builder::build(reconciler reconcile) {
     if (p.options.shards_) made->listen_to_shards();
     for (const plan::planned& from : p.sources) {
         controller::impl::source s;
-        s.name = from.resource.group_resource();
         s.map = from.map;
         if (!s.map) {
-            if (!p.main) throw p.bad("owns " + s.name + " without for_");
-            if (p.main->kind.empty())
-                throw p.bad("owns " + s.name + ": the kind of " + p.main->group_resource() + " is not known");
+            const std::string owns = "owns " + from.resource.group_resource();
+            if (!p.main) throw p.bad(owns + " without for_");
+            if (p.main->kind.empty()) throw p.bad(owns + ": the kind of " + p.main->group_resource() + " is not known");
             s.map = mapping::to_owner(*p.main, from.options.owners_);
         }
         s.when = from.options.when_;
-        if (from.resource.namespaced) s.name_space = from.options.name_space_;
         s.priority = from.options.priority_;
         // What is merged is not told: an object may come, be seen by a reconcile, and be gone again.
         s.options.name(p.name).resync(from.options.resync_).policy(overflow_policy::back_pressure);
-        s.informer = p.factory->get(from.resource, from.options.name_space_, from.options.informer_);
         for (const auto& [name, of] : from.options.informer_.indexes_) s.indexes.push_back(name);
-        made->sources.push_back(std::move(s));
+        for (const std::string& name_space : name_spaces_of(from.resource, from.options)) {
+            controller::impl::source& one = made->sources.emplace_back(s);
+            one.name = from.resource.group_resource();
+            if (!name_space.empty()) one.name += " in " + name_space;
+            one.name_space = name_space;
+            one.informer = p.factory->get(from.resource, name_space, from.options.informer_);
+        }
     }
     return controller(std::move(made));
 }

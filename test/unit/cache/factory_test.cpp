@@ -532,6 +532,24 @@ TEST_CASE("what caches metadata only is not read as if it had everything", "[fac
     CHECK(a["spec"].exists());
 }
 
+TEST_CASE("who knows that the server is there again tells all informers of a factory at once", "[factory]") {
+    workshop w;
+    w.refuse = true;
+    auto a = w.factory.get(pods);
+    auto b = w.factory.get(nodes);
+    w.settle();
+    CHECK(a->status().phase == informer_phase::parked);
+    CHECK(b->status().phase == informer_phase::parked);
+    w.source(0)->on_watch()->added(pod("a", 1)).bookmark("5", true);
+    w.source(1)->on_watch()->added(a_node).bookmark("5", true);
+    w.settle();
+    CHECK_FALSE(a->has_synced());
+    w.factory.retry_now();
+    w.settle();
+    CHECK(a->has_synced());
+    CHECK(b->has_synced());
+}
+
 TEST_CASE("a lister reads whole objects where somebody caches them", "[factory]") {
     workshop w;
     decode_options projected, transformed;

@@ -79,6 +79,51 @@ asio::awaitable<void> no_namespaces() {
     co_await b.finish(c);
 }
 
+std::string pod_of(const std::string& name_space, const std::string& name, const std::string& version) {
+    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + name_space + R"(","name":")" + name + R"(","uid":"u-)" +
+           name_space + name + R"(","resourceVersion":")" + version + R"("}})";
+}
+
+asio::awaitable<void> several_namespaces() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const api_resource pods("", "v1", "pods", "Pod");
+    std::map<std::string, std::shared_ptr<scripted_list_watch>> sources;
+    std::vector<std::shared_ptr<watch_script>> watches;
+    informer_factory factory(b.rt, [&](const api_resource& r, const std::string& ns) -> std::shared_ptr<list_watch> {
+        auto& made = sources[ns];
+        CHECK(made == nullptr); // one informer for each
+        made = std::make_shared<scripted_list_watch>(ex, r);
+        return made;
+    });
+    controller_builder builder(b.rt, factory, "pods");
+    builder.for_(pods, b.source().name_spaces({"east", "west", "east"}));
+    controller c = builder.build(b.noting());
+    REQUIRE(sources.size() == 2);
+    b.start(c);
+    sources.at("east")->on_list(list_script().items({pod_of("east", "e1", "3")}).version("10"));
+    watches.push_back(sources.at("east")->on_watch());
+    watches.back()->open();
+    co_await settle(100);
+    CHECK(b.seen.empty()); // not before every one has synced
+    CHECK(c.not_ready().find("pods in west") != std::string::npos);
+    sources.at("west")->on_list(list_script().items({pod_of("west", "w1", "3")}).version("20"));
+    watches.push_back(sources.at("west")->on_watch());
+    watches.back()->open();
+    const std::function<bool()> both = [&] { return b.count("e1") == 1 && b.count("w1") == 1; };
+    bool ok = co_await eventually(both);
+    CHECK(ok);
+    CHECK(factory.lister(pods, "east").list().size() == 1);
+    CHECK(factory.lister(pods, "west").find("w1"));
+    watches.front()->modified(pod_of("east", "e1", "11"));
+    const std::function<bool()> again = [&] { return b.count("e1") == 2; };
+    ok = co_await eventually(again);
+    CHECK(ok);
+    CHECK(b.count("w1") == 1);
+    co_await b.finish(c);
+    co_await factory.shutdown();
+}
+
 asio::awaitable<void> for_ever() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -446,6 +491,10 @@ TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the cont
 }
 TEST_CASE("a source without namespaces is not narrowed to one") {
     run_test(no_namespaces());
+}
+
+TEST_CASE("a source of several namespaces follows each of them, once, and waits for all") {
+    run_test(several_namespaces());
 }
 TEST_CASE("time-outs of for ever are for ever") {
     run_test(for_ever());

@@ -70,6 +70,8 @@ public:
     /// `shutdown()` all have: `error(errc::stopped)`.
     asio::awaitable<void> synced(clock::duration at_most);
     std::vector<informer_status> status() const;
+    /// `shared_informer::retry_now` for each: for who knows that the server is there again.
+    void retry_now();
     /// Stops all informers, when it is called and not only when it is awaited, and waits until their coroutines are gone. Idempotent.
     /// *Cancellation*: none, it waits to the end; but a coroutine that may itself have been cancelled must say
     /// `co_await asio::this_coro::throw_if_cancelled(false);` before, or it does not wait at all: see `task_group::join`.

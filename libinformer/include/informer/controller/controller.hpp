@@ -29,7 +29,13 @@ public:
     source_options() {}
     /// Default: all namespaces.
     source_options& name_space(std::string ns) {
-        name_space_ = std::move(ns);
+        name_spaces_ = {std::move(ns)};
+        return *this;
+    }
+    /// Several, for who may read no others: each has an informer and a cache of its own, read by `factory.lister(resource, ns)`, and
+    /// all of them must have synced. None, or "" among them, is all there are. Resources of the cluster are in none.
+    source_options& name_spaces(std::vector<std::string> all) {
+        name_spaces_ = std::move(all);
         return *this;
     }
     /// Selectors, indexes, projection … of the informer. Equal ones share it.
@@ -58,7 +64,7 @@ public:
         return *this;
     }
 
-    std::string name_space_;
+    std::vector<std::string> name_spaces_;
     informer_options informer_;
     predicate when_;
     owner_kind owners_ = owner_kind::controller;
