@@ -1,0 +1,111 @@
+// A service that knows where pods run: its caches follow the cluster on one thread, its own threads read them.
+#include <informer/cache/informer_factory.hpp>
+#include <informer/kubernetes/client.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+const informer::api_resource pods("", "v1", "pods", "Pod");
+const informer::api_resource nodes("", "v1", "nodes", "Node", false);
+
+// On any thread: what it reads is one consistent state, which nobody waits for and which waits for nobody.
+std::size_t running_on(const informer::lister& all, std::string_view node) {
+    std::size_t running = 0;
+    for (const informer::object& pod : all.by_index("node", node)) {
+        if (pod["status"]["phase"].string_or_empty() == "Running") ++running;
+    }
+    return running;
+}
+
+// Empty, or why this replica should get no traffic. A cache is right as long as the server has confirmed it, whatever its phase.
+std::string not_ready(const informer::shared_informer& i) {
+    const informer::informer_status now = i.status();
+    if (!now.synced) return now.name + " is not in sync: " + now.last_error.what();
+    if (std::chrono::system_clock::now() - now.confirmed < 10min) return {};
+    return now.name + " may be out of date: " + now.last_error.what();
+}
+
+// What changes, in order. A slow listener does not grow: past its capacity the changes of one key become one.
+asio::awaitable<void> tell(informer::shared_informer from) {
+    auto events = from.subscribe(informer::subscription_options().name("tell").capacity(256));
+    std::map<std::string, int> seen;
+    for (;;) {
+        const auto event = co_await events.next();
+        if (!event) break; // the informer has stopped
+        if (!event->initial) ++seen[std::string(to_string(event->kind))];
+    }
+    for (const auto& [kind, n] : seen) std::cout << n << " times " << kind << '\n';
+}
+
+asio::awaitable<void> serve(informer::informer_factory* factory, informer::task_group* listeners) {
+    const auto by_node = informer::informer_options().index("node", informer::index_by_pointer("/spec/nodeName"));
+    const informer::informer_handle pod_cache = factory->get(pods, "", by_node); // starts it; kept for as long as it is read
+    const informer::informer_handle node_cache = factory->get(nodes, "", informer::informer_options().metadata_only());
+    co_await factory->synced(30s); // throws which did not come, and why
+    listeners->spawn(tell(*pod_cache));
+
+    std::vector<std::string> names;
+    for (const informer::object& node : node_cache->lister().list()) names.push_back(node.meta().name().str());
+    std::cout << pod_cache->snapshot().size() << " pods on " << names.size() << " nodes\n";
+    std::atomic<std::uint64_t> seen{0};
+    const auto look = [&, all = pod_cache->lister()](std::stop_token stop) { // a lister is for any thread
+        while (!stop.stop_requested()) {
+            for (const std::string& node : names) seen += running_on(all, node);
+        }
+    };
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < 2; ++i) readers.emplace_back(look);
+    asio::steady_timer end(co_await asio::this_coro::executor, 1s); // a service would wait for a signal
+    co_await end.async_wait(asio::use_awaitable);
+    readers.clear(); // stopped and joined
+    const std::string why = not_ready(*pod_cache);
+    std::cout << (why.empty() ? "ready" : why) << "; running pods were seen " << seen << " times\n";
+}
+
+// Whether it went well or not: the watches are closed, subscriptions end, and nothing of the library is left in the io_context.
+asio::awaitable<void> run(informer::informer_factory* factory) {
+    informer::task_group listeners(co_await asio::this_coro::executor);
+    std::exception_ptr failed;
+    try {
+        co_await serve(factory, &listeners);
+    } catch (...) {
+        failed = std::current_exception();
+    }
+    co_await factory->shutdown();
+    co_await listeners.join();
+    if (failed) std::rethrow_exception(failed);
+}
+
+int main() try {
+    asio::io_context io;
+    informer::runtime runtime(io.get_executor());
+    runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; });
+    informer::kubernetes::client client(runtime, informer::kubernetes::default_config());
+    informer::informer_factory factory(runtime, [&](const informer::api_resource& resource, const std::string& ns) {
+        return client.make_list_watch(resource, ns);
+    });
+    asio::co_spawn(io, run(&factory), [](std::exception_ptr e) { if (e) std::rethrow_exception(e); }); // out of io.run()
+    io.run(); // this thread is the caches'
+} catch (const std::exception& e) {
+    std::cerr << e.what() << '\n';
+    return 1;
+}
