@@ -1,0 +1,168 @@
+#include "etcd/base64.hpp"
+#include "etcd/reading.hpp"
+#include "etcd/requests.hpp"
+
+#include <charconv>
+#include <utility>
+
+namespace informer::etcd::detail {
+
+namespace {
+
+/// Where nobody asks for pages: neither etcd nor we ever hold all values at once.
+constexpr std::uint64_t own_page = 1000;
+
+struct listing final : reading {
+    using reading::reading;
+    asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) override;
+    list_result result;
+    std::optional<message> end; ///< of the page
+    std::string last_key;
+    std::uint64_t entries = 0;
+};
+
+/// "revision:key", where the page before ended.
+std::string token_of(std::int64_t revision, std::string_view last_key) {
+    return std::to_string(revision) + ":" + base64_encode(last_key);
+}
+
+bool read_token(std::string_view token, std::int64_t& revision, std::string& last_key) {
+    const auto colon = token.find(':');
+    if (colon == std::string_view::npos) return false;
+    const auto n = revision_of(token.substr(0, colon));
+    base64_decoder decoder;
+    if (!n || *n == 0 || !decoder.feed(token.substr(colon + 1), last_key) || !decoder.complete() || last_key.empty())
+        return false;
+    revision = *n;
+    return true;
+}
+
+std::string range_request(const std::string& key, const std::string& end, std::uint64_t limit, std::int64_t revision,
+                          bool serializable) {
+    std::string s = R"({"key":")" + base64_encode(key) + R"(","range_end":")" + base64_encode(end) + '"';
+    s += R"(,"limit":")" + std::to_string(limit) + '"';
+    if (revision != 0) s += R"(,"revision":")" + std::to_string(revision) + '"';
+    if (serializable) s += R"(,"serializable":true)";
+    return s + '}';
+}
+
+asio::awaitable<void> take_item(std::shared_ptr<listing> r, std::shared_ptr<const key_value> kv, failure& f) {
+    const named_key name = name_of(r->rules, kv->key);
+    reading::made m = co_await reading::make(r, kv, name, kv->mod_revision, false, f);
+    if (f || r->enough) co_return;
+    if (m.bad) {
+        bad_object b;
+        b.key = name.key;
+        b.position = r->position;
+        b.from_list = true;
+        b.resource_version = resource_version(std::to_string(kv->mod_revision));
+        b.why = std::move(m.bad);
+        r->sink->quarantine(std::move(b));
+    } else if (m.matches) {
+        ++r->result.items;
+        r->sink->item(std::move(m.o));
+    }
+    ++r->position;
+}
+
+asio::awaitable<void> take_all(std::shared_ptr<listing> r, failure& f) {
+    for (auto found = r->reader.next(); found != message_reader::found::nothing; found = r->reader.next()) {
+        if (found == message_reader::found::message) {
+            if (r->end) f = failure(errc::bad_response, r->doing + ": there is more behind the answer");
+            r->end = r->reader.message();
+        } else {
+            ++r->entries;
+            const auto kv = std::make_shared<const key_value>(std::move(r->reader.current().kv));
+            r->last_key = kv->key;
+            co_await take_item(r, kv, f);
+        }
+        if (f || r->enough) co_return;
+        if (!r->pace.due()) continue;
+        const bool on = co_await reading::turn(r, f);
+        if (!on) co_return;
+    }
+}
+
+asio::awaitable<void> listing::take_found(std::shared_ptr<reading> self, failure& f) {
+    return take_all(std::static_pointer_cast<listing>(std::move(self)), f);
+}
+
+asio::awaitable<void> read_page(std::shared_ptr<listing> r, http::response answer, failure& f) {
+    r->end.reset();
+    r->entries = 0;
+    co_await reading::read_body(r, std::move(answer), f);
+    if (f || r->enough) co_return;
+    if (!r->end)
+        f = failure(errc::connection_lost, r->doing + ": the answer ends in the middle");
+    else if (r->end->revision == 0)
+        f = failure(errc::bad_response, r->doing + ": the answer has no revision");
+    else if (r->end->more && r->entries == 0)
+        f = failure(errc::bad_response, r->doing + ": an empty page, and more to come");
+}
+
+http::timeouts list_times(http::timeouts t) {
+    return t.request(std::chrono::milliseconds(0)); // as long as it moves
+}
+
+} // namespace
+
+asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options options, object_sink& sink, failure& f) {
+    const std::string doing = "list " + s->describe();
+    selection chosen(options.label_selector_, options.field_selector_, f);
+    if (f) {
+        f = f.within(doing);
+        co_return list_result();
+    }
+    const auto r =
+        std::make_shared<listing>(s->members, s->rules, sink, doing, std::move(chosen), message_reader::kind::range);
+    const bool exact = options.resource_version_match_ == "Exact" && options.continue_.empty();
+    const auto asked = revision_of(options.resource_version_);
+    std::int64_t pinned = exact && asked ? *asked : 0;
+    std::string last_key;
+    const bool goes_on = !options.continue_.empty();
+    if (!asked || (goes_on && !read_token(options.continue_, pinned, last_key))) {
+        f = failure(errc::bad_request, doing + ": no revision, or no continue token, of etcd's");
+        co_return list_result();
+    }
+    const bool any = !goes_on && options.resource_version_ == "0";
+    const std::uint64_t limit = options.limit_ != 0 ? options.limit_ : own_page;
+    const std::string end = range_end(s->rules.prefix_);
+    for (bool first = true;; first = false) {
+        const std::string from = last_key.empty() ? range_begin(s->rules.prefix_) : last_key + '\0';
+        call c("/v3/kv/range", range_request(from, end, limit, pinned, any && first), doing);
+        c.time = list_times(s->members->options().time_);
+        c.needs_leader = !(any && first);
+        gateway::opened o = co_await gateway::open(s->members, std::move(c), f);
+        if (f) break;
+        if (first) sink.opened();
+        co_await read_page(r, std::move(o.answer), f);
+        if (f && is_members_fault(f)) s->members->fails(o.member);
+        if (f || r->enough) break;
+        const message& page = *r->end;
+        if (pinned == 0) {
+            pinned = page.revision;
+            if (asked && pinned < *asked) { // who asked has seen more
+                api_status status;
+                status.code = 504;
+                status.message =
+                    "revision " + std::to_string(*asked) + " is asked for, and etcd is at " + std::to_string(pinned);
+                status.causes.push_back({"ResourceVersionTooLarge", status.message, ""});
+                f = failure(std::move(status), doing);
+                break;
+            }
+        }
+        s->cluster = page.cluster;
+        last_key = r->last_key;
+        r->result.resource_version = resource_version(std::to_string(pinned));
+        if (!page.more) break;
+        if (options.limit_ != 0) {
+            r->result.continue_token = token_of(pinned, last_key);
+            if (page.count > static_cast<std::int64_t>(r->entries))
+                r->result.remaining = static_cast<std::uint64_t>(page.count) - r->entries;
+            break;
+        }
+    }
+    co_return r->result;
+}
+
+} // namespace informer::etcd::detail

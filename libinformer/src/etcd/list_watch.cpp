@@ -1,0 +1,95 @@
+#include <informer/etcd/list_watch.hpp>
+
+#include "etcd/requests.hpp"
+#include "root/one_line.hpp"
+#include "root/quietly.hpp"
+#include "root/utf8.hpp"
+
+#include <charconv>
+#include <limits>
+#include <utility>
+
+namespace informer::etcd {
+
+namespace detail {
+
+std::string source::describe() const {
+    return rules.resource_.group_resource() + " below " + informer::detail::one_line(rules.prefix_);
+}
+
+void source::torn(std::int64_t first, std::int64_t last) {
+    constexpr std::size_t most = 16; // whoever resumes resumes soon
+    if (torn_.size() == most) torn_.erase(torn_.begin());
+    torn_.push_back({first, last});
+}
+
+std::int64_t source::start_after(std::int64_t revision) const noexcept {
+    for (const range& t : torn_)
+        if (revision >= t.first && revision <= t.last) return revision; // all of it again: what is known is no news
+    return revision + 1;
+}
+
+std::optional<std::int64_t> revision_of(std::string_view text) noexcept {
+    std::int64_t n = 0;
+    if (text.empty()) return n;
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
+    const bool all = ec == std::errc() && end == text.data() + text.size();
+    if (!all || n < 0 || n == std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+    return n;
+}
+
+namespace {
+
+asio::awaitable<list_result> list_quietly(std::shared_ptr<source> s, list_options options, object_sink& sink,
+                                          failure& f) {
+    return informer::detail::quietly(list_into(std::move(s), std::move(options), sink, f));
+}
+
+asio::awaitable<void> watch_quietly(std::shared_ptr<source> s, watch_options options, object_sink& sink, failure& f) {
+    return informer::detail::quietly(watch_into(std::move(s), std::move(options), sink, f));
+}
+
+class etcd_list_watch final : public list_watch {
+public:
+    explicit etcd_list_watch(std::shared_ptr<source> s) : source_(std::move(s)) {}
+
+    const api_resource& resource() const override { return source_->rules.resource_; }
+    std::string describe() const override { return source_->describe(); }
+    asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override {
+        return list_quietly(source_, std::move(options), sink, f);
+    }
+    asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) override {
+        return watch_quietly(source_, std::move(options), sink, f);
+    }
+    watch_list_support watch_list() const noexcept override { return watch_list_support::no; }
+
+private:
+    std::shared_ptr<source> source_;
+};
+
+} // namespace
+
+} // namespace detail
+
+std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m, failure& f) {
+    f = failure();
+    const std::string& prefix = m.prefix_;
+    if (informer::detail::utf8_end(prefix) != prefix.size())
+        f = failure(errc::bad_configuration, "etcd: the prefix is not UTF-8");
+    if (m.resource_.kind.empty() || m.resource_.version.empty())
+        f = failure(errc::bad_configuration, "etcd: the resource has no kind or no version");
+    if (f) return nullptr;
+    auto members = std::make_shared<detail::gateway>(std::move(rt), std::move(c), f);
+    if (f) return nullptr;
+    return std::make_shared<detail::etcd_list_watch>(
+        std::make_shared<detail::source>(std::move(members), std::move(m)));
+}
+
+std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m) {
+    failure f;
+    auto made = make_list_watch(std::move(rt), std::move(c), std::move(m), f);
+    throw_on(f);
+    return made;
+}
+
+} // namespace informer::etcd

@@ -1,0 +1,143 @@
+#include "etcd/reading.hpp"
+
+#include <boost/asio/this_coro.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace informer::etcd::detail {
+
+namespace {
+
+/// What is larger is decoded in steps with turns of the executor between them.
+constexpr std::size_t large_text = std::size_t(256) << 10;
+
+/// What is read at once: a few hundred small entries.
+constexpr std::size_t piece = std::size_t(16) << 10;
+
+failure unreadable(const failure& why, const std::string& doing, std::string_view content_type) {
+    std::string at = doing + ": decode";
+    // A proxy's page explains more than our syntax error.
+    if (!content_type.empty() && content_type.find("json") == std::string_view::npos)
+        at.append(" an answer of type ").append(content_type.substr(0, 100));
+    return why.within(at);
+}
+
+} // namespace
+
+selection::selection(const std::string& labels, const std::string& fields, failure& f) {
+    f = failure();
+    labels_ = label_selector::parse(labels, f);
+    if (!f) fields_ = field_selector::parse(fields, f);
+    if (!f && !(labels_.everything() && fields_.everything()))
+        pool_ = document_pool::make(decode_options().text_difference(false));
+}
+
+asio::awaitable<bool> stopped(std::string doing, failure& f) {
+    const auto asked = co_await asio::this_coro::cancellation_state;
+    const bool yes = asked.cancelled() != asio::cancellation_type::none;
+    if (yes) f = failure(errc::cancelled, std::move(doing));
+    co_return yes;
+}
+
+/// In the middle of a slice. False: it is to end.
+asio::awaitable<bool> reading::turn(std::shared_ptr<reading> r, failure& f) {
+    const bool wanted = co_await r->sink->turn();
+    const bool cancelled = co_await stopped(r->doing, f);
+    r->pace.restart();
+    r->enough = r->enough || !wanted;
+    co_return wanted && !cancelled;
+}
+
+/// Into a pool of our own, or into the sink's. `why`: the document is bad; `f`: the request ends.
+asio::awaitable<object> reading::decode(std::shared_ptr<reading> r, std::shared_ptr<document_pool> own, object previous,
+                                        failure& why, failure& f) {
+    const auto pool_now = [&]() -> document_pool& { return own ? *own : r->sink->pool(); };
+    why = failure();
+    object o;
+    if (r->text.text().size() <= large_text) {
+        o = pool_now().decode(r->text.text(), previous, why);
+    } else {
+        const auto steps = pool_now().begin_decode(r->text.text(), std::move(previous));
+        while (!steps->step()) {
+            if (!r->pace.due()) continue;
+            const bool on = co_await turn(r, f);
+            if (!on) co_return object();
+        }
+        o = steps->finish(why);
+    }
+    if (why == errc::pool_full) f = why.within(r->doing + ": decode");
+    co_return o;
+}
+
+asio::awaitable<reading::made> reading::make(std::shared_ptr<reading> r, std::shared_ptr<const key_value> kv,
+                                             named_key name, std::int64_t resource_version, bool only_match,
+                                             failure& f) {
+    made m;
+    bool readable = name.fits;
+    if (!name.fits) {
+        m.bad =
+            failure(errc::no_metadata, r->rules.resource_.namespaced ? "the key is not namespace/name below the prefix"
+                                                                     : "the key has no name, or one that is not UTF-8");
+    } else if (kv->oversized) {
+        m.bad = failure(errc::too_large, "the value");
+        readable = false;
+    } else {
+        readable = r->text.make(r->rules, name, *kv, resource_version, m.bad);
+    }
+    while (readable && !f) {
+        m.bad = failure();
+        const bool choosing = !r->chosen.everything();
+        object candidate;
+        if (choosing) candidate = co_await decode(r, r->chosen.pool(), object(), m.bad, f);
+        if (f || r->enough) co_return m;
+        if (!m.bad) {
+            m.matches = !choosing || r->chosen.matches(candidate);
+            if (!m.matches || only_match) co_return m;
+            object previous;
+            if (r->sink->has_previous()) previous = r->sink->previous(name.key, r->position);
+            m.o = co_await decode(r, nullptr, std::move(previous), m.bad, f);
+            if (f || r->enough) co_return made();
+            if (!m.bad && !is_the_one(m.o, name, resource_version))
+                m.bad = failure(errc::no_metadata, "the value names itself otherwise");
+        }
+        if (!m.bad) co_return m;
+        m.o = object();
+        // A transform is not to see an object twice.
+        readable = m.bad == errc::syntax_error && r->text.try_as_text(r->rules, name, *kv, resource_version);
+    }
+    if (m.bad) m.bad = m.bad.within(r->doing + ": decode " + name.key.str());
+    co_return m;
+}
+
+asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, http::response answer, failure& f) {
+    http::body_parts parts;
+    while (!f && !r->enough) {
+        const std::size_t n = co_await answer.receive(parts, f);
+        if (f) f = f.within(r->doing);
+        if (f || n == 0) break;
+        r->sink->received(n);
+        r->pace.restart();
+        for (std::size_t i = 0; i < parts.size() && !f && !r->enough; ++i) {
+            for (std::string_view rest = parts[i]; !rest.empty() && !f && !r->enough;) {
+                const std::string_view some = rest.substr(0, piece);
+                rest.remove_prefix(some.size());
+                failure garbage;
+                r->reader.feed(some, garbage);
+                co_await r->take_found(r, f); // what came before it is good
+                if (garbage && !f && !r->enough) f = unreadable(garbage, r->doing, answer.header("Content-Type"));
+            }
+        }
+        if (f || r->enough) break;
+        const bool wanted = co_await r->sink->ready();
+        if (wanted) {
+            r->taken();
+            continue;
+        }
+        r->enough = true; // or it was asked to stop while it waited
+        co_await stopped(r->doing, f);
+    }
+    if (f || r->enough) answer.close();
+}
+
+} // namespace informer::etcd::detail

@@ -1,0 +1,287 @@
+#include "etcd/base64.hpp"
+#include "etcd/reading.hpp"
+#include "etcd/requests.hpp"
+
+#include <informer/object/json.hpp>
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace informer::etcd::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::chrono::seconds header_time = std::chrono::seconds(30);
+/// What one transaction may change, in values as they come, is this much of the largest value.
+constexpr std::size_t values_of_a_revision = 16;
+
+/// What the sink is to be told.
+struct told {
+    watch_event_type type = watch_event_type::added;
+    object o;
+    std::optional<bad_object> bad;
+};
+
+struct watching final : reading {
+    using reading::reading;
+    asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) override;
+    void taken() override { unsure_from = 0; }
+
+    std::shared_ptr<source> of;
+    bool bookmarks = true;
+    bool created = false;
+    std::int64_t revision = 0;  ///< of what waits
+    std::int64_t handed_on = 0; ///< the last revision that the sink was told of
+    std::int64_t unsure_from =
+        0;                     ///< the sink has not yet said that it took what it was told from this one on; 0: it has
+    std::vector<told> waiting; ///< until nothing more of their revision can come
+    std::size_t waiting_bytes = 0;
+};
+
+std::string watch_request(const std::string& prefix, std::int64_t start) {
+    std::string s = R"({"create_request":{"key":")" + base64_encode(range_begin(prefix)) + R"(","range_end":")" +
+                    base64_encode(range_end(prefix)) + '"';
+    if (start != 0) s += R"(,"start_revision":")" + std::to_string(start) + '"';
+    // The last states are for deletions, and for selectors.
+    return s + R"(,"progress_notify":true,"prev_kv":true,"fragment":true}})";
+}
+
+/// Whoever resumes behind a revision gets no more of it, so that it is told of as a whole.
+asio::awaitable<void> hand_on(std::shared_ptr<watching> w, failure& f) {
+    const std::vector<told> all = std::exchange(w->waiting, {});
+    w->waiting_bytes = 0;
+    if (all.empty()) co_return;
+    if (w->unsure_from == 0) w->unsure_from = w->revision;
+    w->handed_on = w->revision;
+    for (const told& t : all) {
+        if (t.bad)
+            w->sink->quarantine(*t.bad);
+        else
+            w->sink->event(t.type, t.o);
+        if (!w->pace.due()) continue;
+        const bool on = co_await reading::turn(w, f);
+        if (!on) co_return;
+    }
+}
+
+void wait_with(watching& w, watch_event_type type, object o) {
+    told t;
+    t.type = type;
+    t.o = std::move(o);
+    w.waiting.push_back(std::move(t));
+}
+
+void wait_with_bad(watching& w, watch_event_type type, const named_key& name, failure why) {
+    bad_object b;
+    b.key = name.key;
+    b.position = w.position;
+    b.type = type;
+    b.resource_version = resource_version(std::to_string(w.revision));
+    b.why = std::move(why);
+    told t;
+    t.bad = std::move(b);
+    w.waiting.push_back(std::move(t));
+}
+
+/// What is known of an object whose last state etcd no longer has.
+object last_known(watching& w, const named_key& name, const key_value& kv, failure& why, failure& f) {
+    object before;
+    if (w.sink->has_previous()) before = w.sink->previous(name.key, w.position);
+    object o;
+    if (before) {
+        json::value v = to_value(before);
+        v.as_object()["metadata"].as_object()["resourceVersion"] = std::to_string(kv.mod_revision);
+        o = w.sink->pool().encode(v, before, why); // which a transform has seen already
+    } else {
+        w.text.make_bare(w.rules, name, kv);
+        o = w.sink->pool().decode(w.text.text(), before, why);
+    }
+    if (why == errc::pool_full) f = why.within(w.doing + ": decode");
+    return o;
+}
+
+/// It is gone, or is not chosen any more.
+asio::awaitable<void> take_away(std::shared_ptr<watching> w, named_key name, std::shared_ptr<const entry> e,
+                                failure& f) {
+    reading::made m;
+    if (!name.fits) {
+        m.bad = failure(errc::no_metadata, w->doing + ": a deleted key that was none of an object");
+    } else if (e->previous) {
+        const std::shared_ptr<const key_value> before(e, &*e->previous);
+        m = co_await reading::make(w, before, name, e->kv.mod_revision, false, f);
+    } else {
+        m.o = last_known(*w, name, e->kv, m.bad, f);
+    }
+    if (f || w->enough) co_return;
+    if (m.bad) // that it is gone is certain
+        wait_with_bad(*w, watch_event_type::deleted, name, std::move(m.bad));
+    else if (m.matches)
+        wait_with(*w, watch_event_type::deleted, std::move(m.o));
+}
+
+asio::awaitable<void> take_change(std::shared_ptr<watching> w, std::shared_ptr<const entry> e, failure& f) {
+    const named_key name = name_of(w->rules, e->kv.key);
+    if (e->deleted) {
+        co_await take_away(w, name, e, f);
+        co_return;
+    }
+    const std::shared_ptr<const key_value> now(e, &e->kv);
+    const bool is_new = e->kv.create_revision == e->kv.mod_revision;
+    bool was_there = !is_new;
+    if (was_there && !w->chosen.everything() && e->previous && name.fits) {
+        const std::shared_ptr<const key_value> before(e, &*e->previous);
+        const reading::made old = co_await reading::make(w, before, name, e->previous->mod_revision, true, f);
+        if (f || w->enough) co_return;
+        was_there = old.matches; // also where nobody can tell
+    }
+    reading::made m = co_await reading::make(w, now, name, e->kv.mod_revision, false, f);
+    if (f || w->enough) co_return;
+    const auto type = was_there ? watch_event_type::modified : watch_event_type::added;
+    if (m.bad)
+        wait_with_bad(*w, type, name, std::move(m.bad));
+    else if (m.matches)
+        wait_with(*w, type, std::move(m.o));
+    else if (was_there)
+        co_await take_away(w, name, e, f);
+}
+
+asio::awaitable<void> take_event(std::shared_ptr<watching> w, failure& f) {
+    const auto e = std::make_shared<const entry>(std::move(w->reader.current()));
+    if (!w->created) {
+        f = failure(errc::bad_response, w->doing + ": an event before the watch is open");
+        co_return;
+    }
+    if (e->kv.mod_revision != w->revision) co_await hand_on(w, f);
+    if (f || w->enough) co_return;
+    if (e->kv.mod_revision < w->revision || e->kv.mod_revision <= w->handed_on) {
+        f = failure(errc::bad_response, w->doing + ": revision " + std::to_string(e->kv.mod_revision) + " after " +
+                                            std::to_string(w->revision));
+        co_return;
+    }
+    w->revision = e->kv.mod_revision;
+    w->waiting_bytes += e->kv.value.size() + (e->previous ? e->previous->value.size() : 0);
+    if (w->waiting_bytes / values_of_a_revision > w->members->options().max_object_) {
+        f = failure(errc::too_large, w->doing + ": revision " + std::to_string(w->revision));
+        co_return;
+    }
+    co_await take_change(w, e, f);
+    ++w->position;
+}
+
+failure canceled(const message& m, const std::string& doing) {
+    if (m.compact_revision != 0)
+        return refused(
+            0, 0, "revision " + std::to_string(m.compact_revision) + ": required revision has been compacted", doing);
+    return refused(0, 0, m.cancel_reason.empty() ? "the watch was canceled" : m.cancel_reason, doing);
+}
+
+asio::awaitable<void> take_message(std::shared_ptr<watching> w, failure& f) {
+    const message m = w->reader.message();
+    if (m.failed)
+        f = refused(static_cast<int>(m.http_code), m.code, m.error, w->doing);
+    else if (m.canceled)
+        f = canceled(m, w->doing);
+    if (f) co_return;
+    if (m.created && !w->created) {
+        if (!w->of->cluster.empty() && m.cluster != w->of->cluster) {
+            api_status s;
+            s.code = 410;
+            s.reason = "Expired";
+            s.message = "another cluster answers (" + m.cluster.substr(0, 32) + " instead of " +
+                        w->of->cluster.substr(0, 32) + ")";
+            f = failure(std::move(s), w->doing);
+            co_return;
+        }
+        w->of->cluster = m.cluster;
+        w->created = true;
+        w->sink->opened();
+    } else if (!w->created) {
+        f = failure(errc::bad_response, w->doing + ": what came is no watch");
+        co_return;
+    }
+    if (m.fragment) co_return; // the rest of it may be of the same revision
+    co_await hand_on(w, f);
+    if (f || w->enough) co_return;
+    const bool progress = !m.created && m.entries == 0 && m.revision >= w->revision && m.revision != 0;
+    if (progress && w->bookmarks) w->sink->bookmark(resource_version(std::to_string(m.revision)), false);
+}
+
+asio::awaitable<void> take_all(std::shared_ptr<watching> w, failure& f) {
+    for (auto found = w->reader.next(); found != message_reader::found::nothing; found = w->reader.next()) {
+        if (found == message_reader::found::message)
+            co_await take_message(w, f);
+        else
+            co_await take_event(w, f);
+        if (f || w->enough) co_return;
+        if (!w->pace.due()) continue;
+        const bool on = co_await reading::turn(w, f);
+        if (!on) co_return;
+    }
+}
+
+asio::awaitable<void> watching::take_found(std::shared_ptr<reading> self, failure& f) {
+    return take_all(std::static_pointer_cast<watching>(std::move(self)), f);
+}
+
+http::timeouts watch_times(http::timeouts t, bool late_header) {
+    return t.header(late_header ? std::chrono::milliseconds(0) : header_time)
+        .body_idle(std::chrono::milliseconds(0))
+        .request(std::chrono::milliseconds(0));
+}
+
+/// How the stream ended that was read to its end.
+failure ending(const watching& w) {
+    if (!w.reader.idle() || !w.waiting.empty())
+        return failure(errc::connection_lost, w.doing + ": the stream ends in the middle of an event");
+    if (!w.created) return failure(errc::connection_lost, w.doing + ": the stream ends before the watch is open");
+    return {};
+}
+
+} // namespace
+
+asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options options, object_sink& sink, failure& f) {
+    const std::string doing = "watch " + s->describe();
+    const auto after = revision_of(options.resource_version_);
+    if (!after || options.send_initial_events_) {
+        f = failure(errc::bad_request, doing + (after ? ": etcd has no watch-list" : ": no revision of etcd's"));
+        co_return;
+    }
+    const std::int64_t start = *after == 0 ? 0 : s->start_after(*after);
+    std::optional<std::chrono::steady_clock::time_point> deadline;
+    if (options.timeout_.count() > 0)
+        deadline = std::chrono::steady_clock::now() +
+                   std::min<std::chrono::seconds>(options.timeout_, std::chrono::hours(24 * 365));
+    for (bool again = false;; again = true) {
+        f = failure();
+        selection chosen(options.label_selector_, options.field_selector_, f);
+        if (f) {
+            f = f.within(doing);
+            co_return;
+        }
+        const auto w = std::make_shared<watching>(s->members, s->rules, sink, doing, std::move(chosen),
+                                                  message_reader::kind::watch);
+        w->of = s;
+        w->bookmarks = options.bookmarks_;
+        call c("/v3/watch", watch_request(s->rules.prefix_, start), doing);
+        c.time = watch_times(s->members->options().time_, options.late_header_);
+        c.deadline = deadline;
+        gateway::opened o = co_await gateway::open(s->members, std::move(c), f);
+        if (f) co_return;
+        co_await reading::read_body(w, std::move(o.answer), f);
+        if (w->unsure_from != 0) s->torn(w->unsure_from, w->handed_on);
+        if (!f && !w->enough) f = ending(*w);
+        if (f == errc::request_timeout && w->created) f = failure(); // it was to end then
+        if (!f || w->enough) co_return;
+        if (is_members_fault(f)) s->members->fails(o.member);
+        // Before it is open only: the token that it was asked with is old.
+        if (w->created || again || s->members->options().user_.empty() || !is_tokens_fault(f)) co_return;
+        s->members->token_refused();
+    }
+}
+
+} // namespace informer::etcd::detail

@@ -1,0 +1,262 @@
+// What informers promise, on etcd.
+#include "bench.hpp"
+
+#include "support/recording_sink.hpp"
+
+#include <informer/cache/shared_informer.hpp>
+
+#include <map>
+#include <set>
+
+using namespace etcd_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// One change of one key, as a store remembers it.
+struct change {
+    int revision;
+    std::string key, value; ///< "": it is deleted
+};
+
+/// A store with a history: "/s/…" keys only.
+class store {
+public:
+    explicit store(std::vector<change> all) : history_(std::move(all)) {}
+
+    /// Key: value and its revisions, after all that happened up to `revision`.
+    struct state {
+        std::string value;
+        int created, modified, version;
+    };
+    std::map<std::string, state> at(int revision) const {
+        std::map<std::string, state> now;
+        for (const change& c : history_) {
+            if (c.revision > revision) break;
+            if (c.value.empty()) {
+                now.erase(c.key);
+            } else if (const auto found = now.find(c.key); found != now.end()) {
+                found->second = {c.value, found->second.created, c.revision, found->second.version + 1};
+            } else {
+                now[c.key] = {c.value, c.revision, c.revision, 1};
+            }
+        }
+        return now;
+    }
+    int newest() const { return history_.back().revision; }
+    std::string list(int revision) const {
+        std::vector<std::string> kvs;
+        for (const auto& [key, s] : at(revision)) kvs.push_back(pair(key, s.value, s.created, s.modified, s.version));
+        return range(revision, kvs);
+    }
+    /// A message for each revision, that of several keys in fragments.
+    std::string watch(int start) const {
+        std::string text = created(newest());
+        for (std::size_t i = 0; i < history_.size(); ++i) {
+            const change& c = history_[i];
+            if (c.revision < start) continue;
+            const auto before = at(c.revision - 1), now = at(c.revision);
+            const auto was = before.find(c.key);
+            const std::string prev = was == before.end() ? ""
+                                                         : pair(c.key, was->second.value, was->second.created,
+                                                                was->second.modified, was->second.version);
+            const bool more = i + 1 < history_.size() && history_[i + 1].revision == c.revision;
+            if (c.value.empty()) {
+                text += events(newest(), {gone(c.key, c.revision, prev)}, more);
+            } else {
+                const state& s = now.at(c.key);
+                text += events(newest(), {put(pair(c.key, s.value, s.created, s.modified, s.version), prev)}, more);
+            }
+        }
+        return text;
+    }
+
+private:
+    std::vector<change> history_;
+};
+
+const std::vector<change> history{
+    {2, "/s/a", R"({"v":1})"}, {3, "/s/b", R"({"v":1})"}, // the list
+    {4, "/s/a", R"({"v":2})"}, {5, "/s/c", R"({"v":1})"},
+    {5, "/s/d", R"({"v":1})"}, {5, "/s/b", ""}, // a transaction
+    {6, "/s/b", R"({"v":2})"}, {7, "/s/c", ""},
+    {7, "/s/a", R"({"v":3})"}, {8, "/s/c", R"({"v":3})"}, // made again
+};
+
+/// An informer, and what a subscriber of it was told.
+class followed {
+public:
+    explicit followed(bench& on, informer_options o = informer_options(), const mapping& m = mapping("/s/"))
+        : b(on), metrics(std::make_shared<testing::recording_sink>()) {
+        on.source(m);
+        runtime rt = on.rt;
+        rt.with_metrics(metrics);
+        informer = std::make_unique<shared_informer>(rt, on.from, std::move(o));
+        asio::co_spawn(on.io, informer->run(), [this](std::exception_ptr) { ended = true; });
+        asio::co_spawn(on.io, hear(this, informer->subscribe()), [this](std::exception_ptr) { heard_all = true; });
+    }
+    ~followed() {
+        informer->stop();
+        b.until([&] { return ended && heard_all; });
+    }
+    /// Something failed, and the informer waits before it goes on.
+    void wait_out() {
+        const auto until = informer->status().next_attempt;
+        if (until > b.clock->wall()) b.clock->advance(until - b.clock->wall());
+    }
+    std::string value(const std::string& name) const {
+        const object o = informer->get(name);
+        return o ? std::to_string(o["v"].int64_or(0)) : "";
+    }
+    std::string all() const {
+        std::string s;
+        for (const char* name : {"a", "b", "c", "d"}) s += name + value(name) + " ";
+        return s;
+    }
+
+    bench& b;
+    std::shared_ptr<testing::recording_sink> metrics;
+    std::unique_ptr<shared_informer> informer;
+    lines told;
+    bool ended = false, heard_all = false;
+
+private:
+    static asio::awaitable<void> hear(followed* f, subscription events) {
+        for (;;) {
+            const auto e = co_await events.next();
+            if (!e) co_return;
+            const object& o = e->current ? e->current : e->previous;
+            f->told.push_back(std::string(to_string(e->kind)) + " " + e->key().name + " " +
+                              std::to_string(o["v"].int64_or(0)));
+        }
+    }
+};
+
+} // namespace
+
+TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost and nothing is doubled") {
+    const store s(history);
+    const std::string whole = s.watch(4);
+    const lines expected{"ADDED a 1",   "ADDED b 1", "MODIFIED a 2", "ADDED c 1",    "ADDED d 1",
+                         "DELETED b 1", "ADDED b 2", "DELETED c 1",  "MODIFIED a 3", "ADDED c 3"};
+    for (std::size_t n = 0; n < whole.size(); n += 1) {
+        bench b;
+        bool cut = false;
+        b.etcd().answer = [&](const http::server_request& q) {
+            if (q.path == "/v3/kv/range") return reply(s.list(3));
+            const int start = number_in(q.body, "start_revision");
+            if (std::exchange(cut, true)) return reply(s.watch(start)).streamed(reply::stall);
+            return reply(s.watch(start)).streamed(reply::cut, n);
+        };
+        CAPTURE(n);
+        followed f(b);
+        b.until([&] {
+            f.wait_out();
+            return f.told.size() >= expected.size();
+        });
+        b.io.poll(); // and nothing behind it
+        REQUIRE(f.told == expected);
+        REQUIRE(f.all() == "a3 b2 c3 d1 ");
+        REQUIRE(f.informer->status().resource_version.str() == "8");
+        REQUIRE(f.informer->status().relists == 0);
+    }
+}
+
+TEST_CASE("etcd informer: after a compaction the state is listed again, and the difference is told") {
+    const store s(history);
+    bench b;
+    bool compacted = false;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return reply(s.list(compacted ? 8 : 3));
+        const int start = number_in(q.body, "start_revision");
+        if (!std::exchange(compacted, true))
+            return reply(created(8) + result(R"("header":{"cluster_id":"77"},"canceled":true,"compact_revision":"7")"))
+                .streamed(reply::stall);
+        CHECK(start == 9);
+        return reply(created(8)).streamed(reply::stall);
+    };
+    followed f(b);
+    b.until([&] { return compacted; });
+    b.until([&] {
+        f.wait_out();
+        return f.all() == "a3 b2 c3 d1 ";
+    });
+    b.until([&] { return f.told.size() == 7; });
+    // b was deleted and made again meanwhile: its uid says so.
+    CHECK(std::multiset<std::string>(f.told.begin() + 2, f.told.end()) ==
+          std::multiset<std::string>{"MODIFIED a 3", "DELETED b 1", "ADDED b 2", "ADDED c 3", "ADDED d 1"});
+    CHECK(f.informer->status().relists == 1);
+}
+
+TEST_CASE("etcd informer: a bad value keeps the last good version, is named in the status, and neighbours go on") {
+    const store s({{2, "/s/a", R"({"v":1})"},
+                   {3, "/s/b", R"({"v":1})"},
+                   {4, "/s/a", "{]"},
+                   {5, "/s/b", R"({"v":2})"},
+                   {6, "/s/c", R"({"v":1})"}});
+    bench b;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return reply(s.list(3));
+        return reply(s.watch(number_in(q.body, "start_revision"))).streamed(reply::stall);
+    };
+    followed f(b);
+    b.until([&] { return f.value("c") == "1"; });
+    CHECK(f.all() == "a1 b2 c1 d ");
+    CHECK(f.informer->status().quarantined == 1);
+}
+
+TEST_CASE("etcd informer: read your writes by the revision of the write") {
+    const store s(history);
+    bench b;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return reply(s.list(3));
+        return reply(s.watch(number_in(q.body, "start_revision"))).streamed(reply::stall);
+    };
+    followed f(b);
+    b.run(f.informer->wait_until(resource_version("8"), 10s));
+    CHECK(f.value("c") == "3");
+}
+
+TEST_CASE("etcd informer: a store that was restored from a backup is noticed") {
+    const store s(history);
+    bench b;
+    bool restored = false;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") {
+            std::string answer = s.list(restored ? 3 : 8);
+            if (restored) answer.replace(answer.find("\"77\""), 4, "\"78\"");
+            return reply(answer);
+        }
+        if (!restored && b.etcd().requests.size() == 2) {
+            restored = true;
+            return reply(created(8)).streamed(reply::cut);
+        }
+        return reply(result(header(3, "78") + R"(,"created":true)")).streamed(reply::stall);
+    };
+    followed f(b);
+    b.until([&] {
+        f.wait_out();
+        return restored && f.all() == "a1 b1 c d ";
+    });
+    CHECK(f.informer->status().resource_version.str() == "3");
+    CHECK(f.informer->status().epoch == 2);
+}
+
+TEST_CASE("etcd informer: indexes and selectors work on the labels in the values") {
+    bench b;
+    const auto labelled = [](const char* l) {
+        return R"({"v":1,"metadata":{"labels":{"zone":")" + std::string(l) + "\"}}}";
+    };
+    const store s({{2, "/s/a", labelled("x")},
+                   {3, "/s/b", labelled("y")},
+                   {4, "/s/b", labelled("x")},
+                   {5, "/s/a", labelled("y")}});
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return reply(s.list(3));
+        return reply(s.watch(number_in(q.body, "start_revision"))).streamed(reply::stall);
+    };
+    followed f(b, informer_options().labels("zone=x"));
+    b.until([&] { return f.told.size() == 3; });
+    CHECK(f.told == lines{"ADDED a 1", "ADDED b 1", "DELETED a 1"});
+    CHECK(f.all() == "a b1 c d ");
+}

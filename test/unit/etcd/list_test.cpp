@@ -1,0 +1,263 @@
+// Lists: pages of one revision, what a version asks for, and what may go wrong.
+#include "bench.hpp"
+
+using namespace etcd_test;
+
+namespace {
+
+/// A store of so many keys: "/s/k0", "/s/k1", … in order, at this revision.
+reply serve_range(const http::server_request& q, int keys, int revision) {
+    const auto body = boost::json::parse(q.body);
+    const auto decoded = [&](const char* name) {
+        std::string out;
+        informer::etcd::detail::base64_decoder d;
+        REQUIRE(d.feed(std::string_view(body.at(name).as_string()), out));
+        return out;
+    };
+    const std::string from = decoded("key"), end = decoded("range_end");
+    const int limit = number_in(q.body, "limit");
+    std::vector<std::string> kvs;
+    int left = 0;
+    for (int i = 0; i < keys; ++i) {
+        const std::string key = "/s/k" + std::to_string(100000 + i);
+        if (key < from || key >= end) continue;
+        if (static_cast<int>(kvs.size()) < limit)
+            kvs.push_back(pair(key, R"({"i":)" + std::to_string(i) + "}", 2, 2 + i));
+        else
+            ++left;
+    }
+    const std::string count = R"(,"count":")" + std::to_string(static_cast<int>(kvs.size()) + left) + '"';
+    return reply(range(revision, kvs, (left != 0 ? R"(,"more":true)" : "") + count));
+}
+
+} // namespace
+
+TEST_CASE("etcd list: objects with their versions; the list's version is the store's revision") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.etcd().next.emplace_back(
+        range(9, {pair("/s/a", R"({"x":1})", 2, 3, 2), pair("/s/b", "{}", 5, 5)}, R"(,"count":"2")"));
+    const auto r = list(b, sink, f);
+    CHECK(!f);
+    CHECK(sink.lines == lines{"opened", "item a 3", "item b 5"});
+    CHECK(r.resource_version.str() == "9");
+    CHECK(r.items == 2);
+    CHECK(r.continue_token.empty());
+    CHECK(sink.bytes ==
+          0 + range(9, {pair("/s/a", R"({"x":1})", 2, 3, 2), pair("/s/b", "{}", 5, 5)}, R"(,"count":"2")").size());
+    const object a = sink.objects.at(object_key("", "a"));
+    CHECK(a["x"].int64_or(0) == 1);
+    CHECK(a.has_type("etcd/v3", "KeyValue"));
+    CHECK(a.meta().generation() == 2);
+    CHECK(b.from->describe() == "keyvalues.etcd below /s/");
+    CHECK(b.etcd().lines() == lines{"/v3/kv/range {\"key\":\"" + b64("/s/") + "\",\"range_end\":\"" + b64("/s0") +
+                                    "\",\"limit\":\"1000\"}"});
+}
+
+TEST_CASE("etcd list: no keys") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.etcd().next.emplace_back(range(9, {}));
+    CHECK(list(b, sink, f).resource_version.str() == "9");
+    CHECK(!f);
+    CHECK(sink.lines == lines{"opened"});
+}
+
+TEST_CASE("etcd list: all pages are of the first one's revision, whatever is written meanwhile") {
+    bench b;
+    recorder sink;
+    failure f;
+    int revision = 50000;
+    b.etcd().answer = [&](const http::server_request& q) {
+        const int pinned = number_in(q.body, "revision");
+        CHECK((pinned == 0 || pinned == 50000));
+        return serve_range(q, 2500, revision++);
+    };
+    SECTION("asked for in pages") {
+        std::string token;
+        for (const int n : {1000, 1000, 500}) {
+            const auto r = list(b, sink, f, list_options().limit(1000).continue_token(token));
+            REQUIRE(!f);
+            CHECK(r.items == static_cast<std::uint64_t>(n));
+            CHECK(r.resource_version.str() == "50000");
+            token = r.continue_token;
+            CHECK(token.empty() == (n == 500));
+            CHECK(r.remaining.has_value() == (n == 1000));
+        }
+        CHECK(sink.lines.size() == 2503);
+    }
+    SECTION("asked for in one piece") {
+        const auto r = list(b, sink, f);
+        REQUIRE(!f);
+        CHECK(r.items == 2500);
+        CHECK(r.resource_version.str() == "50000");
+        CHECK(r.continue_token.empty());
+        CHECK(sink.lines.size() == 2501);
+        CHECK(b.etcd().requests.size() == 3);
+    }
+    CHECK(sink.objects.size() == 2500);
+}
+
+TEST_CASE("etcd list: version 0 may be stale, all others are linearizable and not older than what they ask for") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.etcd().answer = [](const http::server_request&) { return reply(range(9, {})); };
+    const auto asked = [&] { return b.etcd().requests.back(); };
+    CHECK(list(b, sink, f, list_options().resource_version("0")).resource_version.str() == "9");
+    CHECK(asked().body.find(R"("serializable":true)") != std::string::npos);
+    CHECK(asked().header("Grpc-Metadata-hasleader").empty());
+    CHECK(list(b, sink, f, list_options().resource_version("9")).resource_version.str() == "9");
+    CHECK(!f);
+    CHECK(asked().body.find("serializable") == std::string::npos);
+    CHECK(asked().body.find("revision") == std::string::npos);
+    CHECK(asked().header("Grpc-Metadata-hasleader") == "true");
+    list(b, sink, f, list_options().resource_version("10"));
+    CHECK(f == errc::resource_version_too_large);
+    CHECK(
+        list(b, sink, f, list_options().resource_version("7").resource_version_match("Exact")).resource_version.str() ==
+        "7");
+    CHECK(number_in(asked().body, "revision") == 7);
+    for (const char* bad : {"x", "-1", "1 ", "9223372036854775807", "99999999999999999999"}) {
+        list(b, sink, f, list_options().resource_version(bad));
+        CHECK(f == errc::bad_request);
+    }
+    for (const char* bad : {"x", "7", "7:", ":YQ==", "7:Y", "0:YQ=="}) {
+        list(b, sink, f, list_options().continue_token(bad));
+        CHECK(f == errc::bad_request);
+    }
+}
+
+TEST_CASE("etcd list: what cannot be used is quarantined by name, its neighbours are there") {
+    bench b;
+    b.where.max_object(100);
+    recorder sink;
+    failure f;
+    b.etcd().next.emplace_back(
+        range(9, {pair("/s/", "{}", 2, 2), pair("/s/a", "{}", 3, 3), pair("/s/b", "{]", 4, 4), pair("/s/c", "x", 5, 5),
+                  pair("/s/d", R"({"x":")" + std::string(200, 'x') + "\"}", 6, 6),
+                  pair("/s/e", "{\"x\":\"\xff\"}", 7, 7), pair("/s/f", "{}", 8, 8)}));
+    const auto r = list(b, sink, f);
+    CHECK(!f);
+    CHECK(r.items == 2);
+    CHECK(sink.lines ==
+          lines{"opened", "bad key//s/ 2", "item a 3", "bad b 4", "bad c 5", "bad d 6", "bad e 7", "item f 8"});
+    const auto why = [&](std::size_t i) { return sink.bad.at(i).why; };
+    CHECK(why(0) == errc::no_metadata);
+    CHECK(why(1) == errc::syntax_error);
+    CHECK(why(2) == errc::not_an_object);
+    CHECK(why(3) == errc::too_large);
+    CHECK(why(4) == errc::bad_utf8);
+    CHECK(why(1).what().find("list keyvalues.etcd below /s/: decode b:") == 0);
+    CHECK(sink.bad.at(1).from_list);
+    CHECK(sink.bad.at(1).position == 2);
+}
+
+TEST_CASE("etcd list: refusals are those of the API that they are like") {
+    bench b;
+    recorder sink;
+    failure f;
+    const auto refused = [&](int status, const std::string& body) {
+        b.etcd().next.emplace_back(status, body);
+        list(b, sink, f);
+        CHECK(f.what().find("list keyvalues.etcd below /s/: http://127.0.0.1:") == 0);
+        return f.code();
+    };
+    CHECK(refused(400, R"({"code":11, "message":"etcdserver: mvcc: required revision has been compacted"})") ==
+          errc::gone);
+    CHECK(
+        refused(400, R"({"error":"x","code":11,"message":"etcdserver: mvcc: required revision has been compacted"})") ==
+        errc::gone);
+    CHECK(refused(400, R"({"code":11, "message":"etcdserver: mvcc: required revision is a future revision"})") ==
+          errc::resource_version_too_large);
+    CHECK(refused(403, R"({"code":7, "message":"etcdserver: permission denied"})") == errc::forbidden);
+    CHECK(refused(401, R"({"code":16, "message":"etcdserver: invalid auth token"})") == errc::unauthorized);
+    CHECK(refused(400, R"({"code":3, "message":"etcdserver: user name is empty"})") == errc::unauthorized);
+    CHECK(refused(429, R"({"code":8, "message":"etcdserver: too many requests"})") == errc::too_many_requests);
+    CHECK(refused(503, R"({"code":14, "message":"etcdserver: no leader"})") == errc::server_error);
+    CHECK(refused(404, "404 page not found") == errc::not_found);
+    CHECK(f.what().find("--enable-grpc-gateway") != std::string::npos);
+    CHECK(sink.lines.empty());
+}
+
+TEST_CASE("etcd list: an answer that is none, or breaks off, is an error with its story") {
+    bench b;
+    recorder sink;
+    failure f;
+    const auto answered = [&](reply r) {
+        b.etcd().next.push_back(std::move(r));
+        list(b, sink, f);
+        return f.code();
+    };
+    CHECK(answered(reply("<html>").type("text/html")) == errc::syntax_error);
+    CHECK(f.what().find("an answer of type text/html") != std::string::npos);
+    CHECK(answered(reply("{}")) == errc::bad_response);
+    CHECK(answered(reply("[]")) == errc::bad_response);
+    CHECK(answered(reply("")) == errc::connection_lost);
+    CHECK(answered(reply(range(9, {}, R"(,"more":true)"))) == errc::bad_response);
+    CHECK(answered(reply(range(9, {}) + range(9, {}))) == errc::bad_response);
+    const std::string whole = range(9, {pair("/s/a", "{}", 3, 3), pair("/s/b", "{}", 4, 4)});
+    for (std::size_t n = 0; n < whole.size(); ++n) {
+        CAPTURE(n);
+        REQUIRE(answered(reply(whole).streamed(reply::cut, n)) == errc::connection_lost);
+    }
+    CHECK(!answered(reply(whole).streamed(reply::complete)));
+}
+
+TEST_CASE("etcd list: the sink may have seen enough") {
+    bench b;
+    recorder sink;
+    sink.enough = 1;
+    failure f;
+    b.etcd().next.emplace_back(range(9, {pair("/s/a", "{}", 3, 3)}, R"(,"more":true)"));
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.etcd().requests.size() == 1);
+}
+
+TEST_CASE("etcd list: selectors are matched on the value as it came, whatever the cache keeps of it") {
+    bench b;
+    recorder sink(decode_options().project(projection::keep({"/y"})));
+    failure f;
+    const auto labelled = [](const std::string& l, const std::string& x) {
+        return R"({"metadata":{"labels":{"l":")" + l + R"("}},"x":")" + x + "\",\"y\":1}";
+    };
+    b.etcd().answer = [&](const http::server_request&) {
+        return reply(range(9, {pair("/s/a", labelled("1", "on"), 3, 3), pair("/s/b", labelled("2", "on"), 4, 4),
+                               pair("/s/c", labelled("1", "off"), 5, 5), pair("/s/d", "{]", 6, 6)}));
+    };
+    CHECK(list(b, sink, f, list_options().labels("l=1")).items == 2);
+    CHECK(sink.lines == lines{"opened", "item a 3", "item c 5", "bad d 6"});
+    CHECK_FALSE(sink.objects.at(object_key("", "a"))["x"].exists());
+    sink.lines.clear();
+    list(b, sink, f, list_options().labels("l").fields("x=on"));
+    CHECK(sink.lines == lines{"opened", "item a 3", "item b 4", "bad d 6"});
+    list(b, sink, f, list_options().labels("l=="));
+    CHECK(!f);
+    list(b, sink, f, list_options().labels("(("));
+    CHECK(f == errc::bad_selector);
+}
+
+TEST_CASE("etcd: a configuration that cannot work is refused before anything is asked") {
+    asio::io_context io;
+    const runtime rt(io.get_executor());
+    failure f;
+    const auto made = [&](const config& c, const mapping& m = mapping("/s/")) {
+        const auto from = informer::etcd::make_list_watch(rt, c, m, f);
+        CHECK((from == nullptr) == (f == errc::bad_configuration));
+        return from != nullptr;
+    };
+    CHECK(made(config("http://127.0.0.1:1")));
+    CHECK_FALSE(made(config()));
+    CHECK_FALSE(made(config("ftp://x")));
+    CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("\xff")));
+    CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("/s/").resource(api_resource("g", "v1", "things"))));
+    // A password is sent over TLS or to loopback only.
+    CHECK(made(config("http://127.0.0.1:1").endpoint("http://[::1]:1").endpoint("http://localhost:1").user("u", "p")));
+    CHECK(made(config("https://10.0.0.1:1").user("u", "p")));
+    CHECK_FALSE(made(config("http://127.0.0.1:1").endpoint("http://10.0.0.1:1").user("u", "hunter2")));
+    CHECK(f.what().find("hunter2") == std::string::npos);
+    CHECK_THROWS_AS(informer::etcd::make_list_watch(rt, config(), mapping("")), error);
+}

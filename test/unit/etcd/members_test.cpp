@@ -1,0 +1,162 @@
+// Which member is asked, and who asks.
+#include "bench.hpp"
+
+using namespace etcd_test;
+
+namespace {
+
+const std::string no_leader = R"({"code":14, "message":"etcdserver: no leader"})";
+const std::string bad_token = R"({"code":16, "message":"etcdserver: invalid auth token"})";
+
+watch_options after(const std::string& version) {
+    return watch_options().resource_version(version);
+}
+
+} // namespace
+
+TEST_CASE("etcd members: the next one is asked where one cannot be reached or has no leader, and stays the one") {
+    bench b(3);
+    recorder sink;
+    failure f;
+    b.members[0]->server->stop_listening(true);
+    b.members[1]->answer = [](const http::server_request&) { return reply(503, no_leader); };
+    b.members[2]->answer = [](const http::server_request&) { return reply(range(9, {})); };
+    list(b, sink, f);
+    CHECK(!f);
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.members[1]->requests.size() == 1);
+    CHECK(b.members[2]->requests.size() == 2);
+    CHECK(b.log.contains("asking " + b.members[2]->url()));
+    b.members[2]->server->stop_listening(true);
+    list(b, sink, f);
+    CHECK(f == errc::server_error); // the last one's words, once round
+    CHECK(b.members[1]->requests.size() == 2);
+}
+
+TEST_CASE("etcd members: a refusal that any of them would give is not asked for again") {
+    bench b(2);
+    recorder sink;
+    failure f;
+    b.members[0]->answer = [](const http::server_request&) {
+        return reply(403, R"({"code":7,"message":"etcdserver: permission denied"})");
+    };
+    list(b, sink, f);
+    CHECK(f == errc::forbidden);
+    CHECK(b.members[1]->requests.empty());
+}
+
+TEST_CASE("etcd members: one that breaks a watch is not the first to be asked for the next") {
+    bench b(2);
+    recorder sink;
+    failure f;
+    b.members[0]->answer = [](const http::server_request&) {
+        return reply(created(5) + R"({"error":{"code":14,"message":"etcdserver: no leader"}})").streamed();
+    };
+    b.members[1]->answer = [](const http::server_request&) { return reply(created(5)).streamed(reply::cut); };
+    watch(b, sink, f, after("5"));
+    CHECK(f == errc::server_error);
+    watch(b, sink, f, after("5"));
+    CHECK(f == errc::connection_lost);
+    watch(b, sink, f, after("5"));
+    CHECK(b.members[0]->requests.size() == 2);
+    CHECK(b.members[1]->requests.size() == 1);
+}
+
+TEST_CASE("etcd members: an idle connection that was closed is no reason to leave its member") {
+    bench b(2);
+    recorder sink;
+    failure f;
+    b.members[0]->answer = [](const http::server_request&) { return reply(range(9, {})); };
+    list(b, sink, f);
+    REQUIRE(!f);
+    b.members[0]->server->stop_listening(true); // closes the idle one
+    b.members[0]->server->listen(f);
+    REQUIRE(!f);
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.members[1]->requests.empty());
+}
+
+TEST_CASE("etcd authentication: a token is fetched, sent, and replaced when it is refused") {
+    bench b;
+    b.where.user("me", "pass\"word");
+    recorder sink;
+    failure f;
+    int tokens = 0;
+    std::string good = "token1";
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/auth/authenticate") {
+            CHECK(q.body == R"({"name":"me","password":"pass\"word"})");
+            CHECK(q.header("Authorization").empty());
+            return reply(R"({"header":{},"token":"token)" + std::to_string(++tokens) + "\"}");
+        }
+        if (q.header("Authorization") != good) return reply(401, bad_token);
+        if (q.path == "/v3/watch") return reply(created(9)).streamed();
+        return reply(range(9, {}));
+    };
+    list(b, sink, f);
+    CHECK(!f);
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(tokens == 1);
+    good = "token2"; // the old one has expired
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(tokens == 2);
+    good = "token3";
+    watch(b, sink, f, after("9"));
+    CHECK(!f);
+    CHECK(tokens == 3);
+    good = "none";
+    list(b, sink, f); // once more, and not for ever
+    CHECK(f == errc::unauthorized);
+    CHECK(tokens == 4);
+    CHECK_FALSE(b.log.contains("pass"));
+    CHECK_FALSE(b.log.contains("token1"));
+}
+
+TEST_CASE("etcd authentication: a watch that is opened and canceled for its token is opened again with a new one") {
+    bench b;
+    b.where.user("me", "p");
+    recorder sink;
+    failure f;
+    int tokens = 0, watches = 0;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/auth/authenticate") return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
+        ++watches;
+        if (q.header("Authorization") == "t2") return reply(created(9)).streamed();
+        return reply(result(header(9) +
+                            R"(,"created":true,"canceled":true,"cancel_reason":"etcdserver: invalid auth token")"))
+            .streamed(reply::stall);
+    };
+    watch(b, sink, f, after("9"));
+    CHECK(!f);
+    CHECK(sink.lines == lines{"opened"});
+    CHECK(tokens == 2);
+    CHECK(watches == 2);
+}
+
+TEST_CASE("etcd authentication: a wrong password is told of, and not tried again at once; one that is not needed is "
+          "not used") {
+    bench b;
+    b.where.user("me", "p");
+    recorder sink;
+    failure f;
+    std::string refusal = R"({"code":3,"message":"etcdserver: authentication failed, invalid user ID or password"})";
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/auth/authenticate") return reply(400, refusal);
+        CHECK(q.header("Authorization").empty());
+        return reply(range(9, {}));
+    };
+    list(b, sink, f);
+    CHECK(f == errc::unauthorized);
+    CHECK(f.what().find("authenticate") != std::string::npos);
+    CHECK(b.etcd().requests.size() == 1);
+    refusal = R"({"code":9,"message":"etcdserver: authentication is not enabled"})";
+    list(b, sink, f);
+    CHECK(!f);
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.etcd().requests.size() == 4);
+}

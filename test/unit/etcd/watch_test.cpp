@@ -1,0 +1,212 @@
+// Watches: whole revisions, last states, bookmarks, and how they end.
+#include "bench.hpp"
+
+using namespace etcd_test;
+
+namespace {
+
+watch_options after(const std::string& version) {
+    return watch_options().resource_version(version);
+}
+
+/// What a watch after revision 5 tells of this stream, and how it ends.
+struct watched {
+    explicit watched(std::vector<std::string> pieces, const watch_options& o = after("5"), mapping m = mapping("/s/")) {
+        std::string all;
+        for (const auto& p : pieces) all += p;
+        b.etcd().next.push_back(reply(all).streamed());
+        b.source(m);
+        watch(b, sink, f, o);
+        told = sink.lines;
+    }
+    bench b;
+    recorder sink;
+    failure f;
+    lines told;
+};
+
+} // namespace
+
+TEST_CASE("etcd watch: added, modified, deleted with its last state, and a bookmark of the progress") {
+    watched w({created(5),
+               events(7, {put(pair("/s/a", R"({"x":1})", 6, 6)),
+                          put(pair("/s/a", R"({"x":2})", 6, 7, 2), pair("/s/a", R"({"x":1})", 6, 6))}),
+               events(8, {gone("/s/a", 8, pair("/s/a", R"({"x":2})", 6, 7, 2))}), progress(11)});
+    CHECK(!w.f);
+    CHECK(w.told == lines{"opened", "added a 6", "modified a 7", "deleted a 8", "bookmark 11"});
+    const object last = w.sink.objects.at(object_key("", "a"));
+    CHECK(last["x"].int64_or(0) == 2);
+    CHECK(last.meta().generation() == 2);
+    CHECK(w.b.etcd().lines() ==
+          lines{"/v3/watch {\"create_request\":{\"key\":\"" + b64("/s/") + "\",\"range_end\":\"" + b64("/s0") +
+                "\",\"start_revision\":\"6\",\"progress_notify\":true,\"prev_kv\":true,\"fragment\":true}}"});
+    CHECK(w.b.etcd().requests.front().header("Grpc-Metadata-hasleader") == "true");
+}
+
+TEST_CASE("etcd watch: a key deleted and made again is another object") {
+    watched w({created(5), events(8, {put(pair("/s/a", "{}", 6, 6)), gone("/s/a", 7, pair("/s/a", "{}", 6, 6)),
+                                      put(pair("/s/a", "{}", 8, 8))})});
+    CHECK(w.told == lines{"opened", "added a 6", "deleted a 7", "added a 8"});
+    watched again({created(5), events(8, {put(pair("/s/a", "{}", 6, 6))})});
+    CHECK(w.sink.objects.begin()->second.uid() != again.sink.objects.begin()->second.uid());
+}
+
+TEST_CASE("etcd watch: a deletion whose last state etcd no longer has is told of with what the cache knows") {
+    bench b;
+    recorder sink(decode_options().transform_with([](boost::json::value& v) {
+        auto& n = v.as_object()["seen"];
+        n = n.is_int64() ? n.as_int64() + 1 : 1;
+    }));
+    failure f;
+    b.etcd().next.push_back(
+        reply(created(5) + events(8, {put(pair("/s/a", R"({"x":1})", 6, 6)), gone("/s/a", 7), gone("/s/b", 8)}))
+            .streamed());
+    watch(b, sink, f, after("5"));
+    CHECK(sink.lines == lines{"opened", "added a 6", "deleted a 7", "deleted b 8"});
+    const object a = sink.objects.at(object_key("", "a"));
+    CHECK(a["x"].int64_or(0) == 1);
+    CHECK(a["seen"].int64_or(0) == 1); // a transform sees each object once
+    CHECK(sink.objects.at(object_key("", "b")).uid().empty());
+}
+
+TEST_CASE("etcd watch: bad values are quarantined by name, also where they are deleted") {
+    watched w({created(5), events(9, {put(pair("/s/a", "{}", 6, 6)), put(pair("/s/b", "{]", 6, 7, 2)),
+                                      put(pair("/s/", "{}", 8, 8)), gone("/s/b", 9, pair("/s/b", "{]", 6, 7, 2)),
+                                      gone("/s/", 9), put(pair("/s/c", "{}", 9, 9))})});
+    CHECK(!w.f);
+    CHECK(w.told == lines{"opened", "added a 6", "bad b 7", "bad key//s/ 8", "bad b 9", "bad key//s/ 9", "added c 9"});
+    CHECK(w.sink.bad.at(0).type == watch_event_type::modified);
+    CHECK(w.sink.bad.at(1).type == watch_event_type::added);
+    CHECK(w.sink.bad.at(2).type == watch_event_type::deleted);
+    CHECK(w.sink.bad.at(0).position == 1);
+}
+
+TEST_CASE("etcd watch: what one transaction changed is told of together, or not at all") {
+    const std::string before = events(6, {put(pair("/s/a", "{}", 6, 6))});
+    const std::string first = events(7, {put(pair("/s/a", "{}", 6, 7, 2)), put(pair("/s/b", "{}", 7, 7))}, true),
+                      second = events(7, {put(pair("/s/c", "{}", 7, 7))});
+    CHECK(watched({created(5), before, first, second, progress(7)}).told ==
+          lines{"opened", "added a 6", "modified a 7", "added b 7", "added c 7", "bookmark 7"});
+    // Cut at every byte of it: nothing of revision 7 before all of it is there.
+    const std::string all = created(5) + before + first + second;
+    const std::size_t complete = all.size() - 1; // the line feed behind it says nothing
+    for (std::size_t n = created(5).size(); n < all.size(); ++n) {
+        bench b;
+        recorder sink;
+        failure f;
+        b.etcd().next.push_back(reply(all).streamed(reply::cut, n));
+        watch(b, sink, f, after("5"));
+        CAPTURE(n, sink.lines);
+        REQUIRE(f == errc::connection_lost);
+        const auto told = sink.lines.size() - 1;
+        REQUIRE((told == 0 || told == 1 || told == 4));
+        REQUIRE((told == 4) == (n >= complete));
+    }
+    // A clean end in the middle of it is no clean end.
+    CHECK(watched({created(5), first}).f == errc::connection_lost);
+    CHECK(watched({created(5), first}).told == lines{"opened"});
+}
+
+TEST_CASE("etcd watch: a sink that ends the watch within a revision gets all of that revision again") {
+    bench b;
+    recorder sink;
+    sink.enough = 3; // opened, and two of three
+    failure f;
+    const std::string stream = created(5) + events(8, {put(pair("/s/a", "{}", 7, 7)), put(pair("/s/b", "{}", 8, 8)),
+                                                       put(pair("/s/c", "{}", 8, 8))});
+    b.etcd().answer = [&](const http::server_request&) { return reply(stream).streamed(); };
+    watch(b, sink, f, after("5"));
+    CHECK(!f);
+    const auto resumed_at = [&](const char* version) {
+        watch(b, sink, f, after(version));
+        return number_in(b.etcd().requests.back().body, "start_revision");
+    };
+    CHECK(resumed_at("8") == 8);
+    CHECK(resumed_at("7") == 7);
+    CHECK(resumed_at("6") == 7);
+    CHECK(resumed_at("9") == 10);
+    CHECK(resumed_at("0") == 0);
+}
+
+TEST_CASE("etcd watch: a compacted revision, and another cluster, are gone") {
+    const watched compacted(
+        {created(9), result(R"("header":{"cluster_id":"77"},"canceled":true,"compact_revision":"8")")});
+    CHECK(compacted.f == errc::gone);
+    CHECK(compacted.told == lines{"opened"});
+    bench b;
+    recorder sink;
+    failure f;
+    b.etcd().next.emplace_back(range(9, {}));
+    b.etcd().next.push_back(reply(result(header(9, "78") + R"(,"created":true)")).streamed());
+    list(b, sink, f);
+    watch(b, sink, f, after("9"));
+    CHECK(f == errc::gone);
+    CHECK(f.what().find("another cluster answers") != std::string::npos);
+    CHECK(sink.lines == lines{"opened"}); // the list's
+}
+
+TEST_CASE("etcd watch: what cancels it is the error that it is like") {
+    const auto canceled = [](const std::string& reason) {
+        return watched({result(header(5) + R"(,"created":true,"canceled":true,"cancel_reason":")" + reason + "\"")});
+    };
+    CHECK(canceled("rpc error: code = PermissionDenied desc = etcdserver: permission denied").f == errc::forbidden);
+    CHECK(canceled("rpc error: code = Unauthenticated desc = etcdserver: invalid auth token").f == errc::unauthorized);
+    CHECK(canceled("").f == errc::server_error);
+    CHECK(canceled("").told.empty());
+    const watched no_leader({created(5), events(6, {put(pair("/s/a", "{}", 6, 6))}),
+                             R"({"error":{"code":14,"message":"etcdserver: no leader"}})"});
+    CHECK(no_leader.f == errc::server_error);
+    CHECK(no_leader.told == lines{"opened", "added a 6"});
+}
+
+TEST_CASE("etcd watch: a stream that is not what it should be fails it, and what came before stays") {
+    const std::string good = events(6, {put(pair("/s/a", "{}", 6, 6))});
+    const auto ends = [&](const std::string& rest) {
+        watched w({created(5), good, rest});
+        CHECK(w.told == lines{"opened", "added a 6"});
+        return w.f.code();
+    };
+    CHECK(ends("x") == errc::syntax_error);
+    CHECK(ends(R"({"result":7})") == errc::bad_response);
+    CHECK(ends(events(6, {put(pair("/s/b", "{}", 5, 5))})) == errc::bad_response);
+    CHECK(ends(events(6, {put(pair("/s/b", "{}", 6, 6))})) == errc::bad_response); // all of 6 was there
+    CHECK(watched({events(6, {put(pair("/s/a", "{}", 6, 6))})}).f == errc::bad_response);
+    CHECK(watched({progress(6)}).f == errc::bad_response);
+    CHECK(watched({""}).f == errc::connection_lost);
+    CHECK(watched({created(5)}, after("x")).f == errc::bad_request);
+    CHECK(watched({created(5)}, after("5").send_initial_events()).f == errc::bad_request);
+    CHECK(watched({created(5)}).b.from->watch_list() == watch_list_support::no);
+}
+
+TEST_CASE("etcd watch: ends by itself when its time is up, cleanly") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.etcd().next.push_back(reply(created(5)).streamed(reply::stall));
+    watch(b, sink, f, after("5").timeout(std::chrono::seconds(1)));
+    CHECK(!f);
+    CHECK(sink.lines == lines{"opened"});
+}
+
+TEST_CASE("etcd watch: with selectors, what stops to match is deleted and what begins to is added") {
+    const auto v = [](const char* l) { return R"({"metadata":{"labels":{"l":")" + std::string(l) + "\"}}}"; };
+    const auto change = [&](const char* key, const char* from, const char* to, int at) {
+        return put(pair(key, v(to), 2, at, 3), pair(key, v(from), 2, 4, 2));
+    };
+    watched w(
+        {created(5),
+         events(20, {put(pair("/s/a", v("1"), 6, 6)), put(pair("/s/b", v("2"), 7, 7)), change("/s/c", "1", "1", 8),
+                     change("/s/d", "1", "2", 9), change("/s/e", "2", "1", 10), change("/s/f", "2", "2", 11),
+                     gone("/s/g", 12, pair("/s/g", v("1"), 2, 4)), gone("/s/h", 13, pair("/s/h", v("2"), 2, 4)),
+                     put(pair("/s/i", v("2"), 2, 14, 2)), put(pair("/s/j", "{]", 2, 15, 2))})},
+        after("5").labels("l=1"));
+    CHECK(!w.f);
+    // Of i nobody can say what it was: a deletion of what is not there is no news.
+    CHECK(w.told == lines{"opened", "added a 6", "modified c 8", "deleted d 9", "added e 10", "deleted g 12",
+                          "deleted i 14", "bad j 15"});
+    CHECK(w.sink.objects.at(object_key("", "d")).meta().label("l") == "1");
+}
+
+TEST_CASE("etcd watch: without bookmarks progress is not told of") {
+    CHECK(watched({created(5), progress(6)}, after("5").bookmarks(false)).told == lines{"opened"});
+}
