@@ -1,0 +1,471 @@
+// The etcd source against a real etcd, where there is one: INFORMER_ETCD, `etcd` on the PATH, or the one that `./dev apiserver` built.
+#include "support/process.hpp"
+#include "support/run.hpp"
+#include "support/temporary_folder.hpp"
+
+#include "etcd/base64.hpp"
+
+#include <informer/cache/shared_informer.hpp>
+#include <informer/etcd/list_watch.hpp>
+#include <informer/http/client.hpp>
+#include <informer/task_group.hpp>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/json.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace informer;
+using namespace std::chrono_literals;
+using informer::testing::eventually;
+using informer::testing::run_test;
+
+namespace {
+
+std::string b64(std::string_view s) {
+    return informer::etcd::detail::base64_encode(s);
+}
+
+/// Empty where there is none.
+std::string etcd_program() {
+    const auto is_program = [](const std::filesystem::path& p) { return ::access(p.c_str(), X_OK) == 0; };
+    if (const char* named = std::getenv("INFORMER_ETCD")) return named;
+    if (const char* path = std::getenv("PATH")) {
+        for (std::string_view rest = path; !rest.empty();) {
+            const auto end = std::min(rest.find(':'), rest.size());
+            const auto candidate = std::filesystem::path(rest.substr(0, end)) / "etcd";
+            if (is_program(candidate)) return candidate.string();
+            rest.remove_prefix(std::min(end + 1, rest.size()));
+        }
+    }
+    const char* const cache = std::getenv("XDG_CACHE_HOME");
+    const char* const home = std::getenv("HOME");
+    const auto folder =
+        std::filesystem::path(cache ? cache : std::string(home ? home : "/nonexistent") + "/.cache") / "libinformer";
+    std::error_code ec;
+    std::vector<std::string> found;
+    for (const auto& one : std::filesystem::directory_iterator(folder, ec))
+        if (is_program(one.path() / "etcd")) found.push_back((one.path() / "etcd").string());
+    std::sort(found.begin(), found.end());
+    return found.empty() ? std::string() : found.back();
+}
+
+/// One member of its own, on free ports of loopback.
+class real_etcd {
+public:
+    explicit real_etcd(asio::io_context& context) : program_(etcd_program()), runtime_(context.get_executor()) {
+        if (program_.empty()) {
+            std::puts("notice: no etcd on the PATH, and ./dev apiserver has built none: the cases with a real one are "
+                      "skipped");
+            SKIP("no etcd");
+        }
+        port_ = free_port(context);
+        peer_ = free_port(context);
+        failure f;
+        const auto to = http::endpoint::parse(url(), f);
+        throw_on(f);
+        http_ = std::make_unique<http::client>(runtime_, to, http::client_options(), f);
+        throw_on(f);
+    }
+    std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+    const runtime& rt() const { return runtime_; }
+
+    static asio::awaitable<void> start(real_etcd* e) {
+        const std::string peer = "http://127.0.0.1:" + std::to_string(e->peer_);
+        std::vector<std::string> command{e->program_,
+                                         "--data-dir",
+                                         e->folder_.path("data"),
+                                         "--listen-client-urls",
+                                         e->url(),
+                                         "--advertise-client-urls",
+                                         e->url(),
+                                         "--listen-peer-urls",
+                                         peer,
+                                         "--initial-advertise-peer-urls",
+                                         peer,
+                                         "--initial-cluster",
+                                         "default=" + peer,
+                                         "--log-level",
+                                         "error",
+                                         "--unsafe-no-fsync"};
+        e->process_.emplace(std::move(command),
+                            std::vector<std::string>{"ETCD_EXPERIMENTAL_WATCH_PROGRESS_NOTIFY_INTERVAL=1s"});
+        const auto executor = co_await asio::this_coro::executor;
+        asio::steady_timer timer(executor);
+        failure f;
+        for (int i = 0; i < 300; ++i) {
+            const std::string answer = co_await post(e, "/v3/kv/range", "{\"key\":\"YQ==\"}", &f);
+            if (!f && answer.find("revision") != std::string::npos) co_return;
+            timer.expires_after(50ms);
+            co_await timer.async_wait(asio::use_awaitable);
+        }
+        FAIL("etcd did not start: " << f.what());
+    }
+    void kill() { process_.reset(); }
+
+    /// The answer's body; what is no 200 fails the test unless `f` is there to say so.
+    static asio::awaitable<std::string> post(real_etcd* e, std::string path, std::string body,
+                                             failure* said = nullptr) {
+        http::request r("POST", std::move(path));
+        r.body(std::move(body), "application/json");
+        if (!e->token.empty()) r.header("Authorization", e->token);
+        failure f;
+        http::response answer = co_await e->http_->send(std::move(r), f);
+        std::string text;
+        if (!f) text = co_await answer.read_all(std::size_t(64) << 20, f);
+        if (!f && answer.status() != 200) f = failure(errc::unexpected_status, text);
+        if (said)
+            *said = f;
+        else if (f)
+            FAIL("etcd: " << f.what());
+        co_return text;
+    }
+    /// The revision of what is done.
+    static asio::awaitable<std::string> change(real_etcd* e, std::string path, std::string body) {
+        const std::string text = co_await post(e, std::move(path), std::move(body));
+        co_return std::string(boost::json::parse(text).at("header").at("revision").as_string());
+    }
+    static std::string put_of(const std::string& key, const std::string& value) {
+        return R"({"key":")" + b64(key) + R"(","value":")" + b64(value) + "\"}";
+    }
+    static asio::awaitable<std::string> put(real_etcd* e, std::string key, std::string value) {
+        std::string body = put_of(key, value);
+        return change(e, "/v3/kv/put", std::move(body));
+    }
+    static asio::awaitable<std::string> remove(real_etcd* e, std::string key) {
+        std::string body = R"({"key":")" + b64(key) + "\"}";
+        return change(e, "/v3/kv/deleterange", std::move(body));
+    }
+    std::string token;
+
+private:
+    static std::uint16_t free_port(asio::io_context& context) {
+        asio::ip::tcp::acceptor a(context, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+        return a.local_endpoint().port();
+    }
+
+    testing::temporary_folder folder_;
+    std::string program_;
+    runtime runtime_;
+    std::uint16_t port_ = 0, peer_ = 0;
+    std::unique_ptr<http::client> http_;
+    std::optional<testing::process> process_;
+};
+
+/// An informer on it, and what a subscriber was told.
+class follower {
+public:
+    follower(real_etcd& e, etcd::mapping m, informer_options o = informer_options(), etcd::config c = etcd::config())
+        : group_(e.rt().executor()) {
+        if (c.endpoints_.empty()) c.endpoint(e.url());
+        informer.emplace(e.rt(), etcd::make_list_watch(e.rt(), std::move(c), std::move(m)), std::move(o));
+        group_.spawn(informer->run());
+        group_.spawn(hear(this, informer->subscribe()));
+    }
+    static asio::awaitable<void> stop(follower* f) {
+        f->informer->stop();
+        co_await f->group_.join();
+    }
+    std::optional<shared_informer> informer;
+    std::vector<std::string> told;
+
+private:
+    static asio::awaitable<void> hear(follower* f, subscription events) {
+        for (;;) {
+            const auto e = co_await events.next();
+            if (!e) co_return;
+            f->told.push_back(std::string(to_string(e->kind)) + " " + e->key().str());
+        }
+    }
+    task_group group_;
+};
+
+using lines = std::vector<std::string>;
+
+std::string text_in(const shared_informer& informer, const char* name, const char* member) {
+    const object o = informer.get(name);
+    return o[member].string_or_empty().str();
+}
+
+asio::awaitable<void> follows(real_etcd* e) {
+    co_await real_etcd::start(e);
+    co_await real_etcd::put(e, "/s/a", R"({"v":1,"metadata":{"labels":{"l":"1"}}})");
+    co_await real_etcd::put(e, "/t/a", "{}");
+    const auto f = std::make_unique<follower>(*e, etcd::mapping("/s/"));
+    auto& informer = *f->informer;
+    co_await informer.synced(20s);
+    CHECK(informer.snapshot().size() == 1);
+    const object a = informer.get("a");
+    CHECK(a.meta().label("l") == "1");
+    CHECK(a.has_type("etcd/v3", "KeyValue"));
+
+    std::string revision = co_await real_etcd::put(e, "/s/a", R"({"v":2})");
+    co_await informer.wait_until(resource_version(revision), 20s);
+    CHECK(informer.get("a").resource_version().str() == revision);
+    CHECK(informer.get("a").uid() == a.uid());
+    // One transaction, several keys: one revision.
+    const std::string txn = R"({"success":[{"request_put":)" + real_etcd::put_of("/s/b", "{}") +
+                            R"(},{"request_put":)" + real_etcd::put_of("/s/c", "{}") +
+                            R"(},{"request_delete_range":{"key":")" + b64("/s/a") + R"("}}]})";
+    revision = co_await real_etcd::change(e, "/v3/kv/txn", txn);
+    co_await informer.wait_until(resource_version(revision), 20s);
+    CHECK_FALSE(informer.get("a"));
+    CHECK(informer.get("b").resource_version().str() == revision);
+    CHECK(informer.get("c").resource_version().str() == revision);
+    // Deleted and made again.
+    revision = co_await real_etcd::put(e, "/s/a", R"({"v":1})");
+    co_await informer.wait_until(resource_version(revision), 20s);
+    CHECK(informer.get("a").uid() != a.uid());
+    // What is written elsewhere etcd tells of by its progress.
+    revision = co_await real_etcd::put(e, "/t/a", "{}");
+    co_await informer.wait_until(resource_version(revision), 20s);
+    const auto all_told = [&] { return f->told.size() == 6; };
+    co_await eventually(all_told);
+    CHECK(f->told == lines{"ADDED a", "MODIFIED a", "ADDED b", "ADDED c", "DELETED a", "ADDED a"});
+    CHECK(informer.status().relists == 0);
+    CHECK(informer.status().quarantined == 0);
+    co_await follower::stop(f.get());
+}
+
+asio::awaitable<void> survives_restart_and_compaction(real_etcd* e) {
+    co_await real_etcd::start(e);
+    co_await real_etcd::put(e, "/s/a", "{}");
+    co_await real_etcd::put(e, "/s/b", "{}");
+    co_await real_etcd::put(e, "/s/c", "{}");
+    const auto f = std::make_unique<follower>(*e, etcd::mapping("/s/"));
+    auto& informer = *f->informer;
+    co_await informer.synced(20s);
+    const std::string uid_of_b = informer.get("b").uid();
+    e->kill();
+    const auto noticed = [&] { return informer.status().attempts != 0; };
+    const bool failed = co_await eventually(noticed, 20s);
+    CHECK(failed);
+    co_await real_etcd::start(e);
+    // What the informer resumes at is gone by the time it is back, or it is quicker, and is told of it all.
+    co_await real_etcd::remove(e, "/s/a");
+    co_await real_etcd::remove(e, "/s/b");
+    co_await real_etcd::put(e, "/s/b", "{}");
+    const std::string revision = co_await real_etcd::put(e, "/s/d", "{}");
+    co_await real_etcd::post(e, "/v3/kv/compaction", R"({"revision":")" + revision + R"(","physical":true})");
+    co_await informer.wait_until(resource_version(revision), 60s);
+    CHECK_FALSE(informer.get("a"));
+    CHECK(informer.get("b").uid() != uid_of_b);
+    CHECK(informer.snapshot().size() == 3);
+    const auto all_told = [&] { return f->told.size() == 7; };
+    co_await eventually(all_told);
+    std::sort(f->told.begin(), f->told.end());
+    CHECK(f->told == lines{"ADDED a", "ADDED b", "ADDED b", "ADDED c", "ADDED d", "DELETED a", "DELETED b"});
+    co_await follower::stop(f.get());
+}
+
+/// What a request asks for that etcd has compacted.
+class nobody final : public object_sink {
+public:
+    document_pool& pool() override { return *pool_; }
+    object previous(const object_key&, std::size_t) override { return object(); }
+    void item(object) override { ++items; }
+    void event(watch_event_type, object) override { ++items; }
+    void bookmark(resource_version v, bool) override { marks.push_back(v.str()); }
+    void quarantine(bad_object b) override { bad.push_back(std::move(b)); }
+    asio::awaitable<bool> ready() override { return yes(marks.empty()); }
+    std::size_t items = 0;
+    std::vector<std::string> marks;
+    std::vector<bad_object> bad;
+
+private:
+    static asio::awaitable<bool> yes(bool is) { co_return is; }
+    std::shared_ptr<document_pool> pool_ = document_pool::make();
+};
+
+asio::awaitable<void> lists_and_refuses(real_etcd* e) {
+    co_await real_etcd::start(e);
+    std::string revision;
+    for (int i = 0; i < 2500; i += 100) { // a transaction takes 128
+        std::string txn;
+        for (int k = i; k < i + 100; ++k)
+            txn += (txn.empty() ? "" : ",") +
+                   (R"({"request_put":)" +
+                    real_etcd::put_of("/s/" + std::to_string(k), "{\"i\":" + std::to_string(k) + "}") + "}");
+        revision = co_await real_etcd::change(e, "/v3/kv/txn", R"({"success":[)" + txn + "]}");
+    }
+    const auto from = etcd::make_list_watch(e->rt(), etcd::config(e->url()), etcd::mapping("/s/"));
+    nobody sink;
+    failure f;
+    list_options options;
+    std::vector<std::uint64_t> pages;
+    do {
+        options.limit(1000);
+        const list_result r = co_await from->list(options, sink, f);
+        REQUIRE(!f);
+        CHECK(r.resource_version.str() == revision);
+        pages.push_back(r.items);
+        options.continue_token(r.continue_token);
+        co_await real_etcd::put(e, "/s/late", "{}"); // not of that revision
+    } while (!options.continue_.empty());
+    CHECK(pages == std::vector<std::uint64_t>{1000, 1000, 500});
+
+    const std::string newest = co_await real_etcd::put(e, "/s/late", "{}");
+    co_await real_etcd::post(e, "/v3/kv/compaction", R"({"revision":")" + newest + R"(","physical":true})");
+    list_options exact;
+    exact.resource_version(revision).resource_version_match("Exact");
+    co_await from->list(exact, sink, f);
+    CHECK(f == errc::gone);
+    exact.resource_version("1000000");
+    co_await from->list(exact, sink, f);
+    CHECK(f == errc::resource_version_too_large);
+    list_options not_older;
+    not_older.resource_version("1000000");
+    co_await from->list(not_older, sink, f);
+    CHECK(f == errc::resource_version_too_large);
+    list_options any;
+    any.resource_version("0");
+    list_result r = co_await from->list(any, sink, f);
+    CHECK(!f);
+    CHECK(r.resource_version.str() == newest);
+    watch_options old;
+    old.resource_version(revision);
+    co_await from->watch(old, sink, f);
+    CHECK(f == errc::gone);
+    // Nothing comes but etcd's progress, which it tells of once something was written, if only elsewhere.
+    const std::string elsewhere = co_await real_etcd::put(e, "/t/a", "{}");
+    watch_options now;
+    now.resource_version(newest);
+    co_await from->watch(now, sink, f);
+    CHECK(!f);
+    CHECK(sink.marks == lines{elsewhere});
+}
+
+asio::awaitable<void> takes_what_is_large_or_odd(real_etcd* e) {
+    co_await real_etcd::start(e);
+    const auto large = [](char c) { return R"({"text":")" + std::string(1'000'000, c) + "\"}"; };
+    co_await real_etcd::put(e, "/s/large", large('x'));
+    co_await real_etcd::put(e, "/s/bytes", std::string("\x00\xff\x01", 3));
+    co_await real_etcd::put(e, "/s/text", "10.0.0.1:80");
+    co_await real_etcd::put(e, "/s/number", "7");
+    co_await real_etcd::put(e, "/s/empty", "");
+    co_await real_etcd::put(e, "/s/broken", "{");
+    const auto f = std::make_unique<follower>(*e, etcd::mapping("/s/").wrap_values());
+    auto& informer = *f->informer;
+    co_await informer.synced(20s);
+    CHECK(text_in(informer, "large", "text").size() == 1'000'000);
+    CHECK(text_in(informer, "bytes", "valueBase64") == "AP8B");
+    CHECK(text_in(informer, "text", "value") == "10.0.0.1:80");
+    const object number = informer.get("number");
+    CHECK(number["value"].int64_or(0) == 7);
+    CHECK(informer.get("empty"));
+    CHECK_FALSE(informer.get("broken"));
+    CHECK(informer.status().quarantined == 1);
+    // Two megabytes in one event, and fragments of one revision.
+    std::string revision = co_await real_etcd::put(e, "/s/large", large('y'));
+    revision = co_await real_etcd::put(e, "/s/broken", "{}");
+    co_await informer.wait_until(resource_version(revision), 20s);
+    CHECK(text_in(informer, "large", "text")[0] == 'y');
+    CHECK(informer.get("broken"));
+    CHECK(informer.status().quarantined == 0);
+    for (int i = 0; i < 5; ++i) co_await real_etcd::put(e, "/s/more" + std::to_string(i), large('z'));
+    std::string body = R"({"key":")" + b64("/s/") + R"(","range_end":")" + b64("/s0") + "\"}";
+    revision = co_await real_etcd::change(e, "/v3/kv/deleterange", body);
+    co_await informer.wait_until(resource_version(revision), 20s);
+    CHECK(informer.snapshot().size() == 0);
+    CHECK(informer.status().relists == 0);
+    co_await follower::stop(f.get());
+}
+
+asio::awaitable<void> follows_with_a_password(real_etcd* e) {
+    co_await real_etcd::start(e);
+    co_await real_etcd::put(e, "/s/a", "{}");
+    for (const char* name : {"root", "reader"}) {
+        const std::string user(name);
+        co_await real_etcd::post(e, "/v3/auth/user/add", R"({"name":")" + user + R"(","password":"secret"})");
+        co_await real_etcd::post(e, "/v3/auth/role/add", R"({"name":")" + user + "\"}");
+        co_await real_etcd::post(e, "/v3/auth/user/grant", R"({"user":")" + user + R"(","role":")" + user + "\"}");
+    }
+    std::string grant = R"({"name":"reader","perm":{"permType":"READ","key":")" + b64("/s/") + R"(","range_end":")" +
+                        b64("/s0") + "\"}}";
+    co_await real_etcd::post(e, "/v3/auth/role/grant", grant);
+    co_await real_etcd::post(e, "/v3/auth/enable", "{}");
+    const std::string login =
+        co_await real_etcd::post(e, "/v3/auth/authenticate", R"({"name":"root","password":"secret"})");
+    e->token = std::string(boost::json::parse(login).at("token").as_string());
+
+    const auto f = std::make_unique<follower>(*e, etcd::mapping("/s/"), informer_options(),
+                                              etcd::config(e->url()).user("reader", "secret"));
+    co_await f->informer->synced(20s);
+    const std::string revision = co_await real_etcd::put(e, "/s/b", "{}");
+    co_await f->informer->wait_until(resource_version(revision), 20s);
+    CHECK(f->informer->get("b"));
+    co_await follower::stop(f.get());
+
+    nobody sink;
+    failure why;
+    const auto asked = [&](etcd::config c, const char* prefix) {
+        return etcd::make_list_watch(e->rt(), std::move(c), etcd::mapping(prefix));
+    };
+    const auto wrong = asked(etcd::config(e->url()).user("reader", "wrong"), "/s/");
+    co_await wrong->list(list_options(), sink, why);
+    CHECK(why == errc::unauthorized);
+    const auto none = asked(etcd::config(e->url()), "/s/");
+    co_await none->list(list_options(), sink, why);
+    CHECK(why == errc::unauthorized);
+    co_await none->watch(watch_options(), sink, why);
+    CHECK((why == errc::unauthorized || why == errc::forbidden));
+    const auto elsewhere = asked(etcd::config(e->url()).user("reader", "secret"), "/t/");
+    co_await elsewhere->list(list_options(), sink, why);
+    CHECK(why == errc::forbidden);
+    co_await elsewhere->watch(watch_options(), sink, why);
+    CHECK(why == errc::forbidden);
+}
+
+asio::awaitable<void> runs_the_example(real_etcd* e) {
+    co_await real_etcd::start(e);
+    co_await real_etcd::put(e, "/services/web/a",
+                            R"({"address":"10.0.0.1:80","metadata":{"labels":{"zone":"north"}}})");
+    std::vector<std::string> command{INFORMER_EXAMPLE_DIR "/example_etcd", e->url(), "1"};
+    testing::process example(std::move(command));
+    CHECK(example.line() == "1 services");
+    co_await real_etcd::put(e, "/services/web/b",
+                            R"({"address":"10.0.0.2:80","metadata":{"labels":{"zone":"south"}}})");
+    CHECK(example.line() == "ADDED web/b at 10.0.0.2:80");
+    CHECK(example.line() == "in zone north: 1");
+    CHECK(example.wait() == 0);
+}
+
+void with_etcd(asio::awaitable<void> (*test)(real_etcd*)) {
+    asio::io_context context(1);
+    auto e = std::make_unique<real_etcd>(context);
+    run_test(context, test(e.get()), 120s);
+}
+
+} // namespace
+
+TEST_CASE("a real etcd: an informer follows it, a transaction as one, a key made again as another", "[etcd]") {
+    with_etcd(follows);
+}
+
+TEST_CASE("a real etcd: its restart and a compaction lose nothing", "[etcd]") {
+    with_etcd(survives_restart_and_compaction);
+}
+
+TEST_CASE("a real etcd: pages of one revision; what is compacted, or not there yet, is refused", "[etcd]") {
+    with_etcd(lists_and_refuses);
+}
+
+TEST_CASE("a real etcd: values of a megabyte, of bytes, and no values", "[etcd]") {
+    with_etcd(takes_what_is_large_or_odd);
+}
+
+TEST_CASE("a real etcd: passwords, and what they do not open", "[etcd]") {
+    with_etcd(follows_with_a_password);
+}
+
+TEST_CASE("a real etcd: docs/examples/etcd.cpp", "[etcd]") {
+    with_etcd(runs_the_example);
+}
