@@ -36,6 +36,23 @@ client with(bench& b, const std::function<void(client_config&)>& change) {
 
 } // namespace
 
+TEST_CASE("client: where there is nothing to say no verb needs options") {
+    bench b;
+    const json::value o = json::parse(pod("a"));
+    for (int i = 0; i < 4; ++i) b.answers->next.emplace_back(pod("a"));
+    b.run(b.api->create(pods(), o));
+    b.run(b.api->update(pods(), o));
+    b.run(b.api->patch(pods(), a, patch_type::merge, json::object()));
+    b.run(b.api->remove(pods(), a));
+    b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]})");
+    CHECK(b.run(b.api->list(pods())).items.empty());
+    b.answers->next.emplace_back("ok");
+    CHECK(b.run(b.api->raw("GET", "/readyz")) == "ok");
+    const std::string one = "/api/v1/namespaces/default/pods/a";
+    CHECK(b.answers->lines == lines{"POST /api/v1/namespaces/default/pods", "PUT " + one, "PATCH " + one, "DELETE " + one,
+                                    "GET /api/v1/pods", "GET /readyz"});
+}
+
 // ---- subresources -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("client: a subresource answers with an object of its own kind") {

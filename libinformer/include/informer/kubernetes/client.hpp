@@ -60,18 +60,18 @@ public:
     asio::awaitable<object> get(api_resource resource, object_key key, failure& f);
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options);
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options, failure& f);
-    /// One page, or everything when `limit` is 0 and the server sends it in one piece.
-    asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options);
+    /// Of a namespace, or of all (""). One page, or everything when `limit` is 0 and the server sends it in one piece.
+    asio::awaitable<object_list> list(api_resource resource, std::string name_space = {}, list_options options = list_options());
     asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options, failure& f);
     /// Answers with what the server stored. With a subresource: below the object that `o` names; an eviction is answered
     /// with a Status of success.
-    asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options);
+    asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options = write_options());
     asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options, failure& f);
     /// Replaces all, so never with an object that a cache has in part; a resourceVersion in `o` makes it conditional (errc::conflict).
-    asio::awaitable<object> update(api_resource resource, boost::json::value o, write_options options);
+    asio::awaitable<object> update(api_resource resource, boost::json::value o, write_options options = write_options());
     asio::awaitable<object> update(api_resource resource, boost::json::value o, write_options options, failure& f);
     asio::awaitable<object> patch(api_resource resource, object_key key, patch_type type, boost::json::value body,
-                                  write_options options);
+                                  write_options options = write_options());
     asio::awaitable<object> patch(api_resource resource, object_key key, patch_type type, boost::json::value body,
                                   write_options options, failure& f);
     /// Server-side apply: `o` holds the fields that options.field_manager wants to own, and names the object; apiVersion
@@ -81,7 +81,7 @@ public:
     asio::awaitable<object> apply(api_resource resource, boost::json::value o, write_options options);
     asio::awaitable<object> apply(api_resource resource, boost::json::value o, write_options options, failure& f);
     /// Answers with the deleted object or the server's Status as an object.
-    asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options);
+    asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options = delete_options());
     asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options, failure& f);
 
     /// Deletes everything in a namespace ("" is what is in none; namespaced resources cannot be deleted in all at once, nor those of
@@ -93,7 +93,7 @@ public:
                                             delete_options options, failure& f);
 
     /// Any request to the API; the answer's body. For /version, /readyz and the like.
-    asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body);
+    asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body = {});
     asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body, failure& f);
 
     /// Aggregated discovery (Kubernetes 1.27 and later), plain where the server has no aggregated form: then what one group
