@@ -5,7 +5,9 @@
 
 #include "etcd/base64.hpp"
 
+#include <informer/cache/informer_factory.hpp>
 #include <informer/cache/shared_informer.hpp>
+#include <informer/controller/controller.hpp>
 #include <informer/etcd/list_watch.hpp>
 #include <informer/http/client.hpp>
 #include <informer/task_group.hpp>
@@ -310,7 +312,7 @@ asio::awaitable<void> lists_and_refuses(real_etcd* e) {
         options.continue_token(r.continue_token);
         co_await real_etcd::put(e, "/s/late", "{}"); // not of that revision
     } while (!options.continue_.empty());
-    CHECK(pages == std::vector<std::uint64_t>{1000, 1000, 500});
+    CHECK(pages == std::vector<std::uint64_t>{1000, 1500});
 
     const std::string newest = co_await real_etcd::put(e, "/s/late", "{}");
     co_await real_etcd::post(e, "/v3/kv/compaction", R"({"revision":")" + newest + R"(","physical":true})");
@@ -424,6 +426,38 @@ asio::awaitable<void> follows_with_a_password(real_etcd* e) {
     CHECK(why == errc::forbidden);
 }
 
+asio::awaitable<reconcile_result> note(std::vector<std::string>* seen, const informer_factory* factory, api_resource flags, object_key key) {
+    const object o = factory->lister(flags).find(key.str());
+    seen->push_back(key.str() + (o ? " is " + o["value"].to_json() : " is gone"));
+    co_return reconcile_result::done();
+}
+
+asio::awaitable<void> drives_a_controller(real_etcd* e) {
+    co_await real_etcd::start(e);
+    co_await real_etcd::put(e, "/flags/shop/dark", "true");
+    const api_resource flags("example.com", "v1", "flags", "Flag");
+    informer_factory factory(e->rt(), [&](const api_resource& r, const std::string& name_space) {
+        return etcd::make_list_watch(e->rt(), etcd::config(e->url()), etcd::mapping("/flags/").namespaced().in(name_space).resource(r).wrap_values());
+    });
+    std::vector<std::string> seen;
+    controller_builder builder(e->rt(), factory, "flags");
+    builder.for_(flags);
+    auto c = builder.build([&](reconcile_request r) { return note(&seen, &factory, flags, r.key); });
+    task_group group(e->rt().executor());
+    group.spawn(c.run());
+    const auto told = [&](std::size_t n) { return [&seen, n] { return seen.size() >= n; }; };
+    const std::function<bool()> one = told(1), two = told(2), three = told(3);
+    co_await eventually(one);
+    co_await real_etcd::put(e, "/flags/shop/dark", "false");
+    co_await eventually(two);
+    co_await real_etcd::remove(e, "/flags/shop/dark");
+    co_await eventually(three);
+    CHECK(seen == lines{"shop/dark is true", "shop/dark is false", "shop/dark is gone"});
+    c.stop();
+    co_await group.join();
+    co_await factory.shutdown();
+}
+
 asio::awaitable<void> runs_the_example(real_etcd* e) {
     co_await real_etcd::start(e);
     co_await real_etcd::put(e, "/services/web/a",
@@ -464,6 +498,10 @@ TEST_CASE("a real etcd: values of a megabyte, of bytes, and no values", "[etcd]"
 
 TEST_CASE("a real etcd: passwords, and what they do not open", "[etcd]") {
     with_etcd(follows_with_a_password);
+}
+
+TEST_CASE("a real etcd: a controller is driven by it", "[etcd]") {
+    with_etcd(drives_a_controller);
 }
 
 TEST_CASE("a real etcd: docs/examples/etcd.cpp", "[etcd]") {

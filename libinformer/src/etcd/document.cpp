@@ -131,6 +131,10 @@ constexpr std::string_view no_object = "the value is no JSON object (wrap_values
 
 } // namespace
 
+std::string asked_prefix(const mapping& m) {
+    return m.name_space_.empty() ? m.prefix_ : m.prefix_ + m.name_space_ + '/';
+}
+
 std::string range_begin(std::string_view prefix) {
     return prefix.empty() ? std::string(1, '\0') : std::string(prefix);
 }

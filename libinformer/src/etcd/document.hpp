@@ -13,6 +13,8 @@
 
 namespace informer::etcd::detail {
 
+/// Where the keys begin that are asked for.
+std::string asked_prefix(const mapping& m);
 /// The end of the range of all keys that begin so; "" (with the key "\0") stands for all, as etcd writes it.
 std::string range_begin(std::string_view prefix);
 std::string range_end(std::string_view prefix);

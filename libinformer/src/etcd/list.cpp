@@ -2,7 +2,7 @@
 #include "etcd/reading.hpp"
 #include "etcd/requests.hpp"
 
-#include <charconv>
+#include <algorithm>
 #include <utility>
 
 namespace informer::etcd::detail {
@@ -10,7 +10,11 @@ namespace informer::etcd::detail {
 namespace {
 
 /// Where nobody asks for pages: neither etcd nor we ever hold all values at once.
-constexpr std::uint64_t own_page = 1000;
+constexpr std::uint64_t first_page = 500;
+/// Of a page's text. etcd counts all keys that are left for each page (60 ms of 100,000), so that pages of a few hundred small keys
+/// are mostly that; and a few hundred of the largest values are too much for one answer.
+constexpr std::uint64_t page_bytes = std::uint64_t(4) << 20;
+constexpr std::uint64_t smallest_page = 16, largest_page = 10'000;
 
 struct listing final : reading {
     using reading::reading;
@@ -125,10 +129,12 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
         co_return list_result();
     }
     const bool any = !goes_on && options.resource_version_ == "0";
-    const std::uint64_t limit = options.limit_ != 0 ? options.limit_ : own_page;
-    const std::string end = range_end(s->rules.prefix_);
+    std::uint64_t limit = options.limit_ != 0 ? options.limit_ : first_page;
+    const std::string prefix = asked_prefix(s->rules), end = range_end(prefix);
     for (bool first = true;; first = false) {
-        const std::string from = last_key.empty() ? range_begin(s->rules.prefix_) : last_key + '\0';
+        if (!last_key.empty() && s->entry_bytes != 0)
+            limit = std::clamp(page_bytes / s->entry_bytes, smallest_page, largest_page);
+        const std::string from = last_key.empty() ? range_begin(prefix) : last_key + '\0';
         call c("/v3/kv/range", range_request(from, end, limit, pinned, any && first), doing);
         c.time = list_times(s->members->options().time_);
         c.needs_leader = !(any && first);
@@ -152,6 +158,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
             }
         }
         s->cluster = page.cluster;
+        if (r->entries != 0) s->entry_bytes = std::exchange(r->bytes, 0) / r->entries + 1;
         last_key = r->last_key;
         r->result.resource_version = resource_version(std::to_string(pinned));
         if (!page.more) break;

@@ -1,5 +1,6 @@
 #include <informer/etcd/list_watch.hpp>
 
+#include "etcd/document.hpp"
 #include "etcd/requests.hpp"
 #include "root/one_line.hpp"
 #include "root/quietly.hpp"
@@ -14,7 +15,7 @@ namespace informer::etcd {
 namespace detail {
 
 std::string source::describe() const {
-    return rules.resource_.group_resource() + " below " + informer::detail::one_line(rules.prefix_);
+    return rules.resource_.group_resource() + " below " + informer::detail::one_line(asked_prefix(rules));
 }
 
 void source::torn(std::int64_t first, std::int64_t last) {
@@ -73,9 +74,11 @@ private:
 
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m, failure& f) {
     f = failure();
-    const std::string& prefix = m.prefix_;
+    const std::string prefix = detail::asked_prefix(m);
     if (informer::detail::utf8_end(prefix) != prefix.size())
         f = failure(errc::bad_configuration, "etcd: the prefix is not UTF-8");
+    if (!m.name_space_.empty() && (!m.resource_.namespaced || m.name_space_.find('/') != std::string::npos))
+        f = failure(errc::bad_configuration, "etcd: no namespace has this name, or there are none");
     if (m.resource_.kind.empty() || m.resource_.version.empty())
         f = failure(errc::bad_configuration, "etcd: the resource has no kind or no version");
     if (f) return nullptr;

@@ -116,6 +116,7 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, http::respo
         const std::size_t n = co_await answer.receive(parts, f);
         if (f) f = f.within(r->doing);
         if (f || n == 0) break;
+        r->bytes += n;
         r->sink->received(n);
         r->pace.restart();
         for (std::size_t i = 0; i < parts.size() && !f && !r->enough; ++i) {

@@ -68,6 +68,7 @@ struct reading {
     pacer pace;
     document text;
     std::size_t position = 0; ///< of the current entry
+    std::uint64_t bytes = 0;  ///< received
     bool enough = false;      ///< the sink has seen enough
 
     /// A value that came, as an object.

@@ -25,7 +25,8 @@ public:
 
     std::shared_ptr<gateway> members;
     mapping rules;
-    std::string cluster; ///< whose revisions we know; "" before the first answer
+    std::uint64_t entry_bytes = 0; ///< of the text of a list, one key with another; 0 before the first page
+    std::string cluster;           ///< whose revisions we know; "" before the first answer
 
     /// A request ended while the sink was told of these revisions: of each of them it may know a part.
     void torn(std::int64_t first, std::int64_t last);

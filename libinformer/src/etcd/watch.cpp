@@ -267,7 +267,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
                                                   message_reader::kind::watch);
         w->of = s;
         w->bookmarks = options.bookmarks_;
-        call c("/v3/watch", watch_request(s->rules.prefix_, start), doing);
+        call c("/v3/watch", watch_request(asked_prefix(s->rules), start), doing);
         c.time = watch_times(s->members->options().time_, options.late_header_);
         c.deadline = deadline;
         gateway::opened o = co_await gateway::open(s->members, std::move(c), f);

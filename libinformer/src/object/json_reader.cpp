@@ -1,4 +1,4 @@
-// The only unit that instantiates Boost.JSON's parser with a handler of ours.
+// The only unit of this room that instantiates Boost.JSON's parser with a handler of ours.
 #include "detail/json_reader.hpp"
 
 #include "detail/projection_trie.hpp"

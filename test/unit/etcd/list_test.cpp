@@ -52,7 +52,19 @@ TEST_CASE("etcd list: objects with their versions; the list's version is the sto
     CHECK(a.meta().generation() == 2);
     CHECK(b.from->describe() == "keyvalues.etcd below /s/");
     CHECK(b.etcd().lines() == lines{"/v3/kv/range {\"key\":\"" + b64("/s/") + "\",\"range_end\":\"" + b64("/s0") +
-                                    "\",\"limit\":\"1000\"}"});
+                                    "\",\"limit\":\"500\"}"});
+}
+
+TEST_CASE("etcd list: of one namespace, no other is asked for") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.etcd().next.emplace_back(range(9, {pair("/s/n/a", "{}", 2, 3)}));
+    b.source(mapping("/s/").namespaced().in("n"));
+    list(b, sink, f);
+    CHECK(sink.lines == lines{"opened", "item n/a 3"});
+    CHECK(b.from->describe() == "keyvalues.etcd below /s/n/");
+    CHECK(b.etcd().requests.back().body.find(R"("key":")" + b64("/s/n/") + R"(","range_end":")" + b64("/s/n0") + '"') == 1);
 }
 
 TEST_CASE("etcd list: no keys") {
@@ -77,16 +89,16 @@ TEST_CASE("etcd list: all pages are of the first one's revision, whatever is wri
     };
     SECTION("asked for in pages") {
         std::string token;
-        for (const int n : {1000, 1000, 500}) {
-            const auto r = list(b, sink, f, list_options().limit(1000).continue_token(token));
+        for (const int n : {300, 2200}) { // further pages are as large as they may well be
+            const auto r = list(b, sink, f, list_options().limit(300).continue_token(token));
             REQUIRE(!f);
             CHECK(r.items == static_cast<std::uint64_t>(n));
             CHECK(r.resource_version.str() == "50000");
             token = r.continue_token;
-            CHECK(token.empty() == (n == 500));
-            CHECK(r.remaining.has_value() == (n == 1000));
+            CHECK(token.empty() == (n == 2200));
+            CHECK(r.remaining.value_or(0) == (n == 300 ? 2200U : 0U));
         }
-        CHECK(sink.lines.size() == 2503);
+        CHECK(sink.lines.size() == 2502);
     }
     SECTION("asked for in one piece") {
         const auto r = list(b, sink, f);
@@ -95,9 +107,34 @@ TEST_CASE("etcd list: all pages are of the first one's revision, whatever is wri
         CHECK(r.resource_version.str() == "50000");
         CHECK(r.continue_token.empty());
         CHECK(sink.lines.size() == 2501);
-        CHECK(b.etcd().requests.size() == 3);
+        CHECK(b.etcd().requests.size() == 2);
     }
     CHECK(sink.objects.size() == 2500);
+}
+
+TEST_CASE("etcd list: pages are as large as their values allow") {
+    bench b;
+    recorder sink;
+    failure f;
+    const auto answer = [](std::size_t bytes) {
+        return [bytes](const http::server_request& q) {
+            const int n = number_in(q.body, "limit");
+            const bool more = q.body.find(b64("/s/last")) == std::string::npos && number_in(q.body, "revision") == 0;
+            const std::string value = R"({"x":")" + std::string(bytes, 'x') + "\"}";
+            return reply(range(
+                9, std::vector<std::string>(static_cast<std::size_t>(std::min(n, 20)), pair("/s/last", value, 2, 3)),
+                more ? R"(,"more":true)" : ""));
+        };
+    };
+    const auto second_page = [&](std::size_t bytes) {
+        b.etcd().answer = answer(bytes);
+        list(b, sink, f);
+        CHECK(!f);
+        return number_in(b.etcd().requests.back().body, "limit");
+    };
+    CHECK(second_page(10) == 10'000);
+    CHECK(second_page(100'000) == 31);
+    CHECK(second_page(1'000'000) == 16);
 }
 
 TEST_CASE("etcd list: version 0 may be stale, all others are linearizable and not older than what they ask for") {
@@ -253,6 +290,8 @@ TEST_CASE("etcd: a configuration that cannot work is refused before anything is 
     CHECK_FALSE(made(config()));
     CHECK_FALSE(made(config("ftp://x")));
     CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("\xff")));
+    CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("/s/").in("n")));
+    CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("/s/").namespaced().in("n/m")));
     CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("/s/").resource(api_resource("g", "v1", "things"))));
     // A password is sent over TLS or to loopback only.
     CHECK(made(config("http://127.0.0.1:1").endpoint("http://[::1]:1").endpoint("http://localhost:1").user("u", "p")));

@@ -66,6 +66,8 @@ public:
     /// What follows the prefix is "namespace/name", split at the first slash. Else all of it is the name, slashes included: ask for
     /// such an object by its key, `informer.snapshot().get(object_key("", "a/b"))`.
     mapping& namespaced(bool on = true) { resource_.namespaced = on; return *this; }
+    /// Of this namespace only: no other is asked for. For a factory whose informers are asked for by namespace; "": of all.
+    mapping& in(std::string name_space) { name_space_ = std::move(name_space); return *this; }
     /// What the objects are called in `apiVersion` and `kind`. A JSON object that says it is something else is quarantined by the
     /// cache, as an object of the wrong kind is with Kubernetes.
     mapping& resource(api_resource r) {
@@ -76,7 +78,7 @@ public:
     }
     mapping& wrap_values(wrap which = wrap::others) { wrap_ = which; return *this; }
 
-    std::string prefix_;
+    std::string prefix_, name_space_;
     api_resource resource_ = api_resource("etcd", "v3", "keyvalues", "KeyValue", false);
     wrap wrap_ = wrap::none;
 };
@@ -84,7 +86,7 @@ public:
 /// The keys below a prefix, for a `shared_informer`, whose promises hold here as they do with Kubernetes: resource versions are etcd's
 /// revisions, so that `wait_until` takes the `header.revision` of a write.
 ///
-/// *List*: in pages of one revision, also where no limit is asked for. A list at version 0 may be stale (one member's own
+/// *List*: in pages of one revision, also where no limit is asked for; a limit is the first page's, further ones hold a few megabytes. A list at version 0 may be stale (one member's own
 /// state); all others are linearizable. *Watch*: keys that one transaction changed are told of together, and a stream that breaks within
 /// them is resumed before them. A deleted object is told of with its last state. Compacted revisions, and another cluster behind the
 /// endpoints, are `errc::gone`: the informer lists again, and tells the difference. Watch-lists there are none.
@@ -96,7 +98,7 @@ public:
 /// prefix is listed again: set the interval below the time-out there.
 ///
 /// *Executor*, *cancellation*, *errors*: as `list_watch`. Those of etcd are mapped on their HTTP likes; 404 is a member without gateway.
-/// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material or a prefix that cannot be used; the twin reports it in `f`, and
+/// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material, a prefix or a namespace that cannot be used; the twin reports it in `f`, and
 /// returns null.
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m);
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m, failure& f);
