@@ -1,194 +1,20 @@
-// The etcd source against a real etcd, where there is one: INFORMER_ETCD, `etcd` on the PATH, or the one that `./dev apiserver` built.
-#include "support/process.hpp"
-#include "support/run.hpp"
-#include "support/temporary_folder.hpp"
+// The etcd source against a real etcd.
+#include "real_etcd.hpp"
 
-#include "etcd/base64.hpp"
+#include "support/run.hpp"
 
 #include <informer/cache/informer_factory.hpp>
-#include <informer/cache/shared_informer.hpp>
 #include <informer/controller/controller.hpp>
-#include <informer/etcd/list_watch.hpp>
-#include <informer/http/client.hpp>
-#include <informer/task_group.hpp>
 
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/json.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include <array>
 
 using namespace informer;
+using namespace informer::conformance;
 using namespace std::chrono_literals;
 using informer::testing::eventually;
 using informer::testing::run_test;
 
 namespace {
-
-std::string b64(std::string_view s) {
-    return informer::etcd::detail::base64_encode(s);
-}
-
-/// Empty where there is none.
-std::string etcd_program() {
-    const auto is_program = [](const std::filesystem::path& p) { return ::access(p.c_str(), X_OK) == 0; };
-    if (const char* named = std::getenv("INFORMER_ETCD")) return named;
-    if (const char* path = std::getenv("PATH")) {
-        for (std::string_view rest = path; !rest.empty();) {
-            const auto end = std::min(rest.find(':'), rest.size());
-            const auto candidate = std::filesystem::path(rest.substr(0, end)) / "etcd";
-            if (is_program(candidate)) return candidate.string();
-            rest.remove_prefix(std::min(end + 1, rest.size()));
-        }
-    }
-    const char* const cache = std::getenv("XDG_CACHE_HOME");
-    const char* const home = std::getenv("HOME");
-    const auto folder =
-        std::filesystem::path(cache ? cache : std::string(home ? home : "/nonexistent") + "/.cache") / "libinformer";
-    std::error_code ec;
-    std::vector<std::string> found;
-    for (const auto& one : std::filesystem::directory_iterator(folder, ec))
-        if (is_program(one.path() / "etcd")) found.push_back((one.path() / "etcd").string());
-    std::sort(found.begin(), found.end());
-    return found.empty() ? std::string() : found.back();
-}
-
-/// One member of its own, on free ports of loopback.
-class real_etcd {
-public:
-    explicit real_etcd(asio::io_context& context) : program_(etcd_program()), runtime_(context.get_executor()) {
-        if (program_.empty()) {
-            std::puts("notice: no etcd on the PATH, and ./dev apiserver has built none: the cases with a real one are "
-                      "skipped");
-            SKIP("no etcd");
-        }
-        port_ = free_port(context);
-        peer_ = free_port(context);
-        failure f;
-        const auto to = http::endpoint::parse(url(), f);
-        throw_on(f);
-        http_ = std::make_unique<http::client>(runtime_, to, http::client_options(), f);
-        throw_on(f);
-    }
-    std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
-    const runtime& rt() const { return runtime_; }
-
-    static asio::awaitable<void> start(real_etcd* e) {
-        const std::string peer = "http://127.0.0.1:" + std::to_string(e->peer_);
-        std::vector<std::string> command{e->program_,
-                                         "--data-dir",
-                                         e->folder_.path("data"),
-                                         "--listen-client-urls",
-                                         e->url(),
-                                         "--advertise-client-urls",
-                                         e->url(),
-                                         "--listen-peer-urls",
-                                         peer,
-                                         "--initial-advertise-peer-urls",
-                                         peer,
-                                         "--initial-cluster",
-                                         "default=" + peer,
-                                         "--log-level",
-                                         "error",
-                                         "--unsafe-no-fsync"};
-        e->process_.emplace(std::move(command),
-                            std::vector<std::string>{"ETCD_EXPERIMENTAL_WATCH_PROGRESS_NOTIFY_INTERVAL=1s"});
-        const auto executor = co_await asio::this_coro::executor;
-        asio::steady_timer timer(executor);
-        failure f;
-        for (int i = 0; i < 300; ++i) {
-            const std::string answer = co_await post(e, "/v3/kv/range", "{\"key\":\"YQ==\"}", &f);
-            if (!f && answer.find("revision") != std::string::npos) co_return;
-            timer.expires_after(50ms);
-            co_await timer.async_wait(asio::use_awaitable);
-        }
-        FAIL("etcd did not start: " << f.what());
-    }
-    void kill() { process_.reset(); }
-
-    /// The answer's body; what is no 200 fails the test unless `f` is there to say so.
-    static asio::awaitable<std::string> post(real_etcd* e, std::string path, std::string body,
-                                             failure* said = nullptr) {
-        http::request r("POST", std::move(path));
-        r.body(std::move(body), "application/json");
-        if (!e->token.empty()) r.header("Authorization", e->token);
-        failure f;
-        http::response answer = co_await e->http_->send(std::move(r), f);
-        std::string text;
-        if (!f) text = co_await answer.read_all(std::size_t(64) << 20, f);
-        if (!f && answer.status() != 200) f = failure(errc::unexpected_status, text);
-        if (said)
-            *said = f;
-        else if (f)
-            FAIL("etcd: " << f.what());
-        co_return text;
-    }
-    /// The revision of what is done.
-    static asio::awaitable<std::string> change(real_etcd* e, std::string path, std::string body) {
-        const std::string text = co_await post(e, std::move(path), std::move(body));
-        co_return std::string(boost::json::parse(text).at("header").at("revision").as_string());
-    }
-    static std::string put_of(const std::string& key, const std::string& value) {
-        return R"({"key":")" + b64(key) + R"(","value":")" + b64(value) + "\"}";
-    }
-    static asio::awaitable<std::string> put(real_etcd* e, std::string key, std::string value) {
-        std::string body = put_of(key, value);
-        return change(e, "/v3/kv/put", std::move(body));
-    }
-    static asio::awaitable<std::string> remove(real_etcd* e, std::string key) {
-        std::string body = R"({"key":")" + b64(key) + "\"}";
-        return change(e, "/v3/kv/deleterange", std::move(body));
-    }
-    std::string token;
-
-private:
-    static std::uint16_t free_port(asio::io_context& context) {
-        asio::ip::tcp::acceptor a(context, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-        return a.local_endpoint().port();
-    }
-
-    testing::temporary_folder folder_;
-    std::string program_;
-    runtime runtime_;
-    std::uint16_t port_ = 0, peer_ = 0;
-    std::unique_ptr<http::client> http_;
-    std::optional<testing::process> process_;
-};
-
-/// An informer on it, and what a subscriber was told.
-class follower {
-public:
-    follower(real_etcd& e, etcd::mapping m, informer_options o = informer_options(), etcd::config c = etcd::config())
-        : group_(e.rt().executor()) {
-        if (c.endpoints_.empty()) c.endpoint(e.url());
-        informer.emplace(e.rt(), etcd::make_list_watch(e.rt(), std::move(c), std::move(m)), std::move(o));
-        group_.spawn(informer->run());
-        group_.spawn(hear(this, informer->subscribe()));
-    }
-    static asio::awaitable<void> stop(follower* f) {
-        f->informer->stop();
-        co_await f->group_.join();
-    }
-    std::optional<shared_informer> informer;
-    std::vector<std::string> told;
-
-private:
-    static asio::awaitable<void> hear(follower* f, subscription events) {
-        for (;;) {
-            const auto e = co_await events.next();
-            if (!e) co_return;
-            f->told.push_back(std::string(to_string(e->kind)) + " " + e->key().str());
-        }
-    }
-    task_group group_;
-};
 
 using lines = std::vector<std::string>;
 
@@ -426,7 +252,8 @@ asio::awaitable<void> follows_with_a_password(real_etcd* e) {
     CHECK(why == errc::forbidden);
 }
 
-asio::awaitable<reconcile_result> note(std::vector<std::string>* seen, const informer_factory* factory, api_resource flags, object_key key) {
+asio::awaitable<reconcile_result> note(std::vector<std::string>* seen, const informer_factory* factory,
+                                       api_resource flags, object_key key) {
     const object o = factory->lister(flags).find(key.str());
     seen->push_back(key.str() + (o ? " is " + o["value"].to_json() : " is gone"));
     co_return reconcile_result::done();
@@ -437,7 +264,8 @@ asio::awaitable<void> drives_a_controller(real_etcd* e) {
     co_await real_etcd::put(e, "/flags/shop/dark", "true");
     const api_resource flags("example.com", "v1", "flags", "Flag");
     informer_factory factory(e->rt(), [&](const api_resource& r, const std::string& name_space) {
-        return etcd::make_list_watch(e->rt(), etcd::config(e->url()), etcd::mapping("/flags/").namespaced().in(name_space).resource(r).wrap_values());
+        return etcd::make_list_watch(e->rt(), etcd::config(e->url()),
+                                     etcd::mapping("/flags/").namespaced().in(name_space).resource(r).wrap_values());
     });
     std::vector<std::string> seen;
     controller_builder builder(e->rt(), factory, "flags");
@@ -472,6 +300,59 @@ asio::awaitable<void> runs_the_example(real_etcd* e) {
     CHECK(example.wait() == 0);
 }
 
+asio::awaitable<void> survives_its_members(std::array<real_etcd*, 3> members) {
+    std::string peers;
+    etcd::config where;
+    for (real_etcd* m : members) {
+        peers += (peers.empty() ? "" : ",") + m->as_peer();
+        where.endpoint(m->url());
+    }
+    for (real_etcd* m : members) m->launch(peers);
+    for (real_etcd* m : members) co_await real_etcd::until_it_answers(m);
+    co_await real_etcd::put(members[0], "/s/a", "{}");
+    const auto f = std::make_unique<follower>(*members[0], etcd::mapping("/s/"), informer_options(), where);
+    auto& informer = *f->informer;
+    co_await informer.synced(20s);
+    // The one that is asked goes away: another one is asked, and nothing is listed again.
+    members[0]->kill();
+    co_await real_etcd::until_it_answers(members[1]); // a new leader may have to be found
+    const std::string revision = co_await real_etcd::put(members[1], "/s/b", "{}");
+    co_await informer.wait_until(resource_version(revision), 30s);
+    CHECK(informer.get("b"));
+    CHECK(informer.status().relists == 0);
+    // The last one knows that it is alone, and says so instead of being silent.
+    members[1]->kill();
+    const std::function<bool()> told = [&] { return informer.status().attempts >= 2 && informer.status().last_error; };
+    const bool noticed = co_await eventually(told, 30s);
+    CHECK(noticed);
+    members[0]->launch(peers);
+    members[1]->launch(peers);
+    for (real_etcd* m : members) co_await real_etcd::until_it_answers(m);
+    const std::string last = co_await real_etcd::put(members[0], "/s/c", "{}");
+    co_await informer.wait_until(resource_version(last), 60s);
+    CHECK(informer.get("c"));
+    CHECK(informer.status().relists == 0);
+    co_await follower::stop(f.get());
+}
+
+asio::awaitable<void> follows_by_tls(real_etcd* e, std::string ca) {
+    co_await real_etcd::start(e);
+    co_await real_etcd::put(e, "/s/a", "{}");
+    etcd::config where(e->url());
+    where.tls(http::tls_options().ca(ca));
+    const auto f = std::make_unique<follower>(*e, etcd::mapping("/s/"), informer_options(), where);
+    co_await f->informer->synced(20s);
+    const std::string revision = co_await real_etcd::put(e, "/s/b", "{}");
+    co_await f->informer->wait_until(resource_version(revision), 20s);
+    CHECK(f->informer->snapshot().size() == 2);
+    co_await follower::stop(f.get());
+    nobody sink;
+    failure why;
+    const auto stranger = etcd::make_list_watch(e->rt(), etcd::config(e->url()), etcd::mapping("/s/"));
+    co_await stranger->list(list_options(), sink, why);
+    CHECK(why == errc::tls_failed);
+}
+
 void with_etcd(asio::awaitable<void> (*test)(real_etcd*)) {
     asio::io_context context(1);
     auto e = std::make_unique<real_etcd>(context);
@@ -502,6 +383,20 @@ TEST_CASE("a real etcd: passwords, and what they do not open", "[etcd]") {
 
 TEST_CASE("a real etcd: a controller is driven by it", "[etcd]") {
     with_etcd(drives_a_controller);
+}
+
+TEST_CASE("a real etcd: of three members one may go, and a last one that is alone is not believed", "[etcd]") {
+    asio::io_context context(1);
+    auto a = std::make_unique<real_etcd>(context, "a"), b = std::make_unique<real_etcd>(context, "b"),
+         c = std::make_unique<real_etcd>(context, "c");
+    run_test(context, survives_its_members({a.get(), b.get(), c.get()}), 180s);
+}
+
+TEST_CASE("a real etcd: by TLS, and not by one that nobody knows", "[etcd]") {
+    asio::io_context context(1);
+    const testing::certificate_authority ca;
+    auto e = std::make_unique<real_etcd>(context, "default", &ca);
+    run_test(context, follows_by_tls(e.get(), ca.certificate_pem()), 60s);
 }
 
 TEST_CASE("a real etcd: docs/examples/etcd.cpp", "[etcd]") {

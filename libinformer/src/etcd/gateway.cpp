@@ -17,7 +17,7 @@ namespace informer::etcd::detail {
 namespace {
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
-constexpr std::chrono::seconds authentication_time = std::chrono::seconds(30);
+constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
 
 // gRPC's status codes.
 enum grpc : std::int64_t {
@@ -125,7 +125,7 @@ asio::awaitable<http::response> gateway::send(std::shared_ptr<gateway> self, std
     http::response answer = co_await member.send(std::move(request), f);
     const int status = answer.status();
     if (!f && status != 200) {
-        answer.finish_within(authentication_time);
+        answer.finish_within(short_time);
         failure cut; // half an explanation is better than none
         const std::string body = co_await answer.read_all(largest_refusal, cut);
         const refusal said = read_refusal(body);
@@ -143,7 +143,7 @@ asio::awaitable<void> gateway::authenticate(std::shared_ptr<gateway> self, std::
         "{\"name\":" + text(self->config_.user_) + ",\"password\":" + text(self->config_.password_) + "}";
     const auto login = std::make_shared<call>("/v3/auth/authenticate", body, c->doing + ": authenticate");
     login->time = self->config_.time_;
-    login->time.request(authentication_time);
+    login->time.request(short_time);
     http::response answer = co_await send(self, login, f);
     if (f) {
         // Some have the user made before authentication is turned on.

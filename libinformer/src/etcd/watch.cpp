@@ -17,8 +17,9 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::chrono::seconds header_time = std::chrono::seconds(30);
-/// What one transaction may change, in values as they come, is this much of the largest value.
-constexpr std::size_t values_of_a_revision = 16;
+/// What waits until its revision is whole, in bytes as they came: more than etcd itself would hold for it.
+constexpr std::size_t largest_revision = std::size_t(1) << 30;
+constexpr std::size_t of_each_event = 256; // what it takes besides
 
 /// What the sink is to be told.
 struct told {
@@ -164,8 +165,9 @@ asio::awaitable<void> take_event(std::shared_ptr<watching> w, failure& f) {
         co_return;
     }
     w->revision = e->kv.mod_revision;
-    w->waiting_bytes += e->kv.value.size() + (e->previous ? e->previous->value.size() : 0);
-    if (w->waiting_bytes / values_of_a_revision > w->members->options().max_object_) {
+    w->waiting_bytes +=
+        of_each_event + e->kv.key.size() + e->kv.value.size() + (e->previous ? e->previous->value.size() : 0);
+    if (w->waiting_bytes > largest_revision) {
         f = failure(errc::too_large, w->doing + ": revision " + std::to_string(w->revision));
         co_return;
     }

@@ -4,7 +4,12 @@
 
 #include <informer/object/json.hpp>
 
+#include "support/fuzz.hpp"
+
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+
+#include <random>
 
 using namespace etcd_test;
 using namespace informer::etcd::detail;
@@ -136,4 +141,54 @@ TEST_CASE("etcd values: wrapped, JSON stands as JSON, other text as text, and by
         CHECK(made(m, "[1}") == "decode: " + make_error_code(errc::syntax_error).message());
     }
     CHECK(made(all, R"({"x":)").find("begins like JSON") != std::string::npos);
+}
+
+TEST_CASE("etcd values: whatever a value says, its object has the key's name, and is no other document") {
+    std::mt19937 random(testing::fuzz_seed(20261124));
+    const auto pick = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+    const std::vector<std::string> seeds{
+        R"({"metadata":{"name":"evil","namespace":"evil","labels":{"l":"1"}},"x":[1,{"metadata":{}}]})",
+        R"( { "a" : "}\"," , "metadata" : { } , "b" : -1.5e3 } )",
+        R"({"metad\u0061ta":{"n\u0061me":"evil"},"metadata":null})", R"([{"metadata":1},"x"])"};
+    const std::string alphabet = "{}[]\",:\\ metadatanamespacenull0.u";
+    std::size_t good = 0;
+    for (std::size_t round = 0; round < testing::fuzz_rounds(20'000); ++round) {
+        std::string value = seeds[pick(seeds.size())];
+        for (std::size_t changes = pick(4); changes != 0; --changes) {
+            const std::size_t at = pick(value.size());
+            switch (pick(4)) {
+            case 0: value[at] = alphabet[pick(alphabet.size())]; break;
+            case 1: value.erase(at, pick(8) + 1); break;
+            case 2: value.insert(at, 1, alphabet[pick(alphabet.size())]); break;
+            default: value.insert(at, value.substr(pick(value.size()), pick(30))); break;
+            }
+            if (value.empty()) value = "x";
+        }
+        key_value kv;
+        kv.key = "/s/n/a";
+        kv.value = value;
+        kv.create_revision = kv.mod_revision = 9;
+        const mapping m = mapping("/s/").namespaced(pick(2) == 0).wrap_values(static_cast<wrap>(pick(3)));
+        const named_key n = name_of(m, kv.key);
+        document d;
+        failure f;
+        object o;
+        if (d.make(m, n, kv, 9, f)) o = parse_object(d.text(), f);
+        CAPTURE(value, d.text(), f.what(), static_cast<int>(m.wrap_));
+        boost::system::error_code ec;
+        const boost::json::value as_it_was = boost::json::parse(value, ec);
+        if (m.wrap_ != wrap::all && !ec && as_it_was.is_object()) {
+            const auto* const metadata = as_it_was.as_object().if_contains("metadata");
+            const bool fits = !metadata || metadata->is_object() || metadata->is_null();
+            REQUIRE(fits == !f);
+        }
+        if (f) continue;
+        ++good;
+        if (m.wrap_ == wrap::none) REQUIRE(!ec); // what is no JSON does not become any
+        REQUIRE(is_the_one(o, n, 9));
+        if (ec || !as_it_was.is_object() || m.wrap_ == wrap::all) continue;
+        for (const auto& member : as_it_was.as_object())
+            if (member.key() != "metadata") REQUIRE(to_value(o[std::string_view(member.key())]) == member.value());
+    }
+    CHECK(good > 1000);
 }

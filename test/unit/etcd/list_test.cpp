@@ -64,7 +64,8 @@ TEST_CASE("etcd list: of one namespace, no other is asked for") {
     list(b, sink, f);
     CHECK(sink.lines == lines{"opened", "item n/a 3"});
     CHECK(b.from->describe() == "keyvalues.etcd below /s/n/");
-    CHECK(b.etcd().requests.back().body.find(R"("key":")" + b64("/s/n/") + R"(","range_end":")" + b64("/s/n0") + '"') == 1);
+    CHECK(b.etcd().requests.back().body.find(R"("key":")" + b64("/s/n/") + R"(","range_end":")" + b64("/s/n0") + '"') ==
+          1);
 }
 
 TEST_CASE("etcd list: no keys") {
