@@ -47,7 +47,8 @@ bool is_refusal(const informer::failure& f) {
     using informer::condition;
     using informer::errc;
     return f == condition::unauthorized || f == condition::forbidden || f == condition::not_found || f == errc::connection_refused ||
-           f == errc::tls_failed || f == errc::resolve_failed || f == errc::bad_configuration || f == errc::bad_request || f == errc::invalid;
+           f == errc::tls_failed || f == errc::resolve_failed || f == errc::bad_configuration || f == errc::bad_request ||
+           f == errc::invalid || f == errc::exec_plugin_failed;
 }
 
 int complain(const std::string& what) {

@@ -56,6 +56,8 @@ enum class errc {
     resource_version_too_large, ///< 504 with cause ResourceVersionTooLarge
     server_error,           ///< any other 5xx
     unexpected_status,      ///< any other HTTP status
+    // who we are
+    exec_plugin_failed,     ///< the exec plugin gave no credential; the sentence says why
     // documents
     syntax_error,           ///< not JSON
     bad_utf8,

@@ -29,7 +29,8 @@ inline failure_kind kind_of(const failure& f) {
     if (f == condition::cancelled) return failure_kind::cancelled;
     if (f == condition::gone) return failure_kind::gone;
     if (f == errc::resource_version_too_large) return failure_kind::too_new;
-    if (f == errc::unauthorized) return failure_kind::unauthorized;
+    // Who does not know who he is fares as one whom the server does not know.
+    if (f == errc::unauthorized || f == errc::exec_plugin_failed) return failure_kind::unauthorized;
     if (f == errc::forbidden) return failure_kind::forbidden;
     if (f == errc::not_found) return failure_kind::missing;
     if (f == errc::too_many_requests || (f.status() && f.status()->retry_after)) return failure_kind::throttled;

@@ -1,5 +1,6 @@
 #include "kubernetes/client_impl.hpp"
 
+#include "kubernetes/kubeconfig.hpp"
 #include "kubernetes/server_rules.hpp"
 #include "kubernetes/status.hpp"
 #include "kubernetes/warning.hpp"
@@ -105,6 +106,14 @@ void client::impl::configure(failure& f) {
         f = f.within("server");
         return;
     }
+    if (detail::asks_plugin(config)) {
+        if (const std::string fault = detail::fault_of(config.credentials.exec); !fault.empty()) {
+            f = failure(errc::bad_configuration,
+                        "exec plugin " + detail::in_quotes(config.credentials.exec.command) + ": " + fault);
+            return;
+        }
+        exec = std::make_unique<detail::exec_source>(config.credentials.exec, rt);
+    }
     auto warnings = config.warnings;
     const auto unverified = detail::not_verified(to);
     if (to.tls && config.tls.insecure_ && std::find(warnings.begin(), warnings.end(), unverified) == warnings.end())
@@ -154,7 +163,14 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
         f = self->unusable.within(doing);
         co_return http::response();
     }
-    if (const std::string& who = self->token.header(); !who.empty()) r.header("Authorization", who);
+    // A run of the plugin for a request without a deadline ends by its own time limit.
+    if (self->exec && !self->exec->ready()) {
+        co_await detail::exec_source::look(self, std::nullopt, doing, f);
+        if (f) co_return http::response();
+    }
+    const std::uint64_t generation = self->exec ? self->exec->generation() : 0;
+    if (const std::string& who = self->exec ? self->exec->header() : self->token.header(); !who.empty())
+        r.header("Authorization", who);
     const auto& c = self->config.credentials;
     if (!c.impersonate_user.empty()) r.header("Impersonate-User", c.impersonate_user);
     for (const auto& group : c.impersonate_groups) r.header("Impersonate-Group", group);
@@ -165,7 +181,10 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     self->tls.look(*self->http);
     http::response answer = co_await self->http->send(std::move(r), f);
     if (f) {
-        if (f == errc::tls_failed) self->tls.refused();
+        if (f == errc::tls_failed) {
+            self->tls.refused();
+            if (self->exec) self->exec->certificate_refused(generation);
+        }
         if (debug) self->rt.log(log_level::debug, line + ": " + f.what());
         f = f.within(doing);
         co_return answer;
@@ -177,6 +196,7 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     if (status == 401) {
         self->token.refused();
         self->tls.refused();
+        if (self->exec) self->exec->refused(generation);
     }
     const std::string retry_after(answer.header("Retry-After")), location(answer.header("Location"));
     // What lists and watches may take is not for the reason why there is none.
@@ -207,6 +227,10 @@ asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono
 
 asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,
                                                         std::optional<clock::time_point> deadline, failure& f) {
+    if (self->exec && !self->exec->ready()) { // before its own time is counted
+        co_await detail::exec_source::look(self, deadline, c->doing, f);
+        if (f) co_return std::string();
+    }
     http::request r(c->method, c->target);
     r.header("Accept", c->accept);
     if (!c->content_type.empty()) r.body(c->body, c->content_type);

@@ -4,6 +4,7 @@
 #include <informer/http/client.hpp>
 #include <informer/kubernetes/client.hpp>
 
+#include "kubernetes/exec_source.hpp"
 #include "kubernetes/tls_source.hpp"
 #include "kubernetes/token_source.hpp"
 #include "root/quietly.hpp"
@@ -70,7 +71,8 @@ struct client::impl {
     bool keep_managed_fields = false;
     detail::token_source token;
     detail::tls_source tls;
-    std::unique_ptr<http::client> http; ///< null: `unusable` says why
+    std::unique_ptr<detail::exec_source> exec; ///< null: no plugin is asked
+    std::unique_ptr<http::client> http;        ///< null: `unusable` says why
     failure unusable;
     std::set<std::string, std::less<>> warned; ///< texts of the server's warnings that were logged
     class known_resources {

@@ -1,6 +1,7 @@
 #include <informer/kubernetes/config.hpp>
 
 #include "kubernetes/base64.hpp"
+#include "kubernetes/exec_credential.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
 #include "kubernetes/server_rules.hpp"
@@ -144,6 +145,7 @@ private:
         }
         config_.tls.server_name_ = c.tls_server_name.text;
         config_.tls.insecure_ = c.insecure;
+        exec_config_ = c.exec_config.text;
         if (!options_.insecure_) config_.tls.ca_pem_ = pem(c.ca_data, c.ca_file, "certificate-authority", config_.tls_files.ca, f);
     }
 
@@ -220,6 +222,39 @@ private:
         auto& files = config_.tls_files;
         config_.tls.certificate_pem_ = pem(u.certificate_data, u.certificate_file, "client-certificate", files.certificate, f);
         config_.tls.key_pem_ = pem(u.key_data, u.key_file, "client-key", files.key, f);
+        if (u.exec && !f) add_plugin(*u.exec, who, f);
+    }
+
+    void add_plugin(const detail::exec_entry& x, const std::string& who, failure& f) {
+        const auto refuse = [&](const located_text& what, std::string_view why) {
+            f = (what.given() ? what.at : x.at).refuse(who + ": exec: " + std::string(why));
+        };
+        exec_plugin p;
+        p.command = x.command.text;
+        if (p.command.find('/') != std::string::npos) {
+            p.command = beside(x.command);
+            if (p.command.find('/') == std::string::npos) p.command.insert(0, "./"); // of this folder, not of $PATH
+        }
+        p.arguments = x.args;
+        p.environment = x.env;
+        p.api_version = x.api_version.text;
+        p.install_hint = x.install_hint.text;
+        p.provide_cluster_info = x.provide_cluster_info;
+        if (p.provide_cluster_info) p.cluster_config = exec_config_;
+        if (!x.api_version.given()) return refuse(x.api_version, "the apiVersion is missing");
+        if (const std::string fault = detail::fault_of(p); !fault.empty()) return refuse(x.api_version, fault);
+        const std::string& mode = x.interactive_mode.text;
+        if (mode.empty() && p.api_version == detail::exec_v1)
+            return refuse(x.interactive_mode, "the interactiveMode is missing");
+        if (mode == "Always")
+            return refuse(x.interactive_mode, "interactiveMode Always: the plugin wants a terminal, and there is none");
+        if (!mode.empty() && mode != "Never" && mode != "IfAvailable")
+            return refuse(x.interactive_mode,
+                          "interactiveMode " + in_quotes(mode) + " is none of Never, IfAvailable and Always");
+        config_.credentials.exec = std::move(p);
+        if (!detail::asks_plugin(config_))
+            config_.warnings.push_back(who +
+                                       " has a token, a user name or a client certificate: its exec plugin is not run");
     }
 
     void add_token_file(const located_text& file, failure& f) {
@@ -242,6 +277,7 @@ private:
     std::string origin_;
     client_config config_;
     located_text server_;
+    std::string exec_config_; ///< of the cluster
     http::endpoint endpoint_;
 };
 

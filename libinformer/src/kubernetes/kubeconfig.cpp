@@ -1,6 +1,7 @@
 #include "kubernetes/kubeconfig.hpp"
 
 #include "kubernetes/file.hpp"
+#include "kubernetes/yaml_json.hpp"
 
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
@@ -119,7 +120,58 @@ public:
         c.tls_server_name = text(n, "tls-server-name");
         c.proxy_url = text(n, "proxy-url");
         c.insecure = flag(n, "insecure-skip-tls-verify");
+        const YAML::Node extensions = member(n, "extensions");
+        if (extensions.IsDefined() && extensions.IsSequence())
+            for (const YAML::Node& e : extensions) {
+                const YAML::Node name = member(e, "name"), body = member(e, "extension");
+                if (!name.IsDefined() || !name.IsScalar() || name.Scalar() != "client.authentication.k8s.io/exec")
+                    continue;
+                if (body.IsDefined()) c.exec_config = located_text{yaml_to_json(body), at(body)};
+            }
         return c;
+    }
+
+    /// What a plugin is told goes through its environment.
+    std::string yaml_to_json(const YAML::Node& n) {
+        std::string why;
+        std::string text = detail::yaml_to_json(n, why);
+        if (!why.empty()) refuse(n, "extension client.authentication.k8s.io/exec: " + why);
+        return text;
+    }
+
+    /// Nothing where it is absent.
+    std::vector<YAML::Node> list(const YAML::Node& parent, const char* key) {
+        const YAML::Node all = member(parent, key);
+        if (!all.IsDefined()) return {};
+        if (!all.IsSequence())
+            refuse(all, std::string(key) + " must be a list, not " + std::string(name_of(all.Type())));
+        return all.IsSequence() ? std::vector<YAML::Node>(all.begin(), all.end()) : std::vector<YAML::Node>();
+    }
+
+    exec_entry exec(const YAML::Node& n) {
+        exec_entry x;
+        x.at = at(n);
+        x.api_version = text(n, "apiVersion");
+        x.command = text(n, "command");
+        x.install_hint = text(n, "installHint");
+        x.interactive_mode = text(n, "interactiveMode");
+        x.provide_cluster_info = flag(n, "provideClusterInfo");
+        for (const YAML::Node& a : list(n, "args")) {
+            if (wrong) break;
+            if (!a.IsScalar())
+                refuse(a, "args must be a list of strings");
+            else if (taken(a))
+                x.args.push_back(a.Scalar());
+        }
+        for (const YAML::Node& e : list(n, "env")) {
+            if (wrong) break;
+            const located_text name = text(e, "name"), value = text(e, "value");
+            if (!name.given() || name.text.find('=') != std::string::npos)
+                refuse(e, "an entry of env has no name, or one with '='");
+            else
+                x.env.emplace_back(name.text, value.text);
+        }
+        return x;
     }
 
     user_entry user(const YAML::Node& n) {
@@ -141,6 +193,7 @@ public:
                 if (!g.IsScalar()) refuse(g, "as-groups must be a list of strings");
                 else if (taken(g)) u.impersonate_groups.push_back(g.Scalar());
             }
+        if (const YAML::Node plugin = map(n, "exec"); plugin.IsDefined()) u.exec = exec(plugin);
         unsupported(n, u);
         return u;
     }
@@ -151,8 +204,6 @@ public:
             const YAML::Node extra = member(n, key);
             if (extra.IsDefined()) u.unsupported = located_text{key, at(extra)};
         }
-        if (const YAML::Node exec = map(n, "exec"); exec.IsDefined())
-            u.unsupported = located_text{"the exec plugin " + in_quotes(text(exec, "command").text), at(exec)};
         if (const YAML::Node provider = map(n, "auth-provider"); provider.IsDefined())
             u.unsupported = located_text{"the auth-provider " + in_quotes(text(provider, "name").text), at(provider)};
     }

@@ -4,8 +4,10 @@
 #include <informer/error.hpp>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace informer::kubernetes::detail {
@@ -34,14 +36,24 @@ struct located_text {
 struct cluster_entry {
     place at;
     located_text server, ca_file, ca_data, tls_server_name, proxy_url;
+    located_text exec_config; ///< the extension client.authentication.k8s.io/exec, as JSON
     bool insecure = false;
+};
+
+struct exec_entry {
+    place at;
+    located_text api_version, command, install_hint, interactive_mode;
+    std::vector<std::string> args;
+    std::vector<std::pair<std::string, std::string>> env;
+    bool provide_cluster_info = false;
 };
 
 struct user_entry {
     place at;
     located_text token, token_file, username, password, certificate_file, certificate_data, key_file, key_data, impersonate;
     std::vector<std::string> impersonate_groups;
-    /// Ways to authenticate that we do not have: "exec plugin \"aws\"".
+    std::optional<exec_entry> exec;
+    /// Ways to authenticate that we do not have: "the auth-provider \"gcp\"".
     located_text unsupported;
 };
 

@@ -28,8 +28,8 @@ std::string with_scheme(std::string server, bool tls) {
 
 void guard_credentials(client_config& c, const http::endpoint& to) {
     const auto& who = c.credentials;
-    const bool some =
-        !who.token.empty() || !who.token_file.empty() || !who.username.empty() || !who.impersonate_user.empty();
+    const bool some = !who.token.empty() || !who.token_file.empty() || !who.username.empty() ||
+                      !who.impersonate_user.empty() || !who.exec.command.empty();
     if (to.tls || loopback(to) || !some) return;
     c.credentials = credentials();
     c.warnings.push_back(to.url() + " is not TLS: credentials are not sent");

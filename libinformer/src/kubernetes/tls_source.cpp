@@ -50,4 +50,12 @@ void tls_source::look(http::client& c) {
     complained_ = true;
 }
 
+void tls_source::use_certificate(http::client& c, const std::string& certificate_pem, const std::string& key_pem,
+                                 failure& f) {
+    http::tls_options fresh = in_use_;
+    fresh.certificate(certificate_pem, key_pem);
+    c.set_tls(fresh, f);
+    if (!f) in_use_ = std::move(fresh);
+}
+
 } // namespace informer::kubernetes::detail

@@ -17,6 +17,9 @@ public:
 
     /// Before each request.
     void look(http::client& c);
+    /// Another client certificate, from elsewhere than a file; empty for none. `f`: as http::client::set_tls, and the old one stays.
+    void use_certificate(http::client& c, const std::string& certificate_pem, const std::string& key_pem, failure& f);
+    const http::tls_options& in_use() const noexcept { return in_use_; }
     /// The server, or we, refused a certificate: look at the files before the next request.
     void refused() noexcept { next_read_ = clock::time_point::min(); }
 

@@ -44,6 +44,7 @@ const char* sentence(errc e) noexcept {
     case errc::resource_version_too_large: return "resource version too large";
     case errc::server_error: return "server error";
     case errc::unexpected_status: return "unexpected HTTP status";
+    case errc::exec_plugin_failed: return "no credential";
     case errc::syntax_error: return "JSON syntax error";
     case errc::bad_utf8: return "invalid UTF-8";
     case errc::too_deep: return "nested too deeply";

@@ -17,7 +17,7 @@ enum class informer_phase {
     listing,     ///< list or watch-list under way; of a first one also until what came of it is in the cache
     watching,    ///< synced and following
     backing_off, ///< the last attempt failed; waiting to try again. Also where lists work and watches do not, for as long as that lasts
-    parked,      ///< the resource does not exist (404) or may not be read (401, 403): tried again rarely
+    parked,      ///< the resource does not exist (404) or may not be read (401, 403, no credential): tried again rarely
     stopped,
 };
 std::string_view to_string(informer_phase p) noexcept;

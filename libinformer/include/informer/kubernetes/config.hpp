@@ -9,9 +9,38 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace informer::kubernetes {
+
+/// A program that tells who we are, as EKS, GKE and AKS have one (kubeconfig: users[].user.exec; client.authentication.k8s.io). It is run
+/// for the first request, and again for the next one after its credential came near its end (`expirationTimestamp`; a minute, or a fifth
+/// of its life where that is less) or was refused (401), but not within ten seconds of the run before. All requests of a client wait
+/// for one run; none of them holds the executor. Not run where a token, a user name or a client certificate is given as well, as with
+/// client-go, nor for a server to which credentials are not sent.
+///
+/// There is no shell, nothing on its stdin, and no terminal. It gets the environment of the process, with `environment`, and
+/// $KUBERNETES_EXEC_INFO, and writes an ExecCredential (JSON, with a token, a client certificate and its key, or both) to stdout, 1 MiB
+/// at most. When the process has ended so has the run, whoever still holds its stdout. One that takes longer than `time_limit`, writes
+/// too much or has nobody who waits for it any more is killed, with its whole process group. No thread and no handler
+/// of SIGCHLD is used and nobody else's child is waited for, but for that the system must have pidfd_open (Linux 5.4).
+///
+/// *Errors*: the request that needs it fails with errc::exec_plugin_failed and the last words of its stderr, without what looks like a
+/// secret; while the credential before it is still good that one is used, and the failure logged.
+class exec_plugin {
+public:
+    exec_plugin() {}
+    std::string command; ///< empty: none. With a '/' it is a path, else it is looked for on $PATH
+    std::vector<std::string> arguments;
+    std::vector<std::pair<std::string, std::string>> environment; ///< name and value; never printed
+    std::string api_version = "client.authentication.k8s.io/v1";  ///< or …/v1beta1
+    std::string install_hint;                                     ///< told where the command is not there
+    bool provide_cluster_info = false;                            ///< tells it of server and CA
+    std::string cluster_config;                                   ///< JSON for it, told with those
+    /// Real time. Informers give a request half a minute at first, and two minutes later on, to come to something.
+    std::chrono::milliseconds time_limit = std::chrono::seconds(25);
+};
 
 /// Who we are. Never printed, and sent over TLS or to loopback only: a client of any other server drops them and warns of it.
 class credentials {
@@ -20,6 +49,7 @@ public:
     std::string token;       ///< bearer token
     std::string token_file;  ///< re-read every minute; wins over `token` once it could be read
     std::string username, password; ///< basic
+    exec_plugin exec;               ///< where none of these is given, nor a client certificate
     std::string impersonate_user;
     std::vector<std::string> impersonate_groups;
 };
@@ -93,7 +123,8 @@ public:
 /// Loads like kubectl: --kubeconfig, else the list in $KUBECONFIG (first file wins per entry; missing files are
 /// skipped), else ~/.kube/config; relative paths in a file are relative to its folder; data beats file.
 /// With `server` alone and no file at all, that server is used without credentials.
-/// *Errors*: errc::bad_kubeconfig, naming file and line. Exec and auth-provider plugins are refused by name.
+/// Nothing is run here: an exec plugin (one that does not insist on a terminal: interactiveMode Always) is by the first request.
+/// *Errors*: errc::bad_kubeconfig, naming file and line. Auth-provider plugins are refused by name.
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
 /// From text (tests): `file` is for messages and relative paths.
 client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options, failure& f);

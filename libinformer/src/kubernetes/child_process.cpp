@@ -1,0 +1,353 @@
+#include "kubernetes/child_process.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+namespace informer::kubernetes::detail {
+
+namespace {
+
+/// A descriptor until somebody takes it.
+class descriptor {
+public:
+    descriptor() = default;
+    explicit descriptor(int fd) noexcept : fd_(fd) {}
+    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    explicit operator bool() const noexcept { return fd_ >= 0; }
+    int get() const noexcept { return fd_; }
+    int release() noexcept { return std::exchange(fd_, -1); }
+    /// The child's 0, 1 and 2 are made one after another: none of what they are made from may be in their place.
+    bool out_of_the_way() noexcept {
+        if (fd_ > 2) return true;
+        const int moved = ::fcntl(fd_, F_DUPFD_CLOEXEC, 3);
+        if (moved < 0) return false;
+        ::close(fd_);
+        fd_ = moved;
+        return true;
+    }
+
+private:
+    int fd_ = -1;
+};
+
+int open_process(pid_t pid) noexcept {
+#ifdef SYS_pidfd_open
+    return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+#else
+    static_cast<void>(pid);
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+struct plumbing {
+    descriptor nothing, out_read, out_write, err_read, err_write;
+
+    /// 0, or the error.
+    int lay() noexcept {
+        nothing = descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+        if (!nothing || !nothing.out_of_the_way()) return errno;
+        return pipe(out_read, out_write) && pipe(err_read, err_write) ? 0 : errno;
+    }
+
+private:
+    static bool pipe(descriptor& read, descriptor& write) noexcept {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+        read = descriptor(ends[0]);
+        write = descriptor(ends[1]);
+        return write.out_of_the_way();
+    }
+};
+
+class spawn_plan {
+public:
+    spawn_plan() noexcept {
+        posix_spawn_file_actions_init(&actions);
+        posix_spawnattr_init(&attributes);
+    }
+    spawn_plan(const spawn_plan&) = delete;
+    spawn_plan& operator=(const spawn_plan&) = delete;
+    ~spawn_plan() {
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+    }
+    int make(const plumbing& p) noexcept {
+        const std::array<int, 3> streams{p.nothing.get(), p.out_write.get(), p.err_write.get()};
+        for (int i = 0; i < 3; ++i)
+            if (const int e = posix_spawn_file_actions_adddup2(&actions, streams[static_cast<std::size_t>(i)], i))
+                return e;
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+        // Ours are closed by themselves; those of the program that embeds us may not be.
+        if (const int e = posix_spawn_file_actions_addclosefrom_np(&actions, 3)) return e;
+#endif
+        // No terminal to ask at, a group that is killed as a whole, and no signal that our program blocks or ignores.
+        sigset_t none, all;
+        sigemptyset(&none);
+        sigfillset(&all);
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawnattr_setsigdefault(&attributes, &all);
+        return posix_spawnattr_setflags(&attributes,
+                                        POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    }
+
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+};
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+    std::vector<char*> all;
+    all.reserve(texts.size() + 1);
+    for (const auto& t : texts)
+        all.push_back(const_cast<char*>(t.c_str())); // NOLINT(cppcoreguidelines-pro-type-const-cast) exec's
+    all.push_back(nullptr);
+    return all;
+}
+
+} // namespace
+
+/// Of who waits. Destroyed with the coroutine, resumed or not.
+class child_process::seat {
+public:
+    seat(child_process& run, informer::detail::async_event& wake) : run_(run), wake_(wake) {
+        run_.waiting_.push_back(&wake_);
+    }
+    seat(const seat&) = delete;
+    seat& operator=(const seat&) = delete;
+    ~seat() {
+        std::erase(run_.waiting_, &wake_);
+        if (run_.waiting_.empty() && !run_.ended()) run_.kill_because(ending::abandoned);
+    }
+
+private:
+    child_process& run_;
+    informer::detail::async_event& wake_;
+};
+
+child_process::child_process(const asio::any_io_executor& executor)
+    : out_(executor), err_(executor), process_(executor), late_(executor), executor_(executor) {}
+
+std::shared_ptr<child_process> child_process::start(const asio::any_io_executor& executor, const program& what,
+                                                    int& error, std::string& doing) {
+    const std::shared_ptr<child_process> run(new child_process(executor));
+    error = run->spawn(what, doing);
+    if (error != 0) return nullptr;
+    run->begin(what.time_limit);
+    return run;
+}
+
+int child_process::spawn(const program& what, std::string& doing) {
+    // Nothing is run that could not be watched.
+    const descriptor self(open_process(::getpid()));
+    if (const int e = self ? 0 : errno) {
+        doing = "watch a process (pidfd_open, of Linux 5.4 and later)";
+        return e;
+    }
+    plumbing pipes;
+    doing = "make its pipes";
+    if (const int e = pipes.lay()) return e;
+    spawn_plan plan;
+    if (const int e = plan.make(pipes)) return e;
+    const std::vector<char*> arguments = pointers(what.arguments), environment = pointers(what.environment);
+    error_code ec;
+    out_.from.assign(pipes.out_read.get(), ec);
+    if (!ec) pipes.out_read.release();
+    if (!ec) err_.from.assign(pipes.err_read.get(), ec);
+    if (!ec) pipes.err_read.release();
+    if (!ec) out_.from.non_blocking(true, ec);
+    if (!ec) err_.from.non_blocking(true, ec);
+    if (ec) return ec.value();
+
+    pid_t pid = -1;
+    doing.clear();
+    if (const int e =
+            posix_spawn(&pid, what.path.c_str(), &plan.actions, &plan.attributes, arguments.data(), environment.data()))
+        return e;
+    pid_ = pid;
+    descriptor watched(open_process(pid));
+    int failed = watched ? 0 : errno;
+    if (watched) {
+        process_.assign(watched.get(), ec);
+        if (!ec) watched.release();
+        failed = ec.value();
+    }
+    if (failed == ESRCH) { // it ended, and somebody else reaped it or the system did
+        pid_ = -1;
+        return 0;
+    }
+    if (failed != 0) { // no descriptor left: it has done nothing yet that is worth waiting for
+        doing = "watch the process";
+        if (::waitpid(pid, nullptr, WNOHANG) == 0) {
+            ::kill(-pid, SIGKILL);
+            ::waitpid(pid, nullptr, 0);
+        }
+        pid_ = -1;
+    }
+    return failed;
+}
+
+void child_process::begin(std::chrono::milliseconds limit) {
+    try {
+        if (pid_ < 0) {
+            take_all(out_);
+            take_all(err_);
+            end(ending::exited);
+            return;
+        }
+        await_exit();
+        read(out_);
+        read(err_);
+        late_.expires_at(informer::detail::later(asio::steady_timer::clock_type::now(), limit));
+        late_.async_wait([self = shared_from_this()](const error_code& ec) {
+            if (!ec && !self->ended()) self->kill_because(ending::timed_out);
+        });
+    } catch (...) {
+        kill_because(ending::broken);
+    }
+}
+
+/// When something is there. Not into a buffer: what another thread had read there already would come after what the end takes.
+void child_process::read(stream& s) {
+    s.from.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this(), &s](const error_code& ec) {
+        if (ec || self->ended()) return;
+        try {
+            self->take_all(s);
+            if (!self->ended() && s.from.is_open()) self->read(s);
+        } catch (...) {
+            self->kill_because(ending::broken);
+        }
+    });
+}
+
+/// What is there, but no more than a pipe holds: somebody may write for ever.
+void child_process::take_all(stream& s) {
+    std::array<char, std::size_t(16) << 10> block;
+    for (std::size_t taken = 0; taken < most_output && !ended() && s.from.is_open();) {
+        error_code ec;
+        const std::size_t n = s.from.read_some(asio::buffer(block), ec);
+        if (ec == asio::error::would_block || ec == asio::error::try_again) return;
+        if (ec || n == 0) { // its end
+            s.from.close(ec);
+            return;
+        }
+        keep(s, block.data(), n);
+        taken += n;
+    }
+}
+
+void child_process::keep(stream& s, const char* bytes, std::size_t n) {
+    s.text.append(bytes, n);
+    if (&s == &err_ && s.text.size() > most_complaint) s.text.erase(0, s.text.size() - most_complaint);
+    if (&s == &out_ && s.text.size() > most_output) kill_because(ending::too_much);
+}
+
+void child_process::await_exit() {
+    process_.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this()](const error_code& ec) {
+        if (ec) return;
+        try {
+            if (!self->ended()) { // what it wrote before it ended is there
+                self->take_all(self->out_);
+                self->take_all(self->err_);
+            }
+            if (!self->reap()) self->await_exit();
+        } catch (...) {
+            self->kill_because(ending::broken);
+        }
+    });
+}
+
+/// False: it still runs.
+bool child_process::reap() noexcept {
+    if (pid_ < 0) return true;
+    siginfo_t about{};
+    int r = 0;
+    do
+        r = ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process_.native_handle()), &about,
+                     WEXITED | WNOHANG);
+    while (r != 0 && errno == EINTR);
+    if (r == 0 && about.si_pid == 0) return false;
+    pid_ = -1;
+    error_code ignored;
+    process_.close(ignored);
+    if (ended()) return true;
+    // Where somebody else reaps every child of the program, or SIGCHLD is ignored, only what it wrote tells how it ended.
+    code_ = r == 0 ? about.si_status : 0;
+    end(r != 0 || about.si_code == CLD_EXITED ? ending::exited : ending::signalled);
+    return true;
+}
+
+/// Only while its number is still its own.
+void child_process::kill_group() noexcept {
+    if (pid_ < 0) return;
+    siginfo_t about{};
+    const int there = ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process_.native_handle()), &about,
+                               WEXITED | WNOHANG | WNOWAIT);
+    if (there == 0) ::kill(-pid_, SIGKILL);
+}
+
+void child_process::kill_because(ending how) noexcept {
+    kill_group(); // and await_exit() reaps it
+    end(how);
+}
+
+void child_process::end(ending how) noexcept {
+    if (ended()) return;
+    how_ = how;
+    error_code ignored;
+    out_.from.close(ignored);
+    err_.from.close(ignored);
+    late_.cancel();
+    for (auto* w : waiting_) {
+        try {
+            w->notify();
+        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
+        }
+    }
+}
+
+child_process::~child_process() {
+    if (pid_ < 0) return;
+    // Nobody will come back to it: the context is gone, or there was no memory.
+    kill_group();
+    pollfd gone{process_.native_handle(), POLLIN, 0};
+    ::poll(&gone, 1, 1000); // killed, it ends at once, unless the system itself is stuck
+    siginfo_t about{};
+    ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process_.native_handle()), &about, WEXITED | WNOHANG);
+}
+
+asio::awaitable<bool> child_process::wait(std::shared_ptr<child_process> run, clock* c,
+                                          std::optional<clock::time_point> deadline) {
+    if (run->ended()) co_return true;
+    informer::detail::async_event wake(run->executor_);
+    const seat here(*run, wake);
+    if (deadline)
+        co_await wake.wait_until(*c, *deadline);
+    else
+        co_await wake.wait();
+    co_return run->ended();
+}
+
+} // namespace informer::kubernetes::detail

@@ -1,0 +1,182 @@
+#include "kubernetes/exec_source.hpp"
+
+#include "kubernetes/child_process.hpp"
+#include "kubernetes/client_impl.hpp"
+#include "kubernetes/file.hpp"
+#include "kubernetes/kubeconfig.hpp"
+#include "root/one_line.hpp"
+
+#include <informer/detail/async.hpp>
+#include <informer/object/rfc3339.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+namespace informer::kubernetes::detail {
+
+namespace {
+
+/// As exec does, but never in the folder we happen to be in. Empty: nowhere.
+std::string on_path(const std::string& command) {
+    if (command.find('/') != std::string::npos) return command;
+    const char* variable = std::getenv("PATH"); // NOLINT(concurrency-mt-unsafe) as every exec does
+    const std::string path = variable ? variable : "";
+    for (std::size_t at = 0; at <= path.size();) {
+        const std::size_t end = std::min(path.find(':', at), path.size());
+        const std::string file = path.substr(at, end - at) + "/" + command;
+        at = end + 1;
+        std::error_code ec;
+        if (file.front() == '/' && std::filesystem::is_regular_file(file, ec) && ::access(file.c_str(), X_OK) == 0)
+            return file;
+    }
+    return {};
+}
+
+std::string in_seconds(std::chrono::milliseconds d) {
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(d);
+    return whole == d ? std::to_string(whole.count()) + " s" : std::to_string(d.count()) + " ms";
+}
+
+} // namespace
+
+exec_source::exec_source(exec_plugin p, runtime r)
+    : runtime_(std::move(r)), plugin_(std::move(p)), name_("exec plugin " + in_quotes(plugin_.command)) {}
+
+bool exec_source::due() const {
+    auto& clock = runtime_.clock();
+    if (clock.now() < next_run_) return false;
+    return !some_ || failed_ || refused_ || (renew_ && clock.wall() >= *renew_);
+}
+
+/// What has ended, or was refused, is sent all the same where the plugin gave nothing better: the server decides.
+bool exec_source::usable() const {
+    if (!some_) return false;
+    return !failed_ || (!refused_ && !(expires_ && runtime_.clock().wall() >= *expires_));
+}
+
+asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std::optional<clock::time_point> deadline,
+                                        std::string doing, failure& f) {
+    exec_source& self = *owner->exec;
+    f = failure();
+    if (const auto last = self.under_way_.lock(); last && last->ended())
+        self.adopt(*last, *owner); // who waited for it is on his way
+    if (self.due()) {
+        auto run = self.under_way_.lock();
+        if (!run) run = self.begin(*owner);
+        if (run) {
+            const bool ended = co_await child_process::wait(run, &owner->rt.clock(), deadline);
+            if (!ended) {
+                const bool asked = co_await informer::detail::cancelled();
+                f = asked ? failure(errc::cancelled, doing + ": " + self.name_)
+                          : failure(errc::deadline_exceeded,
+                                    doing + ": " + self.name_ + " still runs: the time limit passed");
+                co_return;
+            }
+            self.adopt(*run, *owner);
+        }
+    }
+    if (!self.usable()) f = self.failed_.within(doing);
+}
+
+/// Null where it could not be started.
+std::shared_ptr<child_process> exec_source::begin(client::impl& owner) {
+    program what;
+    what.path = on_path(plugin_.command);
+    what.arguments.push_back(plugin_.command);
+    what.arguments.insert(what.arguments.end(), plugin_.arguments.begin(), plugin_.arguments.end());
+    what.environment = exec_environment(plugin_, exec_info(owner.config, owner.tls.in_use().ca_pem_));
+    what.time_limit = plugin_.time_limit;
+    int error = what.path.empty() ? ENOENT : 0;
+    std::string why, doing;
+    if (error == 0) {
+        if (auto run = child_process::start(runtime_.executor(), what, error, doing)) {
+            if (runtime_.logs(log_level::debug)) runtime_.log(log_level::debug, name_ + " runs");
+            under_way_ = run;
+            return run;
+        }
+    }
+    const bool missing = doing.empty() && (error == ENOENT || error == ENOTDIR);
+    if (missing && !what.path.empty() && ::access(what.path.c_str(), F_OK) == 0)
+        why = "cannot be run: the program that its first line names does not exist";
+    else if (missing)
+        why = what.path.empty() ? "is not on $PATH" : "is not there";
+    else
+        why = "cannot be run: " + doing + (doing.empty() ? "" : ": ") + std::generic_category().message(error);
+    const auto hint = trimmed(plugin_.install_hint);
+    if (missing && !hint.empty()) why += " (" + shown(informer::detail::one_line(std::string(hint))) + ")";
+    next_run_ = informer::detail::later(runtime_.clock().now(), pause);
+    failed(std::move(why));
+    return nullptr;
+}
+
+/// How it ended, where that was not well.
+std::string exec_source::unfit(const child_process& run) const {
+    using ending = child_process::ending;
+    switch (run.how()) {
+    case ending::exited: return run.code() == 0 ? std::string() : "exited with status " + std::to_string(run.code());
+    case ending::signalled: return "died of signal " + std::to_string(run.code());
+    case ending::timed_out: return "did not end within " + in_seconds(plugin_.time_limit) + " and was killed";
+    case ending::too_much: return "wrote more than 1 MiB to stdout and was killed";
+    case ending::none:
+    case ending::abandoned:
+    case ending::broken: break;
+    }
+    return "was killed for lack of memory";
+}
+
+void exec_source::adopt(child_process& run, client::impl& owner) {
+    if (under_way_.lock().get() != &run) return; // another who waited for it has
+    under_way_.reset();
+    if (run.how() == child_process::ending::abandoned) return;
+    next_run_ = informer::detail::later(runtime_.clock().now(), pause);
+    std::string why = unfit(run);
+    exec_credential fresh;
+    if (why.empty()) fresh = read_exec_credential(run.output(), plugin_.api_version, why);
+    if (why.empty()) take(std::move(fresh), owner, why);
+    if (why.empty()) return;
+    if (const auto words = last_words(run.complaint(), plugin_); !words.empty()) why += ", saying: " + words;
+    failed(std::move(why));
+}
+
+void exec_source::take(exec_credential fresh, client::impl& owner, std::string& why) {
+    if (fresh.certificate_pem != certificate_ || fresh.key_pem != key_) {
+        failure bad;
+        owner.tls.use_certificate(*owner.http, fresh.certificate_pem, fresh.key_pem, bad);
+        if (bad) {
+            why = "its client certificate cannot be used (" + bad.message() + ")";
+            return;
+        }
+        certificate_ = std::move(fresh.certificate_pem);
+        key_ = std::move(fresh.key_pem);
+    }
+    header_ = fresh.token.empty() ? std::string() : "Bearer " + fresh.token;
+    expires_ = fresh.expires;
+    if (const auto now = runtime_.clock().wall(); expires_ && *expires_ > now) {
+        renew_ = *expires_ - std::min<std::chrono::system_clock::duration>(ahead, (*expires_ - now) / 5);
+    } else {
+        renew_ = expires_; // it came too late, or the clocks differ: the server will say
+    }
+    some_ = true;
+    refused_ = false;
+    ++generation_;
+    failed_ = failure();
+    if (runtime_.logs(log_level::debug))
+        runtime_.log(log_level::debug,
+                     name_ + " gave a credential" + (expires_ ? ", good until " + rfc3339(*expires_) : ""));
+    if (std::exchange(complained_, false)) runtime_.log(log_level::info, name_ + " gave a credential again");
+}
+
+void exec_source::failed(std::string why) {
+    failed_ = failure(errc::exec_plugin_failed, name_ + " " + why);
+    // Where there is no credential the requests that fail tell it.
+    if (usable() && !std::exchange(complained_, true))
+        runtime_.log(log_level::warning, failed_.message() + "; the old credential stays in use until it ends");
+}
+
+} // namespace informer::kubernetes::detail

@@ -1,0 +1,77 @@
+// Who we are by the word of an exec plugin: when it is run, and for whom.
+#pragma once
+
+#include <informer/kubernetes/client.hpp>
+#include <informer/kubernetes/config.hpp>
+#include <informer/runtime.hpp>
+
+#include "kubernetes/exec_credential.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace informer::kubernetes::detail {
+
+class child_process;
+
+/// Runs the plugin for the first request, and for the next one after its credential came near its end or was refused. All requests of
+/// a client that need it share one run. Ten seconds pass between the end of one run and the next: a server that always says 401, or a
+/// plugin that always fails, costs no more than that, however many ask. Meanwhile what was refused is sent again, and a failure
+/// is told again.
+///
+/// A credential is renewed a minute before its end, or a fifth of its life where that is less: the plugin takes its time, the clocks of
+/// those who look at it differ, and a request is under way for a while. A run that fails then harms nobody until that end.
+class exec_source {
+public:
+    exec_source(exec_plugin p, runtime r);
+
+    /// A credential can be sent as it is. Else `look` first.
+    bool ready() const { return !due() && usable(); }
+    /// The value of the Authorization header; empty for none.
+    const std::string& header() const noexcept { return header_; }
+    /// Which credential that is.
+    std::uint64_t generation() const noexcept { return generation_; }
+    /// The server answered 401 to it.
+    void refused(std::uint64_t generation) noexcept {
+        if (generation == generation_) refused_ = true;
+    }
+    /// TLS failed: perhaps it was its certificate.
+    void certificate_refused(std::uint64_t generation) noexcept {
+        if (!certificate_.empty()) refused(generation);
+    }
+
+    /// Runs the plugin where that is due, or waits for a run that is under way. *Errors*: exec_plugin_failed; cancelled, at once: the
+    /// run goes on for those who wait for it still, and is killed where there are none; deadline_exceeded, likewise.
+    static asio::awaitable<void> look(std::shared_ptr<client::impl> owner, std::optional<clock::time_point> deadline,
+                                      std::string doing, failure& f);
+
+    static constexpr std::chrono::seconds pause = std::chrono::seconds(10), ahead = std::chrono::minutes(1);
+
+private:
+    bool due() const;
+    bool usable() const;
+    std::shared_ptr<child_process> begin(client::impl& owner);
+    void adopt(child_process& run, client::impl& owner);
+    void take(exec_credential fresh, client::impl& owner, std::string& why);
+    void failed(std::string why);
+    std::string unfit(const child_process& run) const;
+
+    runtime runtime_;
+    exec_plugin plugin_;
+    std::string name_;                       ///< for messages
+    std::weak_ptr<child_process> under_way_; ///< belongs to those who wait for it
+    clock::time_point next_run_ = clock::time_point::min();
+    failure failed_; ///< the last run
+    bool complained_ = false;
+
+    bool some_ = false; ///< the rest is that of a credential
+    bool refused_ = false;
+    std::string header_, certificate_, key_;
+    std::optional<std::chrono::system_clock::time_point> expires_, renew_;
+    std::uint64_t generation_ = 0;
+};
+
+} // namespace informer::kubernetes::detail

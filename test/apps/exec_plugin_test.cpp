@@ -1,0 +1,57 @@
+// informerctl with a kubeconfig whose user is an exec plugin, as the clouds make them.
+#include "programs.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using namespace programs;
+
+namespace {
+
+/// The server's kubeconfig with a plugin beside it in the place of the token.
+std::string with_plugin(const server& s, const std::string& token, const std::string& script) {
+    std::ifstream file(s.kubeconfig());
+    std::stringstream all;
+    all << file.rdbuf();
+    std::string text = all.str();
+    const std::string line = "    token: \"" + token + "\"\n";
+    const auto at = text.find(line);
+    REQUIRE(at != std::string::npos);
+    text.replace(
+        at, line.size(),
+        "    exec:\n      apiVersion: client.authentication.k8s.io/v1beta1\n      command: ./plugin\n      args: null\n"
+        "      env:\n      - {name: TOKEN, value: " +
+            token + "}\n      provideClusterInfo: true\n");
+    const std::string plugin = s.folder().write("plugin", "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(plugin, std::filesystem::perms::owner_all);
+    return s.folder().write("exec-kubeconfig", text);
+}
+
+} // namespace
+
+TEST_CASE("informerctl asks the exec plugin of its kubeconfig") {
+    const server s({"--tls", "--token", "good-token"});
+    const std::string answer = R"(case $KUBERNETES_EXEC_INFO in *certificate-authority-data*) ;; *) exit 1 ;; esac
+printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"%s"}}' "$TOKEN")";
+    const auto k = "--kubeconfig=" + with_plugin(s, "good-token", answer);
+    const auto got = run({"get", k, "namespaces", "-o", "name"});
+    INFO(got.err);
+    CHECK(got.code == 0);
+    CHECK(got.out.find("namespace/default\n") != std::string::npos);
+    CHECK(got.err.empty());
+}
+
+TEST_CASE("informerctl says why the exec plugin of its kubeconfig fails, and ends") {
+    const server s({"--tls", "--token", "good-token"});
+    const auto k = "--kubeconfig=" + with_plugin(s, "good-token", "echo you are not logged in, $TOKEN >&2; exit 1");
+    for (const std::string command : {"get", "watch", "sync"}) {
+        const auto r = run({command, k, "namespaces"});
+        INFO(r.err);
+        CHECK(r.code == 1);
+        CHECK(
+            r.err.find("/plugin\" exited with status 1, saying: you are not logged in, [redacted]: no credential\n") !=
+            std::string::npos);
+        CHECK(r.err.find("good-token") == std::string::npos);
+    }
+}

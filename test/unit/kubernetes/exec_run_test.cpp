@@ -1,0 +1,320 @@
+// Exec plugins that misbehave, and what is left of a run when nobody wants it any more.
+#include "exec_scene.hpp"
+
+#include <boost/asio/strand.hpp>
+
+#include <thread>
+
+using namespace kubernetes_test;
+using namespace std::chrono_literals;
+
+namespace {
+
+const auto limit = [](std::chrono::milliseconds d) { return [d](kubernetes::exec_plugin& p) { p.time_limit = d; }; };
+
+/// What the only request says of such a plugin, behind its name.
+std::string complaint_of(const std::string& body, const std::function<void(kubernetes::exec_plugin&)>& change = {}) {
+    exec_scene s(body, change);
+    const std::string command = s.b.config.credentials.exec.command;
+    const failure f = s.get();
+    CHECK(f == errc::exec_plugin_failed);
+    const std::string text = f.what(), head = "get pods default/a: exec plugin \"" + command + "\" ",
+                      tail = ": no credential";
+    INFO(text);
+    REQUIRE(text.starts_with(head));
+    REQUIRE(text.ends_with(tail));
+    CHECK(text.find('\n') == std::string::npos);
+    return text.substr(head.size(), text.size() - head.size() - tail.size());
+}
+
+std::string answering(const std::string& text) {
+    return "printf %s '" + text + "'";
+}
+
+} // namespace
+
+TEST_CASE("exec plugin: how it ended is told, with the last it said") {
+    CHECK(complaint_of("exit 0") == "wrote nothing to stdout");
+    CHECK(complaint_of("cat $D/answer; exit 255") == "exited with status 255");
+    CHECK(complaint_of("kill -SEGV $$") == "died of signal 11");
+    CHECK(complaint_of("for i in 1 2 3 4 5 6; do echo line $i >&2; done; echo >&2; exit 1") ==
+          "exited with status 1, saying: line 3 line 4 line 5 line 6");
+    CHECK(complaint_of("printf 'a\\033[2Jb\\377c' >&2; exit 1") == "exited with status 1, saying: a [2Jb?c");
+    CHECK(complaint_of("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1").size() < 600);
+}
+
+TEST_CASE("exec plugin: what is no credential is refused, and not shown") {
+    const std::string head = R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1")",
+                      pem = "-----BEGIN X-----";
+    CHECK(complaint_of("echo s3cret") == "what it wrote to stdout is no JSON object");
+    CHECK(complaint_of(answering(R"({"kind":"s3cret"})")) == "what it wrote to stdout is no ExecCredential");
+    CHECK(complaint_of("sed s,/v1,/v1beta1, $D/answer") ==
+          "asked for client.authentication.k8s.io/v1, it answered with client.authentication.k8s.io/v1beta1");
+    CHECK(complaint_of("sed s,/v1,/s3cret, $D/answer") ==
+          "asked for client.authentication.k8s.io/v1, it answered with another apiVersion");
+    CHECK(complaint_of(answering(head + "}")) == "its ExecCredential has no status");
+    CHECK(complaint_of(answering(head + R"(,"status":{}})")) ==
+          "its ExecCredential has neither a token nor a client certificate");
+    CHECK(complaint_of(answering(head + R"(,"status":{"token":["s3cret"]}})")) ==
+          "status.token of its ExecCredential is no string");
+    CHECK(complaint_of(answering(head + R"(,"status":{"token":"s3\ncret"}})")) ==
+          "the token of its ExecCredential has a character that no header can carry");
+    CHECK(complaint_of(answering(head + R"(,"status":{"token":"t","clientKeyData":"s3cret"}})")) ==
+          "its ExecCredential has a client key, but no certificate");
+    CHECK(complaint_of(answering(head + R"(,"status":{"clientCertificateData":"s3cret","clientKeyData":")" + pem +
+                                 R"("}})")) == "the client certificate or key of its ExecCredential is no PEM");
+    CHECK(complaint_of(answering(head + R"(,"status":{"token":"t","expirationTimestamp":"s3cret"}})")) ==
+          "expirationTimestamp of its ExecCredential is no time");
+}
+
+TEST_CASE("exec plugin: one that is not there is told with the hint how to install it") {
+    const auto named = [](const std::string& command) {
+        return [command](kubernetes::exec_plugin& p) {
+            p.command = command;
+            p.install_hint = "\nGet it at https://example.org/\nand be happy\n";
+        };
+    };
+    const std::string hint = " (Get it at https://example.org/ and be happy)";
+    CHECK(complaint_of("", named("no-such-plugin-of-libinformer")) == "is not on $PATH" + hint);
+    CHECK(complaint_of("", named("/no/such/plugin")) == "is not there" + hint);
+    CHECK(complaint_of("", named("/etc/passwd/x")) == "is not there" + hint);
+    CHECK(complaint_of("", named("/etc/passwd")) == "cannot be run: Permission denied");
+}
+
+TEST_CASE("exec plugin: one that the system cannot run says why") {
+    const plugin_folder other;
+    const auto named = [&](const std::string& text) {
+        const std::string file = other.write("bad", text);
+        REQUIRE(::chmod(file.c_str(), 0700) == 0);
+        return [file](kubernetes::exec_plugin& p) { p.command = file; };
+    };
+    CHECK(complaint_of("", named("#!/no/such/shell\n")) ==
+          "cannot be run: the program that its first line names does not exist");
+    CHECK(complaint_of("", named("echo no first line\n")) ==
+          "cannot be run: Exec format error"); // a shell would take it
+}
+
+TEST_CASE("exec plugin: a command without a slash is looked for on $PATH, never in the folder we are in") {
+    const plugin_folder here;
+    here.answer_token("t1");
+    here.script(answers_at_once, "a-plugin");
+    const std::string old = ::getenv("PATH"), folder = here.path("");
+    const auto by_name = [](kubernetes::exec_plugin& p) { p.command = "a-plugin"; };
+    ::setenv("PATH", (":.:" + old).c_str(), 1);
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(folder);
+    CHECK(complaint_of("", by_name) == "is not on $PATH");
+    std::filesystem::current_path(before);
+    ::setenv("PATH", (old + ":" + folder).c_str(), 1);
+    {
+        exec_scene s("", by_name);
+        CHECK_FALSE(s.get());
+        CHECK(s.who() == "Bearer t1");
+    }
+    ::setenv("PATH", old.c_str(), 1);
+}
+
+TEST_CASE("exec plugin: what looks like a secret, and what its environment holds, is not repeated") {
+    const auto hidden = [](kubernetes::exec_plugin& p) { p.environment = {{"KEY", "pass word"}}; };
+    const std::string text =
+        complaint_of("echo \"$KEY: eyJhbGciOiJSUzI1NiIsImtpZCI6Ik1 for arn:aws:iam::123456789012:user/x, "
+                     "request 8f3c9a7e-1111-2222-3333-444455556666\" >&2; exit 1",
+                     hidden);
+    CHECK(text == "exited with status 1, saying: [redacted]: [redacted] for arn:aws:iam::123456789012:user/x, "
+                  "request 8f3c9a7e-1111-2222-3333-444455556666");
+}
+
+TEST_CASE("exec plugin: one that takes too long is killed, with all that it started") {
+    exec_scene s("sleep 1000 & echo $! > $D/other; echo thinking >&2; wait", limit(300ms));
+    const failure f = s.get();
+    CHECK(f == errc::exec_plugin_failed);
+    CHECK(has(f.what(), "did not end within 300 ms and was killed, saying: thinking"));
+    s.b.until([&] { return dead(s.dir.lines("runs").at(0)) && dead(s.dir.lines("other").at(0)); });
+    s.b.until(childless);
+}
+
+TEST_CASE("exec plugin: one that stops itself or ignores signals is killed as well") {
+    CHECK(has(complaint_of("kill -STOP $$", limit(100ms)), "did not end within 100 ms"));
+    CHECK(has(complaint_of("trap '' TERM INT HUP; read x < $D/go", limit(100ms)), "did not end within 100 ms"));
+}
+
+TEST_CASE("exec plugin: one that floods stdout is killed at 1 MiB") {
+    exec_scene s("exec cat /dev/zero");
+    const failure f = s.get();
+    CHECK(has(f.what(), "wrote more than 1 MiB to stdout and was killed"));
+    s.b.until(childless);
+}
+
+TEST_CASE("exec plugin: what it says on stderr is read however much it is, and costs nothing") {
+    exec_scene s("head -c 5000000 /dev/zero | tr '\\0' x >&2; cat $D/answer");
+    CHECK_FALSE(s.get());
+    CHECK(s.who() == "Bearer t1");
+    CHECK_FALSE(s.b.log.contains("xxxx"));
+}
+
+TEST_CASE("exec plugin: who is started by it and keeps its stdout open holds up nobody, and lives") {
+    exec_scene s("sleep 1000 & echo $! > $D/other; cat $D/answer", limit(20s));
+    CHECK_FALSE(s.get());
+    CHECK(s.who() == "Bearer t1");
+    const std::string other = s.dir.lines("other").at(0);
+    CHECK_FALSE(dead(other));
+    ::kill(std::stoi(other), SIGKILL);
+}
+
+TEST_CASE("exec plugin: one that closes its streams has ended when its process has") {
+    exec_scene s("cat $D/answer; exec >&- 2>&-; read x < $D/go");
+    s.prepare();
+    auto& r = s.start();
+    s.b.until([&] { return s.dir.runs() == 1; });
+    CHECK_FALSE(r.done);
+    s.dir.go();
+    s.wait(r);
+    CHECK_FALSE(r.f);
+}
+
+TEST_CASE("exec plugin: the cancellation of who waits alone ends the wait at once, and the run") {
+    exec_scene s("sleep 1000 & echo $! > $D/other; wait");
+    auto& r = s.start();
+    s.b.until([&] { return s.dir.lines("other").size() == 1; });
+    r.cancel.emit(asio::cancellation_type::terminal);
+    s.wait(r);
+    CHECK(r.f == errc::cancelled);
+    s.b.until([&] { return childless() && dead(s.dir.lines("other").at(0)); });
+    // It is no failure: who comes next has it run.
+    s.dir.script(answers_at_once);
+    CHECK_FALSE(s.get());
+    CHECK(s.dir.runs() == 2);
+}
+
+TEST_CASE("exec plugin: who is cancelled leaves the run to those who wait for it still") {
+    exec_scene s(answers_later);
+    s.prepare();
+    auto& first = s.start();
+    s.b.until([&] { return s.dir.runs() == 1; });
+    auto& second = s.start();
+    s.b.io.restart();
+    while (s.b.io.poll_one() != 0) {
+    } // the second waits, too
+    first.cancel.emit(asio::cancellation_type::terminal);
+    s.wait(first);
+    CHECK(first.f == errc::cancelled);
+    CHECK_FALSE(second.done);
+    s.dir.go();
+    s.wait(second);
+    CHECK_FALSE(second.f);
+    CHECK(s.dir.runs() == 1);
+}
+
+TEST_CASE("exec plugin: the time limit of a verb bounds the wait for it") {
+    exec_scene s(answers_later);
+    s.b.config.time_limit = 5s;
+    s.b.api.emplace(s.b.rt, s.b.config);
+    auto& r = s.start();
+    s.b.until([&] { return s.dir.runs() == 1; });
+    CHECK_FALSE(r.done);
+    s.b.clock->advance(5s);
+    s.wait(r);
+    CHECK(r.f == errc::deadline_exceeded);
+    CHECK(has(r.f.what(), "still runs: the time limit passed"));
+    s.b.until(childless);
+}
+
+TEST_CASE("exec plugin: a client that is destroyed during a run leaves nothing") {
+    exec_scene s("read x < $D/go");
+    auto& r = s.start();
+    s.b.until([&] { return s.dir.runs() == 1; });
+    s.b.api.reset();
+    r.cancel.emit(asio::cancellation_type::terminal);
+    s.wait(r);
+    s.b.until(childless);
+}
+
+TEST_CASE("exec plugin: an io_context that is destroyed during a run takes it along") {
+    const plugin_folder dir;
+    client_config c;
+    c.server = "http://127.0.0.1:1";
+    c.credentials.exec.command = dir.script("sleep 1000 & echo $! > $D/other; wait");
+    std::size_t before = 0;
+    {
+        failure f;
+        std::optional<kubernetes::client> kept; // may be longer there than its context
+        before = descriptors();
+        {
+            asio::io_context io(1);
+            kept.emplace(runtime(io.get_executor()), c);
+            asio::co_spawn(io, kept->get(pods(), object_key("default", "a"), f),
+                           [](std::exception_ptr, const object&) {});
+            while (dir.lines("other").size() != 1) io.run_one_for(10ms);
+            CHECK_FALSE(childless());
+        }
+        CHECK(childless());
+    }
+    CHECK(descriptors() == before);
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (!dead(dir.lines("other").at(0)) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    CHECK(dead(dir.lines("other").at(0)));
+}
+
+TEST_CASE("exec plugin: a program that leaves its children to the system has the credential all the same") {
+    const auto before = std::signal(SIGCHLD, SIG_IGN);
+    for (int i = 0; i < 20; ++i) { // it may be gone before it is watched, and after that
+        exec_scene s;
+        CHECK(s.get().what() == "success");
+        exec_scene bad("exit 1");
+        CHECK(has(bad.get().what(), "wrote nothing to stdout"));
+    }
+    std::signal(SIGCHLD, before);
+}
+
+TEST_CASE("exec plugin: children of others are left to them") {
+    exec_scene s;
+    const pid_t other = ::fork();
+    if (other == 0) ::_exit(7);
+    REQUIRE(other > 0);
+    siginfo_t about{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(other), &about, WEXITED | WNOWAIT) == 0); // it has ended
+    CHECK_FALSE(s.get());
+    int how = 0;
+    CHECK(::waitpid(other, &how, 0) == other);
+    CHECK(WEXITSTATUS(how) == 7);
+}
+
+TEST_CASE("exec plugin: runs leave no descriptor, however they end") {
+    exec_scene s("case $(wc -l < $D/runs) in *1) cat $D/answer;; *2) exit 1;; *3) exec cat /dev/zero;; *) exec sleep "
+                 "1000;; esac",
+                 limit(50ms));
+    s.prepare(401);
+    CHECK(s.get(401));
+    const std::size_t before = descriptors();
+    for (int i = 0; i < 8; ++i) {
+        s.b.clock->advance(10s);
+        CHECK(s.get(401));
+        s.b.until(childless);
+    }
+    CHECK(s.dir.runs() == 9);
+    CHECK(descriptors() == before);
+}
+
+TEST_CASE("exec plugin: a strand on several threads is as good as one thread") {
+    const plugin_folder dir;
+    dir.answer_token("t1");
+    asio::io_context io;
+    client_config c;
+    c.server = "http://127.0.0.1:1"; // nobody is there
+    c.credentials.exec.command = dir.script("echo hello >&2; cat $D/answer");
+    const auto strand = asio::make_strand(io);
+    constexpr int most = 8;
+    std::vector<failure> ends(most);
+    {
+        kubernetes::client api(runtime(strand), c);
+        for (auto& f : ends)
+            asio::co_spawn(strand, api.get(pods(), object_key("default", "a"), f),
+                           [](std::exception_ptr, const object&) {});
+    }
+    std::thread other([&io] { io.run_for(20s); });
+    io.run_for(20s);
+    other.join();
+    for (const auto& f : ends) CHECK(f == errc::connection_refused);
+    CHECK(dir.runs() == 1);
+    CHECK(childless());
+}
