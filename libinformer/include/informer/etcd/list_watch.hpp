@@ -1,5 +1,5 @@
 // etcd as a source of informers: keys below a prefix are objects. By the v3 JSON gateway, which every member of etcd 3.4 and later
-// serves on its client port.
+// serves on its client port (tested with 3.4.23 and 3.6.8).
 #pragma once
 
 #include <informer/error.hpp>
@@ -86,10 +86,11 @@ public:
 /// The keys below a prefix, for a `shared_informer`, whose promises hold here as they do with Kubernetes: resource versions are etcd's
 /// revisions, so that `wait_until` takes the `header.revision` of a write.
 ///
-/// *List*: in pages of one revision, also where no limit is asked for; a limit is the first page's, further ones hold a few megabytes. A list at version 0 may be stale (one member's own
-/// state); all others are linearizable. *Watch*: keys that one transaction changed are told of together, and a stream that breaks within
-/// them is resumed before them. A deleted object is told of with its last state. Compacted revisions, and another cluster behind the
-/// endpoints, are `errc::gone`: the informer lists again, and tells the difference. Watch-lists there are none.
+/// *List*: in pages of one revision, also where no limit is asked for; a limit is the first page's, further ones hold a few megabytes.
+/// A list at version 0 may be stale (one member's own state); all others are linearizable. *Watch*: keys that one transaction changed
+/// are told of together, and a stream that breaks within them is resumed before them. A deleted object is told of with its last state.
+/// Compacted revisions, and another cluster behind the endpoints, are `errc::gone`: the informer lists again, and tells the difference.
+/// Watch-lists there are none. A member without a leader ends its watches.
 /// *Selectors* are matched here, on the value as it came, before projection and transform: everything below the prefix is transferred.
 ///
 /// etcd says how far a quiet watch has got every ten minutes (`--watch-progress-notify-interval`), if anything was written anywhere,
@@ -98,8 +99,8 @@ public:
 /// prefix is listed again: set the interval below the time-out there.
 ///
 /// *Executor*, *cancellation*, *errors*: as `list_watch`. Those of etcd are mapped on their HTTP likes; 404 is a member without gateway.
-/// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material, a prefix or a namespace that cannot be used; the twin reports it in `f`, and
-/// returns null.
+/// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material, a prefix or a namespace that cannot be
+/// used; the twin reports it in `f`, and returns null.
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m);
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m, failure& f);
 
