@@ -31,7 +31,7 @@ enum class errc {
     resolve_failed,         ///< the host name has no address
     resolve_timeout,
     connection_refused,     ///< nobody listens there
-    connect_failed,         ///< any other failure to connect
+    connect_failed,         ///< any other failure to connect; a proxy that refuses is one
     connect_timeout,
     tls_failed,             ///< handshake or certificate check; the sentence says which check
     tls_timeout,

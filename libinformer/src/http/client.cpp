@@ -75,6 +75,8 @@ struct client::impl {
     endpoint to;
     client_options options;
     std::shared_ptr<detail::tls_context> tls;
+    std::shared_ptr<const detail::route> way; ///< through the proxy
+    failure no_way;                           ///< why there is none, where there is a proxy
     std::shared_ptr<detail::name_desk> names = std::make_shared<detail::name_desk>();
     std::shared_ptr<detail::pool> connections = std::make_shared<detail::pool>(options.max_idle_, options.idle_for_);
 
@@ -88,10 +90,15 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
     p.get = r.method_ == "GET";
     p.no_response_body = r.method_ == "HEAD";
     p.plan.to = to;
+    p.plan.way = way;
     p.plan.names = names;
     p.plan.tls = tls;
     p.plan.certificate_name = options.tls_.server_name_;
     p.plan.limits = r.timeouts_.value_or(options.timeouts_);
+    if (no_way) {
+        f = no_way;
+        return p;
+    }
     if (to.tls && !tls) {
         f = failure(errc::bad_configuration, "the client has no usable TLS material");
         return p;
@@ -104,7 +111,10 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
 
     std::string& head = p.head;
     head.reserve(512);
-    head.append(r.method_).append(" ").append(to.prefix).append(r.target_).append(" HTTP/1.1\r\n");
+    const bool whole_url = way && !way->tunnels;
+    head.append(r.method_).append(" ");
+    if (whole_url) head.append("http://").append(to.host_header());
+    head.append(to.prefix).append(r.target_).append(" HTTP/1.1\r\n");
     const auto add = [&head](std::string_view name, std::string_view value) {
         head.append(name).append(": ").append(value).append("\r\n");
     };
@@ -115,6 +125,8 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
     if (!given("Host")) add("Host", to.host_header());
     if (!given("User-Agent") && field_value(options.user_agent_)) add("User-Agent", options.user_agent_);
     if (options.accept_gzip_ && !given("Accept-Encoding")) add("Accept-Encoding", "gzip");
+    if (whole_url && !way->authorization.empty() && !given("Proxy-Authorization"))
+        add("Proxy-Authorization", way->authorization);
     for (const auto& [name, value] : r.headers_) {
         if (!token(name) || !field_value(value)) {
             // The value stays unsaid: it may be a secret.
@@ -155,6 +167,10 @@ client::client(runtime r, endpoint to, client_options options, failure& f)
     : impl_(std::make_shared<impl>(std::move(r), std::move(to), std::move(options))) {
     f = failure();
     if (impl_->to.tls) impl_->tls = detail::make_client_context(impl_->options.tls_, f);
+    if (!impl_->options.proxy_) return;
+    const std::string& agent = impl_->options.user_agent_;
+    impl_->way = std::make_shared<detail::route>(impl_->options.proxy_, impl_->to, field_value(agent) ? agent : "", impl_->no_way);
+    if (!f) f = impl_->no_way;
 }
 
 client::~client() {

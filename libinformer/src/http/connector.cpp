@@ -219,9 +219,13 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
 
 asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor, connect_plan plan,
                                                  std::shared_ptr<phase_timer> timer, failure& f) {
-    auto addresses = co_await resolve(executor, plan.to, plan.names, plan.limits.resolve_, timer, f);
-    if (f) co_return nullptr;
-    const auto socket = co_await connect_any(executor, std::move(addresses), plan.limits.connect_, timer, f);
+    const auto& limits = plan.limits;
+    const endpoint first = plan.way ? plan.way->hop : plan.to;
+    std::shared_ptr<tcp::socket> socket;
+    auto addresses = co_await resolve(executor, first, plan.names, limits.resolve_, timer, f);
+    if (!f) socket = co_await connect_any(executor, std::move(addresses), limits.connect_, timer, f);
+    if (f && plan.way) f = f.within("the proxy " + plan.way->through.url());
+    if (!f && plan.way && plan.way->tunnels) co_await open_tunnel(socket, plan.way, limits.connect_, timer, f);
     if (f) co_return nullptr;
     if (!plan.to.tls) co_return plain_transport(std::move(*socket));
 

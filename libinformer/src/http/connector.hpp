@@ -1,8 +1,9 @@
-// From an endpoint to a connection: resolve, connect, TLS; each phase with its own time-out and error.
+// From an endpoint to a connection: resolve, connect, through the proxy, TLS; each phase with its own time-out and error.
 #pragma once
 
 #include "http/phase_timer.hpp"
 #include "http/transport.hpp"
+#include "http/tunnel.hpp"
 
 #include <informer/http/client.hpp>
 
@@ -22,6 +23,7 @@ class connect_plan {
 public:
     connect_plan() {}
     endpoint to;
+    std::shared_ptr<const route> way; ///< through a proxy; null: directly
     std::shared_ptr<name_desk> names; ///< the client's
     std::shared_ptr<tls_context> tls; ///< when `to.tls`
     std::string certificate_name;     ///< instead of the host's

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <informer/error.hpp>
+#include <informer/http/proxy.hpp>
 #include <informer/http/url.hpp>
 #include <informer/runtime.hpp>
 
@@ -41,7 +42,7 @@ public:
 };
 
 /// Time-outs by phase, each with an `errc` of its own, in real time. Zero: none. `connect` is for all addresses of a
-/// name together; `header` begins when the request is written; `body_idle` bounds each wait for more of the response
+/// name together, and once more for a proxy to make its tunnel, in which it connects, too; `header` begins when the request is written; `body_idle` bounds each wait for more of the response
 /// body, and for the peer to take more of the request's.
 class timeouts {
 public:
@@ -133,6 +134,8 @@ public:
     client_options& tls(tls_options t) { tls_ = std::move(t); return *this; }
     client_options& time(http::timeouts t) { timeouts_ = t; return *this; }
     client_options& user_agent(std::string s) { user_agent_ = std::move(s); return *this; }
+    /// By way of whom the server is reached; default: directly. The process's environment is not looked at here.
+    client_options& proxy(http::proxy p) { proxy_ = std::move(p); return *this; }
     /// Idle connections kept.
     client_options& max_idle(std::size_t n) { max_idle_ = n; return *this; }
     /// An idle connection that is older is closed when the next request looks for one.
@@ -142,6 +145,7 @@ public:
 
     tls_options tls_;
     http::timeouts timeouts_;
+    http::proxy proxy_;
     std::string user_agent_ = "libinformer";
     std::size_t max_idle_ = 8;
     std::chrono::seconds idle_for_ = std::chrono::seconds(90);
@@ -154,7 +158,8 @@ public:
 /// answers is taken. A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
 /// nothing else is retried here. Where a connection that was used before ends without a byte of the answer, in time or not, the
 /// idle ones are closed, too: what lies between may have forgotten them all. A name is looked up anew for each connection, but once for all that wait for it at the same
-/// time. Figures told: rest_client_requests_total (by code, method, host),
+/// time. With a proxy its name is the one that is resolved here; what it answers and refuses before there is a tunnel is errc::connect_failed with
+/// its status in the sentence, and connection_refused where it says that the server refuses. Figures told: rest_client_requests_total (by code, method, host),
 /// rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
 /// check is errc::tls_failed with the check's name in the sentence. TCP keep-alive and no-delay are set.
 ///

@@ -1,0 +1,39 @@
+// The proxy between an HTTP client and its server.
+#pragma once
+
+#include <informer/error.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace informer::http {
+
+/// Who passes on what a client and its server say to each other. Made by default: nobody, the server is reached directly.
+///
+/// `http://`: an https server is reached by CONNECT, and TLS is with the server itself, by its own name; of a plain one each request
+/// asks by its whole URL, and the proxy reads everything. `socks5://` (RFC 1928, RFC 1929): a tunnel to either; `socks5h://` means the
+/// same. The server's name is always resolved by the proxy. User and password go to the proxy in clear text, and nowhere else.
+class proxy {
+public:
+    proxy() {}
+    /// Parses "http://user:password@proxy.example:3128", "socks5://[::1]", "proxy:3128" (http). A missing port is 80, or 1080 of
+    /// SOCKS. User and password are percent-decoded; a path is ignored. `f`: errc::bad_configuration with the reason and the URL,
+    /// but never with what stands before its '@'. TLS to the proxy itself (`https://`) is refused: it is not there yet.
+    static proxy parse(std::string_view url, failure& f);
+
+    enum class protocol { none, http, socks5 };
+
+    explicit operator bool() const noexcept { return speaks != protocol::none; }
+    /// Whether it is told who we are.
+    bool authenticates() const noexcept { return !user.empty() || !password.empty(); }
+    /// "http://proxy.example:3128", without user and password; empty where there is none.
+    std::string url() const;
+
+    protocol speaks = protocol::none;
+    std::string host; ///< IPv6 literals without brackets
+    std::uint16_t port = 0;
+    std::string user, password;
+};
+
+} // namespace informer::http

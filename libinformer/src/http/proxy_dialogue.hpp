@@ -1,0 +1,56 @@
+// What is said between us and a proxy before it is a tunnel.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/http/proxy.hpp>
+#include <informer/http/url.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace informer::http::detail {
+
+/// Told what came, it answers what to say next. No I/O. Keeps little of what it hears, however much that is.
+class proxy_dialogue {
+public:
+    proxy_dialogue() = default;
+    proxy_dialogue(const proxy_dialogue&) = delete;
+    proxy_dialogue& operator=(const proxy_dialogue&) = delete;
+    virtual ~proxy_dialogue() = default;
+
+    /// What is to be sent now, once; empty: listen.
+    std::string take_words() noexcept { return std::exchange(words_, std::string()); }
+    /// Bytes that came, not none of them. How many were the proxy's, at least one: what is behind them is the server's, or comes again.
+    virtual std::size_t hear(std::string_view bytes) = 0;
+
+    bool open() const noexcept { return open_; } ///< it is a tunnel now
+    bool failed() const noexcept { return !why_.empty(); }
+    /// A sentence's end: "answered 407 Proxy Authentication Required". Nothing in it is the proxy's own text.
+    const std::string& why() const noexcept { return why_; }
+    errc code() const noexcept { return code_; }
+
+protected:
+    void fail(std::string why, errc code = errc::connect_failed) {
+        why_ = std::move(why);
+        code_ = code;
+    }
+    std::string words_;
+    bool open_ = false;
+
+private:
+    std::string why_;
+    errc code_ = errc::connect_failed;
+};
+
+/// All of an answer to CONNECT, interim ones included.
+inline constexpr std::size_t longest_connect_answer = std::size_t(16) << 10;
+
+/// `request`: a whole CONNECT.
+std::unique_ptr<proxy_dialogue> http_dialogue(std::string request);
+/// `p` has a login that RFC 1929 can carry, or none; the name in `to` has at most 255 bytes.
+std::unique_ptr<proxy_dialogue> socks_dialogue(const proxy& p, const endpoint& to);
+
+} // namespace informer::http::detail
