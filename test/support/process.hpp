@@ -43,7 +43,7 @@ public:
             variables[std::move(name)] = std::move(v);
         };
         for (char** e = environ; *e; ++e) set(*e);
-        for (const char* name : {"KUBECONFIG", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+        for (const char* name : {"KUBECONFIG", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
             variables.erase(name);
         set("HOME=/nonexistent"); // no ambient ~/.kube/config
         for (auto& e : environment) set(std::move(e));

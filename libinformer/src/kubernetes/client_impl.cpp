@@ -122,7 +122,8 @@ void client::impl::configure(failure& f) {
     if (config.time.request_.count() == 0) config.time.request(detail::unary_time);
     http::client_options options;
     options.tls(config.tls).time(config.time).user_agent(detail::user_agent(config)).accept_gzip(config.gzip);
-    options.max_idle(detail::most_idle);
+    options.max_idle(detail::most_idle).proxy(config.proxy);
+    if (config.proxy) rt.log(log_level::debug, to.url() + " is reached by way of the proxy " + config.proxy.url());
     auto made = std::make_unique<http::client>(rt, to, options, f);
     if (!f) http = std::move(made);
 }

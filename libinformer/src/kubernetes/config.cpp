@@ -4,6 +4,7 @@
 #include "kubernetes/exec_credential.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
+#include "kubernetes/proxy_rules.hpp"
 #include "kubernetes/server_rules.hpp"
 
 #include <algorithm>
@@ -135,8 +136,14 @@ private:
         server_ = c.server;
         if (!c.server.given()) server_.at = c.at;
         if (c.proxy_url.given()) {
-            f = c.proxy_url.at.refuse("proxy-url is not supported yet");
-            return;
+            failure bad;
+            config_.proxy = http::proxy::parse(c.proxy_url.text, bad);
+            // Where a quote was left open, anything may stand in it.
+            const bool is_safe = shown(c.proxy_url.text) == c.proxy_url.text;
+            if (bad) {
+                f = c.proxy_url.at.refuse("proxy-url: " + (is_safe ? bad.message() : "not a URL"));
+                return;
+            }
         }
         if (c.insecure && (c.ca_file.given() || c.ca_data.given()) && !options_.insecure_) {
             f = c.at.refuse("cluster " + in_quotes(context.cluster.text) +
@@ -323,6 +330,22 @@ sources find_files(const kubeconfig_options& options) {
     return s;
 }
 
+/// For a server whose configuration names no proxy.
+void add_proxy_of_environment(client_config& c, const kubeconfig_options& options, failure& f) {
+    if (f || c.proxy) return;
+    failure bad; // not an address: whoever uses it says so
+    const auto to = http::endpoint::parse(c.server, bad);
+    if (bad) return;
+    const auto of_test = [&options](const char* name) {
+        const auto found = options.variables_.find(name);
+        return found == options.variables_.end() ? std::string() : found->second;
+    };
+    const bool test = options.use_environment_ || !options.variables_.empty();
+    const auto of_process = [](const char* name) { return variable(name); };
+    c.proxy = test ? detail::proxy_of_environment(to, of_test, f) : detail::proxy_of_environment(to, of_process, f);
+    if (f) c = client_config();
+}
+
 client_config load(const kubeconfig_options& options, const sources& from, failure& f) {
     f = failure();
     if (from.files.empty() && options.server_.empty()) {
@@ -346,25 +369,14 @@ client_config load(const kubeconfig_options& options, const sources& from, failu
     if (origin.empty()) origin = "--server";
     resolver r(all, options, origin);
     client_config c = r.resolve(f);
+    add_proxy_of_environment(c, options, f);
     if (!f) c.warnings.insert(c.warnings.begin(), from.warnings.begin(), from.warnings.end());
     return c;
 }
 
-} // namespace
+constexpr const char* service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-client_config load_kubeconfig(const kubeconfig_options& options, failure& f) {
-    return load(options, find_files(options), f);
-}
-
-client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options,
-                               failure& f) {
-    const kubeconfig k = detail::read_kubeconfig(yaml, file, f);
-    if (f) return {};
-    resolver r(k, options, file);
-    return r.resolve(f);
-}
-
-client_config in_cluster_config(failure& f, std::string root) {
+client_config in_cluster(const kubeconfig_options& options, const std::string& root, failure& f) {
     f = failure();
     const auto refuse = [&f](const std::string& what) {
         f = failure(errc::bad_configuration, "in-cluster configuration: " + what);
@@ -398,7 +410,26 @@ client_config in_cluster_config(failure& f, std::string root) {
     if (const std::string space = variable("POD_NAMESPACE"); !space.empty()) c.name_space = space;
     else if (const auto file = detail::read_file(root + "/namespace", why); file && !detail::trimmed(*file).empty())
         c.name_space = detail::trimmed(*file);
+    add_proxy_of_environment(c, options, f);
     return c;
+}
+
+} // namespace
+
+client_config load_kubeconfig(const kubeconfig_options& options, failure& f) {
+    return load(options, find_files(options), f);
+}
+
+client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options,
+                               failure& f) {
+    const kubeconfig k = detail::read_kubeconfig(yaml, file, f);
+    if (f) return {};
+    resolver r(k, options, file);
+    return r.resolve(f);
+}
+
+client_config in_cluster_config(failure& f, std::string root) {
+    return in_cluster(kubeconfig_options(), root, f);
 }
 
 client_config default_config(const kubeconfig_options& options) {
@@ -411,7 +442,7 @@ client_config default_config(const kubeconfig_options& options) {
 client_config default_config(const kubeconfig_options& options, failure& f) {
     const sources from = find_files(options);
     const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
-    if (from.files.empty() && options.server_.empty() && options.context_.empty() && in_pod) return in_cluster_config(f);
+    if (from.files.empty() && options.server_.empty() && options.context_.empty() && in_pod) return in_cluster(options, service_account, f);
     return load(options, from, f);
 }
 

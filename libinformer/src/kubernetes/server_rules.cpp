@@ -1,21 +1,10 @@
 #include "kubernetes/server_rules.hpp"
 
-#include <boost/asio/ip/address.hpp>
+#include "kubernetes/proxy_rules.hpp"
 
 #include <utility>
 
 namespace informer::kubernetes::detail {
-
-namespace {
-
-bool loopback(const http::endpoint& e) {
-    if (e.host == "localhost") return true;
-    error_code ec;
-    const auto address = asio::ip::make_address(e.host, ec);
-    return !ec && address.is_loopback();
-}
-
-} // namespace
 
 std::string not_verified(const http::endpoint& to) {
     return to.url() + ": the server's certificate is not verified";
@@ -30,14 +19,16 @@ void guard_credentials(client_config& c, const http::endpoint& to) {
     const auto& who = c.credentials;
     const bool some = !who.token.empty() || !who.token_file.empty() || !who.username.empty() ||
                       !who.impersonate_user.empty() || !who.exec.command.empty();
-    if (to.tls || loopback(to) || !some) return;
+    // A proxy reads what is not TLS, and loopback is its own.
+    if (to.tls || (is_loopback(to) && !c.proxy) || !some) return;
     c.credentials = credentials();
-    c.warnings.push_back(to.url() + " is not TLS: credentials are not sent");
+    const std::string by = c.proxy ? " by way of the proxy " + c.proxy.url() : std::string();
+    c.warnings.push_back(to.url() + by + " is not TLS: credentials are not sent");
 }
 
 client_config settled(client_config c) {
-    const bool tls = !c.tls.ca_pem_.empty() || !c.tls.certificate_pem_.empty() || c.tls.insecure_ || !c.tls_files.ca.empty() ||
-                     !c.tls_files.certificate.empty();
+    const bool tls = !c.tls.ca_pem_.empty() || !c.tls.certificate_pem_.empty() || c.tls.insecure_ ||
+                     !c.tls_files.ca.empty() || !c.tls_files.certificate.empty();
     c.server = with_scheme(std::move(c.server), tls);
     failure bad;
     const auto to = http::endpoint::parse(c.server, bad);

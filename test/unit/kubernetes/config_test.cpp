@@ -266,7 +266,6 @@ TEST_CASE("kubeconfig: insecure is taken over and warned about") {
 }
 
 TEST_CASE("kubeconfig: what we cannot do is refused by name") {
-    CHECK(has(refusal(config_with("{server: 'https://h', proxy-url: 'http://p'}", "{}")), "config:6: proxy-url is not supported yet"));
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{auth-provider: {name: gcp}}")), "the auth-provider \"gcp\""));
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{as: x, as-uid: '1'}")), "as-uid"));
     // of a user that nobody asks for it is none of our business

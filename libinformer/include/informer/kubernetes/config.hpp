@@ -3,11 +3,13 @@
 
 #include <informer/error.hpp>
 #include <informer/http/client.hpp>
+#include <informer/http/proxy.hpp>
 #include <informer/object/framer.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +44,8 @@ public:
     std::chrono::milliseconds time_limit = std::chrono::seconds(25);
 };
 
-/// Who we are. Never printed, and sent over TLS or to loopback only: a client of any other server drops them and warns of it.
+/// Who we are. Never printed, and sent over TLS or to loopback only (not by way of a proxy, whose loopback is its own): a client of any other
+/// server drops them and warns of it.
 class credentials {
 public:
     credentials() {}
@@ -78,6 +81,7 @@ public:
     std::string server;               ///< URL; without a scheme: https where there is a CA, a client certificate or `insecure`, else http
     http::tls_options tls;            ///< CA, client certificate, server name, insecure
     kubernetes::tls_files tls_files;
+    http::proxy proxy;                ///< by way of whom the server is reached; none: directly
     kubernetes::credentials credentials;
     std::string name_space = "default";
     std::string context;              ///< name of the context, for messages
@@ -116,7 +120,13 @@ public:
         use_environment_ = true;
         return *this;
     }
+    /// For tests: instead of the process's HTTPS_PROXY, NO_PROXY and so on. With this or `environment` those are not looked at.
+    kubeconfig_options& variable(std::string name, std::string value) {
+        variables_[std::move(name)] = std::move(value);
+        return *this;
+    }
     std::string path_, context_, server_, environment_, home_;
+    std::map<std::string, std::string, std::less<>> variables_;
     bool insecure_ = false, use_environment_ = false;
 };
 
@@ -124,12 +134,20 @@ public:
 /// skipped), else ~/.kube/config; relative paths in a file are relative to its folder; data beats file.
 /// With `server` alone and no file at all, that server is used without credentials.
 /// Nothing is run here: an exec plugin (one that does not insist on a terminal: interactiveMode Always) is by the first request.
-/// *Errors*: errc::bad_kubeconfig, naming file and line. Auth-provider plugins are refused by name.
+///
+/// *Proxies*: `proxy-url` of the cluster (http, socks5; also with `server`), else the environment, by the rules of client-go (Go's
+/// http.ProxyFromEnvironment): HTTPS_PROXY or https_proxy for https servers, HTTP_PROXY or http_proxy for http servers, but for those that
+/// NO_PROXY or no_proxy names ("example.com" and all below it, ".example.com", "*.example.com", "10.0.0.1", "10.0.0.0/8", each name
+/// or address with ":port" if wanted, "*") and for localhost and loopback addresses, always; HTTP_PROXY is refused in a CGI environment. What
+/// differs: it is read once, here and not in the client; a proxy that cannot be used (nonsense, `https://`) is an error at once, where Go
+/// goes directly or fails at each request; names beyond ASCII must stand in NO_PROXY as the server's is written.
+/// *Errors*: errc::bad_kubeconfig, naming file and line; errc::bad_configuration for the environment's proxy, naming the variable.
+/// Auth-provider plugins are refused by name.
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
-/// From text (tests): `file` is for messages and relative paths.
+/// From text (tests): `file` is for messages and relative paths. The environment is not looked at, for proxies neither.
 client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options, failure& f);
 /// Service account of a pod: $KUBERNETES_SERVICE_HOST/PORT and the token, CA and namespace under `root`; the namespace of
-/// $POD_NAMESPACE before that.
+/// $POD_NAMESPACE before that. Proxies of the environment count here, too, as with client-go.
 client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// kubeconfig; in-cluster when there is none, no server or context is asked for, and it is possible.
 client_config default_config(const kubeconfig_options& options, failure& f);

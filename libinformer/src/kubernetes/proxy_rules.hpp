@@ -1,0 +1,25 @@
+// What the environment says of proxies: the rules of Go's http.ProxyFromEnvironment, which client-go follows.
+#pragma once
+
+#include <informer/error.hpp>
+#include <informer/http/proxy.hpp>
+#include <informer/http/url.hpp>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace informer::kubernetes::detail {
+
+/// localhost, or an address of loopback.
+bool is_loopback(const http::endpoint& to);
+
+/// Whether NO_PROXY keeps this server from being reached by way of a proxy.
+bool exempt(const http::endpoint& to, std::string_view no_proxy);
+
+/// The proxy for this server, if any. `variable`: getenv, with "" for what is not set. `f`: errc::bad_configuration, naming the
+/// variable that cannot be used.
+http::proxy proxy_of_environment(const http::endpoint& to, const std::function<std::string(const char*)>& variable,
+                                 failure& f);
+
+} // namespace informer::kubernetes::detail
