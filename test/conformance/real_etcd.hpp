@@ -4,7 +4,7 @@
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 
-#include "etcd/base64.hpp"
+#include "root/base64.hpp"
 
 #include <informer/cache/shared_informer.hpp>
 #include <informer/etcd/list_watch.hpp>
@@ -32,7 +32,7 @@
 namespace informer::conformance {
 
 inline std::string b64(std::string_view s) {
-    return informer::etcd::detail::base64_encode(s);
+    return informer::detail::base64_encode(s);
 }
 
 /// Empty where there is none.

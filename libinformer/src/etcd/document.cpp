@@ -1,6 +1,6 @@
 #include "etcd/document.hpp"
 
-#include "etcd/base64.hpp"
+#include "root/base64.hpp"
 #include "object/json_scan.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
@@ -11,6 +11,7 @@
 
 namespace informer::etcd::detail {
 
+using informer::detail::base64_encode;
 using informer::detail::is_space;
 using informer::detail::says;
 using informer::detail::utf8_end;

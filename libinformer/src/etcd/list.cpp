@@ -1,4 +1,4 @@
-#include "etcd/base64.hpp"
+#include "root/base64.hpp"
 #include "etcd/reading.hpp"
 #include "etcd/requests.hpp"
 
@@ -6,6 +6,9 @@
 #include <utility>
 
 namespace informer::etcd::detail {
+
+using informer::detail::base64_decoder;
+using informer::detail::base64_encode;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "etcd/base64.hpp"
+#include "root/base64.hpp"
 #include "etcd/reading.hpp"
 #include "etcd/requests.hpp"
 
@@ -11,6 +11,8 @@
 #include <utility>
 
 namespace informer::etcd::detail {
+
+using informer::detail::base64_encode;
 
 namespace json = boost::json;
 

@@ -1,6 +1,6 @@
 #include "etcd/wire.hpp"
 
-#include "etcd/base64.hpp"
+#include "root/base64.hpp"
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/parse.hpp>
@@ -14,6 +14,8 @@
 #include <vector>
 
 namespace informer::etcd::detail {
+
+using informer::detail::base64_decoder;
 
 namespace json = boost::json;
 

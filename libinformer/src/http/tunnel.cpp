@@ -1,10 +1,9 @@
 #include "http/tunnel.hpp"
 
 #include "http/proxy_dialogue.hpp"
+#include "root/base64.hpp"
 
 #include <boost/asio/this_coro.hpp>
-
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
@@ -15,14 +14,6 @@
 namespace informer::http::detail {
 
 namespace {
-
-std::string base64(std::string_view bytes) {
-    std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0'); // and a zero
-    EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
-                    static_cast<int>(bytes.size()));
-    out.pop_back();
-    return out;
-}
 
 /// host:port, the port always said.
 std::string address_of(const endpoint& e) {
@@ -99,7 +90,7 @@ route::route(proxy p, endpoint server, std::string_view user_agent, failure& f)
         f = failure(errc::bad_configuration, "the server's host cannot be said to the proxy " + through.url());
     if (f) return;
     if (through.authenticates() && through.speaks == proxy::protocol::http)
-        authorization = "Basic " + base64(through.user + ":" + through.password);
+        authorization = "Basic " + informer::detail::base64_encode(through.user + ":" + through.password);
     connect = "CONNECT " + address_of(to) + " HTTP/1.1\r\nHost: " + address_of(to) + "\r\n";
     if (!user_agent.empty()) connect.append("User-Agent: ").append(user_agent).append("\r\n");
     if (!authorization.empty()) connect.append("Proxy-Authorization: ").append(authorization).append("\r\n");

@@ -1,6 +1,6 @@
 #include <informer/kubernetes/config.hpp>
 
-#include "kubernetes/base64.hpp"
+#include "root/base64.hpp"
 #include "kubernetes/exec_credential.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
@@ -41,7 +41,7 @@ std::string pem(const located_text& data, const located_text& file, std::string_
     std::string text, name(key);
     if (data.given()) {
         name += "-data";
-        auto decoded = detail::base64_decode(data.text);
+        auto decoded = informer::detail::base64_decode(data.text);
         if (!decoded) {
             f = at.refuse(name + " is not base64");
             return {};

@@ -1,6 +1,6 @@
 #include "kubernetes/exec_credential.hpp"
 
-#include "kubernetes/base64.hpp"
+#include "root/base64.hpp"
 #include "kubernetes/json_tools.hpp"
 #include "kubernetes/kubeconfig.hpp"
 #include "root/one_line.hpp"
@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 namespace informer::kubernetes::detail {
+
+using informer::detail::base64_encode;
 
 namespace {
 

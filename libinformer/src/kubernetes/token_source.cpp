@@ -1,9 +1,11 @@
 #include "kubernetes/token_source.hpp"
 
-#include "kubernetes/base64.hpp"
+#include "root/base64.hpp"
 #include "kubernetes/file.hpp"
 
 namespace informer::kubernetes::detail {
+
+using informer::detail::base64_encode;
 
 token_source::token_source(const credentials& c, runtime r, failure& f) : runtime_(std::move(r)), file_(c.token_file) {
     f = failure();

@@ -1,6 +1,6 @@
 #include "kubeconfig_text.hpp"
 
-#include "kubernetes/base64.hpp"
+#include "root/base64.hpp"
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/string_view.hpp>
@@ -9,7 +9,7 @@ namespace informer::testing::detail {
 
 namespace {
 
-using kubernetes::detail::base64_encode;
+using informer::detail::base64_encode;
 
 // JSON strings are YAML strings.
 std::string quoted(const std::string& s) {

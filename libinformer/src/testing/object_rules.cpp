@@ -1,7 +1,7 @@
 #include "object_rules.hpp"
 
 #include "json_tools.hpp"
-#include "kubernetes/base64.hpp"
+#include "root/base64.hpp"
 #include "object/label_syntax.hpp"
 #include "refusal.hpp"
 #include "root/utf8.hpp"
@@ -166,7 +166,7 @@ void take_string_data(json::object& secret) {
         if (!v.is_string()) {
             throw bad_request("Secret in version \"v1\" cannot be handled as a Secret: stringData." + std::string(key) + " is no string");
         }
-        data[key] = kubernetes::detail::base64_encode(std::string_view(v.get_string()));
+        data[key] = informer::detail::base64_encode(std::string_view(v.get_string()));
     }
 }
 

@@ -1,7 +1,7 @@
 #include "rest_api.hpp"
 
 #include "json_tools.hpp"
-#include "kubernetes/base64.hpp"
+#include "root/base64.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
 
@@ -89,7 +89,7 @@ struct list_token {
 
 // The alphabet for URLs, without padding, as the real server's.
 std::string url_base64(std::string_view bytes) {
-    auto out = kubernetes::detail::base64_encode(bytes);
+    auto out = informer::detail::base64_encode(bytes);
     while (out.ends_with('=')) out.pop_back();
     for (char& c : out) c = c == '+' ? '-' : c == '/' ? '_' : c;
     return out;
@@ -99,7 +99,7 @@ std::optional<std::string> from_url_base64(std::string_view text) {
     std::string standard(text);
     for (char& c : standard) c = c == '-' ? '+' : c == '_' ? '/' : c;
     standard.append((4 - standard.size() % 4) % 4, '=');
-    return kubernetes::detail::base64_decode(standard);
+    return informer::detail::base64_decode(standard);
 }
 
 list_token read_token(std::string_view text) {

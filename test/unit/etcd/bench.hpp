@@ -1,7 +1,7 @@
 // A scripted gateway and a source on one io_context, driven from synchronous tests.
 #pragma once
 
-#include "etcd/base64.hpp"
+#include "root/base64.hpp"
 
 #include <informer/etcd/list_watch.hpp>
 #include <informer/http/server/server.hpp>
@@ -36,7 +36,7 @@ using informer::etcd::mapping;
 using informer::etcd::wrap;
 
 inline std::string b64(std::string_view s) {
-    return informer::etcd::detail::base64_encode(s);
+    return informer::detail::base64_encode(s);
 }
 
 /// One answer.

@@ -10,7 +10,7 @@ reply serve_range(const http::server_request& q, int keys, int revision) {
     const auto body = boost::json::parse(q.body);
     const auto decoded = [&](const char* name) {
         std::string out;
-        informer::etcd::detail::base64_decoder d;
+        informer::detail::base64_decoder d;
         REQUIRE(d.feed(std::string_view(body.at(name).as_string()), out));
         return out;
     };

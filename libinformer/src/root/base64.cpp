@@ -1,9 +1,10 @@
-#include "etcd/base64.hpp"
+#include "base64.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
-namespace informer::etcd::detail {
+namespace informer::detail {
 
 namespace {
 
@@ -34,8 +35,6 @@ bool base64_decoder::feed(std::string_view piece, std::string& to) {
             bits_ = bits_ << 6 | v;
         }
         if (++count_ < 4) continue;
-        const std::uint32_t unused = padding_ == 2 ? 0xffffU : padding_ == 1 ? 0xffU : 0U;
-        if ((bits_ & unused) != 0) return false;
         const std::array<char, 3> three{static_cast<char>(bits_ >> 16), static_cast<char>(bits_ >> 8),
                                         static_cast<char>(bits_)};
         to.append(three.data(), 3 - padding_);
@@ -59,4 +58,19 @@ std::string base64_encode(std::string_view bytes) {
     return out;
 }
 
-} // namespace informer::etcd::detail
+std::optional<std::string> base64_decode(std::string_view text) {
+    constexpr std::string_view space = " \n\r\t";
+    std::string out;
+    out.reserve(text.size() / 4 * 3);
+    base64_decoder decoder;
+    while (!text.empty()) {
+        const std::string_view some = text.substr(0, text.find_first_of(space));
+        if (!decoder.feed(some, out)) return std::nullopt;
+        text.remove_prefix(some.size());
+        text.remove_prefix(std::min(text.find_first_not_of(space), text.size()));
+    }
+    if (!decoder.complete()) return std::nullopt;
+    return out;
+}
+
+} // namespace informer::detail

@@ -1,13 +1,14 @@
-// Base64 (RFC 4648, section 4) as the gateway writes bytes, decoded as it comes.
+// Base64 (RFC 4648, section 4): kubeconfig files, Basic authentication, etcd's gateway.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
-namespace informer::etcd::detail {
+namespace informer::detail {
 
-/// One text in pieces. Strict: padded, canonical, nothing else in between.
+/// One text, decoded as it comes. Strict: padded, nothing else in between. Bits that the padding leaves over are not looked at, as by Go.
 class base64_decoder {
 public:
     void begin() noexcept { *this = base64_decoder(); }
@@ -22,5 +23,7 @@ private:
 };
 
 std::string base64_encode(std::string_view bytes);
+/// White space is skipped (YAML folds long lines); nullopt when it is not base64.
+std::optional<std::string> base64_decode(std::string_view text);
 
-} // namespace informer::etcd::detail
+} // namespace informer::detail
