@@ -112,6 +112,7 @@ std::string exec_info(const client_config& c, std::string_view ca_pem) {
         if (!c.tls.server_name_.empty()) cluster["tls-server-name"] = c.tls.server_name_;
         if (c.tls.insecure_) cluster["insecure-skip-tls-verify"] = true;
         if (!ca_pem.empty()) cluster["certificate-authority-data"] = base64_encode(ca_pem);
+        if (c.proxy) cluster["proxy-url"] = c.proxy.url(); // who we are there is not for an environment
         failure bad;
         if (!p.cluster_config.empty()) cluster["config"] = parse_small(p.cluster_config, bad);
         spec["cluster"] = std::move(cluster);

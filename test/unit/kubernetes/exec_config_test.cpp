@@ -177,6 +177,16 @@ TEST_CASE("kubeconfig: loading runs no plugin") {
     CHECK_FALSE(std::filesystem::exists(dir.path("ran")));
 }
 
+TEST_CASE("exec plugin: it is told of the proxy, and not who we are there") {
+    client_config c;
+    c.server = "https://h";
+    c.credentials.exec.provide_cluster_info = true;
+    failure f;
+    c.proxy = http::proxy::parse("http://me:s3cret@p:3128", f);
+    REQUIRE_FALSE(f);
+    CHECK(has(kubernetes::detail::exec_info(c, ""), R"("cluster":{"server":"https://h","proxy-url":"http://p:3128"})"));
+}
+
 TEST_CASE("exec plugin: the end of what it said is cut and made printable") {
     const exec_plugin p;
     const auto words = [&](const std::string& s) { return kubernetes::detail::last_words(s, p); };
