@@ -60,7 +60,7 @@ failure refused(int http_status, std::int64_t code, std::string_view text, std::
         s.code = 504;
         s.causes.push_back({"ResourceVersionTooLarge", s.message, ""});
     } else if (code == unauthenticated || says(text, "invalid auth token") || says(text, "user name is empty") ||
-               says(text, "authentication failed") || says(text, "auth: revision in header is old")) {
+               says(text, "authentication failed") || says(text, "revision of auth store is old")) {
         s.code = 401; // some of them are "invalid arguments" to etcd
     } else if (code == permission_denied || says(text, "permission denied")) {
         s.code = 403;
@@ -87,6 +87,10 @@ bool is_members_fault(const failure& f) {
 
 bool is_tokens_fault(const failure& f) {
     return f == errc::unauthorized && f.status() != nullptr && !says(f.status()->message, "authentication failed");
+}
+
+bool too_large_an_answer(const failure& f) {
+    return f == errc::too_many_requests && f.status() != nullptr && says(f.status()->message, "larger than max");
 }
 
 gateway::gateway(runtime r, config c, failure& f) : rt(std::move(r)), config_(std::move(c)) {

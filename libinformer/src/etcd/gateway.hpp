@@ -25,6 +25,9 @@ bool is_members_fault(const failure& f);
 /// The token is not, or no longer, known.
 bool is_tokens_fault(const failure& f);
 
+/// gRPC has no message of more than 2 GiB: fewer keys are to be asked for.
+bool too_large_an_answer(const failure& f);
+
 /// One request. They all only read, so that each may be sent again.
 class call {
 public:

@@ -18,6 +18,7 @@ constexpr std::uint64_t first_page = 500;
 /// are mostly that; and a few hundred of the largest values are too much for one answer.
 constexpr std::uint64_t page_bytes = std::uint64_t(4) << 20;
 constexpr std::uint64_t smallest_page = 16, largest_page = 10'000;
+constexpr std::uint64_t growth = 4; // from one page to the next
 
 struct listing final : reading {
     using reading::reading;
@@ -80,6 +81,10 @@ asio::awaitable<void> take_all(std::shared_ptr<listing> r, failure& f) {
         } else {
             ++r->entries;
             const auto kv = std::make_shared<const key_value>(std::move(r->reader.current().kv));
+            if (kv->key <= r->last_key) { // somebody answers all pages with the same one, which would never end
+                f = failure(errc::bad_response, r->doing + ": the keys do not ascend");
+                co_return;
+            }
             r->last_key = kv->key;
             co_await take_item(r, kv, f);
         }
@@ -133,15 +138,19 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
     }
     const bool any = !goes_on && options.resource_version_ == "0";
     std::uint64_t limit = options.limit_ != 0 ? options.limit_ : first_page;
+    r->last_key = last_key;
     const std::string prefix = asked_prefix(s->rules), end = range_end(prefix);
-    for (bool first = true;; first = false) {
-        if (!last_key.empty() && s->entry_bytes != 0)
-            limit = std::clamp(page_bytes / s->entry_bytes, smallest_page, largest_page);
+    for (bool first = true;;) {
+        if (!last_key.empty() && s->next_page != 0) limit = s->next_page;
         const std::string from = last_key.empty() ? range_begin(prefix) : last_key + '\0';
         call c("/v3/kv/range", range_request(from, end, limit, pinned, any && first), doing);
         c.time = list_times(s->members->options().time_);
         c.needs_leader = !(any && first);
         gateway::opened o = co_await gateway::open(s->members, std::move(c), f);
+        if (too_large_an_answer(f) && limit > smallest_page) {
+            limit = s->next_page = smallest_page;
+            continue;
+        }
         if (f) break;
         if (first) sink.opened();
         co_await read_page(r, std::move(o.answer), f);
@@ -150,18 +159,22 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
         const message& page = *r->end;
         if (pinned == 0) {
             pinned = page.revision;
-            if (asked && pinned < *asked) { // who asked has seen more
-                api_status status;
-                status.code = 504;
-                status.message =
-                    "revision " + std::to_string(*asked) + " is asked for, and etcd is at " + std::to_string(pinned);
-                status.causes.push_back({"ResourceVersionTooLarge", status.message, ""});
-                f = failure(std::move(status), doing);
-                break;
-            }
+            if (pinned < *asked) f = not_there_yet(*asked, pinned, doing);
         }
-        s->cluster = page.cluster;
-        if (r->entries != 0) s->entry_bytes = std::exchange(r->bytes, 0) / r->entries + 1;
+        if (!first || goes_on) {
+            if (pinned == s->listed_at && page.cluster != s->listed_by)
+                f = another_cluster(page.cluster, s->listed_by, doing);
+        } else if (!f) {
+            s->listed_at = pinned;
+            s->listed_by = page.cluster;
+        }
+        if (f) break;
+        if (r->entries != 0) { // what follows may be much larger
+            const std::uint64_t each = std::exchange(r->bytes, 0) / r->entries + 1;
+            const std::uint64_t most = growth * std::min(limit, largest_page / growth);
+            s->next_page = std::clamp(page_bytes / each, smallest_page, std::max(most, smallest_page));
+        }
+        first = false;
         last_key = r->last_key;
         r->result.resource_version = resource_version(std::to_string(pinned));
         if (!page.more) break;

@@ -39,6 +39,23 @@ std::optional<std::int64_t> revision_of(std::string_view text) noexcept {
     return n;
 }
 
+failure another_cluster(std::string_view answers, std::string_view instead_of, std::string doing) {
+    api_status s;
+    s.code = 410;
+    s.reason = "Expired";
+    s.message = "another cluster answers (" + std::string(answers.substr(0, 32)) + " instead of " +
+                std::string(instead_of.substr(0, 32)) + ")";
+    return failure(std::move(s), std::move(doing));
+}
+
+failure not_there_yet(std::int64_t asked, std::int64_t newest, std::string doing) {
+    api_status s;
+    s.code = 504;
+    s.message = "revision " + std::to_string(asked) + " is asked for, and etcd is at " + std::to_string(newest);
+    s.causes.push_back({"ResourceVersionTooLarge", s.message, ""});
+    return failure(std::move(s), std::move(doing));
+}
+
 namespace {
 
 asio::awaitable<list_result> list_quietly(std::shared_ptr<source> s, list_options options, object_sink& sink,

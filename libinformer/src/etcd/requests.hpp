@@ -25,8 +25,12 @@ public:
 
     std::shared_ptr<gateway> members;
     mapping rules;
-    std::uint64_t entry_bytes = 0; ///< of the text of a list, one key with another; 0 before the first page
-    std::string cluster;           ///< whose revisions we know; "" before the first answer
+    std::uint64_t next_page = 0; ///< keys of the next page; 0 before the first one
+    std::string cluster;         ///< whose revisions watches follow; "" before the first one
+    /// What the last list was pinned to, and who answered it. Who watches from there on follows that cluster; a list that nobody goes
+    /// on from (a look at the newest revision) does not hide that another one answers.
+    std::int64_t listed_at = 0;
+    std::string listed_by;
 
     /// A request ended while the sink was told of these revisions: of each of them it may know a part.
     void torn(std::int64_t first, std::int64_t last);
@@ -42,6 +46,11 @@ private:
 
 /// A revision as the API writes it: "" and "0" are 0; nullopt where it is none.
 std::optional<std::int64_t> revision_of(std::string_view text) noexcept;
+
+/// Revisions that we know are of another history than those of who answers.
+failure another_cluster(std::string_view answers, std::string_view instead_of, std::string doing);
+/// Who asks has seen more than there is.
+failure not_there_yet(std::int64_t asked, std::int64_t newest, std::string doing);
 
 /// One page, or all of them. Cancellation comes as a failure if the caller runs it `quietly`.
 asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options options, object_sink& sink, failure& f);

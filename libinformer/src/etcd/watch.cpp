@@ -38,6 +38,7 @@ struct watching final : reading {
     std::shared_ptr<source> of;
     bool bookmarks = true;
     bool created = false;
+    std::int64_t after = 0;     ///< what was known when it was asked for
     std::int64_t revision = 0;  ///< of what waits
     std::int64_t handed_on = 0; ///< the last revision that the sink was told of
     std::int64_t unsure_from =
@@ -192,15 +193,13 @@ asio::awaitable<void> take_message(std::shared_ptr<watching> w, failure& f) {
         f = canceled(m, w->doing);
     if (f) co_return;
     if (m.created && !w->created) {
-        if (!w->of->cluster.empty() && m.cluster != w->of->cluster) {
-            api_status s;
-            s.code = 410;
-            s.reason = "Expired";
-            s.message = "another cluster answers (" + m.cluster.substr(0, 32) + " instead of " +
-                        w->of->cluster.substr(0, 32) + ")";
-            f = failure(std::move(s), w->doing);
-            co_return;
-        }
+        if (!w->of->cluster.empty() && m.cluster != w->of->cluster)
+            f = another_cluster(m.cluster, w->of->cluster, w->doing);
+        else if (m.revision < w->after)
+            // Restored from a backup, it would be silent until it is past that, and what it did till then were lost. A member that is only
+            // behind the others is not, once it was asked for a list.
+            f = not_there_yet(w->after, m.revision, w->doing);
+        if (f) co_return;
         w->of->cluster = m.cluster;
         w->created = true;
         w->sink->opened();
@@ -256,6 +255,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         co_return;
     }
     const std::int64_t start = *after == 0 ? 0 : s->start_after(*after);
+    if (*after != 0 && *after == s->listed_at) s->cluster = s->listed_by;
     std::optional<std::chrono::steady_clock::time_point> deadline;
     if (options.timeout_.count() > 0)
         deadline = std::chrono::steady_clock::now() +
@@ -270,6 +270,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         const auto w = std::make_shared<watching>(s->members, s->rules, sink, doing, std::move(chosen),
                                                   message_reader::kind::watch);
         w->of = s;
+        w->after = *after;
         w->bookmarks = options.bookmarks_;
         call c("/v3/watch", watch_request(asked_prefix(s->rules), start), doing);
         c.time = watch_times(s->members->options().time_, options.late_header_);

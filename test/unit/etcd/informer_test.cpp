@@ -260,3 +260,48 @@ TEST_CASE("etcd informer: indexes and selectors work on the labels in the values
     CHECK(f.told == lines{"ADDED a 1", "ADDED b 1", "DELETED a 1"});
     CHECK(f.all() == "a b1 c d ");
 }
+
+TEST_CASE("etcd informer: stopped, or its context gone, after any number of steps") {
+    const std::string large = R"({"v":1,"metadata":{"labels":{"l":"1"}},"x":")" + std::string(300'000, 'x') + "\"}";
+    const store s({{2, "/s/a", large}, {3, "/s/b", "{}"}, {4, "/s/a", "{}"}, {4, "/s/b", large}, {5, "/s/b", ""}});
+    for (const bool stops : {true, false}) {
+        bool all_done = false;
+        for (std::size_t n = 0; !all_done; ++n) {
+            CAPTURE(stops, n);
+            REQUIRE(n < 5000);
+            bench b;
+            b.where.user("me", "p");
+            b.etcd().answer = [&](const http::server_request& q) {
+                if (q.path == "/v3/auth/authenticate") return reply(R"({"token":"t"})");
+                if (q.path == "/v3/kv/range") return reply(s.list(3));
+                return reply(s.watch(number_in(q.body, "start_revision"))).streamed(reply::stall);
+            };
+            auto io = std::make_unique<asio::io_context>(1);
+            const runtime rt(io->get_executor());
+            shared_informer informer(rt, informer::etcd::make_list_watch(rt, b.where, mapping("/s/")),
+                                     informer_options().labels("l=1"));
+            bool ended = false;
+            asio::co_spawn(*io, informer.run(), [&](std::exception_ptr) { ended = true; });
+            const auto step = [&] {
+                b.io.restart();
+                b.io.poll();
+                io->restart();
+                return io->run_one_for(std::chrono::microseconds(200));
+            };
+            const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            for (std::size_t steps = 0; steps < n && !all_done;) {
+                steps += step();
+                all_done = informer.status().resource_version.str() == "5";
+                REQUIRE(std::chrono::steady_clock::now() < end);
+            }
+            if (stops) {
+                informer.stop();
+                while (!ended) {
+                    step();
+                    REQUIRE(std::chrono::steady_clock::now() < end);
+                }
+            }
+            io.reset();
+        }
+    }
+}

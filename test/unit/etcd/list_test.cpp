@@ -90,16 +90,18 @@ TEST_CASE("etcd list: all pages are of the first one's revision, whatever is wri
     };
     SECTION("asked for in pages") {
         std::string token;
-        for (const int n : {300, 2200}) { // further pages are as large as they may well be
+        int left = 2500;
+        for (const int n : {300, 1200, 1000}) { // further pages are as large as they may well be
             const auto r = list(b, sink, f, list_options().limit(300).continue_token(token));
             REQUIRE(!f);
             CHECK(r.items == static_cast<std::uint64_t>(n));
             CHECK(r.resource_version.str() == "50000");
             token = r.continue_token;
-            CHECK(token.empty() == (n == 2200));
-            CHECK(r.remaining.value_or(0) == (n == 300 ? 2200U : 0U));
+            left -= n;
+            CHECK(token.empty() == (left == 0));
+            CHECK(r.remaining.value_or(0) == static_cast<std::uint64_t>(left));
         }
-        CHECK(sink.lines.size() == 2502);
+        CHECK(sink.lines.size() == 2503);
     }
     SECTION("asked for in one piece") {
         const auto r = list(b, sink, f);
@@ -119,12 +121,12 @@ TEST_CASE("etcd list: pages are as large as their values allow") {
     failure f;
     const auto answer = [](std::size_t bytes) {
         return [bytes](const http::server_request& q) {
-            const int n = number_in(q.body, "limit");
-            const bool more = q.body.find(b64("/s/last")) == std::string::npos && number_in(q.body, "revision") == 0;
+            const bool more = number_in(q.body, "revision") == 0;
             const std::string value = R"({"x":")" + std::string(bytes, 'x') + "\"}";
-            return reply(range(
-                9, std::vector<std::string>(static_cast<std::size_t>(std::min(n, 20)), pair("/s/last", value, 2, 3)),
-                more ? R"(,"more":true)" : ""));
+            std::vector<std::string> kvs;
+            for (char c = 'a'; c < 'u'; ++c)
+                kvs.push_back(pair((more ? "/s/1" : "/s/2") + std::string(1, c), value, 2, 3));
+            return reply(range(9, kvs, more ? R"(,"more":true)" : ""));
         };
     };
     const auto second_page = [&](std::size_t bytes) {
@@ -133,9 +135,57 @@ TEST_CASE("etcd list: pages are as large as their values allow") {
         CHECK(!f);
         return number_in(b.etcd().requests.back().body, "limit");
     };
-    CHECK(second_page(10) == 10'000);
+    CHECK(second_page(10) == 2'000); // four times as many, if the next ones are larger
     CHECK(second_page(100'000) == 31);
     CHECK(second_page(1'000'000) == 16);
+}
+
+TEST_CASE("etcd list: a page that is too large for one answer is asked for again, smaller") {
+    bench b;
+    recorder sink;
+    failure f;
+    std::vector<int> limits;
+    b.etcd().answer = [&](const http::server_request& q) {
+        limits.push_back(number_in(q.body, "limit"));
+        if (limits.back() > 400)
+            return reply(
+                429, R"j({"code":8,"message":"grpc: received message larger than max (3000000000 vs. 2147483647)"})j");
+        return serve_range(q, 100, 200);
+    };
+    CHECK(list(b, sink, f).items == 100);
+    CHECK(!f);
+    CHECK(limits == std::vector<int>{500, 16, 64, 256});
+    CHECK(sink.objects.size() == 100);
+}
+
+TEST_CASE("etcd list: pages that do not go on behind one another are refused instead of read for ever") {
+    bench b;
+    recorder sink;
+    failure f;
+    int answers = 0;
+    b.etcd().answer = [&](const http::server_request&) {
+        const char* const more = ++answers < 10 ? R"(,"more":true)" : "";
+        return reply(range(9, {pair("/s/a", "{}", 3, 3)}, more));
+    };
+    list(b, sink, f);
+    CHECK(f == errc::bad_response);
+    CHECK(answers == 2);
+    answers = 0;
+    const auto first = list(b, sink, f, list_options().limit(1));
+    REQUIRE(!f);
+    list(b, sink, f, list_options().limit(1).continue_token(first.continue_token));
+    CHECK(f == errc::bad_response);
+}
+
+TEST_CASE("etcd list: pages are of one cluster") {
+    bench b;
+    recorder sink;
+    failure f;
+    b.etcd().next.emplace_back(range(9, {pair("/s/a", "{}", 3, 3)}, R"(,"more":true)"));
+    b.etcd().next.emplace_back("{" + header(9, "78") + R"(,"kvs":[)" + pair("/s/b", "{}", 4, 4) + "]}");
+    list(b, sink, f);
+    CHECK(f == errc::gone);
+    CHECK(f.what().find("another cluster answers") != std::string::npos);
 }
 
 TEST_CASE("etcd list: version 0 may be stale, all others are linearizable and not older than what they ask for") {
@@ -213,6 +263,7 @@ TEST_CASE("etcd list: refusals are those of the API that they are like") {
     CHECK(refused(403, R"({"code":7, "message":"etcdserver: permission denied"})") == errc::forbidden);
     CHECK(refused(401, R"({"code":16, "message":"etcdserver: invalid auth token"})") == errc::unauthorized);
     CHECK(refused(400, R"({"code":3, "message":"etcdserver: user name is empty"})") == errc::unauthorized);
+    CHECK(refused(400, R"({"code":3, "message":"etcdserver: revision of auth store is old"})") == errc::unauthorized);
     CHECK(refused(429, R"({"code":8, "message":"etcdserver: too many requests"})") == errc::too_many_requests);
     CHECK(refused(503, R"({"code":14, "message":"etcdserver: no leader"})") == errc::server_error);
     CHECK(refused(404, "404 page not found") == errc::not_found);

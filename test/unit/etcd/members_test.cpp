@@ -7,6 +7,7 @@ namespace {
 
 const std::string no_leader = R"({"code":14, "message":"etcdserver: no leader"})";
 const std::string bad_token = R"({"code":16, "message":"etcdserver: invalid auth token"})";
+const std::string old_token = R"({"code":3, "message":"etcdserver: revision of auth store is old"})"; // a JWT's
 
 watch_options after(const std::string& version) {
     return watch_options().resource_version(version);
@@ -85,13 +86,14 @@ TEST_CASE("etcd authentication: a token is fetched, sent, and replaced when it i
     failure f;
     int tokens = 0;
     std::string good = "token1";
+    reply refusal(401, bad_token);
     b.etcd().answer = [&](const http::server_request& q) {
         if (q.path == "/v3/auth/authenticate") {
             CHECK(q.body == R"({"name":"me","password":"pass\"word"})");
             CHECK(q.header("Authorization").empty());
             return reply(R"({"header":{},"token":"token)" + std::to_string(++tokens) + "\"}");
         }
-        if (q.header("Authorization") != good) return reply(401, bad_token);
+        if (q.header("Authorization") != good) return refusal;
         if (q.path == "/v3/watch") return reply(created(9)).streamed();
         return reply(range(9, {}));
     };
@@ -108,10 +110,15 @@ TEST_CASE("etcd authentication: a token is fetched, sent, and replaced when it i
     watch(b, sink, f, after("9"));
     CHECK(!f);
     CHECK(tokens == 3);
+    good = "token4"; // somebody was made a user
+    refusal = reply(400, old_token);
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(tokens == 4);
     good = "none";
     list(b, sink, f); // once more, and not for ever
     CHECK(f == errc::unauthorized);
-    CHECK(tokens == 4);
+    CHECK(tokens == 5);
     CHECK_FALSE(b.log.contains("pass"));
     CHECK_FALSE(b.log.contains("token1"));
 }

@@ -145,6 +145,39 @@ TEST_CASE("etcd watch: a compacted revision, and another cluster, are gone") {
     CHECK(sink.lines == lines{"opened"}); // the list's
 }
 
+TEST_CASE("etcd watch: another cluster is gone also where it was only asked for its revision") {
+    bench b;
+    recorder sink;
+    failure f;
+    const auto listed = [&](int revision, const char* cluster) {
+        b.etcd().next.emplace_back("{" + header(revision, cluster) + "}");
+        list(b, sink, f, list_options().limit(1));
+        REQUIRE(!f);
+    };
+    const auto watched_after = [&](const char* version, const char* cluster) {
+        b.etcd().next.push_back(reply(result(header(50, cluster) + R"(,"created":true)")).streamed());
+        watch(b, sink, f, after(version));
+        return f.code();
+    };
+    listed(9, "77");
+    CHECK(!watched_after("9", "77"));
+    listed(20, "78"); // nothing was made of it
+    CHECK(watched_after("9", "78") == errc::gone);
+    CHECK(!watched_after("12", "77"));
+    listed(30, "78"); // and now the state is theirs
+    CHECK(!watched_after("30", "78"));
+    CHECK(watched_after("31", "77") == errc::gone);
+}
+
+TEST_CASE(
+    "etcd watch: a store that has not got so far says so at once: a watch of its future misses what comes before") {
+    const watched behind({created(4)});
+    CHECK(behind.f == errc::resource_version_too_large);
+    CHECK(behind.told.empty());
+    CHECK(!watched({created(5)}).f);
+    CHECK(!watched({created(4)}, watch_options()).f);
+}
+
 TEST_CASE("etcd watch: what cancels it is the error that it is like") {
     const auto canceled = [](const std::string& reason) {
         return watched({result(header(5) + R"(,"created":true,"canceled":true,"cancel_reason":")" + reason + "\"")});
