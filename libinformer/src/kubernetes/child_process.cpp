@@ -200,13 +200,18 @@ int child_process::spawn(const program& what, std::string& doing) {
     }
     if (failed != 0) { // no descriptor left: it has done nothing yet that is worth waiting for
         doing = "watch the process";
-        if (::waitpid(pid, nullptr, WNOHANG) == 0) {
-            ::kill(-pid, SIGKILL);
-            ::waitpid(pid, nullptr, 0);
-        }
-        pid_ = -1;
+        undo();
     }
     return failed;
+}
+
+void child_process::undo() noexcept {
+    if (::waitpid(pid_, nullptr, WNOHANG) == 0) {
+        ::kill(-pid_, SIGKILL);
+        while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+        }
+    }
+    pid_ = -1;
 }
 
 void child_process::begin(std::chrono::milliseconds limit) {
@@ -330,6 +335,10 @@ void child_process::end(ending how) noexcept {
 
 child_process::~child_process() {
     if (pid_ < 0) return;
+    if (!process_.is_open()) { // there was no memory to watch it
+        undo();
+        return;
+    }
     // Nobody will come back to it: the context is gone, or there was no memory.
     kill_group();
     pollfd gone{process_.native_handle(), POLLIN, 0};

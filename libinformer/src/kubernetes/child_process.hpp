@@ -78,6 +78,7 @@ private:
 
     explicit child_process(const asio::any_io_executor& executor);
     int spawn(const program& what, std::string& doing);
+    void undo() noexcept; ///< a start, where the process cannot be watched
     void begin(std::chrono::milliseconds limit);
     void read(stream& s);
     void take_all(stream& s);
