@@ -139,7 +139,7 @@ public:
     seat& operator=(const seat&) = delete;
     ~seat() {
         std::erase(run_.waiting_, &wake_);
-        if (run_.waiting_.empty() && !run_.ended()) run_.kill_because(ending::abandoned);
+        run_.abandon();
     }
 
 private:
@@ -318,6 +318,10 @@ void child_process::kill_because(ending how) noexcept {
     end(how);
 }
 
+void child_process::abandon() noexcept {
+    if (waiting_.empty() && !ended()) kill_because(ending::abandoned);
+}
+
 void child_process::end(ending how) noexcept {
     if (ended()) return;
     how_ = how;
@@ -330,6 +334,12 @@ void child_process::end(ending how) noexcept {
             w->notify();
         } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
         }
+    }
+    const auto told = std::exchange(told_, nullptr);
+    if (!told || how == ending::abandoned) return;
+    try {
+        told(*this);
+    } catch (...) { // NOLINT(bugprone-empty-catch) no memory: it is as if it had not been run
     }
 }
 

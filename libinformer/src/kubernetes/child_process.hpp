@@ -9,9 +9,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -28,7 +30,7 @@ struct program {
 
 /// One run of a program, in a session of its own, with nothing on stdin and no other descriptor of ours; no shell. It has ended when the
 /// process has: what it left on stdout by then is its output, also where something it started still holds that open. One that takes too
-/// long or writes too much is killed, with its whole process group, and so is one for which nobody waits any more.
+/// long or writes too much is killed, with its whole process group, and so is one for which somebody waited and nobody does any more.
 ///
 /// The process is watched by a descriptor (pidfd): no SIGCHLD handler, no thread, and no wait() that could take somebody else's child.
 ///
@@ -66,6 +68,12 @@ public:
     static asio::awaitable<bool> wait(std::shared_ptr<child_process> run, clock* c,
                                       std::optional<clock::time_point> deadline);
 
+    /// Told once when it ends, unless abandoned: for a run that is wanted though nobody waits. May destroy what it likes; what it throws
+    /// is lost. Not told where the execution context goes first.
+    void when_ended(std::function<void(child_process&)> told) { told_ = std::move(told); }
+    /// Kills it if it runs and nobody waits.
+    void abandon() noexcept;
+
     static constexpr std::size_t most_output = std::size_t(1) << 20, most_complaint = 4 << 10;
 
 private:
@@ -94,6 +102,7 @@ private:
     asio::steady_timer late_;
     asio::any_io_executor executor_;
     std::vector<informer::detail::async_event*> waiting_;
+    std::function<void(child_process&)> told_;
     pid_t pid_ = -1; ///< while it is ours to reap
     ending how_ = ending::none;
     int code_ = 0;

@@ -29,11 +29,11 @@ std::string on_path(const std::string& command) {
     const std::string path = variable ? variable : "";
     for (std::size_t at = 0; at <= path.size();) {
         const std::size_t end = std::min(path.find(':', at), path.size());
-        const std::string file = path.substr(at, end - at) + "/" + command;
+        const std::string folder = path.substr(at, end - at), file = folder + "/" + command;
         at = end + 1;
+        if (!folder.starts_with('/')) continue; // an empty one is no root
         std::error_code ec;
-        if (file.front() == '/' && std::filesystem::is_regular_file(file, ec) && ::access(file.c_str(), X_OK) == 0)
-            return file;
+        if (std::filesystem::is_regular_file(file, ec) && ::access(file.c_str(), X_OK) == 0) return file;
     }
     return {};
 }
@@ -54,10 +54,17 @@ bool exec_source::due() const {
     return !some_ || failed_ || refused_ || (renew_ && clock.wall() >= *renew_);
 }
 
+exec_source::~exec_source() {
+    if (const auto run = under_way_.lock()) run->abandon();
+}
+
+bool exec_source::good() const {
+    return some_ && !refused_ && !(expires_ && runtime_.clock().wall() >= *expires_);
+}
+
 /// What has ended, or was refused, is sent all the same where the plugin gave nothing better: the server decides.
 bool exec_source::usable() const {
-    if (!some_) return false;
-    return !failed_ || (!refused_ && !(expires_ && runtime_.clock().wall() >= *expires_));
+    return some_ && (!failed_ || good());
 }
 
 asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std::optional<clock::time_point> deadline,
@@ -69,7 +76,12 @@ asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std
     if (self.due()) {
         auto run = self.under_way_.lock();
         if (!run) run = self.begin(*owner);
-        if (run) {
+        if (run && self.good()) {
+            // In advance: nobody waits for that. Who has the run told keeps neither it nor the client.
+            run->when_ended([weak = std::weak_ptr<client::impl>(owner)](child_process& r) {
+                if (const auto there = weak.lock()) there->exec->adopt(r, *there);
+            });
+        } else if (run) {
             const bool ended = co_await child_process::wait(run, &owner->rt.clock(), deadline);
             if (!ended) {
                 const bool asked = co_await informer::detail::cancelled();

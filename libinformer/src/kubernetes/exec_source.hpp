@@ -23,10 +23,14 @@ class child_process;
 /// is told again.
 ///
 /// A credential is renewed a minute before its end, or a fifth of its life where that is less: the plugin takes its time, the clocks of
-/// those who look at it differ, and a request is under way for a while. A run that fails then harms nobody until that end.
+/// those who look at it differ, and a request is under way for a while. Until that end nobody waits for the run, and one that fails or
+/// hangs harms nobody. It ends with the client.
 class exec_source {
 public:
     exec_source(exec_plugin p, runtime r);
+    ~exec_source();
+    exec_source(const exec_source&) = delete;
+    exec_source& operator=(const exec_source&) = delete;
 
     /// A credential can be sent as it is. Else `look` first.
     bool ready() const { return !due() && usable(); }
@@ -43,7 +47,7 @@ public:
         if (!certificate_.empty()) refused(generation);
     }
 
-    /// Runs the plugin where that is due, or waits for a run that is under way. *Errors*: exec_plugin_failed; cancelled, at once: the
+    /// Runs the plugin where that is due, and waits for the run where what we have cannot be sent meanwhile. *Errors*: exec_plugin_failed; cancelled, at once: the
     /// run goes on for those who wait for it still, and is killed where there are none; deadline_exceeded, likewise.
     static asio::awaitable<void> look(std::shared_ptr<client::impl> owner, std::optional<clock::time_point> deadline,
                                       std::string doing, failure& f);
@@ -52,6 +56,7 @@ public:
 
 private:
     bool due() const;
+    bool good() const; ///< neither refused nor at its end, as far as we know
     bool usable() const;
     std::shared_ptr<child_process> begin(client::impl& owner);
     void adopt(child_process& run, client::impl& owner);
@@ -62,7 +67,7 @@ private:
     runtime runtime_;
     exec_plugin plugin_;
     std::string name_;                       ///< for messages
-    std::weak_ptr<child_process> under_way_; ///< belongs to those who wait for it
+    std::weak_ptr<child_process> under_way_; ///< belongs to those who wait for it, else to itself
     clock::time_point next_run_ = clock::time_point::min();
     failure failed_; ///< the last run
     bool complained_ = false;

@@ -113,6 +113,62 @@ TEST_CASE("exec plugin: its credential is renewed a minute before it ends") {
     CHECK(s.who() == "Bearer t1");
     s.b.clock->advance(1s);
     CHECK_FALSE(s.get());
+    s.given(2);
+    CHECK_FALSE(s.get());
+    CHECK(s.who() == "Bearer t2");
+    CHECK(s.dir.runs() == 2);
+}
+
+TEST_CASE("exec plugin: while the old credential is good nobody waits for the next") {
+    exec_scene s(at_once_then_later);
+    s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
+    CHECK_FALSE(s.get());
+    s.dir.answer_token("t2", "2024-01-01T02:00:00Z");
+    s.b.clock->advance(59min);
+    for (int i = 0; i < 3; ++i) {
+        CHECK_FALSE(s.get());
+        CHECK(s.who() == "Bearer t1");
+    }
+    s.b.until([&] { return s.dir.runs() == 2; });
+    s.dir.go();
+    s.given(2);
+    CHECK_FALSE(s.get());
+    CHECK(s.who() == "Bearer t2");
+    CHECK(s.dir.runs() == 2);
+}
+
+TEST_CASE("exec plugin: when the old credential has ended all wait for the run that was to come before") {
+    exec_scene s(at_once_then_later);
+    s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
+    CHECK_FALSE(s.get());
+    s.dir.answer_token("t2", "2024-01-01T02:00:00Z");
+    s.b.clock->advance(59min);
+    CHECK_FALSE(s.get());
+    s.b.clock->advance(1min);
+    s.prepare();
+    auto& r = s.start();
+    s.b.until([&] { return s.dir.runs() == 2; });
+    CHECK_FALSE(r.done);
+    s.dir.go();
+    s.wait(r);
+    CHECK_FALSE(r.f);
+    CHECK(s.who() == "Bearer t2");
+    CHECK(s.dir.runs() == 2);
+}
+
+TEST_CASE("exec plugin: who is refused meanwhile waits for the run that was to come before") {
+    exec_scene s(at_once_then_later);
+    s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
+    CHECK_FALSE(s.get());
+    s.dir.answer_token("t2", "2024-01-01T02:00:00Z");
+    s.b.clock->advance(59min);
+    CHECK(s.get(401) == errc::unauthorized);
+    s.prepare();
+    auto& r = s.start();
+    s.b.until([&] { return s.dir.runs() == 2; });
+    s.dir.go();
+    s.wait(r);
+    CHECK_FALSE(r.f);
     CHECK(s.who() == "Bearer t2");
     CHECK(s.dir.runs() == 2);
 }
@@ -126,6 +182,7 @@ TEST_CASE("exec plugin: one of a short life is renewed when a fifth of that is l
     CHECK(s.dir.runs() == 1);
     s.b.clock->advance(1s);
     CHECK_FALSE(s.get());
+    s.given(2);
     CHECK(s.dir.runs() == 2);
 }
 
@@ -155,15 +212,20 @@ TEST_CASE("exec plugin: while the old credential is good a run that fails harms 
     s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
     CHECK_FALSE(s.get());
     s.dir.write("answer", "");
+    const auto complaints = [&] {
+        return s.b.log.count("wrote nothing to stdout; the old credential stays in use until it ends");
+    };
     s.b.clock->advance(59min);
     CHECK_FALSE(s.get());
     CHECK(s.who() == "Bearer t1");
+    s.b.until([&] { return complaints() == 1; });
     s.b.clock->advance(30s);
     CHECK_FALSE(s.get());
-    CHECK(s.dir.runs() == 3);
-    CHECK(s.b.log.count("wrote nothing to stdout; the old credential stays in use until it ends") == 1);
+    CHECK(s.who() == "Bearer t1");
     s.b.clock->advance(30s);
     CHECK(s.get() == errc::exec_plugin_failed);
+    CHECK(s.dir.runs() >= 3);
+    CHECK(complaints() == 1);
     s.dir.answer_token("t2");
     s.b.clock->advance(10s);
     CHECK_FALSE(s.get());

@@ -229,6 +229,31 @@ TEST_CASE("exec plugin: a client that is destroyed during a run leaves nothing")
     s.b.until(childless);
 }
 
+TEST_CASE("exec plugin: a run that nobody waits for ends with the client") {
+    exec_scene s(at_once_then_later);
+    s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
+    CHECK_FALSE(s.get());
+    s.b.clock->advance(59min);
+    CHECK_FALSE(s.get());
+    s.b.until([&] { return s.dir.runs() == 2; });
+    CHECK_FALSE(childless());
+    s.b.api.reset();
+    s.b.until(childless);
+}
+
+TEST_CASE("exec plugin: a run that nobody waits for has its time limit") {
+    exec_scene s(at_once_then_later, limit(1s));
+    s.dir.answer_token("t1", "2024-01-01T01:00:00Z");
+    CHECK_FALSE(s.get());
+    s.b.clock->advance(59min);
+    CHECK_FALSE(s.get());
+    s.b.until(
+        [&] { return s.b.log.contains("did not end within 1 s and was killed; the old credential stays in use"); });
+    s.b.until(childless);
+    CHECK_FALSE(s.get());
+    CHECK(s.who() == "Bearer t1");
+}
+
 TEST_CASE("exec plugin: an io_context that is destroyed during a run takes it along") {
     const plugin_folder dir;
     client_config c;

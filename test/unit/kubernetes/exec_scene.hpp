@@ -99,7 +99,8 @@ private:
     int gate_ = -1;
 };
 
-inline const std::string answers_at_once = "cat $D/answer", answers_later = "read x < $D/go; cat $D/answer";
+inline const std::string answers_at_once = "cat $D/answer", answers_later = "read x < $D/go; cat $D/answer",
+                         at_once_then_later = "[ $(wc -l < $D/runs) = 1 ] || read x < $D/go; cat $D/answer";
 
 /// Each scene leaves no child, no work and no descriptor of a run behind.
 class exec_scene {
@@ -143,6 +144,10 @@ public:
     }
     void wait(const request& r) {
         b.until([&r] { return r.done; });
+    }
+    /// Until the client has had so many credentials of it.
+    void given(std::size_t n) {
+        b.until([&] { return b.log.count("gave a credential") >= n; });
     }
     /// What the server says to the next request, `code` 200 or 401; what was asked for comes back.
     failure get(int code = 200) {

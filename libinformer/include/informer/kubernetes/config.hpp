@@ -19,13 +19,13 @@ namespace informer::kubernetes {
 /// A program that tells who we are, as EKS, GKE and AKS have one (kubeconfig: users[].user.exec; client.authentication.k8s.io). It is run
 /// for the first request, and again for the next one after its credential came near its end (`expirationTimestamp`; a minute, or a fifth
 /// of its life where that is less) or was refused (401), but not within ten seconds of the run before. All requests of a client wait
-/// for one run; none of them holds the executor. Not run where a token, a user name or a client certificate is given as well, as with
+/// for one run, but none for one before that end; none of them holds the executor. Not run where a token, a user name or a client certificate is given as well, as with
 /// client-go, nor for a server to which credentials are not sent.
 ///
 /// There is no shell, nothing on its stdin, and no terminal. It gets the environment of the process, with `environment`, and
 /// $KUBERNETES_EXEC_INFO, and writes an ExecCredential (JSON, with a token, a client certificate and its key, or both) to stdout, 1 MiB
 /// at most. When the process has ended so has the run, whoever still holds its stdout. One that takes longer than `time_limit`, writes
-/// too much or has nobody who waits for it any more is killed, with its whole process group. No thread and no handler
+/// too much, lost the last who waited for it or outlives its client is killed, with its whole process group. No thread and no handler
 /// of SIGCHLD is used and nobody else's child is waited for, but for that the system must have pidfd_open (Linux 5.4).
 ///
 /// *Errors*: the request that needs it fails with errc::exec_plugin_failed and the last words of its stderr, without what looks like a
