@@ -1,6 +1,6 @@
-#include "root/base64.hpp"
 #include "etcd/reading.hpp"
 #include "etcd/requests.hpp"
+#include "root/base64.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -117,6 +117,25 @@ http::timeouts list_times(http::timeouts t) {
 }
 
 } // namespace
+
+asio::awaitable<std::int64_t> newest_revision(std::shared_ptr<source> s, std::string doing, failure& f) {
+    // One key that we may read is asked for, whether it is there or not.
+    std::string body = R"({"key":")" + base64_encode(range_begin(asked_prefix(s->rules))) + R"(","keys_only":true})";
+    call c("/v3/kv/range", std::move(body), doing);
+    c.time = s->members->options().time_;
+    c.time.request(std::chrono::seconds(30));
+    gateway::opened o = co_await gateway::open(s->members, std::move(c), f);
+    if (f) co_return 0;
+    const std::string text = co_await o.answer.read_all(std::size_t(64) << 10, f);
+    message_reader reader(message_reader::kind::range, s->members->options().max_object_);
+    if (!f) reader.feed(text, f);
+    std::int64_t revision = 0;
+    for (auto found = reader.next(); found != message_reader::found::nothing; found = reader.next())
+        if (found == message_reader::found::message) revision = reader.message().revision;
+    if (!f && revision == 0) f = failure(errc::bad_response, "the answer has no revision");
+    if (f) f = f.within(doing);
+    co_return revision;
+}
 
 asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options options, object_sink& sink, failure& f) {
     const std::string doing = "list " + s->describe();

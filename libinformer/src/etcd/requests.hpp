@@ -52,6 +52,9 @@ failure another_cluster(std::string_view answers, std::string_view instead_of, s
 /// Who asks has seen more than there is.
 failure not_there_yet(std::int64_t asked, std::int64_t newest, std::string doing);
 
+/// Of all members together.
+asio::awaitable<std::int64_t> newest_revision(std::shared_ptr<source> s, std::string doing, failure& f);
+
 /// One page, or all of them. Cancellation comes as a failure if the caller runs it `quietly`.
 asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options options, object_sink& sink, failure& f);
 asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options options, object_sink& sink, failure& f);

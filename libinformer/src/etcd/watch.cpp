@@ -1,6 +1,6 @@
-#include "root/base64.hpp"
 #include "etcd/reading.hpp"
 #include "etcd/requests.hpp"
+#include "root/base64.hpp"
 
 #include <informer/object/json.hpp>
 
@@ -37,7 +37,7 @@ struct watching final : reading {
 
     std::shared_ptr<source> of;
     bool bookmarks = true;
-    bool created = false;
+    bool created = false, behind = false;
     std::int64_t after = 0;     ///< what was known when it was asked for
     std::int64_t revision = 0;  ///< of what waits
     std::int64_t handed_on = 0; ///< the last revision that the sink was told of
@@ -196,9 +196,8 @@ asio::awaitable<void> take_message(std::shared_ptr<watching> w, failure& f) {
         if (!w->of->cluster.empty() && m.cluster != w->of->cluster)
             f = another_cluster(m.cluster, w->of->cluster, w->doing);
         else if (m.revision < w->after)
-            // Restored from a backup, it would be silent until it is past that, and what it did till then were lost. A member that is only
-            // behind the others is not, once it was asked for a list.
             f = not_there_yet(w->after, m.revision, w->doing);
+        w->behind = f == errc::resource_version_too_large;
         if (f) co_return;
         w->of->cluster = m.cluster;
         w->created = true;
@@ -235,6 +234,22 @@ http::timeouts watch_times(http::timeouts t, bool late_header) {
     return t.header(late_header ? std::chrono::milliseconds(0) : header_time)
         .body_idle(std::chrono::milliseconds(0))
         .request(std::chrono::milliseconds(0));
+}
+
+/// A member that is not at what we have seen: it is behind the others, and is so no longer once it was asked for what they agree on; or
+/// all are restored from a backup. Then a watch would be silent until they are past it, and what they did till then were lost.
+asio::awaitable<bool> has_caught_up(std::shared_ptr<source> s, std::int64_t after, std::string doing, failure& f) {
+    failure unknown;
+    const std::int64_t newest = co_await newest_revision(s, doing, unknown);
+    if (unknown == errc::cancelled) f = unknown;
+    if (unknown) co_return false;
+    if (newest >= after) co_return true;
+    api_status status;
+    status.code = 410;
+    status.reason = "Expired";
+    status.message = "etcd went back to revision " + std::to_string(newest) + " from " + std::to_string(after);
+    f = failure(std::move(status), std::move(doing));
+    co_return false;
 }
 
 /// How the stream ended that was read to its end.
@@ -283,6 +298,11 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         if (f == errc::request_timeout && w->created) f = failure(); // it was to end then
         if (!f || w->enough) co_return;
         if (is_members_fault(f)) s->members->fails(o.member);
+        if (w->behind && !again) {
+            const bool better = co_await has_caught_up(s, *after, doing, f);
+            if (better) continue;
+            co_return;
+        }
         // Before it is open only: the token that it was asked with is old.
         if (w->created || again || s->members->options().user_.empty() || !is_tokens_fault(f)) co_return;
         s->members->token_refused();

@@ -112,7 +112,7 @@ TEST_CASE("etcd watch: a sink that ends the watch within a revision gets all of 
     recorder sink;
     sink.enough = 3; // opened, and two of three
     failure f;
-    const std::string stream = created(5) + events(8, {put(pair("/s/a", "{}", 7, 7)), put(pair("/s/b", "{}", 8, 8)),
+    const std::string stream = created(9) + events(8, {put(pair("/s/a", "{}", 7, 7)), put(pair("/s/b", "{}", 8, 8)),
                                                        put(pair("/s/c", "{}", 8, 8))});
     b.etcd().answer = [&](const http::server_request&) { return reply(stream).streamed(); };
     watch(b, sink, f, after("5"));
@@ -169,13 +169,37 @@ TEST_CASE("etcd watch: another cluster is gone also where it was only asked for 
     CHECK(watched_after("31", "77") == errc::gone);
 }
 
-TEST_CASE(
-    "etcd watch: a store that has not got so far says so at once: a watch of its future misses what comes before") {
-    const watched behind({created(4)});
-    CHECK(behind.f == errc::resource_version_too_large);
-    CHECK(behind.told.empty());
-    CHECK(!watched({created(5)}).f);
-    CHECK(!watched({created(4)}, watch_options()).f);
+TEST_CASE("etcd watch: a store that went back is gone; a member that is only behind the others is asked again") {
+    bench b;
+    recorder sink;
+    failure f;
+    int newest = 4;
+    std::vector<int> at{4};
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return newest == 0 ? reply(500, "") : reply(range(newest, {}));
+        const int now = at.front();
+        if (at.size() > 1) at.erase(at.begin());
+        return reply(created(now)).streamed();
+    };
+    // A watch of its future would miss what comes before that.
+    watch(b, sink, f, after("5"));
+    CHECK(f == errc::gone);
+    CHECK(f.what().find("etcd went back to revision 4 from 5") != std::string::npos);
+    CHECK(sink.lines.empty());
+    CHECK(b.etcd().lines().back() == "/v3/kv/range {\"key\":\"" + b64("/s/") + "\",\"keys_only\":true}");
+    newest = 5;
+    watch(b, sink, f, after("5")); // it is still not there
+    CHECK(f == errc::resource_version_too_large);
+    at = {4, 5};
+    watch(b, sink, f, after("5"));
+    CHECK(!f);
+    CHECK(sink.lines == lines{"opened"});
+    newest = 0; // nobody can tell
+    at = {4};
+    watch(b, sink, f, after("5"));
+    CHECK(f == errc::resource_version_too_large);
+    watch(b, sink, f);
+    CHECK(!f);
 }
 
 TEST_CASE("etcd watch: what cancels it is the error that it is like") {
