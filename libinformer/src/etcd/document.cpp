@@ -1,7 +1,7 @@
 #include "etcd/document.hpp"
 
-#include "root/base64.hpp"
 #include "object/json_scan.hpp"
+#include "root/base64.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 

@@ -1,11 +1,11 @@
 #include <informer/kubernetes/config.hpp>
 
-#include "root/base64.hpp"
 #include "kubernetes/exec_credential.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
 #include "kubernetes/proxy_rules.hpp"
 #include "kubernetes/server_rules.hpp"
+#include "root/base64.hpp"
 
 #include <algorithm>
 #include <cstdlib>

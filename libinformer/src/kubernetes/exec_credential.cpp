@@ -1,8 +1,8 @@
 #include "kubernetes/exec_credential.hpp"
 
-#include "root/base64.hpp"
 #include "kubernetes/json_tools.hpp"
 #include "kubernetes/kubeconfig.hpp"
+#include "root/base64.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 

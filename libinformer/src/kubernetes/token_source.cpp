@@ -1,7 +1,7 @@
 #include "kubernetes/token_source.hpp"
 
-#include "root/base64.hpp"
 #include "kubernetes/file.hpp"
+#include "root/base64.hpp"
 
 namespace informer::kubernetes::detail {
 

@@ -1,9 +1,9 @@
 #include "object_rules.hpp"
 
 #include "json_tools.hpp"
-#include "root/base64.hpp"
 #include "object/label_syntax.hpp"
 #include "refusal.hpp"
+#include "root/base64.hpp"
 #include "root/utf8.hpp"
 
 #include <boost/json/array.hpp>

@@ -1,9 +1,9 @@
 #include "rest_api.hpp"
 
 #include "json_tools.hpp"
-#include "root/base64.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
+#include "root/base64.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
