@@ -8,6 +8,7 @@
 #include <boost/json/value.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 namespace informer::etcd::detail {
@@ -42,8 +43,9 @@ struct watching final : reading {
     std::int64_t revision = 0;  ///< of what waits
     std::int64_t handed_on = 0; ///< the last revision that the sink was told of
     std::int64_t unsure_from =
-        0;                     ///< the sink has not yet said that it took what it was told from this one on; 0: it has
-    std::vector<told> waiting; ///< until nothing more of their revision can come
+        0; ///< the sink has not yet said that it took what it was told from this one on; 0: it has
+    std::deque<told>
+        waiting; ///< until nothing more of their revision can come; there may be 100,000, so never moved or dropped at once
     std::size_t waiting_bytes = 0;
 };
 
@@ -57,12 +59,13 @@ std::string watch_request(const std::string& prefix, std::int64_t start) {
 
 /// Whoever resumes behind a revision gets no more of it, so that it is told of as a whole.
 asio::awaitable<void> hand_on(std::shared_ptr<watching> w, failure& f) {
-    const std::vector<told> all = std::exchange(w->waiting, {});
+    std::deque<told> all = std::exchange(w->waiting, {});
     w->waiting_bytes = 0;
     if (all.empty()) co_return;
     if (w->unsure_from == 0) w->unsure_from = w->revision;
     w->handed_on = w->revision;
-    for (const told& t : all) {
+    for (; !all.empty(); all.pop_front()) {
+        const told& t = all.front();
         if (t.bad)
             w->sink->quarantine(*t.bad);
         else
