@@ -42,10 +42,10 @@ struct watching final : reading {
     std::int64_t after = 0;     ///< what was known when it was asked for
     std::int64_t revision = 0;  ///< of what waits
     std::int64_t handed_on = 0; ///< the last revision that the sink was told of
-    std::int64_t unsure_from =
-        0; ///< the sink has not yet said that it took what it was told from this one on; 0: it has
-    std::deque<told>
-        waiting; ///< until nothing more of their revision can come; there may be 100,000, so never moved or dropped at once
+    /// The sink has not yet said that it took what it was told from this one on; 0: it has.
+    std::int64_t unsure_from = 0;
+    /// Until nothing more of their revision can come. There may be 100,000, so never moved or dropped at once.
+    std::deque<told> waiting;
     std::size_t waiting_bytes = 0;
 };
 
