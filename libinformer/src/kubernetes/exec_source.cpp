@@ -93,7 +93,10 @@ asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std
             self.adopt(*run, *owner);
         }
     }
-    if (!self.usable()) f = self.failed_.within(doing);
+    if (self.usable()) co_return;
+    f = self.failed_.within(doing);
+    // There was no memory to note why: no reason to ask without a credential.
+    if (!f) f = failure(errc::exec_plugin_failed, doing + ": " + self.name_ + " has given nothing yet");
 }
 
 /// Null where it could not be started.
