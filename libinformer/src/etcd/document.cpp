@@ -1,5 +1,6 @@
 #include "etcd/document.hpp"
 
+#include "object/detail/reading.hpp"
 #include "object/json_scan.hpp"
 #include "root/base64.hpp"
 #include "root/one_line.hpp"
@@ -11,6 +12,7 @@
 
 namespace informer::etcd::detail {
 
+using informer::detail::append_quoted;
 using informer::detail::base64_encode;
 using informer::detail::is_space;
 using informer::detail::says;
@@ -23,19 +25,6 @@ constexpr std::string_view digits = "0123456789abcdef";
 
 void append_hex(std::string& to, std::uint64_t n, int figures) {
     for (int i = figures - 1; i >= 0; --i) to += digits[n >> (4 * i) & 15];
-}
-
-void append_escaped(std::string& to, std::string_view s) {
-    for (const char c : s) {
-        if (c == '"' || c == '\\') {
-            (to += '\\') += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            to += "\\u";
-            append_hex(to, static_cast<unsigned char>(c), 4);
-        } else {
-            to += c;
-        }
-    }
 }
 
 /// Bytes as they can be shown and told apart.
@@ -113,17 +102,15 @@ bool ends_in_member(std::string_view before) {
 /// The members that are ours, without braces. Behind all others: of two with one name the last one counts.
 void append_identity(std::string& to, const mapping& m, const named_key& name, const key_value& kv,
                      std::int64_t resource_version, std::string_view others) {
-    to += "\"name\":\"";
-    append_escaped(to, name.key.name);
+    append_quoted(name.key.name, to += "\"name\":");
     if (m.resource_.namespaced) {
-        to += "\",\"namespace\":\"";
-        append_escaped(to, name.key.name_space);
+        append_quoted(name.key.name_space, to += ",\"namespace\":");
     } else if (others.find_first_of('\\') != std::string_view::npos ||
                others.find("namespace") != std::string_view::npos) {
-        to += "\",\"namespace\":\""; // there is none
+        to += ",\"namespace\":\"\""; // there is none
     }
-    if (kv.create_revision != 0) (to += "\",\"uid\":\"") += uid_of(kv.key, kv.create_revision);
-    (to += "\",\"resourceVersion\":\"") += std::to_string(resource_version);
+    if (kv.create_revision != 0) ((to += ",\"uid\":\"") += uid_of(kv.key, kv.create_revision)) += '"';
+    (to += ",\"resourceVersion\":\"") += std::to_string(resource_version);
     to += '"';
     if (kv.version != 0) (to += ",\"generation\":") += std::to_string(kv.version);
 }
@@ -213,11 +200,7 @@ void document::write(form how, const mapping& m, const named_key& name, const ke
     switch (how) {
     case form::as_it_is:
     case form::json_value: (text_ += "},\"value\":") += trimmed(kv.value); break;
-    case form::text_value:
-        text_ += "},\"value\":\"";
-        append_escaped(text_, kv.value);
-        text_ += '"';
-        break;
+    case form::text_value: append_quoted(kv.value, text_ += "},\"value\":"); break;
     case form::base64_value: ((text_ += "},\"valueBase64\":\"") += base64_encode(kv.value)) += '"'; break;
     }
     text_ += '}';

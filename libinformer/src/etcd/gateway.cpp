@@ -4,7 +4,6 @@
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 
-#include <boost/asio/ip/address.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
 #include <boost/json/value.hpp>
@@ -30,13 +29,6 @@ enum grpc : std::int64_t {
     unavailable = 14,
     unauthenticated = 16,
 };
-
-bool loopback(const http::endpoint& e) {
-    if (e.host == "localhost") return true;
-    error_code ec;
-    const auto address = asio::ip::make_address(e.host, ec);
-    return !ec && address.is_loopback();
-}
 
 bool says(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
@@ -101,7 +93,7 @@ gateway::gateway(runtime r, config c, failure& f) : rt(std::move(r)), config_(st
     for (const std::string& url : config_.endpoints_) {
         if (f) return;
         const http::endpoint to = http::endpoint::parse(url, f);
-        if (!f && !config_.user_.empty() && !to.tls && !loopback(to))
+        if (!f && !config_.user_.empty() && !to.tls && !to.is_loopback())
             f = failure(errc::bad_configuration, "etcd: " + to.url() + " is not TLS: a password is not sent there");
         if (!f) members_.push_back(std::make_unique<http::client>(rt, to, options, f));
     }

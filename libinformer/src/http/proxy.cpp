@@ -2,6 +2,8 @@
 
 #include <informer/http/url.hpp>
 
+#include "http/host_text.hpp"
+
 #include <boost/beast/core/string.hpp>
 
 #include <algorithm>
@@ -91,9 +93,7 @@ proxy proxy::parse(std::string_view url, failure& f) {
 
 std::string proxy::url() const {
     if (speaks == protocol::none) return {};
-    const bool v6 = host.find(':') != std::string::npos;
-    return (speaks == protocol::http ? "http://" : "socks5://") + (v6 ? "[" + host + "]" : host) + ":" +
-           std::to_string(port);
+    return (speaks == protocol::http ? "http://" : "socks5://") + detail::in_url(host) + ":" + std::to_string(port);
 }
 
 } // namespace informer::http

@@ -1,5 +1,6 @@
 #include "http/tunnel.hpp"
 
+#include "http/host_text.hpp"
 #include "http/proxy_dialogue.hpp"
 #include "root/base64.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 /// host:port, the port always said.
 std::string address_of(const endpoint& e) {
-    return (e.host.find(':') == std::string::npos ? e.host : "[" + e.host + "]") + ":" + std::to_string(e.port);
+    return in_url(e.host) + ":" + std::to_string(e.port);
 }
 
 bool sayable(std::string_view s) {

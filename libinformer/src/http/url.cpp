@@ -1,5 +1,7 @@
 #include <informer/http/url.hpp>
 
+#include "http/host_text.hpp"
+
 #include <boost/asio/ip/address.hpp>
 #include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
@@ -70,7 +72,7 @@ endpoint endpoint::parse(std::string_view url, failure& f) {
 }
 
 std::string endpoint::host_header() const {
-    std::string text = host.find(':') == std::string::npos ? host : "[" + host + "]";
+    std::string text = detail::in_url(host);
     if (port != (tls ? https_port : http_port)) text += ":" + std::to_string(port);
     return text;
 }
@@ -83,6 +85,13 @@ bool endpoint::host_is_ip() const {
     error_code ec;
     boost::asio::ip::make_address(host, ec);
     return !ec;
+}
+
+bool endpoint::is_loopback() const {
+    if (host == "localhost") return true;
+    error_code ec;
+    const auto address = boost::asio::ip::make_address(host, ec);
+    return !ec && address.is_loopback();
 }
 
 std::string percent_encode(std::string_view s) {

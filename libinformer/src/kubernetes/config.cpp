@@ -1,5 +1,6 @@
 #include <informer/kubernetes/config.hpp>
 
+#include "http/host_text.hpp"
 #include "kubernetes/exec_credential.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
@@ -382,15 +383,14 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
         f = failure(errc::bad_configuration, "in-cluster configuration: " + what);
         return client_config();
     };
-    std::string host = variable("KUBERNETES_SERVICE_HOST");
+    const std::string host = variable("KUBERNETES_SERVICE_HOST");
     const std::string port = variable("KUBERNETES_SERVICE_PORT");
     if (host.empty() || port.empty())
         return refuse("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this is no pod");
-    if (host.find(':') != std::string::npos) host = "[" + host + "]";
 
     client_config c;
     c.origin = "in-cluster";
-    c.server = "https://" + host + ":" + port;
+    c.server = "https://" + http::detail::in_url(host) + ":" + port;
     failure bad;
     http::endpoint::parse(c.server, bad);
     if (bad) return refuse(bad.message());

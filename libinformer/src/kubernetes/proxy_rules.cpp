@@ -112,16 +112,10 @@ setting first_of(const std::function<std::string(const char*)>& variable, const 
 
 } // namespace
 
-bool is_loopback(const http::endpoint& to) {
-    if (to.host == "localhost") return true;
-    const auto ip = parse_address(to.host);
-    return ip && ip->is_loopback();
-}
-
 bool exempt(const http::endpoint& to, std::string_view no_proxy) {
-    if (is_loopback(to)) return true;
     const std::string host = lower(to.host), port = std::to_string(to.port), list = lower(no_proxy);
     const auto ip = parse_address(host);
+    if (to.is_loopback() || (ip && ip->is_loopback())) return true;
     bool found = false;
     for (std::size_t at = 0; at <= list.size() && !found;) {
         const auto end = std::min(list.find(',', at), list.size());

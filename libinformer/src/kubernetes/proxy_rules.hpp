@@ -11,9 +11,6 @@
 
 namespace informer::kubernetes::detail {
 
-/// localhost, or an address of loopback.
-bool is_loopback(const http::endpoint& to);
-
 /// Whether NO_PROXY keeps this server from being reached by way of a proxy.
 bool exempt(const http::endpoint& to, std::string_view no_proxy);
 

@@ -1,7 +1,5 @@
 #include "kubernetes/server_rules.hpp"
 
-#include "kubernetes/proxy_rules.hpp"
-
 #include <utility>
 
 namespace informer::kubernetes::detail {
@@ -20,7 +18,7 @@ void guard_credentials(client_config& c, const http::endpoint& to) {
     const bool some = !who.token.empty() || !who.token_file.empty() || !who.username.empty() ||
                       !who.impersonate_user.empty() || !who.exec.command.empty();
     // A proxy reads what is not TLS, and loopback is its own.
-    if (to.tls || (is_loopback(to) && !c.proxy) || !some) return;
+    if (to.tls || (to.is_loopback() && !c.proxy) || !some) return;
     c.credentials = credentials();
     const std::string by = c.proxy ? " by way of the proxy " + c.proxy.url() : std::string();
     c.warnings.push_back(to.url() + by + " is not TLS: credentials are not sent");

@@ -5,6 +5,7 @@
 #include "object_rules.hpp"
 #include "refusal.hpp"
 
+#include "http/host_text.hpp"
 #include "object/group_version.hpp"
 
 #include <boost/json/object.hpp>
@@ -78,9 +79,8 @@ api_server::impl::impl(runtime r, api_server_options o)
 }
 
 std::string api_server::impl::server_address() const {
-    const bool v6 = options_.address_.find(':') != std::string::npos;
     const auto port = server_ ? server_->port() : options_.port_;
-    return (v6 ? "[" + options_.address_ + "]" : options_.address_) + ":" + std::to_string(port);
+    return http::detail::in_url(options_.address_) + ":" + std::to_string(port);
 }
 
 type_ptr api_server::impl::type_named(std::string_view resource) const {

@@ -83,3 +83,21 @@ TEST_CASE("percent-encoding keeps unreserved characters and comes back") {
     CHECK(http::percent_decode("%zz%4") == "%zz%4");
     CHECK(http::percent_decode("a%2fb") == "a/b");
 }
+
+TEST_CASE("a server is on loopback by its name or its address, and is looked up nowhere") {
+    const auto on_loopback = [](const std::string& url) {
+        failure f;
+        const auto e = http::endpoint::parse(url, f);
+        REQUIRE_FALSE(f);
+        return e.is_loopback();
+    };
+    for (const char* url : {"http://localhost:1", "http://127.0.0.1", "http://127.9.9.9", "http://[::1]"}) {
+        CAPTURE(url);
+        CHECK(on_loopback(url));
+    }
+    for (const char* url : {"http://10.0.0.1", "http://localhost.example", "http://127.0.0.1.example", "http://[::2]",
+                            "http://[::ffff:127.0.0.1]"}) {
+        CAPTURE(url);
+        CHECK_FALSE(on_loopback(url));
+    }
+}

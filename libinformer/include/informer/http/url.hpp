@@ -25,6 +25,8 @@ public:
     /// Value of the Host header: port left out when it is the scheme's.
     std::string host_header() const;
     bool host_is_ip() const;
+    /// "localhost" or an address of this machine's own: what is said there nobody else hears. Names are not looked up.
+    bool is_loopback() const;
 };
 
 /// Percent-encodes a query value or path segment (unreserved characters stay).
