@@ -2,16 +2,30 @@
 
 #include <informer/controller/owner_reference.hpp>
 #include <informer/controller/update.hpp>
-#include <informer/object/json.hpp>
+#include <informer/object/typed.hpp>
 
 #include <boost/json.hpp>
 
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace sample_controller {
 
 namespace json = boost::json;
 using namespace informer;
+
+// What of a Foo we look at.
+struct foo_spec {
+    std::string deployment_name;
+    std::optional<std::int64_t> replicas;
+};
+BOOST_DESCRIBE_STRUCT(foo_spec, (), (deployment_name, replicas))
+
+struct foo_wanted {
+    foo_spec spec;
+};
+BOOST_DESCRIBE_STRUCT(foo_wanted, (), (spec))
 
 namespace {
 
@@ -104,15 +118,16 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
     const object foo = foos_->find(request.key.str());
     if (!foo) co_return reconcile_result::done(); // its Deployment goes by garbage collection
     if (foo.meta().value()["deletionTimestamp"].exists()) co_return reconcile_result::done();
-    const std::string name = foo.at_pointer("/spec/deploymentName").string_or_empty().str();
-    if (name.empty()) {
-        recorder_.event(foo, event_type::warning, "ErrInvalidFoo", "Sync", "spec.deploymentName must not be empty");
-        co_return reconcile_result::terminal(failure(errc::invalid, "spec.deploymentName is empty"));
-    }
-    const value said = foo.at_pointer("/spec/replicas");
-    const std::int64_t replicas = said.int64_or(1);
-
     failure f;
+    const foo_spec spec = as<foo_wanted>(foo, f).spec;
+    if (!f && spec.deployment_name.empty()) f = failure(errc::invalid, "/spec/deploymentName: must not be empty");
+    if (f) { // until it is another one
+        recorder_.event(foo, event_type::warning, "ErrInvalidFoo", "Sync", f.message());
+        co_return reconcile_result::terminal(f);
+    }
+    const std::string name = spec.deployment_name;
+    const std::int64_t replicas = spec.replicas.value_or(1);
+
     object d = co_await deployment_for(foo, name, replicas, f);
     if (f) co_return reconcile_result::error(f);
     if (!is_controlled_by(d, foo)) {
@@ -121,7 +136,7 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
         co_return reconcile_result::error(failure(errc::conflict, text));
     }
     const kubernetes::write_options options = ours();
-    if (said.exists() && d.at_pointer("/spec/replicas").int64_or(1) != replicas) {
+    if (spec.replicas && d.at_pointer("/spec/replicas").int64_or(1) != replicas) {
         // The uid makes it fail where the Deployment is another one by now.
         json::value patch = {{"metadata", {{"uid", d.uid()}}}, {"spec", {{"replicas", replicas}}}};
         const object_key key = d.key();

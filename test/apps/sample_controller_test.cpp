@@ -145,6 +145,21 @@ TEST_CASE("sample-controller: a Deployment for every Foo, in step with it, and i
     CHECK(r.child().wait() == 0);
 }
 
+TEST_CASE("sample-controller: a Foo that nobody can follow is told of, until it is another one", "[sample-controller]") {
+    const cluster c;
+    replica r(c);
+    REQUIRE(until([&] { return r.ready(); }));
+    c.make_foo("one", "", 1);
+    CHECK(until([&] { return c.has_event("ErrInvalidFoo", "/spec/deploymentName: must not be empty"); }));
+    c.patch(std::string(foos_path) + "/one", R"({"spec":{"deploymentName":"one-deployment","replicas":"many"}})");
+    CHECK(until([&] { return c.has_event("ErrInvalidFoo", "/spec/replicas: expected a whole number"); }));
+    CHECK_FALSE(c.has("one-deployment"));
+    c.patch(std::string(foos_path) + "/one", R"({"spec":{"replicas":2}})");
+    CHECK(until([&] { return c.has("one-deployment"); }));
+    r.child().signal(SIGTERM);
+    CHECK(r.child().wait() == 0);
+}
+
 TEST_CASE("sample-controller: a Deployment that is not the Foo's is left alone and told of", "[sample-controller]") {
     const cluster c;
     c.curl("POST", deployments_path,

@@ -26,15 +26,7 @@ private:
     template <class Act>
     void within(std::string_view token, const Act& act) {
         const std::size_t size = pointer_.size();
-        pointer_ += '/';
-        for (const char c : token) {
-            if (c == '~')
-                pointer_ += "~0";
-            else if (c == '/')
-                pointer_ += "~1";
-            else
-                pointer_ += c;
-        }
+        append_token(token, pointer_);
         act();
         pointer_.resize(size);
     }

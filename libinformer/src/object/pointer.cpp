@@ -65,6 +65,18 @@ value value::at_pointer(std::string_view pointer) const {
 
 namespace detail {
 
+void append_token(std::string_view token, std::string& to) {
+    to += '/';
+    for (const char c : token) {
+        if (c == '~')
+            to += "~0";
+        else if (c == '/')
+            to += "~1";
+        else
+            to += c;
+    }
+}
+
 pointer_reader::pointer_reader(std::string_view pointer) {
     std::string unescaped;
     std::string_view token;

@@ -100,6 +100,9 @@ private:
 void append_number(const generation* g, handle h, std::string& to);
 void append_quoted(std::string_view s, std::string& to);
 
+/// "/token" of a JSON pointer, escaped as RFC 6901 has it.
+void append_token(std::string_view token, std::string& to);
+
 /// Finds the members of one object by the keys of another, mostly in the same order, without quadratic time.
 class member_finder {
 public:

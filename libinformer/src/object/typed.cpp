@@ -1,0 +1,94 @@
+#include <informer/object/typed.hpp>
+
+#include "object/detail/reading.hpp"
+
+namespace informer {
+
+namespace {
+
+/// What a value is: numbers and truths as they stand, of the others what may be long or secret is not shown.
+std::string shown(const value& v) {
+    switch (v.kind()) {
+    case value_kind::string: return "a string";
+    case value_kind::number: return "a number";
+    case value_kind::array:
+    case value_kind::object:
+    case value_kind::missing:
+    case value_kind::null: return std::string(to_string(v.kind()));
+    default: return v.to_json();
+    }
+}
+
+template <class N>
+bool read_whole_as(N (value::*as)() const, const value& from, N& to) {
+    if (!from.is_number()) return false;
+    try {
+        to = (from.*as)();
+        return true;
+    } catch (const error&) {
+        return false;
+    }
+}
+
+} // namespace
+
+namespace detail {
+
+failure unlike(std::string_view wanted, const value& found) {
+    return {errc::wrong_type, "expected " + std::string(wanted) + ", found " + shown(found)};
+}
+
+void read_below(std::string_view name, failure& f) {
+    std::string at;
+    append_token(name, at);
+    const bool path = f.message().starts_with('/');
+    f = failure(f.code(), at + (path ? "" : ": ") + f.message());
+}
+
+bool read_whole(const value& from, std::int64_t& to) {
+    return read_whole_as(&value::as_int64, from, to);
+}
+
+bool read_whole(const value& from, std::uint64_t& to) {
+    return read_whole_as(&value::as_uint64, from, to);
+}
+
+} // namespace detail
+
+void conversion<bool>::read(const value& from, bool& to, failure& f) {
+    if (from.kind() == value_kind::boolean)
+        to = from.as_bool();
+    else
+        f = detail::unlike("true or false", from);
+}
+
+void conversion<double>::read(const value& from, double& to, failure& f) {
+    if (from.is_number())
+        to = from.as_double();
+    else
+        f = detail::unlike("a number", from);
+}
+
+void conversion<std::string>::read(const value& from, std::string& to, failure& f) {
+    if (from.is_string())
+        to = from.as_string().str();
+    else
+        f = detail::unlike("a string", from);
+}
+
+void conversion<std::chrono::system_clock::time_point>::read(const value& from,
+                                                             std::chrono::system_clock::time_point& to, failure& f) {
+    const text said = from.string_or_empty();
+    if (const auto t = parse_rfc3339(said.view()))
+        to = *t;
+    else
+        f = detail::unlike("a time (RFC 3339)", from);
+}
+
+boost::json::value
+conversion<std::chrono::system_clock::time_point>::write(std::chrono::system_clock::time_point from) {
+    const bool whole = from == std::chrono::floor<std::chrono::seconds>(from);
+    return boost::json::value(rfc3339(from, whole ? 0 : 6));
+}
+
+} // namespace informer
