@@ -43,14 +43,6 @@ asio::awaitable<void> find_resource(std::shared_ptr<session> s) {
     s->resource = co_await s->client.find_resource(s->line.resource);
 }
 
-bool is_refusal(const informer::failure& f) {
-    using informer::condition;
-    using informer::errc;
-    return f == condition::unauthorized || f == condition::forbidden || f == condition::not_found || f == errc::connection_refused ||
-           f == errc::tls_failed || f == errc::resolve_failed || f == errc::bad_configuration || f == errc::bad_request ||
-           f == errc::invalid || f == errc::exec_plugin_failed;
-}
-
 int complain(const std::string& what) {
     std::string one_line = what;
     for (char& c : one_line)

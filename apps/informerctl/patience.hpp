@@ -1,13 +1,25 @@
 // How long watch and sync wait for their first complete state.
 #pragma once
 
-#include "session.hpp"
-
 #include <informer/cache/status.hpp>
+#include <informer/error.hpp>
+#include <informer/runtime.hpp>
 
 #include <chrono>
 
 namespace informerctl {
+
+/// Errors that trying again does not cure: nobody there or on the way there, not allowed, no such thing, not trusted.
+inline bool is_refusal(const informer::failure& f) {
+    using informer::condition;
+    using informer::errc;
+    // A proxy refuses before there is a tunnel, or in the server's place.
+    if (f == errc::connect_failed || (f.status() != nullptr && f.status()->code == 407)) return true;
+    return f == condition::unauthorized || f == condition::forbidden || f == condition::not_found ||
+           f == errc::connection_refused || f == errc::tls_failed || f == errc::resolve_failed ||
+           f == errc::bad_configuration || f == errc::bad_request || f == errc::invalid ||
+           f == errc::exec_plugin_failed;
+}
 
 /// Before the first sync a refusal ends the command at once, another error when it lasts: with the fourth failed attempt
 /// in a row, or with the first one that comes more than 15 s after the start. What the informer gets around by itself

@@ -46,9 +46,6 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s);
 asio::awaitable<int> run_sync(std::shared_ptr<session> s);
 asio::awaitable<int> run_resources(std::shared_ptr<session> s);
 
-/// Errors that trying again does not cure: nobody there, not allowed, no such thing, not trusted.
-bool is_refusal(const informer::failure& f);
-
 /// One clear line on stderr; returns 1.
 int complain(const std::string& what);
 

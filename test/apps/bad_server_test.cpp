@@ -1,6 +1,10 @@
 #include "plain_server.hpp"
 #include "programs.hpp"
 
+#include "informerctl/patience.hpp"
+
+#include <informer/testing/manual_clock.hpp>
+
 using namespace programs;
 
 TEST_CASE("a server that refuses watch-lists is listed instead, whatever its refusal") {
@@ -34,6 +38,31 @@ TEST_CASE("an error that lasts ends watch and sync with the fourth attempt") {
     std::size_t lists = 0;
     for (const auto& request : s.requests()) lists += request.find("/configmaps?limit=") != std::string::npos;
     CHECK(lists == 4);
+}
+
+TEST_CASE("what a proxy refuses ends watch and sync at once, in its words") {
+    plain_server::script says;
+    says.list = "your password has expired";
+    says.list_status = "407 Proxy Authentication Required"; // in the server's place; no tunnel, no answer
+    const plain_server s(says);
+    for (const std::string command : {"watch", "sync"}) {
+        const auto r = run({command, "cm", "-A", "--server", s.url});
+        CHECK(r.code == 1);
+        CHECK(r.err == "informerctl: list configmaps: unexpected HTTP status 407: your password has expired\n");
+    }
+    std::size_t lists = 0;
+    for (const auto& request : s.requests()) lists += request.find("/configmaps?limit=") != std::string::npos;
+    CHECK(lists == 2);
+
+    const informer::failure refused(informer::errc::connect_failed,
+                                    "connect to api:443: the proxy http://p:1 answered 407");
+    informer::informer_status now;
+    now.last_error = refused;
+    now.attempts = 1;
+    const informer::testing::manual_clock clock;
+    informerctl::patience before_sync(clock);
+    CHECK(before_sync.over(now));
+    CHECK(before_sync.why().what() == refused.what());
 }
 
 TEST_CASE("get ends when the server hands out the same continue token for ever") {
