@@ -6,7 +6,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 namespace informerctl {
 namespace {
@@ -20,12 +24,104 @@ void add_connection(CLI::App& to, command_line& into) {
     to.add_flag("-v", into.verbosity, "Log to stderr; -vv logs each request");
 }
 
+/// What the command line says of etcd; the rest, unless it is of Kubernetes, is in the environment.
+struct etcd_words {
+    std::string user, password, password_file;
+};
+
+void add_etcd(CLI::App& to, etcd_line& into, etcd_words& words) {
+    const auto option = [&](const char* name, auto& value, const char* what) {
+        return to.add_option(name, value, what)->group("Keys of etcd");
+    };
+    const auto flag = [&](const char* name, bool& value, const char* what) {
+        to.add_flag(name, value, what)->group("Keys of etcd");
+    };
+    flag("--etcd", into.asked, "RESOURCE is the prefix of keys in etcd, as /services/ (\"\": all keys)");
+    option("--endpoints", into.endpoints,
+           "URLs of its members, with commas; implies --etcd (default: $ETCDCTL_ENDPOINTS, http://127.0.0.1:2379)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    option("--user", words.user, "NAME[:PASSWORD] (default: $ETCDCTL_USER)");
+    option("--password", words.password, "Others see what stands here: better $ETCDCTL_PASSWORD or --password-file");
+    option("--password-file", words.password_file, "File that holds it");
+    option("--cacert", into.cacert, "File of the CA to trust (default: $ETCDCTL_CACERT)");
+    option("--cert", into.cert, "File of the client certificate (default: $ETCDCTL_CERT)");
+    option("--key", into.key, "File of its key (default: $ETCDCTL_KEY)");
+    flag("--namespaced", into.namespaced, "Behind the prefix stands NAMESPACE/NAME; -n and -A imply it");
+    option(
+        "--wrap", into.wrap,
+        "Which values are put into .value: none (what is no JSON object is skipped), others (than JSON objects), all")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"none", "others", "all"}));
+}
+
 void add_scope(CLI::App& to, command_line& into) {
-    to.add_option("-n,--namespace", into.name_space, "Namespace (default: the context's)");
+    to.add_option("-n,--namespace", into.name_space, "Namespace (default: the context's; with etcd all)");
     to.add_flag("-A,--all-namespaces", into.all_namespaces, "All namespaces");
     to.add_option("-l,--selector", into.labels, "Label selector");
     to.add_option("--field-selector", into.fields, "Field selector");
     to.add_flag("--show-managed-fields", into.keep_managed_fields, "Keep metadata.managedFields");
+}
+
+/// The first option that was given though it means nothing to what is asked; "" where there is none.
+std::string out_of_place(const CLI::App& command, bool etcd) {
+    for (const auto* o : command.get_options()) {
+        const auto is = [&](std::initializer_list<const char*> names) {
+            return std::any_of(names.begin(), names.end(), [&](const char* n) { return o->check_name(n); });
+        };
+        if (o->count() == 0) continue;
+        if (etcd && is({"--kubeconfig", "--context", "--server", "--token"}))
+            return o->get_name() + " is of Kubernetes, and the keys are etcd's";
+        if (!etcd && o->get_group() == "Keys of etcd")
+            return o->get_name() + " is of etcd: --etcd or --endpoints go with it";
+    }
+    return {};
+}
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name); // NOLINT(concurrency-mt-unsafe) no thread is there yet
+    return value ? value : "";
+}
+
+/// What the command line leaves open of etcd; "", or what is wrong with it.
+std::string complete(command_line& c, const etcd_words& words) {
+    etcd_line& e = c.etcd;
+    const auto unless_given = [](std::string& value, const char* variable) {
+        if (value.empty()) value = environment(variable);
+    };
+    if (e.endpoints.empty()) e.endpoints = CLI::detail::split(environment("ETCDCTL_ENDPOINTS"), ',');
+    std::erase(e.endpoints, std::string());
+    if (e.endpoints.empty()) e.endpoints.emplace_back("127.0.0.1:2379");
+    unless_given(e.cacert, "ETCDCTL_CACERT");
+    unless_given(e.cert, "ETCDCTL_CERT");
+    unless_given(e.key, "ETCDCTL_KEY");
+    if (e.cert.empty() != e.key.empty()) return "--cert and --key go together";
+    if (!c.insecure) c.insecure = environment("ETCDCTL_INSECURE_SKIP_TLS_VERIFY") == "true";
+    e.user = words.user;
+    e.password = words.password;
+    unless_given(e.user, "ETCDCTL_USER");
+    if (!words.password_file.empty()) {
+        if (!words.password.empty()) return "--password and --password-file exclude each other";
+        std::ifstream file(words.password_file, std::ios::binary);
+        e.password.assign(std::istreambuf_iterator<char>(file), {});
+        while (!e.password.empty() && (e.password.back() == '\n' || e.password.back() == '\r')) e.password.pop_back();
+        if (e.password.empty()) return "--password-file " + words.password_file + ": no password can be read there";
+    }
+    unless_given(e.password, "ETCDCTL_PASSWORD");
+    // etcdctl's rule: where a password is given, all of the user is its name.
+    if (const auto colon = e.user.find(':'); e.password.empty() && colon != std::string::npos) {
+        e.password = e.user.substr(colon + 1);
+        e.user.resize(colon);
+    }
+    if (!e.user.empty() && e.password.empty())
+        return "--user " + e.user + ": no password ($ETCDCTL_PASSWORD, --password-file)";
+    if (e.user.empty() && !(words.password + words.password_file).empty()) return "a password, but no --user";
+    e.namespaced = e.namespaced || !c.name_space.empty() || c.all_namespaces;
+    for (const auto& name : c.names)
+        if (e.namespaced && c.name_space.empty() &&
+            (name.find('/') == std::string::npos || name.front() == '/' || name.back() == '/'))
+            return name + ": expected NAMESPACE/NAME, or -n";
+    return {};
 }
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what, command_line& into, command c) {
@@ -71,7 +167,8 @@ std::string judge(command_line& c) {
     for (const auto& name : c.names)
         if (name.empty()) return "a name is empty";
     if (!c.name_space.empty() && c.all_namespaces) return "-n and -A exclude each other";
-    if (!c.names.empty() && c.all_namespaces) return "a name and -A exclude each other: names are unique within a namespace";
+    if (!c.names.empty() && c.all_namespaces && !c.etcd.asked)
+        return "a name and -A exclude each other: names are unique within a namespace";
     if (!c.names.empty() && (!c.labels.empty() || !c.fields.empty())) return "a name and a selector exclude each other";
     informer::failure f;
     informer::label_selector::parse(c.labels, f);
@@ -84,22 +181,24 @@ std::string judge(command_line& c) {
 } // namespace
 
 int parse_command_line(int argc, char** argv, command_line& into) {
-    CLI::App app("Lists, watches and caches any resource of a Kubernetes API server.\n"
-                 "Resources go by plural, singular, kind or short name: pods, po, deploy.apps, foos.samplecontroller.k8s.io",
-                 "informerctl");
+    CLI::App app(
+        "Lists, watches and caches any resource of a Kubernetes API server, or the keys of an etcd.\n"
+        "Resources go by plural, singular, kind or short name: pods, po, deploy.apps, foos.samplecontroller.k8s.io\n"
+        "Keys go by their prefix: informerctl watch --endpoints https://10.0.0.1:2379 --cacert ca.pem /services/",
+        "informerctl");
     app.set_version_flag("--version", std::string("informerctl " INFORMER_VERSION));
     app.require_subcommand(1);
     app.fallthrough(false);
 
     auto* get = add_command(app, "get", "Print objects", into, command::get);
-    get->add_option("RESOURCE", into.resource, "Resource, or RESOURCE/NAME")->required();
+    get->add_option("RESOURCE", into.resource, "Resource, or RESOURCE/NAME, or the prefix of keys")->required();
     get->add_option("NAME", into.names, "Names");
     get->add_option("-o,--output", into.output, "name | wide | json | yaml | jsonpath=TEMPLATE");
     get->add_flag("--no-headers", into.no_headers, "No header line");
     add_scope(*get, into);
 
     auto* watch = add_command(app, "watch", "Print the objects, then every change, for ever", into, command::watch);
-    watch->add_option("RESOURCE", into.resource, "Resource, or RESOURCE/NAME")->required();
+    watch->add_option("RESOURCE", into.resource, "Resource, or RESOURCE/NAME, or the prefix of keys")->required();
     watch->add_option("NAME", into.names, "Name");
     watch->add_option("-o,--output", into.output, "json (one event a line) | name | wide | yaml | jsonpath=TEMPLATE");
     watch->add_flag("--diff", into.diff, "Show changed fields, old -> new");
@@ -108,13 +207,16 @@ int parse_command_line(int argc, char** argv, command_line& into) {
 
     std::vector<std::string> indexes;
     auto* sync = add_command(app, "sync", "Fill a cache and print what it cost", into, command::sync);
-    sync->add_option("RESOURCE", into.resource, "Resource")->required();
+    sync->add_option("RESOURCE", into.resource, "Resource, or the prefix of keys")->required();
     sync->add_option("--index", indexes, "Index NAME=POINTER, as node=/spec/nodeName (repeatable)")
         ->allow_extra_args(false); // the next word is not another one
     sync->add_option("--updates", into.updates, "Then wait for N updates and print again")->check(CLI::NonNegativeNumber);
     sync->add_flag("--json", into.json, "One JSON line per phase");
     sync->add_flag("!--no-watch-list", into.watch_list, "List and watch instead of watch-list");
     add_scope(*sync, into);
+
+    etcd_words words;
+    for (auto* with_etcd : {get, watch, sync}) add_etcd(*with_etcd, into.etcd, words);
 
     auto* resources = add_command(app, "resources", "Print what the server serves", into, command::resources);
     resources->add_option("-o,--output", into.output, "name | wide | json");
@@ -136,10 +238,15 @@ int parse_command_line(int argc, char** argv, command_line& into) {
             return usage("--index " + i + ": expected NAME=/JSON/POINTER");
         into.indexes.emplace_back(i.substr(0, eq), i.substr(eq + 1));
     }
-    if (const auto slash = into.resource.find('/'); slash != std::string::npos) {
+    into.etcd.asked = into.etcd.asked || !into.etcd.endpoints.empty();
+    if (const auto why = out_of_place(*app.get_subcommands().front(), into.etcd.asked); !why.empty()) return usage(why);
+    if (into.etcd.asked) {
+        if (const auto why = complete(into, words); !why.empty()) return usage(why);
+    } else if (const auto slash = into.resource.find('/'); slash != std::string::npos) {
         into.names.insert(into.names.begin(), into.resource.substr(slash + 1));
         into.resource.resize(slash);
-        if (into.resource.empty() || into.names.front().empty()) return usage("expected RESOURCE/NAME");
+        if (into.resource.empty() || into.names.front().empty())
+            return usage("expected RESOURCE/NAME; prefixes of keys in etcd go with --etcd");
     }
     if (const auto why = judge(into); !why.empty()) return usage(why);
     return -1;

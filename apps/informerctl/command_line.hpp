@@ -10,13 +10,24 @@ namespace informerctl {
 
 enum class command { get, watch, sync, resources };
 
+/// Where an etcd is whose keys stand in the place of resources, and how they are read. Called what etcdctl calls them.
+struct etcd_line {
+    bool asked = false; ///< by --etcd or --endpoints
+    std::vector<std::string> endpoints;
+    std::string user, password;    ///< as they are to be sent
+    std::string cacert, cert, key; ///< files
+    bool namespaced = false;
+    std::string wrap = "others"; ///< none, others, all
+};
+
 struct command_line {
     informerctl::command command = informerctl::command::get;
     // where
     std::string kubeconfig, context, server, token;
     bool insecure = false;
+    etcd_line etcd;
     // what
-    std::string resource;
+    std::string resource; ///< with etcd the prefix of the keys
     std::vector<std::string> names;
     std::string name_space;
     bool all_namespaces = false;

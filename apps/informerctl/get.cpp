@@ -45,7 +45,40 @@ std::string as_yaml_list(const std::vector<object>& items) {
     return out + "kind: List\nmetadata:\n  resourceVersion: \"\"\n";
 }
 
-void print(session& s, std::vector<object> items, bool single) {
+/// What a table shows of an object and of a value in etcd.
+std::vector<std::string> header_of(const session& s, bool spaces, bool wide) {
+    std::vector<std::string> header;
+    if (spaces) header.emplace_back("NAMESPACE");
+    header.emplace_back("NAME");
+    if (s.etcd) {
+        header.emplace_back("REVISION");
+        if (wide) header.insert(header.end(), {"VERSION", "LABELS"});
+        header.emplace_back("VALUE");
+    } else {
+        header.emplace_back("STATUS");
+        if (wide) header.insert(header.end(), {"AGE", "LABELS"});
+    }
+    return header;
+}
+
+std::vector<std::string> row_of(const session& s, const object& o, bool spaces, bool wide) {
+    std::vector<std::string> row;
+    if (spaces) row.push_back(o.meta().name_space().str());
+    row.push_back(o.meta().name().str());
+    if (s.etcd) {
+        row.push_back(o.resource_version().str());
+        if (wide) row.insert(row.end(), {std::to_string(o.meta().generation()), labels(o)});
+        row.push_back(plain_value(o, wide ? std::string::npos : 64));
+    } else {
+        row.push_back(glance(o));
+        if (wide) row.insert(row.end(), {age(o, s.runtime.clock().wall()), labels(o)});
+    }
+    return row;
+}
+
+} // namespace
+
+void print_objects(session& s, const std::vector<object>& items, bool single) {
     auto& out = s.out;
     const auto& how = s.line.output;
     if (how == "json") {
@@ -59,32 +92,15 @@ void print(session& s, std::vector<object> items, bool single) {
         const auto path = json_path::parse(s.line.jsonpath, why);
         out.write(single ? path->evaluate(items.front()) : path->evaluate(items));
     } else if (how == "name") {
-        for (const auto& o : items) out.line(resource_name(s.resource, o));
+        for (const auto& o : items) out.line(s.name_of(o));
     } else {
-        const bool spaces = s.resource.namespaced && s.line.all_namespaces;
+        const bool spaces = s.resource.namespaced && (s.etcd ? s.name_space().empty() : s.line.all_namespaces);
         const bool wide = how == "wide";
-        std::vector<std::string> header;
-        if (spaces) header.emplace_back("NAMESPACE");
-        header.insert(header.end(), {"NAME", "STATUS"});
-        if (wide) header.insert(header.end(), {"AGE", "LABELS"});
-        table t(header, !s.line.no_headers);
-        const auto now = s.runtime.clock().wall();
-        for (const auto& o : items) {
-            std::vector<std::string> row;
-            if (spaces) row.push_back(o.meta().name_space().str());
-            row.push_back(o.meta().name().str());
-            row.push_back(glance(o));
-            if (wide) {
-                row.push_back(age(o, now));
-                row.push_back(labels(o));
-            }
-            t.row(std::move(row));
-        }
+        table t(header_of(s, spaces, wide), !s.line.no_headers);
+        for (const auto& o : items) t.row(row_of(s, o, spaces, wide));
         out.write(t.str());
     }
 }
-
-} // namespace
 
 asio::awaitable<int> run_get(std::shared_ptr<session> s) {
     co_await find_resource(s);
@@ -94,7 +110,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
         for (const auto& name : s->line.names) {
             const informer::object_key key(s->name_space(), name);
             informer::failure f;
-            object o = co_await s->client.get(s->resource, key, f);
+            object o = co_await s->client->get(s->resource, key, f);
             if (f == informer::condition::cancelled) co_return 0;
             if (f) code = complain(f.what());
             else items.push_back(std::move(o));
@@ -107,7 +123,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
         bool restarted = false;
         for (;;) {
             informer::failure f;
-            auto page = co_await s->client.list(s->resource, s->name_space(), options, f);
+            auto page = co_await s->client->list(s->resource, s->name_space(), options, f);
             if (f == informer::condition::gone && !options.continue_.empty() && !restarted) {
                 // The pages expired under our hands: once more, in one piece.
                 restarted = true;
@@ -135,7 +151,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
         }
     }
     const bool single = s->line.names.size() == 1;
-    print(*s, std::move(items), single);
+    print_objects(*s, items, single);
     s->out.flush();
     co_return code;
 }

@@ -1,5 +1,6 @@
 // informerctl: the library's command line.
 #include "command_line.hpp"
+#include "printer.hpp"
 #include "session.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -19,16 +20,25 @@ namespace informerctl {
 
 std::string session::name_space() const {
     if (!resource.namespaced || line.all_namespaces) return {};
-    return line.name_space.empty() ? client.config().name_space : line.name_space;
+    return line.name_space.empty() && client ? client->config().name_space : line.name_space;
 }
 
 std::string session::describe() const {
     const auto ns = name_space();
+    if (etcd) return line.resource.empty() && ns.empty() ? "all keys" : line.resource + (ns.empty() ? "" : ns + "/");
     return resource.group_resource() + (ns.empty() ? "" : " in " + ns);
 }
 
 std::string session::field_selector() const {
-    return line.names.empty() ? line.fields : "metadata.name=" + line.names.front();
+    if (line.names.empty()) return line.fields;
+    std::string name = etcd ? key_of(line, line.names.front()).name : line.names.front();
+    for (std::size_t at = 0; (at = name.find_first_of("\\,=", at)) != std::string::npos; at += 2)
+        name.insert(at, 1, '\\');
+    return "metadata.name=" + name;
+}
+
+std::string session::name_of(const informer::object& o) const {
+    return etcd ? visible(line.resource + o.key().str()) : resource_name(resource, o);
 }
 
 informer::informer_options session::informer_options() const {
@@ -40,7 +50,13 @@ informer::informer_options session::informer_options() const {
 }
 
 asio::awaitable<void> find_resource(std::shared_ptr<session> s) {
-    s->resource = co_await s->client.find_resource(s->line.resource);
+    s->resource = co_await s->client->find_resource(s->line.resource);
+}
+
+asio::awaitable<std::shared_ptr<informer::list_watch>> find_source(std::shared_ptr<session> s) {
+    if (s->etcd) co_return s->etcd;
+    co_await find_resource(s);
+    co_return s->client->make_list_watch(s->resource, s->name_space());
 }
 
 int complain(const std::string& what) {
@@ -55,7 +71,7 @@ namespace {
 
 asio::awaitable<int> run_command(std::shared_ptr<session> s) {
     switch (s->line.command) {
-    case command::get: return run_get(s);
+    case command::get: return s->etcd ? run_get_keys(s) : run_get(s);
     case command::watch: return run_watch(s);
     case command::sync: return run_sync(s);
     case command::resources: break;
@@ -68,26 +84,30 @@ void log_to_stderr(informer::log_level level, std::string_view text) {
     std::fprintf(stderr, "informerctl: %s: %s\n", names[static_cast<int>(level)], visible(text).c_str());
 }
 
-int run(const command_line& line) {
-    asio::io_context context(1);
-    informer::runtime runtime(context.get_executor());
-    if (line.verbosity > 0)
-        runtime.with_logger(log_to_stderr, line.verbosity > 1 ? informer::log_level::debug : informer::log_level::info);
-
-    informer::failure f;
+void use_cluster(session& s, informer::failure& f) {
+    const command_line& line = s.line;
     informer::kubernetes::kubeconfig_options where;
     where.path(line.kubeconfig).context(line.context).server(line.server).insecure(line.insecure);
     auto config = informer::kubernetes::default_config(where, f);
-    if (f) return complain(f.what());
+    if (f) return;
     if (!line.token.empty()) {
         config.credentials.token = line.token;
         config.credentials.token_file.clear();
     }
     config.user_agent = "informerctl/" INFORMER_VERSION " (linux)";
-    informer::kubernetes::client client(runtime, config, f);
+    s.client.emplace(s.runtime, config, f);
+    if (!f) s.client->keep_managed_fields(line.keep_managed_fields);
+}
+
+int run(const command_line& line) {
+    asio::io_context context(1);
+    informer::runtime runtime(context.get_executor());
+    if (line.verbosity > 0)
+        runtime.with_logger(log_to_stderr, line.verbosity > 1 ? informer::log_level::debug : informer::log_level::info);
+    auto s = std::make_shared<session>(line, runtime);
+    informer::failure f;
+    line.etcd.asked ? use_etcd(*s, f) : use_cluster(*s, f);
     if (f) return complain(f.what());
-    client.keep_managed_fields(line.keep_managed_fields);
-    auto s = std::make_shared<session>(line, runtime, client);
 
     int code = 0;
     std::exception_ptr failed;

@@ -179,18 +179,20 @@ std::string field_path(std::string_view pointer, const object& in) {
     return out;
 }
 
-std::string short_json(const value& v) {
-    if (!v.exists()) return "(none)";
-    std::string s = v.is_string() ? v.as_string().str() : v.to_json();
+std::string cut_to(std::string s, std::size_t most) {
     for (char& c : s)
         if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-    constexpr std::size_t limit = 160;
-    if (s.size() > limit) {
-        std::size_t cut = limit;
+    if (s.size() > most) {
+        std::size_t cut = most;
         while (cut > 0 && (static_cast<unsigned char>(s[cut]) & 0xC0) == 0x80) --cut; // not inside a character
         s = s.substr(0, cut) + "… (" + std::to_string(s.size()) + " bytes)";
     }
     return s.empty() ? "\"\"" : s;
+}
+
+std::string short_json(const value& v) {
+    if (!v.exists()) return "(none)";
+    return cut_to(v.is_string() ? v.as_string().str() : v.to_json(), 160);
 }
 
 } // namespace
@@ -210,6 +212,20 @@ std::string diff_lines(const object& before, const object& after) {
         out += "    " + visible(field + ": " + short_json(c.before) + " → " + short_json(c.after)) + "\n";
     }
     return out;
+}
+
+std::string plain_value(const object& o, std::size_t most) {
+    std::string all;
+    std::size_t members = 0;
+    for (const auto m : o.value().members()) {
+        if (m.key == "apiVersion" || m.key == "kind" || m.key == "metadata") continue;
+        all += members++ == 0 ? "{\"" : ",\"";
+        all += m.key.str() + "\":"; // for people to look at; -o json is for programs
+        m.value.to_json(all);
+    }
+    if (const value only = o["value"]; members == 1 && only.exists())
+        return cut_to(only.is_string() ? only.as_string().str() : only.to_json(), most);
+    return cut_to(members == 0 ? "{}" : all + "}", most);
 }
 
 namespace {

@@ -22,6 +22,8 @@ std::string resource_name(const informer::api_resource& r, const informer::objec
 std::string labels(const informer::object& o);
 /// The phase, the number of ready replicas, or the last true condition: what a glance wants.
 std::string glance(const informer::object& o);
+/// Of a value in etcd what somebody wrote there, as one line, cut after `most` characters.
+std::string plain_value(const informer::object& o, std::size_t most);
 /// YAML of one object, two blanks, strings quoted where YAML would read them as something else.
 std::string yaml(const informer::value& v);
 /// "  .spec.replicas: 1 -> 3" lines; resourceVersion is left out, it stands in the event's line.

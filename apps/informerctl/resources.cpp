@@ -17,7 +17,7 @@ boost::json::array strings(const std::vector<std::string>& v) { return boost::js
 } // namespace
 
 asio::awaitable<int> run_resources(std::shared_ptr<session> s) {
-    const auto all = co_await s->client.discover();
+    const auto all = co_await s->client->discover();
     const auto& how = s->line.output;
     for (const auto& p : all.problems) complain(p);
     if (how == "json") {

@@ -1,4 +1,4 @@
-// What every command needs: the client, the resource, the scope.
+// What every command needs: the client or the source, the resource, the scope.
 #pragma once
 
 #include "command_line.hpp"
@@ -7,12 +7,15 @@
 #include <informer/cache/shared_informer.hpp>
 #include <informer/kubernetes/client.hpp>
 #include <informer/runtime.hpp>
+#include <informer/source/list_watch.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace informerctl {
 
@@ -20,31 +23,46 @@ namespace asio = boost::asio;
 
 /// One run of the program. Shared by the coroutines of a command.
 struct session {
-    session(command_line c, informer::runtime r, informer::kubernetes::client k)
-        : line(std::move(c)), runtime(std::move(r)), client(std::move(k)) {}
+    session(command_line c, informer::runtime r) : line(std::move(c)), runtime(std::move(r)) {}
 
     command_line line;
     informer::runtime runtime;
-    informer::kubernetes::client client;
+    // One of them.
+    std::optional<informer::kubernetes::client> client;
+    std::shared_ptr<informer::list_watch> etcd;
     informer::api_resource resource;
     output out;
 
     /// "" for all namespaces and for cluster-scoped resources.
     std::string name_space() const;
-    /// The resource's, "pods" or "pods in ns1", for messages.
+    /// The resource's, "pods" or "pods in ns1", or the keys', "/services/" or "all keys", for messages.
     std::string describe() const;
     std::string field_selector() const; ///< with metadata.name=NAME when a name was given
+    /// As other programs take it: "pod/nginx", or the key in etcd.
+    std::string name_of(const informer::object& o) const;
     /// What the user asked of the informer of `watch` and `sync`.
     informer::informer_options informer_options() const;
 };
 
 /// Finds what `line.resource` names; throws `informer::error`.
 asio::awaitable<void> find_resource(std::shared_ptr<session> s);
+/// That, and what an informer reads it from.
+asio::awaitable<std::shared_ptr<informer::list_watch>> find_source(std::shared_ptr<session> s);
+/// Sets the session up for the etcd of its line.
+void use_etcd(session& s, informer::failure& f);
+/// Of keys in etcd what `name` says: within the namespace asked for, or "namespace/name".
+informer::object_key key_of(const command_line& line, const std::string& name);
 
 asio::awaitable<int> run_get(std::shared_ptr<session> s);
+asio::awaitable<int> run_get_keys(std::shared_ptr<session> s); ///< of etcd
 asio::awaitable<int> run_watch(std::shared_ptr<session> s);
 asio::awaitable<int> run_sync(std::shared_ptr<session> s);
 asio::awaitable<int> run_resources(std::shared_ptr<session> s);
+
+/// Tells of a key in etcd whose value is left out, by its name.
+void skip(const session& s, const informer::bad_object& b);
+/// What `get` prints. `single`: one was asked for by its name.
+void print_objects(session& s, const std::vector<informer::object>& items, bool single);
 
 /// One clear line on stderr; returns 1.
 int complain(const std::string& what);

@@ -55,10 +55,9 @@ struct sync_state {
 } // namespace
 
 asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
-    co_await find_resource(s);
+    const auto from = co_await find_source(s);
     auto options = s->informer_options();
     for (const auto& [name, pointer] : s->line.indexes) options.index(name, informer::index_by_pointer(pointer));
-    auto from = s->client.make_list_watch(s->resource, s->name_space());
     auto cache = std::make_shared<shared_informer>(s->runtime, from, options);
 
     auto at = std::make_shared<sync_state>(s->runtime.clock());

@@ -31,7 +31,8 @@ public:
         const auto& how = session_.line.output;
         if (how == "json") return json(e, out);
         if (e.kind == event_kind::synced) return; // marks are for machines
-        if (how == "name") out += resource_name(session_.resource, e.current) + "\n";
+        if (how == "name")
+            out += session_.name_of(e.current) + "\n";
         else if (how == "yaml") out += "---\n" + yaml(e.current.value());
         else if (path_) out += path_->evaluate(e.current) + "\n";
         else line(e, out);
@@ -76,7 +77,7 @@ private:
 
 /// What the user is told of the informer's state, one line a change.
 struct reporter {
-    explicit reporter(const informer::clock& c) : before_sync(c) {}
+    explicit reporter(const session& s) : before_sync(s.runtime.clock()), session_(s) {}
 
     patience before_sync;
     bool synced = false;
@@ -86,23 +87,27 @@ struct reporter {
     void bad(const informer::bad_object& b) {
         if (told_.size() > most_bad) return;
         if (!told_.insert(b.key.str() + ' ' + b.why.what()).second) return;
-        complain(told_.size() > most_bad ? std::string("more bad objects come; they are not named any more")
-                                         : "skipped " + b.why.what());
+        if (told_.size() > most_bad)
+            complain("more bad objects come; they are not named any more");
+        else if (session_.etcd)
+            skip(session_, b);
+        else
+            complain("skipped " + b.why.what());
     }
 
 private:
     static constexpr std::size_t most_bad = 1000;
+    const session& session_;
     std::set<std::string> told_;
 };
 
 } // namespace
 
 asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
-    co_await find_resource(s);
-    auto from = s->client.make_list_watch(s->resource, s->name_space());
+    const auto from = co_await find_source(s);
     auto watched = std::make_shared<informer::shared_informer>(s->runtime, from, s->informer_options());
 
-    auto report = std::make_shared<reporter>(s->runtime.clock());
+    auto report = std::make_shared<reporter>(*s);
     const std::string what = s->describe();
     watched->on_state_change([report, what, raw = std::weak_ptr(watched)](const informer::informer_status& now) {
         if (report->before_sync.over(now)) {

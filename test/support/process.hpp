@@ -20,7 +20,7 @@
 
 namespace informer::testing {
 
-/// *Lifetime*: the destructor kills and reaps. Environment: the caller's less KUBECONFIG, HOME and proxies (what tests talk to is
+/// *Lifetime*: the destructor kills and reaps. Environment: the caller's less KUBECONFIG, HOME, proxies and ETCDCTL_… (what tests talk to is
 /// on loopback), plus `NAME=value` given.
 class process {
     using clock = std::chrono::steady_clock;
@@ -43,7 +43,9 @@ public:
             variables[std::move(name)] = std::move(v);
         };
         for (char** e = environ; *e; ++e) set(*e);
-        for (const char* name : {"KUBECONFIG", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+        for (const char* name :
+             {"KUBECONFIG", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
+              "ETCDCTL_ENDPOINTS", "ETCDCTL_USER", "ETCDCTL_PASSWORD", "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"})
             variables.erase(name);
         set("HOME=/nonexistent"); // no ambient ~/.kube/config
         for (auto& e : environment) set(std::move(e));

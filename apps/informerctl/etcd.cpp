@@ -1,0 +1,162 @@
+// Keys of an etcd in the place of resources.
+#include "session.hpp"
+
+#include <informer/etcd/list_watch.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace informerctl {
+namespace {
+
+using informer::object;
+
+std::string contents(const char* option, const std::string& path, informer::failure& f) {
+    if (path.empty() || f) return {};
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    std::stringstream all;
+    if (!file || !(all << file.rdbuf())) {
+        const std::string why = errno != 0 ? std::generic_category().message(errno) : "nothing in it";
+        f = informer::failure(informer::errc::bad_configuration, std::string(option) + " " + path + ": " + why);
+    }
+    return all.str();
+}
+
+informer::etcd::config where(const command_line& line, informer::failure& f) {
+    const etcd_line& etcd = line.etcd;
+    informer::http::tls_options tls;
+    tls.ca(contents("--cacert", etcd.cacert, f)).insecure(line.insecure);
+    tls.certificate(contents("--cert", etcd.cert, f), contents("--key", etcd.key, f));
+    // As etcdctl: who says what TLS is to trust means TLS.
+    const bool secure = line.insecure || !etcd.cacert.empty() || !etcd.cert.empty();
+    informer::etcd::config c;
+    for (const std::string& url : etcd.endpoints)
+        c.endpoint(url.find("://") != std::string::npos ? url : (secure ? "https://" : "http://") + url);
+    if (!etcd.user.empty()) c.user(etcd.user, etcd.password);
+    return c.tls(std::move(tls));
+}
+
+informer::etcd::mapping what(const command_line& line) {
+    using informer::etcd::wrap;
+    informer::etcd::mapping m(line.resource);
+    m.namespaced(line.etcd.namespaced).in(line.name_space);
+    if (line.names.size() == 1) m.in(key_of(line, line.names.front()).name_space);
+    m.wrap_values(line.etcd.wrap == "none" ? wrap::none : line.etcd.wrap == "all" ? wrap::all : wrap::others);
+    return m;
+}
+
+/// Keeps what is listed, and as an informer does not what says that it is something else.
+class collector final : public informer::object_sink {
+public:
+    collector(const session& s, progress& bar) : kind_(s.resource.kind), version_(s.resource.api_version()), bar_(bar) {
+        informer::decode_options how;
+        how.type(version_, kind_).keep_managed_fields(s.line.keep_managed_fields);
+        pool_ = informer::document_pool::make(std::move(how));
+    }
+
+    informer::document_pool& pool() override { return *pool_; }
+    bool has_previous() const override { return false; }
+    object previous(const informer::object_key&, std::size_t) override { return {}; }
+    void item(object o) override {
+        if (o.has_type(version_, kind_)) {
+            items.push_back(std::move(o));
+            return;
+        }
+        informer::bad_object b;
+        b.key = o.key();
+        b.why = informer::failure(informer::errc::not_an_object,
+                                  "a " + o.api_version().str() + " " + o.kind().str() + " among the keys");
+        bad.push_back(std::move(b));
+    }
+    void event(informer::watch_event_type, object) override {}
+    void bookmark(informer::resource_version, bool) override {}
+    void quarantine(informer::bad_object b) override { bad.push_back(std::move(b)); }
+    asio::awaitable<bool> ready() override {
+        bar_.show(items.size(), 0, "keys");
+        return go_on();
+    }
+
+    std::vector<object> items;
+    std::vector<informer::bad_object> bad;
+
+private:
+    static asio::awaitable<bool> go_on() { co_return true; }
+    std::string kind_, version_;
+    std::shared_ptr<informer::document_pool> pool_;
+    progress& bar_;
+};
+
+/// Those that were asked for by name, in that order; `code` 1 where one is not there.
+std::vector<object> named(const session& s, const collector& all, int& code) {
+    std::vector<object> found;
+    for (const auto& name : s.line.names) {
+        const auto key = key_of(s.line, name);
+        const auto& good = all.items;
+        const auto it = std::find_if(good.begin(), good.end(), [&](const object& o) { return o.key() == key; });
+        if (it != good.end()) {
+            found.push_back(*it);
+            continue;
+        }
+        code = 1;
+        const auto bad = std::find_if(all.bad.begin(), all.bad.end(), [&](const auto& b) { return b.key == key; });
+        if (bad != all.bad.end())
+            skip(s, *bad);
+        else
+            complain("get " + s.line.resource + key.str() + ": no such key");
+    }
+    return found;
+}
+
+} // namespace
+
+informer::object_key key_of(const command_line& line, const std::string& name) {
+    if (!line.etcd.namespaced) return {"", name};
+    return line.name_space.empty() ? informer::object_key::parse(name) : informer::object_key(line.name_space, name);
+}
+
+void skip(const session& s, const informer::bad_object& b) {
+    const bool wraps = b.why == informer::errc::not_an_object && s.line.etcd.wrap != "all";
+    complain("skipped " + s.line.resource + b.key.str() + ": " + b.why.what() +
+             (wraps ? " (--wrap all takes it)" : ""));
+}
+
+void use_etcd(session& s, informer::failure& f) {
+    f = {};
+    auto c = where(s.line, f);
+    if (f) return;
+    s.etcd = informer::etcd::make_list_watch(s.runtime, std::move(c), what(s.line), f);
+    if (!f) s.resource = s.etcd->resource();
+}
+
+asio::awaitable<int> run_get_keys(std::shared_ptr<session> s) {
+    progress bar("listing " + s->describe());
+    const auto sink = std::make_unique<collector>(*s, bar);
+    informer::list_options options;
+    options.labels(s->line.labels).fields(s->line.fields);
+    informer::failure f;
+    co_await s->etcd->list(options, *sink, f);
+    if (f == informer::condition::cancelled) co_return 0; // a signal, or nobody reads any more
+    bar.clear();
+    if (f) co_return complain(f.what());
+    int code = 0;
+    const bool by_name = !s->line.names.empty();
+    std::vector<object> items = by_name ? named(*s, *sink, code) : std::move(sink->items);
+    if (!by_name) {
+        for (const auto& b : sink->bad) skip(*s, b);
+        if (!sink->bad.empty()) code = 1;
+        std::sort(items.begin(), items.end(), [](const object& a, const object& b) { return a.key() < b.key(); });
+    }
+    if (items.empty() && (by_name || s->line.output.empty() || s->line.output == "wide")) {
+        if (!by_name) std::fprintf(stderr, "No keys found: %s.\n", visible(s->describe()).c_str());
+        co_return code;
+    }
+    print_objects(*s, items, s->line.names.size() == 1);
+    s->out.flush();
+    co_return code;
+}
+
+} // namespace informerctl
