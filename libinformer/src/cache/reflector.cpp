@@ -127,6 +127,21 @@ void reflector::sign(time_point now) noexcept {
     away_ = false;
 }
 
+/// How long nothing may come on a watch that has been opened; empty where the server is not known to send bookmarks regularly.
+std::optional<clock::duration> reflector::quiet_patience() const {
+    if (rhythm_seen_ < 2) return {};
+    const clock::duration p = rhythm_ * quiet_halves / 2;
+    return std::max<clock::duration>(p, shortest_quiet) * (1U << std::min(quiet_cuts_, 4U));
+}
+
+void reflector::learn_rhythm(time_point now) {
+    if (request_.last_bookmark) {
+        rhythm_ = std::max<clock::duration>(now - *request_.last_bookmark, rhythm_ - rhythm_ / 8);
+        ++rhythm_seen_;
+    }
+    request_.last_bookmark = now;
+}
+
 void reflector::advance(const resource_version& v) {
     // What an event carries is its object's version. Where lists have none nobody can resume there.
     if (v.empty() || unversioned_) return;
@@ -146,6 +161,7 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
     request_.last_progress = now;
     ++request_.seen;
     if (!request_.collecting) {
+        quiet_cuts_ = 0;
         sign(now);
         advance(version);
         if (!unversioned_) succeeded(); // else it tells first what there is, and may have nothing more to say
@@ -175,6 +191,8 @@ reflector::verdict reflector::bookmark_seen(time_point now, const resource_versi
             request_.why = cut::went_back;
             return verdict::end;
         }
+        quiet_cuts_ = 0;
+        learn_rhythm(now);
         sign(now);
         advance(version);
         succeeded();
@@ -205,8 +223,9 @@ reflector::time_point reflector::deadline() const {
             first = std::min(first, r.last_progress + (r.seen == 0 ? silence : pause));
             if (r.changes_since) first = std::min(first, *r.changes_since + no_progress);
         }
-    } else if (r.opened && !r.proven) {
-        first = std::min(first, r.opened_at + very_short);
+    } else if (r.opened) {
+        if (!r.proven) first = std::min(first, r.opened_at + very_short);
+        if (const auto p = quiet_patience()) first = std::min(first, r.last_progress + *p);
     }
     if (!r.collecting && again_) first = std::min(first, again_->when);
     return first;
@@ -243,7 +262,11 @@ bool reflector::tick(time_point now) {
         r.proven = true;
         succeeded();
     }
-    return false;
+    const auto patience = quiet_patience();
+    if (!r.opened || !patience || now < r.last_progress + *patience) return false;
+    ++quiet_cuts_;
+    r.why = cut::quiet;
+    return true;
 }
 
 void reflector::succeeded() noexcept {

@@ -63,6 +63,7 @@ failure reflector::our_words(const failure& f) const {
     case cut::stalled:
         if (request_.watch && !request_.opened) return failure(errc::header_timeout, "watch-list: no answer");
         return failure(errc::body_idle_timeout, request_.watch ? "watch-list: no progress" : "list: no progress");
+    case cut::quiet: return failure(errc::body_idle_timeout, "watch: not even the bookmarks come any more; asking again");
     case cut::overdue: return failure(errc::request_timeout, "watch: open long after its time-out");
     case cut::went_back:
         return failure(errc::bad_response,
@@ -121,6 +122,7 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case cut::none:
     case cut::unproven:
     case cut::contradicted:
+    case cut::quiet:
     case cut::overdue: break;
     }
     if (f == errc::header_timeout) { // as stalled

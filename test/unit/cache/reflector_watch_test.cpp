@@ -468,6 +468,93 @@ TEST_CASE("W8 a watch open long after its time-out is ended and resumed", "[refl
     CHECK(m.next().watch.resource_version_ == "21");
 }
 
+namespace {
+
+/// A bookmark a minute, so often.
+void bookmarks(machine& m, int n) {
+    for (int i = 0; i < n; ++i) {
+        m.pass(1min);
+        REQUIRE_FALSE(m.r.tick(m.now));
+        REQUIRE(m.r.bookmark_seen(m.now, m.r.version(), false) == verdict::apply);
+    }
+}
+
+} // namespace
+
+TEST_CASE("a watch on which bookmarks came regularly, and now nothing does, is given up after two and a half of them and resumed",
+          "[reflector]") {
+    machine m;
+    m.follow("20");
+    bookmarks(m, 3);
+    CHECK(m.r.deadline() == m.now + 150s);
+    m.pass(149s);
+    CHECK_FALSE(m.r.tick(m.now));
+    m.pass(1s);
+    CHECK(m.r.tick(m.now));
+    CHECK(m.watch_done(ended_by_us) == errc::body_idle_timeout);
+    CHECK(m.at_once());
+    CHECK(m.r.phase() == informer_phase::watching);
+    const auto a = m.next();
+    CHECK(a.what == step::watch);
+    CHECK(a.watch.resource_version_ == "20");
+    // What is known of the server holds for the next watch, too; any bytes are a sign of life.
+    m.r.opened(m.now);
+    m.pass(100s);
+    m.event("21");
+    m.pass(200s);
+    m.r.progress(m.now);
+    CHECK_FALSE(m.r.tick(m.now));
+    CHECK(m.r.deadline() > m.now);
+}
+
+TEST_CASE("where bookmarks stop for good, the watch is not given up for it again and again", "[reflector]") {
+    machine m;
+    m.follow("20");
+    bookmarks(m, 3);
+    int cuts = 0;
+    for (const auto end = m.now + 24h; m.now < end;) {
+        m.now = m.r.deadline();
+        REQUIRE(m.r.tick(m.now));
+        if (m.watch_done(ended_by_us) == errc::body_idle_timeout) ++cuts;
+        if (m.next().check) {
+            m.page_done("20");
+            m.next();
+        }
+        m.stay_proven();
+    }
+    CHECK(cuts >= 2);
+    CHECK(cuts <= 3); // 150, 300, and perhaps 600 s: watches do not last longer
+    // They come again: so does the patience.
+    bookmarks(m, 1);
+    CHECK(m.r.deadline() == m.now + 150s);
+}
+
+TEST_CASE("without regular bookmarks a quiet watch is as good as any", "[reflector]") {
+    for (const int seen : {0, 1, 2}) {
+        machine m;
+        m.follow("20");
+        m.pass(1s);
+        m.r.tick(m.now);
+        const auto end = m.r.deadline();
+        bookmarks(m, seen);
+        CHECK(m.r.deadline() == end);
+    }
+    machine m; // as far apart as a watch is long
+    m.follow("20");
+    for (int i = 0; i < 4; ++i) {
+        m.pass(290s);
+        m.r.bookmark_seen(m.now, m.r.version(), false);
+        m.pass(290s);
+        m.r.bookmark_seen(m.now, m.r.version(), false);
+        m.watch_done();
+        m.next();
+        m.r.opened(m.now);
+    }
+    m.pass(1s);
+    m.r.tick(m.now);
+    CHECK(m.r.deadline() >= m.now + 5min);
+}
+
 TEST_CASE("a list without a byte for two minutes is ended and tried again", "[reflector]") {
     machine m(no_watch_list());
     m.next();

@@ -135,6 +135,10 @@ public:
     static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2); ///< list without a byte
     static constexpr std::chrono::seconds overtime = std::chrono::seconds(15); ///< a watch beyond its time-out
     static constexpr std::chrono::seconds longest_watch = std::chrono::hours(24 * 365); ///< the d of [d, 2d] at most
+    /// A watch on which bookmarks came at regular times is given up when nothing at all has come for so many halves of their longest
+    /// distance, and not less than this: HTTP/1.1 has no ping, and behind a proxy the connection of a lost path stays up.
+    static constexpr int quiet_halves = 5;
+    static constexpr std::chrono::seconds shortest_quiet = std::chrono::seconds(60);
     static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< R13
     /// 404: the longest delay, drawn from four fifths of it up. controller-runtime asks so for a kind that is not installed.
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
@@ -153,7 +157,7 @@ public:
 private:
     enum class goal { fetch, follow, check };
     /// Why we ended a request ourselves.
-    enum class cut { none, silent, plain_events, stalled, overdue, went_back, deletion_lost, unproven, contradicted };
+    enum class cut { none, silent, plain_events, stalled, quiet, overdue, went_back, deletion_lost, unproven, contradicted };
     struct request {
         bool watch = false, collecting = false, consistent = false, first_page = false, any_version = false;
         bool opened = false, proven = false, delivered = false, synced = false;
@@ -161,6 +165,7 @@ private:
         std::string continue_token;
         std::chrono::seconds timeout{};
         time_point started{}, opened_at{}, last_progress{};
+        std::optional<time_point> last_bookmark; ///< behind the initial events
         /// Changes, not only what there is. The end of the initial events is not far behind the first one; where a watch-list is taken
         /// for a plain watch, they go on for ever, and a busy resource leaves no pause.
         std::optional<time_point> changes_since;
@@ -171,6 +176,8 @@ private:
     std::string fetch_version() const;
     std::uint64_t page_size() const noexcept { return options_.page_size_.value_or(default_page_size); }
     void sign(time_point now) noexcept;
+    std::optional<clock::duration> quiet_patience() const;
+    void learn_rhythm(time_point now);
     void advance(const resource_version& v);
     bool below(const resource_version& v) const;
     void fetch_again(bool consistent);
@@ -216,6 +223,9 @@ private:
     bool silent_ = false;         // nothing came: if the list has items, it was no end bookmark that we waited for
     bool listed_ = false;         // the list under way has items
     unsigned interrupted_ = 0;    // watch-lists that broke before their end, in a row
+    clock::duration rhythm_{};    // of bookmarks: the longest distance of late
+    unsigned rhythm_seen_ = 0;    // so often
+    unsigned quiet_cuts_ = 0;     // in a row, with nothing between them: it was not the path, the server sends none any more
     unsigned watch_refusals_ = 0; // watches in a row that were forbidden
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
