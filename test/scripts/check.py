@@ -107,6 +107,29 @@ class RunTests(unittest.TestCase):
         result = self.run_tests("--targets", self.build, "a")
         self.assertEqual((result.returncode, result.stdout), (0, ""))
 
+    def catch2(self, status, skipped):
+        """A program that reports so many skipped cases as Catch2 does."""
+        cases = f'<OverallResultsCases successes="0" failures="0" expectedFailures="0" skips="{skipped}"/>'
+        return self.script(f"echo '<Catch2TestRun>{cases}</Catch2TestRun>' > \"${{4#xml::out=}}\"; exit {status}")
+
+    def test_a_filter_of_which_all_cases_are_skipped_is_no_failure_and_says_so(self):
+        self.programs(f"unit test_a {self.catch2(4, 3)}")
+        result = self.run_tests(self.build, "[etcd]")
+        self.assertEqual(result.stdout.splitlines()[-1], "0 passed, 0 failed")
+        self.assertIn("3 skipped", result.stderr.splitlines())
+        self.assertEqual(result.returncode, 0)
+
+    def test_a_filter_that_matches_nothing_fails(self):
+        self.programs(f"unit test_a {self.catch2(0, 0)}")
+        result = self.run_tests(self.build, "[nothing]")
+        self.assertIn("no test ran: nothing matches [nothing]", result.stderr)
+        self.assertEqual(result.returncode, 1)
+
+    def test_skipped_cases_excuse_no_other_end(self):
+        self.programs(f"unit test_a {self.catch2(3, 3)}")
+        result = self.run_tests(self.build, "[etcd]")
+        self.assertEqual(result.stdout.splitlines()[-1], "0 passed, 1 failed")
+        self.assertEqual(result.returncode, 1)
 
     def test_a_closed_terminal_leaves_nothing_behind(self):
         pid = os.path.join(self.build, "pid")
