@@ -1,5 +1,6 @@
 // informerctl with a kubeconfig whose user is an exec plugin, as the clouds make them.
 #include "programs.hpp"
+#include "support/system_calls.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@ namespace {
 
 /// The server's kubeconfig with a plugin beside it in the place of the token.
 std::string with_plugin(const server& s, const std::string& token, const std::string& script) {
+    informer::testing::need_pidfd_open();
     std::ifstream file(s.kubeconfig());
     std::stringstream all;
     all << file.rdbuf();

@@ -163,7 +163,10 @@ int child_process::spawn(const program& what, std::string& doing) {
     // Nothing is run that could not be watched.
     const descriptor self(open_process(::getpid()));
     if (const int e = self ? 0 : errno) {
-        doing = "watch a process (pidfd_open, of Linux 5.4 and later)";
+        // A sandbox that is older than the call may forbid what it does not know.
+        const bool unknown = e == ENOSYS || e == EPERM;
+        doing = "watch a process";
+        if (unknown) doing = "the system has nothing to watch it by (pidfd_open, of Linux 5.4 and later)";
         return e;
     }
     plumbing pipes;

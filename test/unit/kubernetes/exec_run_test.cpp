@@ -34,6 +34,7 @@ std::string answering(const std::string& text) {
 } // namespace
 
 TEST_CASE("exec plugin: how it ended is told, with the last it said") {
+    informer::testing::need_pidfd_open(); // not from within a CHECK
     CHECK(complaint_of("exit 0") == "wrote nothing to stdout");
     CHECK(complaint_of("cat $D/answer; exit 255") == "exited with status 255");
     CHECK(complaint_of("kill -SEGV $$") == "died of signal 11");
@@ -44,6 +45,7 @@ TEST_CASE("exec plugin: how it ended is told, with the last it said") {
 }
 
 TEST_CASE("exec plugin: what is no credential is refused, and not shown") {
+    informer::testing::need_pidfd_open(); // not from within a CHECK
     const std::string head = R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1")",
                       pem = "-----BEGIN X-----";
     CHECK(complaint_of("echo s3cret") == "what it wrote to stdout is no JSON object");
@@ -68,6 +70,7 @@ TEST_CASE("exec plugin: what is no credential is refused, and not shown") {
 }
 
 TEST_CASE("exec plugin: one that is not there is told with the hint how to install it") {
+    informer::testing::need_pidfd_open(); // not from within a CHECK
     const auto named = [](const std::string& command) {
         return [command](kubernetes::exec_plugin& p) {
             p.command = command;
@@ -92,6 +95,20 @@ TEST_CASE("exec plugin: one that the system cannot run says why") {
           "cannot be run: the program that its first line names does not exist");
     CHECK(complaint_of("", named("echo no first line\n")) ==
           "cannot be run: Exec format error"); // a shell would take it
+}
+
+TEST_CASE("exec plugin: a system that has nothing to watch a process by is told of") {
+    informer::testing::need_pidfd_open();
+    std::string text;
+    bool lost = false;
+    std::thread([&] { // which alone has no pidfd_open any more
+        lost = informer::testing::lose_system_call(SYS_pidfd_open);
+        if (lost) text = complaint_of(answers_at_once);
+    })
+        .join();
+    if (!lost) SKIP("this system lets nobody be without a system call");
+    CHECK(text == "cannot be run: the system has nothing to watch it by (pidfd_open, of Linux 5.4 and later): "
+                  "Function not implemented");
 }
 
 TEST_CASE("exec plugin: a command without a slash is looked for on $PATH, never in the folder we are in") {
@@ -134,6 +151,7 @@ TEST_CASE("exec plugin: one that takes too long is killed, with all that it star
 }
 
 TEST_CASE("exec plugin: one that stops itself or ignores signals is killed as well") {
+    informer::testing::need_pidfd_open(); // not from within a CHECK
     CHECK(has(complaint_of("kill -STOP $$", limit(100ms)), "did not end within 100 ms"));
     CHECK(has(complaint_of("trap '' TERM INT HUP; read x < $D/go", limit(100ms)), "did not end within 100 ms"));
 }

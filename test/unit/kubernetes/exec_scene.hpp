@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench.hpp"
+#include "support/system_calls.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -53,6 +54,7 @@ inline bool dead(const std::string& pid) {
 class plugin_folder {
 public:
     plugin_folder() {
+        informer::testing::need_pidfd_open();
         REQUIRE(::mkfifo(path("go").c_str(), 0600) == 0);
         gate_ = ::open(path("go").c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
         REQUIRE(gate_ >= 0);

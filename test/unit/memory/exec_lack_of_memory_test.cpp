@@ -1,5 +1,6 @@
 // Exec plugins where the system refuses memory: the request fails, no process and no descriptor is left, and others are run all the same.
 #include "refusal.hpp"
+#include "support/system_calls.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <informer/kubernetes/client.hpp>
@@ -74,6 +75,7 @@ void ask(asio::io_context& io, kubernetes::client& c, const object_key& key, out
 } // namespace
 
 TEST_CASE("without memory a run of an exec plugin fails, and leaves nothing behind", "[memory]") {
+    informer::testing::need_pidfd_open();
     const informer::testing::temporary_folder folder;
     const std::string answer = folder.write(
         "answer", R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t"}})");
