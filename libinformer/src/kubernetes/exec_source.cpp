@@ -116,6 +116,7 @@ std::shared_ptr<child_process> exec_source::begin(client::impl& owner) {
             return run;
         }
     }
+    count(1, doing.empty() ? "plugin_not_found_error" : "client_internal_error");
     const bool missing = doing.empty() && (error == ENOENT || error == ENOTDIR);
     if (missing && !what.path.empty() && ::access(what.path.c_str(), F_OK) == 0)
         why = "cannot be run: the program that its first line names does not exist";
@@ -145,11 +146,26 @@ std::string exec_source::unfit(const child_process& run) const {
     return "was killed for lack of memory";
 }
 
+// As client-go counts them: what a run that went well wrote is another matter, and one that was killed has no exit status.
+void exec_source::count(const child_process& run) const {
+    using ending = child_process::ending;
+    if (run.how() == ending::broken) return count(1, "client_internal_error");
+    const int code = run.how() == ending::exited ? run.code() : -1;
+    count(code, code == 0 ? "no_error" : "plugin_execution_error");
+}
+
+void exec_source::count(int code, std::string_view status) const {
+    if (runtime_.metrics() == nullptr) return;
+    const std::string text = std::to_string(code);
+    runtime_.metrics()->add("rest_client_exec_plugin_call_total", 1, {{"code", text}, {"call_status", status}});
+}
+
 void exec_source::adopt(child_process& run, client::impl& owner) {
     if (under_way_.lock().get() != &run) return; // another who waited for it has
     under_way_.reset();
     if (run.how() == child_process::ending::abandoned) return;
     next_run_ = informer::detail::later(runtime_.clock().now(), pause);
+    count(run);
     std::string why = unfit(run);
     exec_credential fresh;
     if (why.empty()) fresh = read_exec_credential(run.output(), plugin_.api_version, why);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace informer::kubernetes::detail {
 
@@ -63,6 +64,8 @@ private:
     void take(exec_credential fresh, client::impl& owner, std::string& why);
     void failed(std::string why);
     std::string unfit(const child_process& run) const;
+    void count(const child_process& run) const;
+    void count(int code, std::string_view status) const;
 
     runtime runtime_;
     exec_plugin plugin_;

@@ -50,6 +50,7 @@ const std::vector<known_metric>& known() {
         {"rest_client_request_retries_total", "Requests that were tried again.", {}},
         {"rest_client_rate_limiter_duration_seconds", "How long a request waits because the server told us to.",
          request_seconds},
+        {"rest_client_exec_plugin_call_total", "Runs of exec plugins by exit status and what became of them.", {}},
         {"leader_election_master_status", "1 while this process holds the lease of that name, else 0.", {}},
         {"leader_election_slowpath_total", "Renewals that had to read the lease first.", {}},
         {"informer_objects", "Objects in the cache.", {}},
@@ -64,7 +65,8 @@ const std::vector<known_metric>& known() {
         {"informer_watch_requests_total", "Watch requests.", {}},
         {"informer_bad_objects_total", "Objects that could not be used.", {}},
         {"informer_handler_exceptions_total", "Exceptions that left an event handler.", {}},
-        {"informer_lag_seconds", "From a change's arrival until every subscriber has it, for the oldest of each batch.", lag_seconds},
+        {"informer_lag_seconds", "From a change's arrival until every subscriber has it, for the oldest of each batch.",
+         lag_seconds},
         {"informer_metrics_dropped_total", "Figures that could not be kept: bad names, or too many time series.", {}},
     };
     return all;

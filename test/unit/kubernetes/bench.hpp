@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,23 @@ struct script {
         if (r.end == reply::complete) co_await a->end();
         else if (r.end == reply::cut) a->close();
         else co_await a->wait_gone();
+    }
+};
+
+/// Sums of the figures of counters and histograms, by their name and labels; which server it was does not count.
+class totals final : public metrics_sink {
+public:
+    void add(std::string_view name, double v, labels of) override { note(name, v, of); }
+    void set(std::string_view, double, labels) override {}
+    void observe(std::string_view name, double v, labels of) override { note(name, v, of); }
+    std::map<std::string, double> sums;
+
+private:
+    void note(std::string_view name, double v, labels of) {
+        std::string key(name);
+        for (const auto& [which, value] : of)
+            if (which != "host") key.append(" ").append(value);
+        sums[key] += v;
     }
 };
 

@@ -258,19 +258,6 @@ TEST_CASE("client: 429 and 503 with Retry-After are asked again as told") {
 }
 
 TEST_CASE("client: what is asked again is counted, and how long the server made us wait") {
-    class totals final : public metrics_sink {
-    public:
-        void add(std::string_view name, double v, labels of) override { note(name, v, of); }
-        void set(std::string_view, double, labels) override {}
-        void observe(std::string_view name, double v, labels of) override { note(name, v, of); }
-        void note(std::string_view name, double v, labels of) {
-            std::string key(name);
-            for (const auto& [which, value] : of)
-                if (which != "host") key.append(" ").append(value);
-            sums[key] += v;
-        }
-        std::map<std::string, double> sums;
-    };
     bench b;
     const auto told = std::make_shared<totals>();
     b.api.emplace(runtime(b.rt).with_metrics(told), b.config);

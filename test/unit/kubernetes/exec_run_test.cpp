@@ -111,6 +111,33 @@ TEST_CASE("exec plugin: a system that has nothing to watch a process by is told 
                   "Function not implemented");
 }
 
+TEST_CASE("exec plugin: its runs are counted by how they ended, as client-go counts them") {
+    informer::testing::need_pidfd_open(); // not from within a CHECK
+    const auto told = std::make_shared<totals>();
+    const auto run = [&](const std::string& body, const std::function<void(kubernetes::exec_plugin&)>& change = {}) {
+        exec_scene s(body, change);
+        if (change) change(s.b.config.credentials.exec);
+        s.b.api.emplace(runtime(s.b.rt).with_metrics(told), s.b.config);
+        s.get();
+        s.get(); // not run again
+        std::map<std::string, double> counted;
+        for (const auto& [name, n] : std::exchange(told->sums, {}))
+            if (name.starts_with("rest_client_exec_plugin_call_total")) counted[name.substr(name.find(' ') + 1)] = n;
+        return counted;
+    };
+    using counts = std::map<std::string, double>;
+    const auto named = [](const std::string& command) {
+        return [command](kubernetes::exec_plugin& p) { p.command = command; };
+    };
+    CHECK(run(answers_at_once) == counts{{"0 no_error", 1}});
+    CHECK(run("echo nonsense") == counts{{"0 no_error", 1}}); // the call went well
+    CHECK(run("exit 7") == counts{{"7 plugin_execution_error", 1}});
+    CHECK(run("kill -SEGV $$") == counts{{"-1 plugin_execution_error", 1}});
+    CHECK(run("read x < $D/go", limit(100ms)) == counts{{"-1 plugin_execution_error", 1}});
+    CHECK(run("", named("/no/such/plugin")) == counts{{"1 plugin_not_found_error", 1}});
+    CHECK(run("", named("/etc/passwd")) == counts{{"1 plugin_not_found_error", 1}});
+}
+
 TEST_CASE("exec plugin: a command without a slash is looked for on $PATH, never in the folder we are in") {
     const plugin_folder here;
     here.answer_token("t1");
