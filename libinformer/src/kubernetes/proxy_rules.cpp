@@ -92,7 +92,8 @@ bool covers(std::string_view entry, std::string_view host, const std::optional<a
     if (name.empty() || (!only.empty() && only != port)) return false;
     if (name.find('%') == std::string_view::npos)
         if (const auto a = parse_address(name)) return ip && *ip == *a;
-    if (ip) return false; // names are not for addresses
+    // No address is below a domain, whatever its text ends with ("10.0.0.1" and ".0.1"): Go's rule, too, since 1.24.1.
+    if (ip) return false;
     if (name.starts_with("*.")) name.remove_prefix(1);
     if (name.front() == '.') return host.ends_with(name);
     return host == name ||
