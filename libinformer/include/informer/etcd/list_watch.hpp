@@ -25,7 +25,7 @@ public:
     /// "https://10.0.0.1:2379", once for each member. The next one is asked where one cannot be reached or has no leader.
     config& endpoint(std::string url) { endpoints_.push_back(std::move(url)); return *this; }
     /// For all members. A client certificate opens the connection; its common name is nobody here: over the gateway etcd knows users
-    /// by password only.
+    /// by password only. Where authentication is on etcd refuses there who shows a certificate with a common name (3.6.8 does).
     config& tls(http::tls_options t) { tls_ = std::move(t); return *this; }
     /// Never printed, and sent over TLS or to loopback only. Where etcd has authentication off it is not used.
     config& user(std::string name, std::string password) {
