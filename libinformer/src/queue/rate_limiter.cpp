@@ -9,10 +9,11 @@ namespace {
 
 using duration = rate_limiter::duration;
 
-// Nanoseconds from a double, without the undefined conversion of what does not fit.
+// Nanoseconds from a double, without the undefined conversion of what does not fit. The nearest: where the compiler makes one
+// instruction of a product and a sum (on 64-bit ARM it does), the last digit is another one, and what lies below would be taken.
 duration bounded(double nanoseconds, duration max) {
     if (!(nanoseconds < static_cast<double>(max.count()))) return max;
-    return duration(static_cast<duration::rep>(std::max(nanoseconds, 0.0)));
+    return duration(static_cast<duration::rep>(std::round(std::max(nanoseconds, 0.0))));
 }
 
 /// Now, and not in a coroutine of whoever adds the first key.

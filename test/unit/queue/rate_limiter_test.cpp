@@ -53,6 +53,14 @@ TEST_CASE("Q8 token bucket: the burst at once, then each in its turn at the rate
     CHECK(l.delay(0, start + 200ms) == 100ms);
 }
 
+TEST_CASE("Q8 token bucket: a turn is told to the nanosecond, whatever was rounded on the way") {
+    for (int passed = 1; passed < 100; ++passed) {
+        token_bucket_limiter l(10.0, 1);
+        CHECK(l.delay(0, start) == 0ns);
+        CHECK(l.delay(0, start + std::chrono::milliseconds(passed)) == std::chrono::milliseconds(100 - passed));
+    }
+}
+
 TEST_CASE("Q8 token bucket fills up to its burst and no further") {
     token_bucket_limiter l(10.0, 3);
     for (int i = 0; i < 3; ++i) CHECK(l.delay(0, start) == 0ns);
