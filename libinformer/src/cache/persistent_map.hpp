@@ -7,6 +7,7 @@
 // of them of another leaf. A node has room to grow, so most insertions allocate nothing.
 #pragma once
 
+#include "root/processor.hpp"
 #include "trie_node.hpp"
 
 #include <algorithm>
@@ -20,10 +21,6 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace informer::detail {
 
@@ -386,7 +383,7 @@ private:
         const tag* const tags = n->tags();
         const unsigned leaves = n->leaf_map;
         unsigned i = 0;
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
         const __m128i wanted = _mm_set1_epi32(static_cast<int>(t));
         for (; i + 4 <= leaves; i += 4) {
             const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tags + i));

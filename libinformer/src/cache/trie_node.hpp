@@ -12,6 +12,12 @@
 
 namespace informer::detail {
 
+constexpr unsigned ones_portable(std::uint32_t x) noexcept {
+    x -= (x >> 1) & 0x5555'5555u;
+    x = (x & 0x3333'3333u) + ((x >> 2) & 0x3333'3333u);
+    return (((x + (x >> 4)) & 0x0f0f'0f0fu) * 0x0101'0101u) >> 24;
+}
+
 #if defined(__x86_64__) && !defined(__POPCNT__)
 inline const bool processor_counts_bits = __builtin_cpu_supports("popcnt") != 0;
 #endif
@@ -25,9 +31,7 @@ inline unsigned ones(std::uint32_t x) noexcept {
         return x;
     }
 #endif
-    x -= (x >> 1) & 0x5555'5555u;
-    x = (x & 0x3333'3333u) + ((x >> 2) & 0x3333'3333u);
-    return (((x + (x >> 4)) & 0x0f0f'0f0fu) * 0x0101'0101u) >> 24;
+    return ones_portable(x);
 }
 
 /// Has room to grow: behind it lie slots, of which children take the first and leaves the last ones, what is free lies between

@@ -1,19 +1,13 @@
 // Where the bytes that give JSON its structure are, 64 bytes at a time.
 #pragma once
 
+#include "root/processor.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define INFORMER_AVX2 1
-#endif
 
 namespace informer::detail {
 
@@ -55,7 +49,7 @@ inline block_bits block_bits_portable(const char* p) noexcept {
     return b;
 }
 
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
 inline block_bits block_bits_sse2(const char* p) noexcept {
     const auto* const at = reinterpret_cast<const __m128i*>(p);
     const __m128i v0 = _mm_loadu_si128(at), v1 = _mm_loadu_si128(at + 1), v2 = _mm_loadu_si128(at + 2),
@@ -116,7 +110,7 @@ constexpr unsigned count_bits(std::uint64_t x) noexcept {
 /// What every machine of the architecture has: nothing to ask at run time.
 struct plain_blocks {
     static block_bits bits(const char* p) noexcept {
-#if defined(__SSE2__) // part of x86-64
+#if defined(INFORMER_SSE2)
         return block_bits_sse2(p);
 #else
         return block_bits_portable(p);

@@ -1,5 +1,6 @@
 #include "json_scan.hpp"
 
+#include "detail/text_scan.hpp"
 #include "json_block.hpp"
 #include "root/utf8.hpp"
 
@@ -42,9 +43,9 @@ const char* value_scanner::scan(const char* p, const char* end) noexcept {
 
 namespace {
 
-/// Whole blocks of sixteen bytes that hold neither a quote nor a backslash; then up to one of them, or to the end.
+/// Up to a quote or a backslash, or to the end.
 const char* skip_plain(const char* p, const char* end) noexcept {
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
     for (; end - p >= 16; p += 16) {
         const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -53,6 +54,10 @@ const char* skip_plain(const char* p, const char* end) noexcept {
         if (where != 0) return p + std::countr_zero(where);
     }
 #endif
+    for (; end - p >= 8; p += 8) {
+        const std::uint64_t v = eight_bytes(p);
+        if (const std::uint64_t where = first_of('"', v) | first_of('\\', v)) return p + place_of(where);
+    }
     while (p != end && *p != '"' && *p != '\\') ++p;
     return p;
 }
@@ -196,13 +201,18 @@ namespace {
 
 constexpr std::size_t between = 3; // bytes
 
-const char* find_between_bytewise(const char* p, const char* end) noexcept {
+const char* find_between_portable(const char* p, const char* end) noexcept {
+    for (; static_cast<std::size_t>(end - p) >= 8 + between - 1; p += 8) {
+        const std::uint64_t all = (eight_bytes(p) ^ '}' * each_byte) | (eight_bytes(p + 1) ^ ',' * each_byte) |
+                                  (eight_bytes(p + 2) ^ '{' * each_byte);
+        if (const std::uint64_t where = first_zero(all)) return p + place_of(where);
+    }
     for (; static_cast<std::size_t>(end - p) >= between; ++p)
         if (p[0] == '}' && p[1] == ',' && p[2] == '{') return p;
     return end;
 }
 
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
 const char* find_between_sse2(const char* p, const char* end) noexcept {
     const __m128i closing = _mm_set1_epi8('}'), opening = _mm_set1_epi8('{');
     const auto at = [&](const char* q) {
@@ -218,7 +228,7 @@ const char* find_between_sse2(const char* p, const char* end) noexcept {
         for (; where != 0; where &= where - 1)
             if (const char* const q = p + std::countr_zero(where); q[1] == ',') return q;
     }
-    return find_between_bytewise(p, end);
+    return find_between_portable(p, end);
 }
 #endif
 
@@ -239,7 +249,7 @@ const char* find_between_sse2(const char* p, const char* end) noexcept {
         for (; where != 0; where &= where - 1)
             if (const char* const q = p + std::countr_zero(where); q[1] == ',') return q;
     }
-    return find_between_bytewise(p, end);
+    return find_between_portable(p, end);
 }
 #endif
 
@@ -249,10 +259,10 @@ const char* find_between_objects(const char* p, const char* end) noexcept {
 #if defined(INFORMER_AVX2)
     if (scan_with_avx2) return find_between_avx2(p, end);
 #endif
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
     return find_between_sse2(p, end);
 #else
-    return find_between_bytewise(p, end);
+    return find_between_portable(p, end);
 #endif
 }
 
@@ -265,10 +275,8 @@ int hex_digit(char c) noexcept {
     return -1;
 }
 
-constexpr std::uint64_t ones = 0x0101010101010101ULL;
-
 // Steps of a string, some bytes at once: copies them and says how many come before the first escape.
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
 constexpr std::size_t step = 16;
 
 std::size_t copy_to_escape(const char* p, char* to) noexcept {
@@ -286,23 +294,26 @@ bool is_plain_ascii(std::string_view s) noexcept {
     for (; s.size() - i >= step; i += step) // signed: what is not ASCII is below the space too
         odd = _mm_or_si128(odd, _mm_cmplt_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s.data() + i)), space));
     if (_mm_movemask_epi8(odd) != 0) return false;
-    return std::all_of(s.begin() + static_cast<std::ptrdiff_t>(i), s.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+    return std::all_of(s.begin() + static_cast<std::ptrdiff_t>(i), s.end(),
+                       [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 #else
 constexpr std::size_t step = 8;
 
 std::size_t copy_to_escape(const char* p, char* to) noexcept {
-    std::uint64_t v;
-    std::memcpy(&v, p, step);
-    std::memcpy(to, &v, step);
-    const std::uint64_t x = v ^ 0x5c5c5c5c5c5c5c5cULL, found = (x - ones) & ~x & ones << 7;
-    if (found == 0) return step;
-    std::size_t i = 0;
-    while (p[i] != '\\') ++i;
-    return i;
+    std::memcpy(to, p, step);
+    const std::uint64_t found = first_of('\\', eight_bytes(p));
+    return found == 0 ? step : static_cast<std::size_t>(place_of(found));
 }
 
-bool is_plain_ascii(std::string_view) noexcept { return false; }
+bool is_plain_ascii(std::string_view s) noexcept {
+    std::uint64_t odd = 0;
+    std::size_t i = 0;
+    for (; s.size() - i >= step; i += step) odd |= first_odd(eight_bytes(s.data() + i));
+    if (odd != 0) return false;
+    return std::all_of(s.begin() + static_cast<std::ptrdiff_t>(i), s.end(),
+                       [](char c) { return c >= 0x20 && c < 0x7f; });
+}
 #endif
 
 std::optional<std::uint32_t> hex4(std::string_view s) noexcept {
@@ -407,10 +418,10 @@ bool is_in_order(std::string_view s) noexcept {
     std::size_t i = 0;
     for (std::uint64_t v; s.size() - i >= sizeof v; i += sizeof v) {
         std::memcpy(&v, s.data() + i, sizeof v);
-        control |= (v - ones * 0x20) & ~v;
+        control |= (v - each_byte * 0x20) & ~v;
     }
     for (; i < s.size(); ++i) control |= static_cast<unsigned char>(s[i]) < 0x20 ? 0x80u : 0u;
-    return (control & ones << 7) == 0 && utf8_end(s) == s.size();
+    return (control & top_bits) == 0 && utf8_end(s) == s.size();
 }
 
 } // namespace

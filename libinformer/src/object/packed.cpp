@@ -1,5 +1,7 @@
 #include "detail/packed.hpp"
 
+#include "root/processor.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,10 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace informer::detail {
 
@@ -78,7 +76,7 @@ bool append_digits(const char* p, const char* end, std::uint64_t& number) noexce
     return true;
 }
 
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
 /// The same for at most 16 digits, where so many characters before `end` may be read; it takes half as long.
 bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexcept {
     alignas(16) static constexpr unsigned char kept[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -236,6 +237,17 @@ TEST_CASE("persistent map: leaves are dropped as often as they were made") {
         REQUIRE(m.empty());
     }
     for (const auto& p : all) REQUIRE(p.use_count() == 1);
+}
+
+TEST_CASE("persistent map: bits are counted without an instruction for it as with one") {
+    std::mt19937 random(4);
+    for (int i = 0; i < 10'000; ++i) {
+        const auto x = static_cast<std::uint32_t>(random() & random());
+        REQUIRE(ones_portable(x) == static_cast<unsigned>(std::popcount(x)));
+        REQUIRE(ones(x) == static_cast<unsigned>(std::popcount(x)));
+    }
+    REQUIRE(ones_portable(0) == 0);
+    REQUIRE(ones_portable(~0u) == 32);
 }
 
 TEST_CASE("persistent map: readers on other threads see whole versions while one thread writes") {

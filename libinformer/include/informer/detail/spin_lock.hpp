@@ -32,6 +32,8 @@ private:
             if (round < 64) {
 #if defined(__x86_64__) || defined(__i386__)
                 __builtin_ia32_pause();
+#elif defined(__aarch64__)
+                asm volatile("isb"); // waits about as long; its "yield" does nothing on most processors
 #endif
             } else {
                 std::this_thread::yield();

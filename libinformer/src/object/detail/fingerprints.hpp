@@ -2,14 +2,11 @@
 #pragma once
 
 #include "node.hpp"
+#include "root/processor.hpp"
 
 #include <bit>
 #include <cstdint>
 #include <cstring>
-
-#if defined(__SSE2__) // part of x86-64: nothing to ask at run time
-#include <emmintrin.h>
-#endif
 
 namespace informer::detail {
 
@@ -19,7 +16,7 @@ template <class F>
 void for_each_alike(const handle* keys, std::uint32_t n, unsigned char wanted, F f) {
     const auto* const prints = reinterpret_cast<const unsigned char*>(keys + n);
     std::uint32_t i = 0;
-#if defined(__SSE2__)
+#if defined(INFORMER_SSE2)
     if (n >= 4) { // then there are 16 bytes from the first key on
         const __m128i like = _mm_set1_epi8(static_cast<char>(wanted));
         for (;; i += 16) {

@@ -1,36 +1,54 @@
-// Comparing and cutting JSON text by sixteen bytes at a time: what text_template and text_match stand on.
+// Comparing and cutting JSON text by sixteen bytes at a time, or eight: what text_template and text_match stand on.
 #pragma once
+
+#include "root/processor.hpp"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 namespace informer::detail {
 
-/// The first index at which the texts differ, or n. For every machine.
+// ---- for every machine: eight bytes in a word
+
+inline constexpr std::uint64_t each_byte = 0x0101010101010101, top_bits = each_byte << 7;
+
+/// The first one lowest.
+inline std::uint64_t eight_bytes(const char* p) noexcept {
+    std::uint64_t v;
+    std::memcpy(&v, p, sizeof v);
+    return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
+}
+/// The lowest bit set is the top one of the first byte that is zero. Those above it say nothing: the subtraction borrows.
+constexpr std::uint64_t first_zero(std::uint64_t x) noexcept {
+    return (x - each_byte) & ~x & top_bits;
+}
+constexpr std::uint64_t first_of(char c, std::uint64_t x) noexcept {
+    return first_zero(x ^ static_cast<unsigned char>(c) * each_byte);
+}
+/// The same of the first byte that is a control character or not ASCII.
+constexpr std::uint64_t first_odd(std::uint64_t x) noexcept {
+    return ((x - 0x20 * each_byte) | x) & top_bits;
+}
+/// Of what these tell.
+constexpr int place_of(std::uint64_t found) noexcept {
+    return std::countr_zero(found) / 8;
+}
+
+/// The first index at which the texts differ, or n.
 inline std::size_t common_prefix_portable(const char* a, const char* b, std::size_t n) noexcept {
     std::size_t i = 0;
-    for (; n - i >= 8; i += 8) {
-        std::uint64_t x, y;
-        std::memcpy(&x, a + i, 8);
-        std::memcpy(&y, b + i, 8);
-        if (x == y) continue;
-        const int zeros =
-            std::endian::native == std::endian::little ? std::countr_zero(x ^ y) : std::countl_zero(x ^ y);
-        return i + static_cast<std::size_t>(zeros) / 8;
-    }
+    for (; n - i >= 8; i += 8)
+        if (const std::uint64_t x = eight_bytes(a + i) ^ eight_bytes(b + i))
+            return i + static_cast<std::size_t>(place_of(x));
     while (i < n && a[i] == b[i]) ++i;
     return i;
 }
 
 /// Behind the closing quote of a string that goes on at `p`, or nullptr if there is none. `plain` turns false at an escape, a
 /// control character or a byte above 0x7f: then its content must be looked at.
-inline const char* string_end_portable(const char* p, const char* end, bool& plain) noexcept {
+inline const char* string_end_bytewise(const char* p, const char* end, bool& plain) noexcept {
     for (; p != end; ++p) {
         const auto c = static_cast<unsigned char>(*p);
         if (c == '"') return p + 1;
@@ -44,8 +62,40 @@ inline const char* string_end_portable(const char* p, const char* end, bool& pla
     return nullptr;
 }
 
-#if defined(__SSE2__) // part of x86-64: nothing to ask at run time
-[[gnu::always_inline]] inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) noexcept { // in one place
+/// As `string_end`, of what is known not to be plain: JSON within strings has an escape every few bytes.
+inline const char* string_end_not_plain_portable(const char* p, const char* end) noexcept {
+    while (end - p >= 8) {
+        const std::uint64_t v = eight_bytes(p), where = first_of('"', v) | first_of('\\', v);
+        if (where == 0) {
+            p += 8;
+            continue;
+        }
+        p += place_of(where);
+        if (*p == '"') return p + 1;
+        if (end - p < 2) return nullptr;
+        p += 2;
+    }
+    bool plain = false;
+    return string_end_bytewise(p, end, plain);
+}
+
+inline const char* string_end_portable(const char* p, const char* end, bool& plain) noexcept {
+    for (; end - p >= 8; p += 8) {
+        const std::uint64_t v = eight_bytes(p), where = first_of('"', v) | first_of('\\', v) | first_odd(v);
+        if (where == 0) continue;
+        p += place_of(where);
+        if (*p == '"') return p + 1;
+        plain = false;
+        return string_end_not_plain_portable(p, end);
+    }
+    return string_end_bytewise(p, end, plain);
+}
+
+// ---- what is used
+
+#if defined(INFORMER_SSE2)
+[[gnu::always_inline]] inline std::size_t common_prefix(const char* a, const char* b,
+                                                        std::size_t n) noexcept { // in one place
     constexpr std::size_t ahead = 768; // b is new here; the processor's own prefetching starts anew at each difference
     const auto equal = [&](std::size_t at) {
         const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + at));
@@ -68,7 +118,6 @@ inline const char* string_end_portable(const char* p, const char* end, bool& pla
     return i + common_prefix_portable(a + i, b + i, n - i);
 }
 
-/// As `string_end`, of what is known not to be plain: JSON within strings has an escape every few bytes.
 inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
     while (end - p >= 16) {
@@ -84,8 +133,7 @@ inline const char* string_end_not_plain(const char* p, const char* end) noexcept
         if (end - p < 2) return nullptr;
         p += 2;
     }
-    bool plain = false;
-    return string_end_portable(p, end, plain);
+    return string_end_not_plain_portable(p, end);
 }
 
 inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
@@ -112,8 +160,7 @@ inline const char* string_end(const char* p, const char* end, bool& plain) noexc
     return string_end_portable(p, end, plain);
 }
 inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
-    bool plain = false;
-    return string_end_portable(p, end, plain);
+    return string_end_not_plain_portable(p, end);
 }
 #endif
 
