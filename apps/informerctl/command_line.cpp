@@ -15,12 +15,14 @@
 namespace informerctl {
 namespace {
 
+/// Before the command as well as behind it, as kubectl takes them.
 void add_connection(CLI::App& to, command_line& into) {
     to.add_option("--kubeconfig", into.kubeconfig, "Path of a kubeconfig file (default: $KUBECONFIG, ~/.kube/config)");
     to.add_option("--context", into.context, "Context of the kubeconfig");
     to.add_option("-s,--server", into.server, "URL of the API server");
     to.add_option("--token", into.token, "Bearer token");
     to.add_flag("--insecure-skip-tls-verify", into.insecure, "Do not verify the server's certificate");
+    to.add_option("-n,--namespace", into.name_space, "Namespace (default: the context's; with etcd all)");
     to.add_flag("-v", into.verbosity, "Log to stderr; -vv logs each request");
 }
 
@@ -56,7 +58,6 @@ void add_etcd(CLI::App& to, etcd_line& into, etcd_words& words) {
 }
 
 void add_scope(CLI::App& to, command_line& into) {
-    to.add_option("-n,--namespace", into.name_space, "Namespace (default: the context's; with etcd all)");
     to.add_flag("-A,--all-namespaces", into.all_namespaces, "All namespaces");
     to.add_option("-l,--selector", into.labels, "Label selector");
     to.add_option("--field-selector", into.fields, "Field selector");
@@ -189,6 +190,7 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     app.set_version_flag("--version", std::string("informerctl " INFORMER_VERSION));
     app.require_subcommand(1);
     app.fallthrough(false);
+    add_connection(app, into);
 
     auto* get = add_command(app, "get", "Print objects", into, command::get);
     get->add_option("RESOURCE", into.resource, "Resource, or RESOURCE/NAME, or the prefix of keys")->required();
@@ -239,7 +241,8 @@ int parse_command_line(int argc, char** argv, command_line& into) {
         into.indexes.emplace_back(i.substr(0, eq), i.substr(eq + 1));
     }
     into.etcd.asked = into.etcd.asked || !into.etcd.endpoints.empty();
-    if (const auto why = out_of_place(*app.get_subcommands().front(), into.etcd.asked); !why.empty()) return usage(why);
+    for (const CLI::App* given : {static_cast<const CLI::App*>(&app), static_cast<const CLI::App*>(app.get_subcommands().front())})
+        if (const auto why = out_of_place(*given, into.etcd.asked); !why.empty()) return usage(why);
     if (into.etcd.asked) {
         if (const auto why = complete(into, words); !why.empty()) return usage(why);
     } else if (const auto slash = into.resource.find('/'); slash != std::string::npos) {

@@ -96,7 +96,11 @@ void use_cluster(session& s, informer::failure& f) {
     }
     config.user_agent = "informerctl/" INFORMER_VERSION " (linux)";
     s.client.emplace(s.runtime, config, f);
-    if (!f) s.client->keep_managed_fields(line.keep_managed_fields);
+    if (f) return;
+    s.client->keep_managed_fields(line.keep_managed_fields);
+    if (line.verbosity > 0) return; // they are logged
+    // Whoever typed this should not have to guess why the server takes him for nobody.
+    for (const auto& w : s.client->config().warnings) log_to_stderr(informer::log_level::warning, w);
 }
 
 int run(const command_line& line) {

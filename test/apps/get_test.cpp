@@ -159,6 +159,25 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
     CHECK(run({"--help"}).code == 0);
 }
 
+TEST_CASE("where to and as whom may stand before the command, as kubectl takes it") {
+    const server s;
+    s.make("a", "1");
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    CHECK(run({k, "get", "cm", "-o", "name"}).out == "configmap/a\n");
+    CHECK(run({k, "-n", "default", "get", "cm", "-o", "name"}).out == "configmap/a\n");
+    CHECK(run({k, "-n", "elsewhere", "get", "cm", "-o", "name"}).out.empty());
+    CHECK(run({k, "get", "-n", "default", "cm", "-o", "name"}).out == "configmap/a\n");
+    CHECK(run({"--kubeconfig", "absent", "get", k, "cm", "-o", "name"}).out == "configmap/a\n"); // the later one
+    CHECK(run({k, "get", "--etcd", "/a"}).err.find("--kubeconfig is of Kubernetes") != std::string::npos);
+}
+
+TEST_CASE("who is nobody to the server because his token was not sent is told so") {
+    const auto r = run({"get", "--server", "http://kube.invalid:1", "--token", "mine", "pods"});
+    CHECK(r.code == 1);
+    CHECK(r.err.find("warning: http://kube.invalid:1 is not TLS: credentials are not sent") != std::string::npos);
+    CHECK(r.err.find("mine") == std::string::npos);
+}
+
 TEST_CASE("a stdout that takes nothing is one clear line and exit code 1") {
     const server s;
     const auto shell = [&](const std::string& arguments) { // "$1": the kubeconfig
