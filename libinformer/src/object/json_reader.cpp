@@ -1,4 +1,12 @@
 // The only unit of this room that instantiates Boost.JSON's parser with a handler of ours.
+
+// How much of a string the parser gathers before it hands it on: 256 bytes but on x86, if not said. Then long strings come in more
+// parts, and where one ends the place of an error in an escape is another than when the text comes in slices. (It is a template over
+// our handler, so nobody else's is meant.)
+#if !defined(BOOST_JSON_STACK_BUFFER_SIZE)
+#define BOOST_JSON_STACK_BUFFER_SIZE 4096
+#endif
+
 #include "detail/json_reader.hpp"
 
 #include "detail/projection_trie.hpp"

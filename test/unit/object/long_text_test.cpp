@@ -102,8 +102,12 @@ TEST_CASE("long texts: documents and errors are the parser's, at once and in sli
         const object a = by_us(*ours, json, f), b = reference->decode(json, object(), g);
         const object c = in_slices(*ours, json, object(), h, 1 + random.pick(300));
         INFO(json);
+        REQUIRE(said(h) == said(f));
+        REQUIRE(f.code() == g.code());
+        // Elsewhere than on x86 Boost's own parser gathers 256 bytes: near them it tells another place in an escape.
+#if defined(__x86_64__)
         REQUIRE(said(f) == said(g));
-        REQUIRE(said(h) == said(g));
+#endif
         REQUIRE(bool(a) == bool(b));
         if (!a) continue;
         ++good;
