@@ -161,6 +161,7 @@ std::string judge(command_line& c) {
         if (c.names.size() > 1) return "watch takes one name at most";
         break;
     case command::resources:
+        if (c.etcd.asked) return "resources are of Kubernetes, and the keys are etcd's";
         if (!one_of({"", "name", "wide", "json"})) return "-o " + c.output + ": expected name, wide or json";
         break;
     case command::sync: break;
@@ -191,6 +192,8 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     app.require_subcommand(1);
     app.fallthrough(false);
     add_connection(app, into);
+    etcd_words words;
+    add_etcd(app, into.etcd, words);
 
     auto* get = add_command(app, "get", "Print objects", into, command::get);
     get->add_option("RESOURCE", into.resource, "Resource, or RESOURCE/NAME, or the prefix of keys")->required();
@@ -217,7 +220,6 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     sync->add_flag("!--no-watch-list", into.watch_list, "List and watch instead of watch-list");
     add_scope(*sync, into);
 
-    etcd_words words;
     for (auto* with_etcd : {get, watch, sync}) add_etcd(*with_etcd, into.etcd, words);
 
     auto* resources = add_command(app, "resources", "Print what the server serves", into, command::resources);

@@ -211,6 +211,8 @@ TEST_CASE("etcd is found as etcdctl finds it") {
         return more;
     };
     named(run(with({"--endpoints", bare})));
+    named(
+        run({"--endpoints", g.url, "--namespaced", "get", "/s/", "shop/web", "-o", "name"})); // before the command, too
     named(run(with({"--endpoints", nobody + "," + bare})));
     named(run(with({"--etcd"}), {"ETCDCTL_ENDPOINTS=" + g.url}));
     named(run(with({"--endpoints=" + g.url}), {"ETCDCTL_ENDPOINTS=" + nobody}));
@@ -267,6 +269,9 @@ TEST_CASE("errors of etcd are one clear line and exit code 1, wrong usage 2") {
         fails(on(g, {command}), 2, "RESOURCE");
         fails(run({command, "/s/"}), 2, "--etcd");
     }
+    fails(run({"--endpoints", g.url, "resources"}), 2, "resources are of Kubernetes");
+    fails(run({"--user", "x", "get", "pods"}), 2, "--user is of etcd");
+    fails(run({"--token", "x", "get", "--endpoints", g.url, "/s/"}), 2, "--token is of Kubernetes");
     fails(on(g, {"get", "/s/", "-A", "x"}), 2, "expected NAMESPACE/NAME");
     fails(on(g, {"get", "/s/", "--namespaced", "x"}), 2, "expected NAMESPACE/NAME");
     CHECK(run({"watch", "--help"}).out.find("--endpoints") != std::string::npos);
