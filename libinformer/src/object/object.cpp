@@ -57,7 +57,7 @@ bool object::same_as(const object& o) const noexcept {
 bool operator==(const object& a, const object& b) { return a.same_as(b) || a.value() == b.value(); }
 
 informer::resource_version object_meta::resource_version() const {
-    const text t = metadata_["resourceVersion"].string_or_empty();
+    const text t = value()["resourceVersion"].string_or_empty();
     return informer::resource_version(t.view());
 }
 
@@ -71,11 +71,11 @@ std::optional<std::chrono::system_clock::time_point> time_of(const value& v) noe
 } // namespace
 
 std::optional<std::chrono::system_clock::time_point> object_meta::creation_time() const noexcept {
-    return time_of(metadata_["creationTimestamp"]);
+    return time_of(value()["creationTimestamp"]);
 }
 
 std::optional<std::chrono::system_clock::time_point> object_meta::deletion_time() const noexcept {
-    return time_of(metadata_["deletionTimestamp"]);
+    return time_of(value()["deletionTimestamp"]);
 }
 
 } // namespace informer

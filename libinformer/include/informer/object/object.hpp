@@ -21,24 +21,28 @@ void release(root* r) noexcept; // on the last one: onto the pool's lock-free re
 /// The metadata of an object: a view with the lifetime of `value`.
 class object_meta {
 public:
-    explicit object_meta(informer::value metadata) noexcept : metadata_(metadata) {}
-    text name() const noexcept { return metadata_["name"].string_or_empty(); }
-    text name_space() const noexcept { return metadata_["namespace"].string_or_empty(); }
-    text uid() const noexcept { return metadata_["uid"].string_or_empty(); }
+    explicit object_meta(informer::value metadata) noexcept
+        : document_(metadata.generation()), handle_(metadata.handle()) {}
+    text name() const noexcept { return value()["name"].string_or_empty(); }
+    text name_space() const noexcept { return value()["namespace"].string_or_empty(); }
+    text uid() const noexcept { return value()["uid"].string_or_empty(); }
     informer::resource_version resource_version() const;
-    std::int64_t generation() const noexcept { return metadata_["generation"].int64_or(0); }
-    informer::value labels() const noexcept { return metadata_["labels"]; }
-    informer::value annotations() const noexcept { return metadata_["annotations"]; }
+    std::int64_t generation() const noexcept { return value()["generation"].int64_or(0); }
+    informer::value labels() const noexcept { return value()["labels"]; }
+    informer::value annotations() const noexcept { return value()["annotations"]; }
     text label(std::string_view key) const noexcept { return labels()[key].string_or_empty(); }
     text annotation(std::string_view key) const noexcept { return annotations()[key].string_or_empty(); }
-    informer::value owner_references() const noexcept { return metadata_["ownerReferences"]; }
-    informer::value finalizers() const noexcept { return metadata_["finalizers"]; }
+    informer::value owner_references() const noexcept { return value()["ownerReferences"]; }
+    informer::value finalizers() const noexcept { return value()["finalizers"]; }
     std::optional<std::chrono::system_clock::time_point> creation_time() const noexcept;
     std::optional<std::chrono::system_clock::time_point> deletion_time() const noexcept;
-    informer::value value() const noexcept { return metadata_; }
+    informer::value value() const noexcept { return {document_, handle_}; }
 
 private:
-    informer::value metadata_;
+    // The words of a value in place of one: newer g++ then sees that this is a view, and does not warn (-Wdangling-reference) of
+    // `for (const value one : o.meta().finalizers())`.
+    const detail::generation* document_ = nullptr;
+    std::uint32_t handle_ = 0;
 };
 
 /// A handle on an immutable document in a `document_pool`: one pointer, with an atomic count behind it.
