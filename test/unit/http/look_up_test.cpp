@@ -197,27 +197,6 @@ TEST_CASE("a look-up that everybody left before it began, be it for lack of time
 TEST_CASE("who comes back to a look-up that was left before it began has it begun") {
     run_test(comes_back_before_its_turn());
 }
-TEST_CASE("a look-up whose outcome gets lost, as where there is no memory for it, is made again") {
-    odd_answers = 1;
-    asio::io_context context(1);
-    const auto o = std::make_shared<outcomes>();
-    bench b(context.get_executor(), quick);
-    auto c = b.client(http::client_options().max_idle(0), "odd.test");
-    task_group all(context.get_executor());
-    for (int i = 0; i < 3; ++i) all.spawn(send_one(c.get(), http::timeouts().resolve(0ms), o));
-    int thrown = 0;
-    const auto end = std::chrono::steady_clock::now() + 10s;
-    while (o->all() < 3 && std::chrono::steady_clock::now() < end) {
-        try {
-            context.run_one_for(10ms);
-        } catch (const boost::system::system_error&) { // by Asio
-            ++thrown;
-        }
-    }
-    CHECK(thrown == 1);
-    CHECK(o->good == 3);
-    run_test(context, b.server.stop());
-}
 TEST_CASE("an io_context may be destroyed while several wait for a look-up") {
     held_look_ups names;
     const auto o = std::make_shared<outcomes>();

@@ -9,9 +9,6 @@ namespace http_test {
 inline std::atomic<int> resolver_delay_ms{0};
 inline std::atomic<int> resolver_busy{0}, resolver_done{0}; ///< look-ups of it
 
-/// So many answers about "odd.test", which is 127.0.0.1, are such that Asio throws.
-inline std::atomic<int> odd_answers{0};
-
 /// While one lives, look-ups of "held.test", which is 127.0.0.1, wait to be let go.
 class held_look_ups {
 public:

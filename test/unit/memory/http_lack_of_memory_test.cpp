@@ -2,6 +2,7 @@
 #include "refusal.hpp"
 
 #include "http/pool.hpp"
+#include "unit/http/name_server.hpp"
 
 #include <informer/http/client.hpp>
 #include <informer/http/server/server.hpp>
@@ -215,6 +216,37 @@ TEST_CASE("without memory a request fails or throws, whatever it lacks, and leav
         CHECK(o.throwing);
         run_until(io, [&] { return io.stopped(); });
     });
+}
+
+TEST_CASE("a look-up whose outcome gets lost for lack of memory is made again, for all who wait for it", "[memory]") {
+    http_test::held_look_ups names;
+    asio::io_context io(1);
+    http::endpoint nobody;
+    nobody.host = "held.test";
+    nobody.port = 1;
+    failure f;
+    http::client c(runtime(io.get_executor()), nobody, http::client_options(), f);
+    std::array<outcome, 3> all;
+    for (outcome& o : all) asio::co_spawn(io, send(&c, &o), asio::detached);
+    REQUIRE(run_until(io, [&] { return names.begun() == 1; }));
+    io.poll(); // now they all wait, and the next that asks for memory is Asio, for what was found
+    bool lost = false;
+    refusal r;
+    r.once = true;
+    {
+        const lack l(r);
+        names.let_go();
+        try {
+            run_until(io, [] { return testing::refusal_now.refused > 0; });
+        } catch (const std::bad_alloc&) {
+            lost = true;
+        }
+    }
+    CHECK(lost);
+    REQUIRE(run_until(io, [&] { return all[0].over && all[1].over && all[2].over; }));
+    for (const outcome& o : all) CHECK(o.f == errc::connection_refused);
+    CHECK(names.begun() == 2);
+    run_until(io, [&] { return io.stopped(); });
 }
 
 TEST_CASE("without memory the server loses what it was asked and no more: it goes on accepting, and no connection is left behind",
