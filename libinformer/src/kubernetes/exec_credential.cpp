@@ -4,6 +4,7 @@
 #include "kubernetes/kubeconfig.hpp"
 #include "root/base64.hpp"
 #include "root/one_line.hpp"
+#include "root/secrets.hpp"
 #include "root/utf8.hpp"
 
 #include <informer/object/rfc3339.hpp>
@@ -29,39 +30,6 @@ bool has_nul(std::string_view s) noexcept {
 
 std::string_view name_of(std::string_view entry) noexcept {
     return entry.substr(0, entry.find('='));
-}
-
-bool in(char c, char first, char last) noexcept {
-    return c >= first && c <= last;
-}
-
-/// Tokens and keys are long and mix their letters; identifiers of requests, paths and names, which help, do not.
-bool secret_looking(std::string_view word) noexcept {
-    constexpr std::size_t shortest_secret = 24;
-    const auto some = [word](char first, char last) {
-        return std::any_of(word.begin(), word.end(), [=](char c) { return in(c, first, last); });
-    };
-    return word.size() >= shortest_secret && some('a', 'z') && some('A', 'Z') && some('0', '9');
-}
-
-std::string without_secrets(std::string_view text) {
-    const auto of_word = [](char c) {
-        return in(c, 'a', 'z') || in(c, 'A', 'Z') || in(c, '0', '9') ||
-               std::string_view("-_.+=").find(c) != std::string_view::npos;
-    };
-    std::string shown;
-    for (std::size_t at = 0; at < text.size();) {
-        std::size_t end = at;
-        while (end < text.size() && of_word(text[end])) ++end;
-        const std::string_view word = text.substr(at, end - at);
-        if (secret_looking(word))
-            shown += "[redacted]";
-        else
-            shown += word;
-        if (end < text.size()) shown += text[end++];
-        at = end;
-    }
-    return shown;
 }
 
 void hide(std::string& text, std::string_view secret) {
@@ -186,13 +154,22 @@ exec_credential read_exec_credential(std::string_view text, std::string_view api
     return c;
 }
 
+std::string unsaid(std::string text, const exec_plugin& p) {
+    constexpr std::size_t shortest_value = 6; // what is shorter stands in many a word
+    for (const auto& [name, value] : p.environment)
+        if (value.size() >= shortest_value) hide(text, value);
+    return informer::detail::without_likely_secrets(std::move(text));
+}
+
 std::string last_words(std::string_view complaint, const exec_plugin& p) {
     constexpr std::size_t most_lines = 4, most = 512;
+    // Before anything is cut: half a secret is one, too.
+    const std::string masked = unsaid(std::string(complaint), p);
     std::vector<std::string_view> lines; // the last is the first
-    for (std::size_t end = complaint.size(); lines.size() < most_lines && end > 0;) {
-        const std::size_t before = complaint.substr(0, end).rfind('\n');
+    for (std::size_t end = masked.size(); lines.size() < most_lines && end > 0;) {
+        const std::size_t before = std::string_view(masked).substr(0, end).rfind('\n');
         const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
-        const std::string_view line = complaint.substr(begin, end - begin);
+        const std::string_view line = std::string_view(masked).substr(begin, end - begin);
         if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.push_back(line);
         end = before == std::string_view::npos ? 0 : before;
     }
@@ -201,11 +178,6 @@ std::string last_words(std::string_view complaint, const exec_plugin& p) {
         if (!text.empty()) text += ' ';
         text += *line;
     }
-    // Before anything is cut: half a secret is one, too.
-    constexpr std::size_t shortest_value = 6; // what is shorter stands in many a word
-    for (const auto& [name, value] : p.environment)
-        if (value.size() >= shortest_value) hide(text, value);
-    text = without_secrets(text);
     std::string shown;
     for (std::string_view rest = text; !rest.empty();) {
         const std::size_t good = informer::detail::utf8_end(rest);

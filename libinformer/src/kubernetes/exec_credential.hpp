@@ -31,8 +31,9 @@ struct exec_credential {
 /// What a plugin wrote; `why` is not empty where that is no credential, and holds nothing of it.
 exec_credential read_exec_credential(std::string_view text, std::string_view api_version, std::string& why);
 
-/// The end of what a plugin complained of, for a message: its last lines as one, printable, without what looks like a secret, and without
-/// the values of the plugin's own environment.
+/// What a plugin said, without what looks like a secret and without the values of its own environment.
+std::string unsaid(std::string text, const exec_plugin& p);
+/// The end of what it complained of, for a message: its last lines as one, printable, and so masked.
 std::string last_words(std::string_view complaint, const exec_plugin& p);
 
 } // namespace informer::kubernetes::detail

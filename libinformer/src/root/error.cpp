@@ -1,12 +1,11 @@
 #include <informer/error.hpp>
 
 #include "one_line.hpp"
+#include "secrets.hpp"
 
 #include <boost/system/errc.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 
 namespace informer {
 
@@ -152,92 +151,6 @@ public:
     }
 };
 
-bool token_char(char c) noexcept {
-    const auto u = static_cast<unsigned char>(c);
-    return std::isalnum(u) != 0 || c == '-' || c == '_' || c == '.' || c == '~' || c == '+' || c == '/' || c == '=';
-}
-
-char lower(char c) noexcept {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-std::size_t find_no_case(std::string_view text, std::string_view word, std::size_t from) noexcept {
-    if (from > text.size()) return std::string_view::npos;
-    const auto hit = std::search(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), word.begin(), word.end(),
-                                 [](char a, char b) { return lower(a) == lower(b); });
-    return hit == text.end() ? std::string_view::npos : static_cast<std::size_t>(hit - text.begin());
-}
-
-constexpr std::string_view mask = "[redacted]";
-
-/// A text, parts of which are masked: written anew, once, however many they are.
-class masking {
-public:
-    explicit masking(std::string text) : text_(std::move(text)) {}
-
-    std::string_view text() const noexcept { return text_; }
-    /// From left to right.
-    void hide(std::size_t begin, std::size_t end, std::string_view instead = mask) {
-        masked_.append(text_, shown_, begin - shown_).append(instead);
-        shown_ = end;
-    }
-    std::string result() && {
-        if (shown_ == 0) return std::move(text_);
-        masked_.append(text_, shown_);
-        return std::move(masked_);
-    }
-
-private:
-    std::string text_, masked_;
-    std::size_t shown_ = 0; ///< up to here `text_` is in `masked_`
-};
-
-std::string without_tokens(masking m) {
-    constexpr std::size_t shortest_token = 16; // "Bearer token expired" is prose
-    const std::string_view text = m.text();
-    for (std::size_t at = 0; (at = find_no_case(text, "bearer ", at)) != std::string_view::npos;) {
-        at += 7;
-        std::size_t end = at;
-        while (end < text.size() && token_char(text[end])) ++end;
-        if (end - at < shortest_token) continue;
-        m.hide(at, end);
-        at = end;
-    }
-    return std::move(m).result();
-}
-
-std::string without_authorization(masking m) {
-    const std::string_view text = m.text();
-    for (std::size_t at = 0; (at = find_no_case(text, "authorization:", at)) != std::string_view::npos;) {
-        at += 14;
-        const std::size_t end = std::min(text.find_first_of("\r\n\"", at), text.size());
-        m.hide(at, end, " [redacted]");
-        at = end;
-    }
-    return std::move(m).result();
-}
-
-std::string without_passwords(masking m) {
-    const std::string_view text = m.text();
-    for (std::size_t at = 0; (at = text.find("://", at)) != std::string_view::npos;) {
-        at += 3;
-        const std::size_t end = std::min(text.find_first_of("/?# \t\r\n\"'", at), text.size());
-        const std::size_t sign = text.substr(at, end - at).rfind('@');
-        if (sign == std::string_view::npos || sign == 0) continue;
-        m.hide(at, at + sign);
-        at += sign;
-    }
-    return std::move(m).result();
-}
-
-// Bearer tokens, Authorization headers and passwords in URLs: nobody should put them here, servers and proxies that
-// echo requests do.
-std::string redacted(std::string text) {
-    text = without_tokens(masking(std::move(text)));
-    text = without_authorization(masking(std::move(text)));
-    return without_passwords(masking(std::move(text)));
-}
-
 } // namespace
 
 const boost::system::error_category& error_category() noexcept {
@@ -310,10 +223,12 @@ errc errc_of(const api_status& status) noexcept {
     return status.code >= 500 && status.code <= 599 ? errc::server_error : errc::unexpected_status;
 }
 
-failure::failure(error_code code, std::string doing) : code_(code), message_(redacted(std::move(doing))) {}
+failure::failure(error_code code, std::string doing)
+    : code_(code), message_(detail::without_secrets(std::move(doing))) {}
 
 failure::failure(api_status status, std::string doing) : failure(errc_of(status), std::move(doing)) {
-    status.message = redacted(std::move(status.message));
+    status.message = detail::without_secrets(std::move(status.message));
+    for (auto& cause : status.causes) cause.message = detail::without_secrets(std::move(cause.message));
     status_ = std::make_shared<const api_status>(std::move(status));
 }
 
@@ -335,7 +250,7 @@ std::string failure::what() const {
 
 failure failure::within(std::string_view prefix) const {
     failure f = *this;
-    f.message_ = redacted(std::string(prefix));
+    f.message_ = detail::without_secrets(std::string(prefix));
     if (!message_.empty()) f.message_ += ": " + message_;
     return f;
 }

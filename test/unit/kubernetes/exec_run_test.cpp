@@ -168,6 +168,16 @@ TEST_CASE("exec plugin: what looks like a secret, and what its environment holds
                   "request 8f3c9a7e-1111-2222-3333-444455556666");
 }
 
+TEST_CASE("exec plugin: values after names that speak of secrets, and hex, are not repeated") {
+    exec_scene s(
+        "echo 'old password=swordfish' >&2; echo password=hunter2pass refresh_token=abcdef0123456789abcdef0123456789 "
+        "client_secret: 9f8e7d6c5b4a39281706f5e4d3c2b1a0 /home/u/.kube/oidc_cache >&2; exit 1");
+    const failure f = s.get();
+    CHECK(has(f.what(), "saying: old password=[redacted] password=[redacted] refresh_token=[redacted] "
+                        "client_secret: [redacted] /home/u/.kube/oidc_cache"));
+    for (const char* const secret : {"hunter2", "swordfish", "abcdef0123", "9f8e7d6c"}) CHECK_FALSE(s.told(secret));
+}
+
 TEST_CASE("exec plugin: one that takes too long is killed, with all that it started") {
     exec_scene s("sleep 1000 & echo $! > $D/other; echo thinking >&2; wait", limit(1s));
     const failure f = s.get();
