@@ -7,6 +7,7 @@
 #include "root/secrets.hpp"
 #include "root/utf8.hpp"
 
+#include <informer/http/url.hpp>
 #include <informer/object/rfc3339.hpp>
 
 #include <boost/json/serialize.hpp>
@@ -36,6 +37,15 @@ void hide(std::string& text, std::string_view secret) {
     constexpr std::string_view mask = "[redacted]";
     for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += mask.size())
         text.replace(at, secret.size(), mask);
+}
+
+/// As client-go tells it: a plugin that goes by way of it must say who we are, too.
+std::string with_login(const http::proxy& p) {
+    std::string url = p.url();
+    if (!p.authenticates()) return url;
+    std::string login = http::percent_encode(p.user);
+    if (!p.password.empty()) login += ":" + http::percent_encode(p.password);
+    return url.insert(url.find("://") + 3, login + "@");
 }
 
 bool pem(std::string_view text) noexcept {
@@ -80,7 +90,7 @@ std::string exec_info(const client_config& c, std::string_view ca_pem) {
         if (!c.tls.server_name_.empty()) cluster["tls-server-name"] = c.tls.server_name_;
         if (c.tls.insecure_) cluster["insecure-skip-tls-verify"] = true;
         if (!ca_pem.empty()) cluster["certificate-authority-data"] = base64_encode(ca_pem);
-        if (c.proxy) cluster["proxy-url"] = c.proxy.url(); // who we are there is not for an environment
+        if (c.proxy) cluster["proxy-url"] = with_login(c.proxy);
         failure bad;
         if (!p.cluster_config.empty()) cluster["config"] = parse_small(p.cluster_config, bad);
         spec["cluster"] = std::move(cluster);

@@ -177,14 +177,28 @@ TEST_CASE("kubeconfig: loading runs no plugin") {
     CHECK_FALSE(std::filesystem::exists(dir.path("ran")));
 }
 
-TEST_CASE("exec plugin: it is told of the proxy, and not who we are there") {
+TEST_CASE("exec plugin: it is told of the proxy, and of who we are there") {
     client_config c;
     c.server = "https://h";
     c.credentials.exec.provide_cluster_info = true;
-    failure f;
-    c.proxy = http::proxy::parse("http://me:s3cret@p:3128", f);
-    REQUIRE_FALSE(f);
-    CHECK(has(kubernetes::detail::exec_info(c, ""), R"("cluster":{"server":"https://h","proxy-url":"http://p:3128"})"));
+    const auto told = [&](const std::string& url) {
+        failure f;
+        c.proxy = http::proxy::parse(url, f);
+        REQUIRE_FALSE(f);
+        return kubernetes::detail::exec_info(c, "");
+    };
+    const std::string head = R"("cluster":{"server":"https://h","proxy-url":")";
+    CHECK(has(told("http://me:s3cret@p:3128"), head + R"(http://me:s3cret@p:3128"})"));
+    CHECK(has(told("socks5://a%40b:%2F%3A%20@[::1]"), head + R"(socks5://a%40b:%2F%3A%20@[::1]:1080"})"));
+    CHECK(has(told("http://me@p"), head + R"(http://me@p:80"})"));
+    CHECK(has(told("http://:pw@p"), head + R"(http://:pw@p:80"})"));
+    CHECK(has(told("http://p"), head + R"(http://p:80"})"));
+}
+
+TEST_CASE("exec plugin: the proxy's login that it was told is not repeated") {
+    exec_plugin p;
+    CHECK(kubernetes::detail::last_words("dial http://me:s3cret@p:3128/x: refused", p) ==
+          "dial http://[redacted]@p:3128/x: refused");
 }
 
 TEST_CASE("exec plugin: the end of what it said is cut and made printable") {

@@ -13,7 +13,8 @@ namespace informer::http {
 ///
 /// `http://`: an https server is reached by CONNECT, and TLS is with the server itself, by its own name; of a plain one each request
 /// asks by its whole URL, and the proxy reads everything. `socks5://` (RFC 1928, RFC 1929): a tunnel to either; `socks5h://` means the
-/// same. The server's name is always resolved by the proxy. User and password go to the proxy in clear text, and nowhere else.
+/// same. The server's name is always resolved by the proxy. User and password go to the proxy in clear text, and nowhere else but to an exec
+/// plugin that is told of the cluster (kubernetes/config.hpp).
 class proxy {
 public:
     proxy() {}

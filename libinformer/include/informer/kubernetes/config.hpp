@@ -38,7 +38,7 @@ public:
     std::vector<std::pair<std::string, std::string>> environment; ///< name and value; never printed
     std::string api_version = "client.authentication.k8s.io/v1";  ///< or …/v1beta1
     std::string install_hint;                                     ///< told where the command is not there
-    bool provide_cluster_info = false;                            ///< tells it of server and CA
+    bool provide_cluster_info = false;                            ///< tells it of server, CA, proxy and login there
     std::string cluster_config;                                   ///< JSON for it, told with those
     /// Real time. Informers give a request half a minute at first, and two minutes later on, to come to something.
     std::chrono::milliseconds time_limit = std::chrono::seconds(25);
