@@ -67,7 +67,8 @@ std::string pem(const located_text& data, const located_text& file, std::string_
     return text;
 }
 
-/// Makes the configuration of one context out of the merged files.
+/// Makes the configuration of one context out of the merged files. Whether credentials may be sent is not decided here: a proxy of the
+/// environment has a say in that.
 class resolver {
 public:
     resolver(const kubeconfig& k, const kubeconfig_options& options, std::string origin)
@@ -81,7 +82,6 @@ public:
         if (!f && context && has_cluster(*context)) add_cluster(*context, f);
         if (!f) settle_server(context, f);
         if (!f && context && (context->user.given() || files_.users.contains(""))) add_user(*context, f);
-        if (!f) detail::guard_credentials(config_, endpoint_);
         if (context && context->name_space.given()) config_.name_space = context->name_space.text;
         for (const auto& empty : files_.empty_files) config_.warnings.push_back(empty + " is empty");
         return f ? client_config() : std::move(config_);
@@ -371,6 +371,7 @@ client_config load(const kubeconfig_options& options, const sources& from, failu
     resolver r(all, options, origin);
     client_config c = r.resolve(f);
     add_proxy_of_environment(c, options, f);
+    if (!f) c = detail::settled(std::move(c));
     if (!f) c.warnings.insert(c.warnings.begin(), from.warnings.begin(), from.warnings.end());
     return c;
 }
@@ -425,7 +426,8 @@ client_config parse_kubeconfig(std::string_view yaml, const std::string& file, c
     const kubeconfig k = detail::read_kubeconfig(yaml, file, f);
     if (f) return {};
     resolver r(k, options, file);
-    return r.resolve(f);
+    client_config c = r.resolve(f);
+    return f ? client_config() : detail::settled(std::move(c));
 }
 
 client_config in_cluster_config(failure& f, std::string root) {

@@ -239,6 +239,34 @@ TEST_CASE("kubeconfig: loopback by way of a proxy is not loopback: credentials g
     CHECK(c.warnings.empty());
 }
 
+TEST_CASE("kubeconfig: dropped credentials are warned of with the proxy of the environment that would read them") {
+    const temporary_folder dir;
+    const auto load = [&](const std::string& server) {
+        const auto file = dir.write("config", config_with("{server: '" + server + "'}", "{token: t0}"));
+        failure f;
+        auto c = load_kubeconfig(
+            of(file).variable("HTTP_PROXY", "http://me:s3cret@p:3128").variable("HTTPS_PROXY", "http://q"), f);
+        CHECK_FALSE(f);
+        return c;
+    };
+    auto c = load("http://kube.example:1234");
+    CHECK(c.proxy.url() == "http://p:3128");
+    CHECK(c.credentials.token.empty());
+    CHECK(c.warnings ==
+          std::vector<std::string>{
+              "http://kube.example:1234 by way of the proxy http://p:3128 is not TLS: credentials are not sent"});
+    for (const std::string here : {"http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"}) {
+        c = load(here); // which no proxy of the environment is for
+        CHECK_FALSE(c.proxy);
+        CHECK(c.credentials.token == "t0");
+        CHECK(c.warnings.empty());
+    }
+    c = load("https://kube.example:1234");
+    CHECK(c.proxy.url() == "http://q:80");
+    CHECK(c.credentials.token == "t0");
+    CHECK(c.warnings.empty());
+}
+
 TEST_CASE("in-cluster: the environment's proxy counts, as with client-go") {
     const temporary_folder dir;
     dir.write("token", "t0\n");
