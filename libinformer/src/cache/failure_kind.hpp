@@ -36,7 +36,8 @@ inline failure_kind kind_of(const failure& f) {
     if (f == errc::too_many_requests || (f.status() && f.status()->retry_after)) return failure_kind::throttled;
     if (code_of(f) == 405 || code_of(f) == 501) return failure_kind::unwatchable;
     if (f == errc::bad_request || f == errc::invalid) return failure_kind::rejected;
-    if (f == condition::transport) return failure_kind::transport;
+    constexpr int proxy_wants_login = 407; // whoever stands between: it is no word of the server's
+    if (f == condition::transport || code_of(f) == proxy_wants_login) return failure_kind::transport;
     return failure_kind::other;
 }
 

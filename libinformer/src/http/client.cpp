@@ -154,10 +154,16 @@ asio::awaitable<response> client::impl::send(std::shared_ptr<impl> self, request
     if (self->rt.metrics() != nullptr) figures.emplace(self->rt, self->to, r);
     auto prepared = self->prepare(std::move(r), f);
     if (f) co_return response();
+    const auto spoken_to = self->way && !self->way->tunnels ? self->way : nullptr; // a proxy that reads the request
+    const std::string doing = spoken_to ? prepared.doing : std::string();
     const auto x = std::make_shared<detail::exchange>(self->rt.executor(), self->connections, std::move(prepared));
     self.reset(); // a client that goes while we wait closes its idle connections then, not later
     co_await detail::exchange::start(x, f);
     response answer(x);
+    // Its own word, and not the server's: no tunnel would have been its answer to CONNECT. What it says to it may be what we said.
+    if (!f && spoken_to && answer.status() == 407)
+        f = failure(errc::connect_failed,
+                    doing + ": the proxy " + spoken_to->through.url() + " answered 407 Proxy Authentication Required");
     if (figures) figures->answered(f ? 0 : answer.status());
     if (f) co_return response();
     co_return answer;

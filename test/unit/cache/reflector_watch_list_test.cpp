@@ -242,6 +242,18 @@ TEST_CASE("WL7 refused or throttled watch-lists wait and are tried again", "[ref
     CHECK(m.r.phase() == informer_phase::backing_off);
 }
 
+TEST_CASE("WL7 a 407 on a watch-list is a proxy's, and no list follows it at once", "[reflector]") {
+    machine m;
+    for (int i = 0; i < 3; ++i) {
+        CHECK(m.next().watch.send_initial_events_);
+        m.watch_done(status(407));
+        CHECK(m.wait() == 800ms * (1 << i));
+    }
+    CHECK(m.next().watch.send_initial_events_);
+    CHECK(m.r.support() == watch_list_support::unknown);
+    CHECK(m.r.phase() != informer_phase::parked);
+}
+
 TEST_CASE("WL7 410 or a too large version on a watch-list falls back to the newest state at once", "[reflector]") {
     const bool gone = GENERATE(true, false);
     machine m;

@@ -113,12 +113,20 @@ asio::awaitable<void> http_by_whole_urls() {
           std::vector<std::string>{"GET /prefix/x api.test:" + s.port, "POST /prefix/y api.test:" + s.port});
     CHECK_FALSE(s.server->proxy_header);
     CHECK(c.figures().connections_opened == 1);
-    // What it says of its own is a status like any other.
-    http::client stranger(s.b.rt, to, options(by(s.proxy, "http")), f);
-    text = co_await text_of(&stranger, get(), f);
+    // 407 is its own word, as in the answer to CONNECT; what else it says of its own is a status like any other.
+    http::client stranger(s.b.rt, to, options(by(s.proxy, "http", "me:s3kret@")), f);
+    for (int i = 0; i < 2; ++i) {
+        co_await text_of(&stranger, get(), f);
+        CHECK(f == errc::connect_failed);
+        CHECK(f.message() == "GET " + url + "/: the proxy http://127.0.0.1:" + std::to_string(s.proxy.port()) +
+                                 " answered 407 Proxy Authentication Required");
+    }
+    co_await s.b.server.stop();
+    http::client late(s.b.rt, to, options(by(s.proxy, "http", "me:s3cret@")), f);
+    text = co_await text_of(&late, get(), f);
     CHECK_FALSE(f);
-    CHECK(text == "407 ");
-    co_await s.stop();
+    CHECK(text == "502 ");
+    co_await s.proxy.stop();
 }
 
 asio::awaitable<void> by_socks(bool tls) {

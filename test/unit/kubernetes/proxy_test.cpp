@@ -102,9 +102,9 @@ asio::awaitable<void> informed(std::string scheme, bool tls) {
     co_await s.stop();
 }
 
-asio::awaitable<void> refused_by_the_proxy() {
+asio::awaitable<void> refused_by_the_proxy(bool tls) {
     const auto ex = co_await asio::this_coro::executor;
-    scene s(ex, "http", true, "me:s3cret@");
+    scene s(ex, "http", tls, "me:s3cret@");
     s.proxy.demand("Basic other", "", "");
     const auto fast = informer_options().backoff(backoff_options().initial(1ms).cap(20ms));
     shared_informer all(s.rt, s.api->make_list_watch(maps), fast);
@@ -119,6 +119,9 @@ asio::awaitable<void> refused_by_the_proxy() {
     INFO(what);
     CHECK(what.find("the proxy http://127.0.0.1:" + std::to_string(s.proxy.port()) +
                     " answered 407 Proxy Authentication Required") != std::string::npos);
+    CHECK(status.last_error == errc::connect_failed);
+    for (const auto& line : s.proxy.asked()) // no list follows a watch-list that it refused
+        CHECK((tls || line.find("sendInitialEvents=true") != std::string::npos));
     CHECK_FALSE(s.log.contains("s3cret"));
     CHECK_FALSE(s.log.contains("bWU6czNjcmV0"));
     CHECK(s.log.contains("by way of the proxy http://127.0.0.1:"));
@@ -149,7 +152,8 @@ TEST_CASE("an informer works by way of a proxy, and survives its restart") {
     run_test(informed("socks5", false));
 }
 TEST_CASE("an informer that is refused by the proxy tells so and tries again") {
-    run_test(refused_by_the_proxy());
+    run_test(refused_by_the_proxy(true));
+    run_test(refused_by_the_proxy(false));
 }
 TEST_CASE("client: loopback by way of a proxy is told nobody's credentials in clear") {
     run_test(in_clear());

@@ -158,8 +158,8 @@ public:
 /// answers is taken. A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
 /// nothing else is retried here. Where a connection that was used before ends without a byte of the answer, in time or not, the
 /// idle ones are closed, too: what lies between may have forgotten them all. A name is looked up anew for each connection, but once for all that wait for it at the same
-/// time. With a proxy its name is the one that is resolved here; what it answers and refuses before there is a tunnel is errc::connect_failed with
-/// its status in the sentence, and connection_refused where it says that the server refuses. Figures told: rest_client_requests_total (by code, method, host),
+/// time. With a proxy its name is the one that is resolved here; what it answers and refuses before there is a tunnel, and a 407 to a
+/// request by its whole URL, is errc::connect_failed with its status in the sentence, and connection_refused where it says that the server refuses. Figures told: rest_client_requests_total (by code, method, host),
 /// rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
 /// check is errc::tls_failed with the check's name in the sentence. TCP keep-alive and no-delay are set.
 ///
