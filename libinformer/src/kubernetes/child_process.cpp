@@ -155,6 +155,7 @@ std::shared_ptr<child_process> child_process::start(const asio::any_io_executor&
     const std::shared_ptr<child_process> run(new child_process(executor));
     error = run->spawn(what, doing);
     if (error != 0) return nullptr;
+    run->heard_ = what.heard;
     run->begin(what.time_limit);
     return run;
 }
@@ -269,7 +270,15 @@ void child_process::take_all(stream& s) {
 void child_process::keep(stream& s, const char* bytes, std::size_t n) {
     s.text.append(bytes, n);
     if (&s == &err_ && s.text.size() > most_complaint) s.text.erase(0, s.text.size() - most_complaint);
+    if (&s == &err_) hear(std::string_view(bytes, n));
     if (&s == &out_ && s.text.size() > most_output) kill_because(ending::too_much);
+}
+
+void child_process::hear(std::string_view bytes) noexcept {
+    try {
+        if (heard_) heard_(bytes);
+    } catch (...) { // NOLINT(bugprone-empty-catch) no memory: it is said to nobody
+    }
 }
 
 void child_process::await_exit() {
@@ -332,6 +341,7 @@ void child_process::end(ending how) noexcept {
     out_.from.close(ignored);
     err_.from.close(ignored);
     late_.cancel();
+    if (how != ending::abandoned) hear({});
     for (auto* w : waiting_) {
         try {
             w->notify();

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct program {
     std::vector<std::string> arguments;   ///< with the name it is called by
     std::vector<std::string> environment; ///< "NAME=value", all of it
     std::chrono::milliseconds time_limit; ///< real time
+    /// Told what comes on stderr, when and as it comes, and at the end something empty; what it throws is lost. Not told of the end where
+    /// the run was abandoned.
+    std::function<void(std::string_view)> heard = {};
 };
 
 /// One run of a program, in a session of its own, with nothing on stdin and no other descriptor of ours; no shell. It has ended when the
@@ -91,6 +95,7 @@ private:
     void read(stream& s);
     void take_all(stream& s);
     void keep(stream& s, const char* bytes, std::size_t n);
+    void hear(std::string_view bytes) noexcept;
     void await_exit();
     bool reap() noexcept;
     void kill_group() noexcept;
@@ -103,6 +108,7 @@ private:
     asio::any_io_executor executor_;
     std::vector<informer::detail::async_event*> waiting_;
     std::function<void(child_process&)> told_;
+    std::function<void(std::string_view)> heard_;
     pid_t pid_ = -1; ///< while it is ours to reap
     ending how_ = ending::none;
     int code_ = 0;

@@ -167,7 +167,11 @@ exec_credential read_exec_credential(std::string_view text, std::string_view api
 std::string unsaid(std::string text, const exec_plugin& p) {
     constexpr std::size_t shortest_value = 6; // what is shorter stands in many a word
     for (const auto& [name, value] : p.environment)
-        if (value.size() >= shortest_value) hide(text, value);
+        for (std::string_view rest = value; !rest.empty();) { // what came line by line is hidden line by line
+            const std::string_view line = rest.substr(0, rest.find('\n'));
+            if (line.size() >= shortest_value) hide(text, line);
+            rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        }
     return informer::detail::without_likely_secrets(std::move(text));
 }
 

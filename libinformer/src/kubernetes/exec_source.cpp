@@ -2,6 +2,7 @@
 
 #include "kubernetes/child_process.hpp"
 #include "kubernetes/client_impl.hpp"
+#include "kubernetes/exec_lines.hpp"
 #include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
 #include "root/one_line.hpp"
@@ -107,6 +108,10 @@ std::shared_ptr<child_process> exec_source::begin(client::impl& owner) {
     what.arguments.insert(what.arguments.end(), plugin_.arguments.begin(), plugin_.arguments.end());
     what.environment = exec_environment(plugin_, exec_info(owner.config, owner.tls.in_use().ca_pem_));
     what.time_limit = plugin_.time_limit;
+    if (runtime_.logs(log_level::info)) {
+        const auto lines = std::make_shared<exec_lines>(runtime_, name_, plugin_);
+        what.heard = [lines](std::string_view bytes) { lines->hear(bytes); };
+    }
     int error = what.path.empty() ? ENOENT : 0;
     std::string why, doing;
     if (error == 0) {

@@ -28,8 +28,13 @@ namespace informer::kubernetes {
 /// too much, lost the last who waited for it or outlives its client is killed, with its whole process group. No thread and no handler
 /// of SIGCHLD is used and nobody else's child is waited for, but for that the system must have pidfd_open (Linux 5.4).
 ///
-/// *Errors*: the request that needs it fails with errc::exec_plugin_failed and the last words of its stderr, without what looks like a
-/// secret; while the credential before it is still good that one is used, and the failure logged.
+/// What it says on stderr goes to the runtime's logger at `log_level::info` while it runs, each line when it is complete: a login by
+/// device code ("open https://… and enter …") is seen in time, and wants a `time_limit` in which somebody can do it. At most 50 lines of a
+/// run, 512 bytes of each, printable, and without what looks like a secret: the values of `environment`, those of names that speak of
+/// passwords, tokens, secrets, keys or cookies, and long words without a break that mix letters and digits.
+///
+/// *Errors*: the request that needs it fails with errc::exec_plugin_failed and the last words of its stderr, masked like its lines; while the
+/// credential before it is still good that one is used, and the failure logged.
 class exec_plugin {
 public:
     exec_plugin() {}
