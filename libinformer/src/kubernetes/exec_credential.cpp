@@ -100,7 +100,7 @@ std::string exec_info(const client_config& c, std::string_view ca_pem) {
 }
 
 std::vector<std::string> exec_environment(const exec_plugin& p, const std::string& info) {
-    constexpr std::string_view info_name = "KUBERNETES_EXEC_INFO";
+    static constexpr std::string_view info_name = "KUBERNETES_EXEC_INFO";
     std::vector<std::string> all;
     const auto replaced = [&p](std::string_view name) {
         return name == info_name || std::any_of(p.environment.begin(), p.environment.end(),
