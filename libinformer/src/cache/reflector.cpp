@@ -371,7 +371,7 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
             paging_ = true;
             return page_verdict::more;
         }
-        f = failure(errc::bad_response, "list: the same continue token twice");
+        f = ours(errc::bad_response, "list", "the same continue token twice");
         paging_ = false;
         list_failed(now, f);
         return page_verdict::failed;

@@ -54,28 +54,35 @@ bool reflector::list_failed(time_point now, failure& f) {
     return false;
 }
 
+failure reflector::ours(errc code, std::string_view verb, std::string_view what) const {
+    std::string text(verb);
+    if (!options_.of_.empty()) text.append(" ").append(options_.of_);
+    return failure(code, text.append(": ").append(what));
+}
+
 failure reflector::our_words(const failure& f) const {
     switch (request_.why) {
     case cut::none: return f;
-    case cut::silent: return failure(errc::bad_response, "watch-list: opened, but nothing came; trying a list");
+    case cut::silent: return ours(errc::bad_response, "watch-list", "opened, but nothing came; trying a list");
     case cut::plain_events:
-        return failure(errc::bad_response, "watch-list: events, but no end of the initial ones; trying a list");
+        return ours(errc::bad_response, "watch-list", "events, but no end of the initial ones; trying a list");
     case cut::stalled:
-        if (request_.watch && !request_.opened) return failure(errc::header_timeout, "watch-list: no answer");
-        return failure(errc::body_idle_timeout, request_.watch ? "watch-list: no progress" : "list: no progress");
-    case cut::quiet: return failure(errc::body_idle_timeout, "watch: not even the bookmarks come any more; asking again");
-    case cut::overdue: return failure(errc::request_timeout, "watch: open long after its time-out");
+        if (request_.watch && !request_.opened) return ours(errc::header_timeout, "watch-list", "no answer");
+        return ours(errc::body_idle_timeout, request_.watch ? "watch-list" : "list", "no progress");
+    case cut::quiet:
+        return ours(errc::body_idle_timeout, "watch", "not even the bookmarks come any more; asking again");
+    case cut::overdue: return ours(errc::request_timeout, "watch", "open long after its time-out");
     case cut::went_back:
-        return failure(errc::bad_response,
-                       "watch: a bookmark is older than version " + last_.str() + ", which was seen");
+        return ours(errc::bad_response, "watch",
+                    "a bookmark is older than version " + last_.str() + ", which was seen");
     case cut::deletion_lost:
-        return failure(errc::bad_response, "watch: something was deleted, but what cannot be read; listing");
+        return ours(errc::bad_response, "watch", "something was deleted, but what cannot be read; listing");
     case cut::unproven:
-        return failure(errc::bad_response,
-                       "the last list had objects that cannot be read, so what was deleted is not known; listing again");
+        return ours(errc::bad_response, "watch",
+                    "the last list had objects that cannot be read, so what was deleted is not known; listing again");
     case cut::contradicted:
-        return failure(errc::bad_response, "watch: an object is another one than before, and nothing told that that was deleted; "
-                                           "listing again");
+        return ours(errc::bad_response, "watch",
+                    "an object is another one than before, and nothing told that that was deleted; listing again");
     }
     return f;
 }
@@ -91,14 +98,15 @@ failure reflector::watch_done(time_point now, const failure& given) {
     }
     if (request_.collecting) {
         initial_ended(now, f);
-        if (!f) return failure(errc::connection_lost, "watch-list: the stream ended before the initial events did");
+        if (!f) return ours(errc::connection_lost, "watch-list", "the stream ended before the initial events did");
         return f;
     }
     const bool very_short_one = !f && !request_.delivered && !request_.synced && now - request_.started < very_short;
     follow_ended(now, f);
-    if (very_short_one) return failure(errc::connection_lost, "watch: ended at once, without anything new");
+    if (very_short_one) return ours(errc::connection_lost, "watch", "ended at once, without anything new");
     // The same to who counts and logs as one that was given less time, which comes in turn with it.
-    if (!request_.opened && f == errc::request_timeout) return failure(errc::header_timeout, "watch: no answer in all its time");
+    if (!request_.opened && f == errc::request_timeout)
+        return ours(errc::header_timeout, "watch", "no answer in all its time");
     return f;
 }
 

@@ -6,14 +6,16 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <exception>
+#include <string>
 #include <utility>
 
 namespace informer {
 
 namespace {
 
-reflector_options options_for(const informer_options& o, std::uint64_t seed) {
+reflector_options options_for(const informer_options& o, std::string of, std::uint64_t seed) {
     reflector_options r;
+    r.of_ = std::move(of);
     r.labels_ = o.label_selector_;
     r.fields_ = o.field_selector_;
     r.watch_list_ = o.watch_list_;
@@ -35,7 +37,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     m->going = true;
     s->begin_metrics();
     if (!s->stopping) {
-        s->machine = reflector(options_for(s->options, s->rt.draw_seed()), m->from->watch_list());
+        s->machine = reflector(options_for(s->options, m->from->describe(), s->rt.draw_seed()), m->from->watch_list());
         s->note_phase();
         m->tasks.spawn(consume(s));
         m->tasks.spawn(keep_tidy(s));

@@ -455,6 +455,23 @@ TEST_CASE("a state that was fetched again is not fetched once more before it is 
     CHECK_FALSE(m.r.tick(m.now));
 }
 
+TEST_CASE("what a reflector itself finds wrong says of whom, as a source does", "[reflector]") {
+    reflector_options o;
+    o.of_ = "pods in ns1";
+    machine m(o);
+    m.follow("20");
+    m.pass(m.last.watch.timeout_ + reflector::overtime);
+    REQUIRE(m.r.tick(m.now));
+    CHECK(m.watch_done(ended_by_us).message() == "watch pods in ns1: open long after its time-out");
+    o.watch_list_ = false;
+    machine lists(o);
+    lists.next();
+    lists.pass(2min);
+    REQUIRE(lists.r.tick(lists.now));
+    lists.list_failed(ended_by_us);
+    CHECK(lists.why.message() == "list pods in ns1: no progress");
+}
+
 TEST_CASE("W8 a watch open long after its time-out is ended and resumed", "[reflector]") {
     machine m;
     m.follow("20");

@@ -11,12 +11,14 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 
 namespace informer {
 
 class reflector_options {
 public:
     reflector_options() {}
+    std::string of_; ///< whose failures they are, for those that are ours: "pods in ns1"
     std::string labels_, fields_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
     std::optional<std::uint64_t> page_size_; ///< nullopt: `default_page_size`, and none for lists at a version
@@ -190,6 +192,8 @@ private:
     void follow_by_fetching(time_point now, const failure& f);
     void follow_ended(time_point now, const failure& f);
     failure our_words(const failure& f) const;
+    /// "watch pods: …"
+    failure ours(errc code, std::string_view verb, std::string_view what) const;
 
     reflector_options options_;
     watch_list_support support_;
