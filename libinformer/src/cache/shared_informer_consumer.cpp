@@ -228,15 +228,22 @@ shared_informer::impl::newest_version(self s, std::shared_ptr<detail::replacemen
 /// What of the list cannot be used, each told of.
 asio::awaitable<void> shared_informer::impl::quarantine_all(self s, std::shared_ptr<detail::replacement> all) {
     const std::vector<detail::replacement::story> stories = all->stories();
-    std::size_t told = 0;
+    const auto before = std::exchange(s->bad, {});
+    s->bad_unnamed.clear();
+    const std::size_t unnamed_before = std::exchange(s->bad_unnamed_count, 0);
+    std::size_t told = 0, news = 0;
     for (const detail::replacement::story& b : stories) {
         if ((told + 1) % 32 == 0) co_await breathe(s);
         if (s->stopping) co_return;
-        s->quarantine(*b, told++ < detail::most_bad_told);
+        // Nobody knows which the nameless are: more of them than there were are news.
+        const bool is_new = told < all->bad_unnamed.size() ? told >= unnamed_before : !before.contains(b->key);
+        s->quarantine(*b, is_new && news < detail::most_bad_told);
+        news += is_new;
+        ++told;
     }
     const std::size_t bad = all->bad_keys.size() + all->unnamed;
     if (bad > told) s->count("informer_bad_objects_total", static_cast<double>(bad - told));
-    if (bad > detail::most_bad_told && s->rt.logs(log_level::warning))
+    if (news > detail::most_bad_told && s->rt.logs(log_level::warning))
         s->rt.log(log_level::warning,
                   s->name + ": " + std::to_string(bad) + " objects of the list cannot be used in all");
     s->bad_unnamed_count = all->unnamed; // also those that nobody can be told of
@@ -270,9 +277,6 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             events.push_back(std::move(e));
         }
     }
-    s->bad.clear();
-    s->bad_unnamed.clear();
-    s->bad_unnamed_count = 0;
     if (first && !s->home && index.current_size() == 0) {
         // Nobody has been told anything yet: no events to make, and no second map.
         const auto collected = std::make_shared<cache_snapshot::data>();

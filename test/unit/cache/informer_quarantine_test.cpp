@@ -57,6 +57,46 @@ TEST_CASE("X7 a nameless object that comes once a second does not fill the log",
     CHECK(said() < 20);
 }
 
+TEST_CASE("X7 what a relist brings again is not logged again, what is new or was good meanwhile is", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    const auto bad = [](const std::string& name) {
+        return R"({"metadata":{"namespace":"default","name":")" + name + R"("},"spec":})";
+    };
+    const std::string nameless = R"({"metadata":)";
+    const auto relist = [&](const std::vector<std::string>& items) {
+        b.source->on_list(list_of(items, "9"));
+        auto w = b.source->on_watch();
+        return w;
+    };
+    auto w = relist({bad("a"), bad("b"), nameless});
+    b.start();
+    CHECK(b.log.count("cannot be used") == 3);
+    const auto again = [&](const std::vector<std::string>& items) {
+        auto next = relist(items);
+        w->fail(status_failure(410, "Expired"));
+        b.settle();
+        b.pass(1min);
+        w = next;
+    };
+    again({bad("a"), bad("b"), nameless});
+    CHECK(b.log.count("cannot be used") == 3);
+    CHECK(b.pods.status().quarantined == 3);
+    again({bad("a"), pod("b", 7), bad("c"), nameless, nameless});
+    CHECK(b.log.count("cannot be used") == 5);
+    CHECK(b.log.count("default/c cannot be used") == 1);
+    again({bad("a"), bad("b"), pod("c", 8)});
+    CHECK(b.log.count("default/a cannot be used") == 1);
+    CHECK(b.log.count("default/b cannot be used") == 2);
+    std::vector<std::string> many;
+    for (int i = 0; i < 100; ++i) many.push_back(bad("n" + std::to_string(i)));
+    again(many);
+    CHECK(b.log.count("100 objects of the list cannot be used in all") == 1);
+    const auto lines = b.log.count("cannot be used");
+    again(many);
+    CHECK(b.log.count("cannot be used") == lines);
+    CHECK(b.pods.status().quarantined == 100);
+}
+
 TEST_CASE("X7 what is repeated neither clears a younger bad object nor is taken for one", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
