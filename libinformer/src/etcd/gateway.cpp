@@ -90,6 +90,7 @@ gateway::gateway(runtime r, config c, failure& f) : rt(std::move(r)), config_(st
     if (config_.endpoints_.empty()) f = failure(errc::bad_configuration, "etcd: no endpoint is given");
     http::client_options options;
     options.tls(config_.tls_).time(config_.time_);
+    passed_over_.resize(config_.endpoints_.size());
     for (const std::string& url : config_.endpoints_) {
         if (f) return;
         const http::endpoint to = http::endpoint::parse(url, f);
@@ -101,6 +102,18 @@ gateway::gateway(runtime r, config c, failure& f) : rt(std::move(r)), config_(st
 
 void gateway::fails(std::size_t member) noexcept {
     if (member == current_) current_ = (current_ + 1) % members_.size();
+}
+
+void gateway::note_passed_over(std::size_t member, const failure& f) {
+    const auto level = passed_over_[member] ? log_level::debug : log_level::info;
+    passed_over_[member] = true;
+    if (rt.logs(level)) rt.log(level, f.what() + "; asking " + members_[current_]->to().url());
+}
+
+void gateway::note_answer(std::size_t member) {
+    if (!passed_over_[member]) return;
+    passed_over_[member] = false;
+    rt.log(log_level::info, "etcd: " + members_[member]->to().url() + " answers again");
 }
 
 asio::awaitable<http::response> gateway::send(std::shared_ptr<gateway> self, std::shared_ptr<const call> c,
@@ -173,6 +186,7 @@ asio::awaitable<gateway::opened> gateway::open(std::shared_ptr<gateway> self, ca
         opened o;
         o.member = asked;
         if (!f) o.answer = co_await send(self, c, f);
+        if (!f || (f.status() && !is_members_fault(f))) self->note_answer(asked);
         if (!f) co_return o;
         if (!self->config_.user_.empty() && !renewed && is_tokens_fault(f)) {
             renewed = true;
@@ -184,10 +198,9 @@ asio::awaitable<gateway::opened> gateway::open(std::shared_ptr<gateway> self, ca
         // A connection that was idle may have been closed by its peer: not a reason to leave it.
         if ((f == errc::connection_lost || f == errc::write_failed) && !std::exchange(again, true)) continue;
         self->fails(asked);
-        if (--left == 0) co_return opened();
+        if (--left == 0) co_return opened(); // whoever asked tells of it
         again = false;
-        if (self->rt.logs(log_level::info))
-            self->rt.log(log_level::info, f.what() + "; asking " + self->members_[self->current_]->to().url());
+        self->note_passed_over(asked, f);
     }
 }
 

@@ -67,8 +67,13 @@ private:
                                                 failure& f);
     static asio::awaitable<void> authenticate(std::shared_ptr<gateway> self, std::shared_ptr<const call> c, failure& f);
 
+    /// Logged when a member is passed over, and when it answers again: not for each time that it is tried meanwhile.
+    void note_passed_over(std::size_t member, const failure& f);
+    void note_answer(std::size_t member);
+
     config config_;
     std::vector<std::unique_ptr<http::client>> members_;
+    std::vector<bool> passed_over_; ///< of the members: the last time that it was asked
     std::size_t current_ = 0;
     std::string token_;
     bool authentication_off_ = false; ///< etcd's; found out

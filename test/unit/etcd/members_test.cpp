@@ -35,6 +35,30 @@ TEST_CASE("etcd members: the next one is asked where one cannot be reached or ha
     CHECK(b.members[1]->requests.size() == 2);
 }
 
+TEST_CASE("etcd members: one that is passed over is logged when that begins and when it ends, not at each try") {
+    bench b(3);
+    recorder sink;
+    failure f;
+    for (const auto& m : b.members) {
+        m->answer = [](const http::server_request&) { return reply(range(9, {})); };
+        m->server->stop_listening(true);
+    }
+    for (int i = 0; i < 5; ++i) list(b, sink, f);
+    CHECK(f == errc::connection_refused); // the last one's words, for who asked
+    CHECK(b.log.count(log_level::info) == 2);
+    CHECK(b.log.count("asking " + b.members[1]->url()) == 5); // the others at debug
+    b.members[0]->server->listen(f);
+    REQUIRE(!f);
+    list(b, sink, f);
+    REQUIRE(!f);
+    list(b, sink, f);
+    CHECK(b.log.count(log_level::info) == 3);
+    CHECK(b.log.count(b.members[0]->url() + " answers again") == 1);
+    b.members[0]->server->stop_listening(true);
+    for (int i = 0; i < 3; ++i) list(b, sink, f);
+    CHECK(b.log.count(log_level::info) == 4); // it is a new one
+}
+
 TEST_CASE("etcd members: a refusal that any of them would give is not asked for again") {
     bench b(2);
     recorder sink;
