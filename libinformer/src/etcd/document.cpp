@@ -152,6 +152,15 @@ named_key name_of(const mapping& m, std::string_view key) {
     return n;
 }
 
+std::string why_unfit(const mapping& m, std::string_view key) {
+    if (!m.resource_.namespaced) return "the key has no name, or one that is not UTF-8";
+    const bool slash_missing =
+        key.size() > m.prefix_.size() && key[m.prefix_.size()] == '/' && !m.prefix_.empty() && m.prefix_.back() != '/';
+    if (!slash_missing) return "the key is not namespace/name below the prefix";
+    return "the key is not namespace/name below the prefix, which has no '/' at its end: is " + shown(m.prefix_) +
+           "/ meant?";
+}
+
 std::string uid_of(std::string_view key, std::int64_t create_revision) {
     std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a: the same in every process
     for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;

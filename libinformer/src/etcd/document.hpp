@@ -25,6 +25,8 @@ struct named_key {
     bool fits = true;
 };
 named_key name_of(const mapping& m, std::string_view key);
+/// Of one that does not fit.
+std::string why_unfit(const mapping& m, std::string_view key);
 
 /// What an object is told apart by; a UUID because the pool keeps one in 16 bytes.
 std::string uid_of(std::string_view key, std::int64_t create_revision);

@@ -24,6 +24,7 @@ struct listing final : reading {
     using reading::reading;
     asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) override;
     list_result result;
+    std::shared_ptr<source> of;
     std::optional<message> end; ///< of the page
     std::string last_key;
     std::uint64_t entries = 0;
@@ -58,6 +59,7 @@ asio::awaitable<void> take_item(std::shared_ptr<listing> r, std::shared_ptr<cons
     const named_key name = name_of(r->rules, kv->key);
     reading::made m = co_await reading::make(r, kv, name, kv->mod_revision, false, f);
     if (f || r->enough) co_return;
+    r->of->count_key(m.bad);
     if (m.bad) {
         bad_object b;
         b.key = name.key;
@@ -146,6 +148,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
     }
     const auto r =
         std::make_shared<listing>(s->members, s->rules, sink, doing, std::move(chosen), message_reader::kind::range);
+    r->of = s;
     const bool exact = options.resource_version_match_ == "Exact" && options.continue_.empty();
     const auto asked = revision_of(options.resource_version_);
     std::int64_t pinned = exact && asked ? *asked : 0;
@@ -155,6 +158,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
         f = failure(errc::bad_request, doing + ": no revision, or no continue token, of etcd's");
         co_return list_result();
     }
+    if (!goes_on) s->list_begins();
     const bool any = !goes_on && options.resource_version_ == "0";
     std::uint64_t limit = options.limit_ != 0 ? options.limit_ : first_page;
     r->last_key = last_key;
@@ -196,7 +200,10 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
         first = false;
         last_key = r->last_key;
         r->result.resource_version = resource_version(std::to_string(pinned));
-        if (!page.more) break;
+        if (!page.more) {
+            s->list_ends();
+            break;
+        }
         if (options.limit_ != 0) {
             r->result.continue_token = token_of(pinned, last_key);
             if (page.count > static_cast<std::int64_t>(r->entries))

@@ -24,6 +24,20 @@ void source::torn(std::int64_t first, std::int64_t last) {
     torn_.push_back({first, last});
 }
 
+void source::count_key(const failure& why) {
+    ++keys_;
+    if (why && unusable_++ == 0) first_unusable_ = why;
+}
+
+/// Each of them is told of besides. But where there is nothing else, it is what we were told that is wrong.
+void source::list_ends() {
+    const bool none = keys_ != 0 && unusable_ == keys_;
+    if (none && !std::exchange(none_usable_, true))
+        members->rt.log(log_level::warning, first_unusable_.what() + "; so it is with all keys of the list, " +
+                                                std::to_string(keys_) + " in number");
+    none_usable_ = none;
+}
+
 std::int64_t source::start_after(std::int64_t revision) const noexcept {
     for (const range& t : torn_)
         if (revision >= t.first && revision <= t.last) return revision; // all of it again: what is known is no news
@@ -94,8 +108,12 @@ std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m, fai
     const std::string prefix = detail::asked_prefix(m);
     if (informer::detail::utf8_end(prefix) != prefix.size())
         f = failure(errc::bad_configuration, "etcd: the prefix is not UTF-8");
-    if (!m.name_space_.empty() && (!m.resource_.namespaced || m.name_space_.find('/') != std::string::npos))
-        f = failure(errc::bad_configuration, "etcd: no namespace has this name, or there are none");
+    if (!m.name_space_.empty() && !m.resource_.namespaced)
+        f = failure(errc::bad_configuration,
+                    "etcd: in() asks for a namespace, and without namespaced() there are none");
+    else if (m.name_space_.find('/') != std::string::npos)
+        f = failure(errc::bad_configuration, "etcd: a namespace has no '/' in its name, and " +
+                                                 informer::detail::one_line(m.name_space_) + " has");
     if (m.resource_.kind.empty() || m.resource_.version.empty())
         f = failure(errc::bad_configuration, "etcd: the resource has no kind or no version");
     if (f) return nullptr;

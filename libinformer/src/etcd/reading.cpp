@@ -76,9 +76,7 @@ asio::awaitable<reading::made> reading::make(std::shared_ptr<reading> r, std::sh
     made m;
     bool readable = name.fits;
     if (!name.fits) {
-        m.bad =
-            failure(errc::no_metadata, r->rules.resource_.namespaced ? "the key is not namespace/name below the prefix"
-                                                                     : "the key has no name, or one that is not UTF-8");
+        m.bad = failure(errc::no_metadata, why_unfit(r->rules, kv->key));
     } else if (kv->oversized) {
         m.bad = failure(errc::too_large, "the value");
         readable = false;

@@ -3,6 +3,7 @@
 
 #include "etcd/gateway.hpp"
 
+#include <informer/error.hpp>
 #include <informer/etcd/list_watch.hpp>
 #include <informer/source/list_watch.hpp>
 
@@ -32,6 +33,12 @@ public:
     std::int64_t listed_at = 0;
     std::string listed_by;
 
+    /// One key of the list under way, over its pages. `why`: it cannot be used.
+    void count_key(const failure& why);
+    /// A list is a new one, or was the last page.
+    void list_begins() noexcept { keys_ = unusable_ = 0; }
+    void list_ends();
+
     /// A request ended while the sink was told of these revisions: of each of them it may know a part.
     void torn(std::int64_t first, std::int64_t last);
     /// Where a watch begins that is to go on after this revision.
@@ -42,6 +49,9 @@ private:
         std::int64_t first, last;
     };
     std::vector<range> torn_;
+    std::uint64_t keys_ = 0, unusable_ = 0;
+    failure first_unusable_;
+    bool none_usable_ = false; ///< of the last list, which was logged
 };
 
 /// A revision as the API writes it: "" and "0" are 0; nullopt where it is none.

@@ -205,6 +205,23 @@ TEST_CASE("etcd informer: a bad value keeps the last good version, is named in t
     CHECK(f.informer->status().quarantined == 1);
 }
 
+TEST_CASE("etcd informer: where no key can be used the status says so") {
+    bench b;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return reply(range(9, {pair("/t/n/a", "{}", 2, 2), pair("/t/n/b", "{}", 3, 3)}));
+        return reply(created(9)).streamed(reply::stall);
+    };
+    followed f(b, informer_options(), mapping("/t").namespaced());
+    b.until([&] { return f.informer->status().phase == informer_phase::watching; });
+    const informer_status s = f.informer->status();
+    CHECK(s.synced);
+    CHECK(s.objects == 0);
+    CHECK(s.quarantined == 2);
+    REQUIRE(s.quarantine.size() == 2);
+    CHECK(s.quarantine[0].why.what().find("is /t/ meant?") != std::string::npos);
+    CHECK(b.log.count("so it is with all keys of the list") == 1);
+}
+
 TEST_CASE("etcd informer: read your writes by the revision of the write") {
     const store s(history);
     bench b;

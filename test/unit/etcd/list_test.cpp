@@ -1,6 +1,8 @@
 // Lists: pages of one revision, what a version asks for, and what may go wrong.
 #include "bench.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 using namespace etcd_test;
 
 namespace {
@@ -243,6 +245,53 @@ TEST_CASE("etcd list: what cannot be used is quarantined by name, its neighbours
     CHECK(sink.bad.at(1).position == 2);
 }
 
+TEST_CASE("etcd list: where no key of a list can be used, one warning names the first one and the likely cause") {
+    bench b;
+    recorder sink;
+    failure f;
+    bool mended = false;
+    b.source(mapping("/t").namespaced());
+    b.etcd().answer = [&](const http::server_request&) {
+        std::vector<std::string> all{pair("/t/n/a", "{}", 2, 2), pair("/t/n/b", "{}", 3, 3)};
+        if (mended) all.push_back(pair("/tn/c", "{}", 4, 4));
+        return reply(range(9, all));
+    };
+    const std::string cause =
+        "the key is not namespace/name below the prefix, which has no '/' at its end: is /t/ meant?";
+    const auto warnings = [&] { return b.log.count(log_level::warning); };
+    list(b, sink, f);
+    REQUIRE(!f);
+    REQUIRE(sink.bad.size() == 2); // as each one says in the status of an informer
+    CHECK(sink.bad[1].why.what().find(cause) != std::string::npos);
+    CHECK(warnings() == 1);
+    CHECK(b.log.contains("list keyvalues.etcd below /t: decode /t/n/a: " + cause));
+    CHECK(b.log.contains("so it is with all keys of the list, 2 in number"));
+    list(b, sink, f);
+    CHECK(warnings() == 1);
+    mended = true;
+    list(b, sink, f);
+    CHECK(warnings() == 1);
+    mended = false;
+    list(b, sink, f, list_options().limit(0));
+    CHECK(warnings() == 2);
+}
+
+TEST_CASE("etcd list: that no key can be used is found out over all pages") {
+    bench b;
+    recorder sink;
+    failure f;
+    const bool last_is_good = GENERATE(true, false);
+    b.etcd().next.emplace_back(range(9, {pair("/s/a", "1", 2, 2)}, R"(,"more":true,"count":"2")"));
+    b.etcd().next.emplace_back(range(9, {pair("/s/b", last_is_good ? "{}" : "2", 3, 3)}));
+    const auto first = list(b, sink, f, list_options().limit(1));
+    REQUIRE(!f);
+    CHECK(b.log.count(log_level::warning) == 0);
+    list(b, sink, f, list_options().limit(1).continue_token(first.continue_token));
+    REQUIRE(!f);
+    CHECK(b.log.count(log_level::warning) == (last_is_good ? 0 : 1));
+    CHECK(b.log.contains("wrap_values()") == !last_is_good);
+}
+
 TEST_CASE("etcd list: refusals are those of the API that they are like") {
     bench b;
     recorder sink;
@@ -345,6 +394,13 @@ TEST_CASE("etcd: a configuration that cannot work is refused before anything is 
     CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("/s/").in("n")));
     CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("/s/").namespaced().in("n/m")));
     CHECK_FALSE(made(config("http://127.0.0.1:1"), mapping("/s/").resource(api_resource("g", "v1", "things"))));
+    CHECK(made(config("http://127.0.0.1:1"), mapping("/s/").namespaced().in("n")));
+    const auto told = [&](const mapping& m) {
+        made(config("http://127.0.0.1:1"), m);
+        return f.message();
+    };
+    CHECK(told(mapping("/s/").in("n")) == "etcd: in() asks for a namespace, and without namespaced() there are none");
+    CHECK(told(mapping("/s/").namespaced().in("n/m")) == "etcd: a namespace has no '/' in its name, and n/m has");
     // A password is sent over TLS or to loopback only.
     CHECK(made(config("http://127.0.0.1:1").endpoint("http://[::1]:1").endpoint("http://localhost:1").user("u", "p")));
     CHECK(made(config("https://10.0.0.1:1").user("u", "p")));

@@ -61,10 +61,12 @@ enum class wrap {
 /// like a JSON object or array and is none is quarantined: half a document is not the text that somebody meant.
 class mapping {
 public:
-    /// "/services/". With "" all keys.
+    /// "/services/", with the last slash: keys are bytes to etcd, and "/services" stands for "/services-old/x", too, and for names that
+    /// begin with a slash. With "" all keys.
     explicit mapping(std::string prefix) : prefix_(std::move(prefix)) {}
     /// What follows the prefix is "namespace/name", split at the first slash. Else all of it is the name, slashes included: ask for
-    /// such an object by its key, `informer.snapshot().get(object_key("", "a/b"))`.
+    /// such an object by its key, `informer.snapshot().get(object_key("", "a/b"))`. Keys that do not fit are in quarantine
+    /// (`informer_status::quarantine`), and where none of a list can be used, for this reason or another, a warning says so.
     mapping& namespaced(bool on = true) { resource_.namespaced = on; return *this; }
     /// Of this namespace only: no other is asked for. For a factory whose informers are asked for by namespace; "": of all.
     mapping& in(std::string name_space) { name_space_ = std::move(name_space); return *this; }
