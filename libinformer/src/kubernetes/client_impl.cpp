@@ -95,7 +95,8 @@ std::string describe(const api_resource& r, std::string_view name_space) {
 } // namespace detail
 
 client::impl::impl(runtime r, client_config c, failure& f)
-    : rt(std::move(r)), config(detail::settled(std::move(c))), token(config.credentials, rt, f), tls(config, rt) {
+    : rt(std::move(r)), config(detail::settled(std::move(c))), token(config.credentials, rt, f),
+      tls(config.tls, config.tls_files, rt) {
     if (!f) configure(f);
     unusable = f;
 }
@@ -179,7 +180,7 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     std::string line;
     if (debug) line = r.method_ + " " + (shown.empty() ? r.target_ : shown).substr(0, 1024);
 
-    self->tls.look(*self->http);
+    self->tls.look({&self->http, 1});
     http::response answer = co_await self->http->send(std::move(r), f);
     if (f) {
         if (f == errc::tls_failed) {

@@ -4,8 +4,8 @@
 #include <informer/http/client.hpp>
 #include <informer/kubernetes/client.hpp>
 
+#include "http/tls_source.hpp"
 #include "kubernetes/exec_source.hpp"
-#include "kubernetes/tls_source.hpp"
 #include "kubernetes/token_source.hpp"
 #include "root/quietly.hpp"
 
@@ -70,7 +70,7 @@ struct client::impl {
     client_config config;
     bool keep_managed_fields = false;
     detail::token_source token;
-    detail::tls_source tls;
+    http::detail::tls_source tls;
     std::unique_ptr<detail::exec_source> exec; ///< null: no plugin is asked
     std::unique_ptr<http::client> http;        ///< null: `unusable` says why
     failure unusable;

@@ -4,6 +4,7 @@
 #include <informer/error.hpp>
 #include <informer/http/client.hpp>
 #include <informer/http/proxy.hpp>
+#include <informer/http/tls_files.hpp>
 #include <informer/object/framer.hpp>
 
 #include <chrono>
@@ -62,13 +63,8 @@ public:
     std::vector<std::string> impersonate_groups;
 };
 
-/// The files that parts of `client_config::tls` were read from; empty: it did not come from a file. They are read again every
-/// minute, and after a certificate was refused: what rotates them need not tell us.
-class tls_files {
-public:
-    tls_files() {}
-    std::string ca, certificate, key;
-};
+/// The files that parts of `client_config::tls` were read from.
+using tls_files = http::tls_files;
 
 /// One of the server's warnings: something worked, and will not for ever ("policy/v1beta1 PodDisruptionBudget is
 /// deprecated in v1.21+"), or was odd (an unknown field).

@@ -1,17 +1,17 @@
-#include "kubernetes/tls_source.hpp"
+#include "http/tls_source.hpp"
 
-#include "kubernetes/file.hpp"
+#include "root/file.hpp"
 
 #include <utility>
 
-namespace informer::kubernetes::detail {
+namespace informer::http::detail {
 
 namespace {
 
 /// Nothing where no file is named.
 bool read_pem(const std::string& path, std::string& into, std::string& why) {
     if (path.empty()) return true;
-    const auto text = read_file(path, why);
+    const auto text = informer::detail::read_file(path, why);
     if (text && text->find("-----BEGIN ") != std::string::npos) {
         into = *text;
         return true;
@@ -20,24 +20,37 @@ bool read_pem(const std::string& path, std::string& into, std::string& why) {
     return false;
 }
 
+bool read_all(const tls_files& files, tls_options& into, std::string& why) {
+    return read_pem(files.ca, into.ca_pem_, why) && read_pem(files.certificate, into.certificate_pem_, why) &&
+           read_pem(files.key, into.key_pem_, why);
+}
+
 } // namespace
 
-tls_source::tls_source(const client_config& c, runtime r)
-    : runtime_(std::move(r)), files_(c.tls_files), in_use_(c.tls), next_read_(runtime_.clock().now() + interval) {}
+tls_source::tls_source(tls_options in_use, tls_files files, runtime r)
+    : runtime_(std::move(r)), files_(std::move(files)), in_use_(std::move(in_use)),
+      next_read_(runtime_.clock().now() + interval) {}
 
-void tls_source::look(http::client& c) {
+tls_options tls_source::read(tls_options given, const tls_files& files, failure& f) {
+    f = failure();
+    std::string why;
+    if (!read_all(files, given, why)) f = failure(errc::bad_configuration, why);
+    return given;
+}
+
+void tls_source::look(std::span<const std::unique_ptr<client>> all) {
     if (files_.ca.empty() && files_.certificate.empty() && files_.key.empty()) return;
     const auto now = runtime_.clock().now();
     if (now < next_read_) return;
     next_read_ = now + interval;
-    http::tls_options fresh = in_use_;
+    tls_options fresh = in_use_;
     std::string why;
-    if (read_pem(files_.ca, fresh.ca_pem_, why) && read_pem(files_.certificate, fresh.certificate_pem_, why) &&
-        read_pem(files_.key, fresh.key_pem_, why)) {
+    if (read_all(files_, fresh, why)) {
         const bool same = fresh.ca_pem_ == in_use_.ca_pem_ && fresh.certificate_pem_ == in_use_.certificate_pem_ &&
                           fresh.key_pem_ == in_use_.key_pem_;
         failure f;
-        if (!same) c.set_tls(fresh, f);
+        for (const auto& c : all)
+            if (!same && !f) c->set_tls(fresh, f); // who takes it takes it for all
         if (!f) {
             if (!same) runtime_.log(log_level::info, "certificates were replaced on disk: new connections use them");
             in_use_ = std::move(fresh);
@@ -50,12 +63,12 @@ void tls_source::look(http::client& c) {
     complained_ = true;
 }
 
-void tls_source::use_certificate(http::client& c, const std::string& certificate_pem, const std::string& key_pem,
+void tls_source::use_certificate(client& c, const std::string& certificate_pem, const std::string& key_pem,
                                  failure& f) {
-    http::tls_options fresh = in_use_;
+    tls_options fresh = in_use_;
     fresh.certificate(certificate_pem, key_pem);
     c.set_tls(fresh, f);
     if (!f) in_use_ = std::move(fresh);
 }
 
-} // namespace informer::kubernetes::detail
+} // namespace informer::http::detail

@@ -1,4 +1,4 @@
-#include "kubernetes/file.hpp"
+#include "root/file.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-namespace informer::kubernetes::detail {
+namespace informer::detail {
 
 std::optional<std::string> read_file(const std::string& path, std::string& why) {
     struct close_file {
@@ -42,4 +42,4 @@ std::string_view trimmed(std::string_view s) noexcept {
     return s.substr(first, s.find_last_not_of(space) - first + 1);
 }
 
-} // namespace informer::kubernetes::detail
+} // namespace informer::detail

@@ -1,0 +1,43 @@
+// Certificates that are replaced on disk.
+#pragma once
+
+#include <informer/http/client.hpp>
+#include <informer/http/tls_files.hpp>
+#include <informer/runtime.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace informer::http::detail {
+
+/// Re-reads the files of a CA, client certificate and key once a minute (client-go: every five). What changed is
+/// used for new connections; those that are open go on, as watches end after minutes anyway. What cannot be used (a file that is
+/// gone, a certificate whose key has not come yet) leaves the old ones in use, and says so once.
+class tls_source {
+public:
+    /// `in_use`: what the files held when they were read last.
+    tls_source(tls_options in_use, tls_files files, runtime r);
+
+    /// What they hold now, in place of what is given. `f`: bad_configuration, naming the file that cannot be used.
+    static tls_options read(tls_options given, const tls_files& files, failure& f);
+
+    /// Before each request: for these clients, who share it.
+    void look(std::span<const std::unique_ptr<client>> all);
+    /// Another client certificate, from elsewhere than a file; empty for none. `f`: as http::client::set_tls, and the old one stays.
+    void use_certificate(client& c, const std::string& certificate_pem, const std::string& key_pem, failure& f);
+    const tls_options& in_use() const noexcept { return in_use_; }
+    /// The server, or we, refused a certificate: look at the files before the next request.
+    void refused() noexcept { next_read_ = clock::time_point::min(); }
+
+    static constexpr std::chrono::minutes interval = std::chrono::minutes(1);
+
+private:
+    runtime runtime_;
+    tls_files files_;
+    tls_options in_use_;
+    clock::time_point next_read_;
+    bool complained_ = false;
+};
+
+} // namespace informer::http::detail

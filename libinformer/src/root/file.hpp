@@ -1,0 +1,20 @@
+// Small files: kubeconfigs, certificates, tokens, passwords.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace informer::detail {
+
+/// Nothing here is ever larger than this.
+inline constexpr std::size_t largest_file = std::size_t(16) << 20;
+
+/// The whole file; nullopt and the reason in `why` ("no such file", "permission denied", "larger than 16 MiB") otherwise.
+std::optional<std::string> read_file(const std::string& path, std::string& why);
+
+/// Without white space at either end, as tokens in files are read.
+std::string_view trimmed(std::string_view s) noexcept;
+
+} // namespace informer::detail
