@@ -1,6 +1,7 @@
 #include "etcd/gateway.hpp"
 
 #include "etcd/wire.hpp"
+#include "root/file.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 
@@ -85,11 +86,21 @@ bool too_large_an_answer(const failure& f) {
     return f == errc::too_many_requests && f.status() != nullptr && says(f.status()->message, "larger than max");
 }
 
-gateway::gateway(runtime r, config c, failure& f) : rt(std::move(r)), config_(std::move(c)) {
-    f = failure();
+gateway::gateway(runtime r, config c, failure& f)
+    : rt(std::move(r)), config_(std::move(c)),
+      tls_(http::detail::tls_source::read(config_.tls_, config_.tls_files_, f), config_.tls_files_, rt) {
+    if (f) {
+        f = f.within("etcd");
+        return;
+    }
+    if (config_.user_.empty() && !config_.password_file_.empty())
+        f = failure(errc::bad_configuration, "etcd: a password file, and no user");
+    std::string why;
+    if (!f && !read_password(why) && config_.password_.empty())
+        f = failure(errc::bad_configuration, "etcd: password file " + config_.password_file_ + ": " + why);
     if (config_.endpoints_.empty()) f = failure(errc::bad_configuration, "etcd: no endpoint is given");
     http::client_options options;
-    options.tls(config_.tls_).time(config_.time_);
+    options.tls(tls_.in_use()).time(config_.time_);
     passed_over_.resize(config_.endpoints_.size());
     for (const std::string& url : config_.endpoints_) {
         if (f) return;
@@ -98,6 +109,19 @@ gateway::gateway(runtime r, config c, failure& f) : rt(std::move(r)), config_(st
             f = failure(errc::bad_configuration, "etcd: " + to.url() + " is not TLS: a password is not sent there");
         if (!f) members_.push_back(std::make_unique<http::client>(rt, to, options, f));
     }
+}
+
+bool gateway::read_password(std::string& why) {
+    if (config_.password_file_.empty()) return true;
+    auto text = informer::detail::read_file(config_.password_file_, why);
+    if (!text) return false;
+    text->erase(text->find_last_not_of("\r\n") + 1);
+    if (text->empty()) {
+        why = "the file is empty";
+        return false;
+    }
+    config_.password_ = std::move(*text);
+    return true;
 }
 
 void gateway::fails(std::size_t member) noexcept {
@@ -129,10 +153,12 @@ asio::awaitable<http::response> gateway::send(std::shared_ptr<gateway> self, std
         time.request(std::max(left, std::chrono::milliseconds(1)));
     }
     request.time(time);
+    self->tls_.look(self->members_);
     http::client& member = *self->members_[self->current_];
     const std::string where = member.to().url();
     http::response answer = co_await member.send(std::move(request), f);
     const int status = answer.status();
+    if (f == errc::tls_failed) self->tls_.refused();
     if (!f && status != 200) {
         answer.finish_within(short_time);
         failure cut; // half an explanation is better than none
@@ -147,6 +173,12 @@ asio::awaitable<http::response> gateway::send(std::shared_ptr<gateway> self, std
 }
 
 asio::awaitable<void> gateway::authenticate(std::shared_ptr<gateway> self, std::shared_ptr<const call> c, failure& f) {
+    std::string why;
+    const bool read = self->read_password(why);
+    if (!read && !std::exchange(self->complained_, true))
+        self->rt.log(log_level::warning, "etcd: password file " + self->config_.password_file_ + ": " + why +
+                                             "; the old password stays in use");
+    if (read) self->complained_ = false;
     const auto text = [](const std::string& s) { return boost::json::serialize(boost::json::string(s)); };
     const std::string body =
         "{\"name\":" + text(self->config_.user_) + ",\"password\":" + text(self->config_.password_) + "}";

@@ -5,6 +5,8 @@
 #include <informer/http/client.hpp>
 #include <informer/runtime.hpp>
 
+#include "http/tls_source.hpp"
+
 #include <boost/asio/awaitable.hpp>
 
 #include <chrono>
@@ -71,7 +73,12 @@ private:
     void note_passed_over(std::size_t member, const failure& f);
     void note_answer(std::size_t member);
 
+    /// `why` it cannot; then the one before it stays in use.
+    bool read_password(std::string& why);
+
     config config_;
+    http::detail::tls_source tls_;
+    bool complained_ = false; ///< of the password's file
     std::vector<std::unique_ptr<http::client>> members_;
     std::vector<bool> passed_over_; ///< of the members: the last time that it was asked
     std::size_t current_ = 0;

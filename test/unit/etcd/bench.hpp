@@ -68,9 +68,9 @@ struct reply {
 /// A member of etcd.
 class member {
 public:
-    explicit member(const runtime& rt) {
+    explicit member(const runtime& rt, http::server_options options = http::server_options()) {
         server = std::make_unique<http::server>(
-            rt, http::server_options(),
+            rt, std::move(options),
             [this](std::shared_ptr<http::server_request> q, std::shared_ptr<http::server_response> a) {
                 return serve(this, std::move(q), std::move(a));
             });

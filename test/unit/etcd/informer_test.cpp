@@ -2,6 +2,7 @@
 #include "bench.hpp"
 
 #include "support/recording_sink.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <informer/cache/shared_informer.hpp>
 
@@ -220,6 +221,47 @@ TEST_CASE("etcd informer: where no key can be used the status says so") {
     REQUIRE(s.quarantine.size() == 2);
     CHECK(s.quarantine[0].why.what().find("is /t/ meant?") != std::string::npos);
     CHECK(b.log.count("so it is with all keys of the list") == 1);
+}
+
+TEST_CASE("etcd informer: a password that was changed parks it until the file is right, and no longer") {
+    const store s(history);
+    const testing::temporary_folder dir;
+    bench b;
+    b.where.user("me").password_file(dir.write("password", "old\n"));
+    std::string password = "old", token = "t1";
+    bool changed = false;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/auth/authenticate") {
+            if (q.body == R"({"name":"me","password":")" + password + "\"}")
+                return reply(R"({"token":")" + token + "\"}");
+            return reply(400,
+                         R"({"code":3,"message":"etcdserver: authentication failed, invalid user ID or password"})");
+        }
+        if (q.header("Authorization") != token)
+            return reply(401, R"({"code":16,"message":"etcdserver: invalid auth token"})");
+        if (q.path == "/v3/kv/range") return reply(s.list(3));
+        if (!std::exchange(changed, true)) { // after which no old token is taken
+            password = "new";
+            token = "t2";
+            return reply(created(8)).streamed(reply::cut);
+        }
+        return reply(s.watch(number_in(q.body, "start_revision"))).streamed(reply::stall);
+    };
+    followed f(b);
+    const auto parked = [&] {
+        f.wait_out();
+        return f.informer->status().phase == informer_phase::parked && f.informer->status().attempts > 2;
+    };
+    b.until(parked); // it is tried again and again
+    CHECK(f.informer->status().last_error == errc::unauthorized);
+    dir.write("password", "new\r\n");
+    b.until([&] {
+        f.wait_out();
+        return f.all() == "a3 b2 c3 d1 ";
+    });
+    CHECK(f.informer->status().phase == informer_phase::watching);
+    CHECK_FALSE(f.informer->status().last_error);
+    CHECK_FALSE(b.log.contains("new\""));
 }
 
 TEST_CASE("etcd informer: read your writes by the revision of the write") {

@@ -4,6 +4,7 @@
 
 #include <informer/error.hpp>
 #include <informer/http/client.hpp>
+#include <informer/http/tls_files.hpp>
 #include <informer/object/api_resource.hpp>
 #include <informer/runtime.hpp>
 #include <informer/source/list_watch.hpp>
@@ -27,19 +28,26 @@ public:
     /// For all members. A client certificate opens the connection; its common name is nobody here: over the gateway etcd knows users
     /// by password only. Where authentication is on etcd refuses there who shows a certificate with a common name (3.6.8 does).
     config& tls(http::tls_options t) { tls_ = std::move(t); return *this; }
+    /// Where parts of that are in files, which win over it and are read again when they are rotated.
+    config& tls_files(http::tls_files f) { tls_files_ = std::move(f); return *this; }
     /// Never printed, and sent over TLS or to loopback only. Where etcd has authentication off it is not used.
-    config& user(std::string name, std::string password) {
+    config& user(std::string name, std::string password = {}) {
         user_ = std::move(name);
         password_ = std::move(password);
         return *this;
     }
+    /// The user's; line ends behind it do not count. Read again before each authentication, which is whenever etcd no longer takes our
+    /// token, as after the password was changed; wins over `user`'s password once it could be read. A password that etcd refuses is tried
+    /// again as all refusals are, rarely: when the file is right the informer goes on, and nothing need be made anew.
+    config& password_file(std::string path) { password_file_ = std::move(path); return *this; }
     config& time(http::timeouts t) { time_ = t; return *this; }
     /// Values above it are quarantined. etcd's own limit is 1.5 MiB unless it is told otherwise.
     config& max_object(std::size_t bytes) { max_object_ = bytes; return *this; }
 
     std::vector<std::string> endpoints_;
     http::tls_options tls_;
-    std::string user_, password_;
+    http::tls_files tls_files_;
+    std::string user_, password_, password_file_;
     http::timeouts time_;
     std::size_t max_object_ = std::size_t(64) << 20;
 };
@@ -101,8 +109,8 @@ public:
 /// prefix is listed again: set the interval below the time-out there.
 ///
 /// *Executor*, *cancellation*, *errors*: as `list_watch`. Those of etcd are mapped on their HTTP likes; 404 is a member without gateway.
-/// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material, a prefix or a namespace that cannot be
-/// used; the twin reports it in `f`, and returns null.
+/// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material, a file, a prefix or a namespace that
+/// cannot be used; the twin reports it in `f`, and returns null.
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m);
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m, failure& f);
 

@@ -1,0 +1,190 @@
+// Who we are, where that stands in files.
+#include "bench.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <informer/testing/certificates.hpp>
+
+using namespace etcd_test;
+using namespace std::chrono_literals;
+using informer::testing::certificate_authority;
+using informer::testing::key_pair;
+using informer::testing::temporary_folder;
+
+namespace {
+
+/// Takes this password, and any token that it gave for it.
+void guard(etcd_test::member& m, const std::string& password, int& tokens) {
+    m.answer = [&](const http::server_request& q) {
+        if (q.path != "/v3/auth/authenticate")
+            return q.header("Authorization") == "t" + std::to_string(tokens)
+                       ? reply(range(9, {}))
+                       : reply(401, R"({"code":16,"message":"etcdserver: invalid auth token"})");
+        if (q.body == R"({"name":"me","password":")" + password + "\"}")
+            return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
+        return reply(400, R"({"code":3,"message":"etcdserver: authentication failed, invalid user ID or password"})");
+    };
+}
+
+http::server_options serving(const certificate_authority& ca) {
+    const key_pair own = ca.server({"127.0.0.1"});
+    http::server_tls tls;
+    tls.certificate_pem_ = own.certificate_pem;
+    tls.key_pem_ = own.key_pem;
+    tls.client_ca_pem_ = ca.certificate_pem();
+    return http::server_options().tls(tls);
+}
+
+void write_pair(const temporary_folder& dir, const key_pair& p) {
+    dir.write("me.crt", p.certificate_pem);
+    dir.write("me.key", p.key_pem);
+}
+
+http::tls_files files_in(const temporary_folder& dir) {
+    http::tls_files files;
+    files.ca = dir.path("ca.crt");
+    files.certificate = dir.path("me.crt");
+    files.key = dir.path("me.key");
+    return files;
+}
+
+/// Two members behind TLS.
+class tls_bench : public bench {
+public:
+    explicit tls_bench(const certificate_authority& ca) : bench(0) {
+        for (int i = 0; i < 2; ++i) {
+            members.push_back(std::make_unique<etcd_test::member>(runtime(io.get_executor()), serving(ca)));
+            members.back()->answer = [](const http::server_request&) { return reply(range(9, {})); };
+            where.endpoint("https" + members.back()->url().substr(4));
+        }
+    }
+    /// Who the member takes us for; what went wrong where none answers.
+    std::string seen_as(std::size_t member = 0) {
+        recorder sink;
+        failure f;
+        list(*this, sink, f);
+        return f ? f.what() : members[member]->requests.back().client_common_name;
+    }
+};
+
+} // namespace
+
+TEST_CASE("etcd credentials: the password's file is read before each authentication, and only then") {
+    const temporary_folder dir;
+    bench b;
+    b.where.user("me").password_file(dir.write("password", "old\n"));
+    std::string password = "old";
+    int tokens = 0;
+    guard(b.etcd(), password, tokens);
+    recorder sink;
+    failure f;
+    list(b, sink, f);
+    REQUIRE(!f);
+    dir.write("password", "new");
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(tokens == 1); // the token is good
+    password = "new";
+    tokens = 10; // changing a password ends its tokens
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(tokens == 11);
+    password = "newest";
+    tokens = 20;
+    for (int i = 0; i < 3; ++i) {
+        list(b, sink, f);
+        CHECK(f == errc::unauthorized);
+    }
+    dir.write("password", "newest");
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK_FALSE(b.log.contains("newest"));
+}
+
+TEST_CASE("etcd credentials: a password's file that cannot be read leaves the old one in use, and is logged once") {
+    const temporary_folder dir;
+    bench b;
+    const std::string file = dir.write("password", "old");
+    b.where.user("me").password_file(file);
+    std::string password = "old";
+    int tokens = 0;
+    guard(b.etcd(), password, tokens);
+    recorder sink;
+    failure f;
+    list(b, sink, f);
+    REQUIRE(!f);
+    dir.write("password", "\n");
+    for (int i = 0; i < 3; ++i) {
+        tokens += 10;
+        list(b, sink, f);
+        CHECK(!f);
+    }
+    CHECK(b.log.count("password file " + file + ": the file is empty; the old password stays in use") == 1);
+    dir.write("password", "old");
+    tokens += 10;
+    list(b, sink, f);
+    dir.write("password", "");
+    tokens += 10;
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.log.count("stays in use") == 2);
+}
+
+TEST_CASE("etcd credentials: a file that cannot be used at the start is refused by name") {
+    const temporary_folder dir;
+    asio::io_context io;
+    const runtime rt(io.get_executor());
+    const auto told = [&](const config& c) {
+        failure f;
+        informer::etcd::make_list_watch(rt, c, mapping("/s/"), f);
+        CHECK((!f || f == errc::bad_configuration));
+        return f.message();
+    };
+    const std::string nowhere = dir.path("nowhere");
+    const config where("https://127.0.0.1:1");
+    CHECK(told(config(where).user("me").password_file(nowhere)) == "etcd: password file " + nowhere + ": no such file");
+    CHECK(told(config(where).password_file(dir.write("p", "x"))) == "etcd: a password file, and no user");
+    CHECK(told(config(where).user("me", "given").password_file(nowhere)).empty()); // that one, then
+    http::tls_files files;
+    files.ca = nowhere;
+    CHECK(told(config(where).tls_files(files)) == "etcd: " + nowhere + ": no such file");
+    files.ca = dir.write("ca.crt", "nonsense");
+    CHECK(told(config(where).tls_files(files)) == "etcd: " + files.ca + ": holds no PEM");
+}
+
+TEST_CASE("etcd credentials: certificates on disk are read again every minute, for all members") {
+    const certificate_authority ca;
+    const key_pair alice = ca.client("alice", {}), bob = ca.client("bob", {});
+    const temporary_folder dir;
+    dir.write("ca.crt", ca.certificate_pem());
+    write_pair(dir, alice);
+    tls_bench b(ca);
+    b.where.tls_files(files_in(dir));
+    CHECK(b.seen_as() == "alice");
+    dir.write("me.crt", bob.certificate_pem);
+    b.clock->advance(1min);
+    CHECK(b.seen_as() == "alice"); // the key has not come yet
+    CHECK(b.log.count("those read before stay in use") == 1);
+    dir.write("me.key", bob.key_pem);
+    b.clock->advance(59s);
+    CHECK(b.seen_as() == "alice");
+    b.clock->advance(1s);
+    CHECK(b.seen_as() == "bob");
+    b.members[0]->server->stop_listening(true);
+    CHECK(b.seen_as(1) == "bob");
+}
+
+TEST_CASE("etcd credentials: after a certificate was refused the files are looked at before the next request") {
+    const certificate_authority old, fresh;
+    const temporary_folder dir;
+    dir.write("ca.crt", old.certificate_pem());
+    write_pair(dir, fresh.client("alice", {}));
+    tls_bench b(fresh);
+    b.where.tls_files(files_in(dir));
+    recorder sink;
+    failure f;
+    list(b, sink, f);
+    CHECK(f == errc::tls_failed);
+    dir.write("ca.crt", fresh.certificate_pem());
+    CHECK(b.seen_as() == "alice");
+}
