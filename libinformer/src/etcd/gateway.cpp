@@ -100,13 +100,16 @@ gateway::gateway(runtime r, config c, failure& f)
         f = failure(errc::bad_configuration, "etcd: password file " + config_.password_file_ + ": " + why);
     if (config_.endpoints_.empty()) f = failure(errc::bad_configuration, "etcd: no endpoint is given");
     http::client_options options;
-    options.tls(tls_.in_use()).time(config_.time_);
+    options.tls(tls_.in_use()).time(config_.time_).proxy(config_.proxy_);
     passed_over_.resize(config_.endpoints_.size());
     for (const std::string& url : config_.endpoints_) {
         if (f) return;
         const http::endpoint to = http::endpoint::parse(url, f);
-        if (!f && !config_.user_.empty() && !to.tls && !to.is_loopback())
-            f = failure(errc::bad_configuration, "etcd: " + to.url() + " is not TLS: a password is not sent there");
+        if (!f && !config_.user_.empty() && !to.tls && (config_.proxy_ || !to.is_loopback())) {
+            const std::string by = config_.proxy_ ? " by way of the proxy " + config_.proxy_.url() : std::string();
+            f = failure(errc::bad_configuration,
+                        "etcd: " + to.url() + by + " is not TLS: a password is not sent there");
+        }
         if (!f) members_.push_back(std::make_unique<http::client>(rt, to, options, f));
     }
 }

@@ -1,6 +1,7 @@
-// Who we are, where that stands in files.
+// Who we are, where that stands in files, and by way of whom we ask.
 #include "bench.hpp"
 
+#include "support/http_proxy.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <informer/testing/certificates.hpp>
@@ -8,6 +9,7 @@
 using namespace etcd_test;
 using namespace std::chrono_literals;
 using informer::testing::certificate_authority;
+using informer::testing::http_proxy;
 using informer::testing::key_pair;
 using informer::testing::temporary_folder;
 
@@ -187,4 +189,37 @@ TEST_CASE("etcd credentials: after a certificate was refused the files are looke
     CHECK(f == errc::tls_failed);
     dir.write("ca.crt", fresh.certificate_pem());
     CHECK(b.seen_as() == "alice");
+}
+
+TEST_CASE("etcd: members are reached by way of the proxy, which resolves their names") {
+    bench b;
+    const auto proxy = std::make_unique<http_proxy>(b.io.get_executor());
+    const std::string name = "etcd.test:" + std::to_string(b.etcd().server->port());
+    failure f;
+    b.where.endpoints_ = {"http://" + name};
+    b.where.proxy(http::proxy::parse("socks5://127.0.0.1:" + std::to_string(proxy->port()), f));
+    REQUIRE(!f);
+    b.etcd().answer = [](const http::server_request& q) {
+        return q.path == "/v3/watch" ? reply(created(9)).streamed() : reply(range(9, {}));
+    };
+    recorder sink;
+    list(b, sink, f);
+    CHECK(f.what() == "success");
+    watch(b, sink, f, watch_options().resource_version("9"));
+    CHECK(f.what() == "success");
+    CHECK(b.etcd().requests.size() == 2);
+    REQUIRE_FALSE(proxy->asked().empty());
+    CHECK(proxy->asked().front() == "SOCKS " + name);
+    b.run(proxy->stop());
+}
+
+TEST_CASE("etcd: a password is not sent to loopback by way of a proxy, whose loopback is its own") {
+    bench b;
+    failure f;
+    b.where.user("me", "hunter2").proxy(http::proxy::parse("http://10.0.0.1:3128", f));
+    REQUIRE(!f);
+    informer::etcd::make_list_watch(b.rt, b.where, mapping("/s/"), f);
+    CHECK(f == errc::bad_configuration);
+    CHECK(f.what().find("by way of the proxy http://10.0.0.1:3128 is not TLS") != std::string::npos);
+    CHECK(f.what().find("hunter2") == std::string::npos);
 }

@@ -4,6 +4,7 @@
 
 #include <informer/error.hpp>
 #include <informer/http/client.hpp>
+#include <informer/http/proxy.hpp>
 #include <informer/http/tls_files.hpp>
 #include <informer/object/api_resource.hpp>
 #include <informer/runtime.hpp>
@@ -30,7 +31,8 @@ public:
     config& tls(http::tls_options t) { tls_ = std::move(t); return *this; }
     /// Where parts of that are in files, which win over it and are read again when they are rotated.
     config& tls_files(http::tls_files f) { tls_files_ = std::move(f); return *this; }
-    /// Never printed, and sent over TLS or to loopback only. Where etcd has authentication off it is not used.
+    /// Never printed, and sent over TLS or to loopback only (not by way of a proxy, whose loopback is its own). Where etcd has
+    /// authentication off it is not used.
     config& user(std::string name, std::string password = {}) {
         user_ = std::move(name);
         password_ = std::move(password);
@@ -40,6 +42,9 @@ public:
     /// token, as after the password was changed; wins over `user`'s password once it could be read. A password that etcd refuses is tried
     /// again as all refusals are, rarely: when the file is right the informer goes on, and nothing need be made anew.
     config& password_file(std::string path) { password_file_ = std::move(path); return *this; }
+    /// By way of whom all members are reached; default: directly. The process's environment (HTTPS_PROXY, NO_PROXY) is not looked at:
+    /// it is there for servers outside, and members of etcd are mostly inside.
+    config& proxy(http::proxy p) { proxy_ = std::move(p); return *this; }
     config& time(http::timeouts t) { time_ = t; return *this; }
     /// Values above it are quarantined. etcd's own limit is 1.5 MiB unless it is told otherwise.
     config& max_object(std::size_t bytes) { max_object_ = bytes; return *this; }
@@ -48,6 +53,7 @@ public:
     http::tls_options tls_;
     http::tls_files tls_files_;
     std::string user_, password_, password_file_;
+    http::proxy proxy_;
     http::timeouts time_;
     std::size_t max_object_ = std::size_t(64) << 20;
 };
