@@ -100,7 +100,9 @@ public:
 };
 
 /// The keys below a prefix, for a `shared_informer`, whose promises hold here as they do with Kubernetes: resource versions are etcd's
-/// revisions, so that `wait_until` takes the `header.revision` of a write.
+/// revisions, so that `wait_until` takes the `header.revision` of a write. One outside the prefix is none of ours: nothing tells of it, and
+/// `wait_until` waits until another change, or etcd's word how far the watch has got (below), is as new, mostly to its deadline.
+/// Nothing is ever written to etcd.
 ///
 /// *List*: in pages of one revision, also where no limit is asked for; a limit is the first page's, further ones hold a few megabytes.
 /// A list at version 0 may be stale (one member's own state); all others are linearizable. *Watch*: keys that one transaction changed
