@@ -134,12 +134,15 @@ std::optional<clock::duration> reflector::quiet_patience() const {
     return std::max<clock::duration>(p, shortest_quiet) * (1U << std::min(quiet_cuts_, 4U));
 }
 
+/// The time to the first one of a watch counts, too: of a rhythm that has become slower nothing else is seen, for the
+/// watch is given up before the second one.
 void reflector::learn_rhythm(time_point now) {
-    if (request_.last_bookmark) {
-        rhythm_ = std::max<clock::duration>(now - *request_.last_bookmark, rhythm_ - rhythm_ / 8);
-        ++rhythm_seen_;
+    auto& r = request_;
+    if (r.last_bookmark || (r.opened && !r.synced)) {
+        rhythm_ = std::max<clock::duration>(now - r.last_bookmark.value_or(r.opened_at), rhythm_ - rhythm_ / 8);
+        if (r.last_bookmark) ++rhythm_seen_;
     }
-    request_.last_bookmark = now;
+    r.last_bookmark = now;
 }
 
 void reflector::advance(const resource_version& v) {
@@ -161,7 +164,6 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
     request_.last_progress = now;
     ++request_.seen;
     if (!request_.collecting) {
-        quiet_cuts_ = 0;
         sign(now);
         advance(version);
         if (!unversioned_) succeeded(); // else it tells first what there is, and may have nothing more to say

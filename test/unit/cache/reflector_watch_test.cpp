@@ -542,8 +542,71 @@ TEST_CASE("where bookmarks stop for good, the watch is not given up for it again
     CHECK(cuts >= 2);
     CHECK(cuts <= 3); // 150, 300, and perhaps 600 s: watches do not last longer
     // They come again: so does the patience.
-    bookmarks(m, 1);
+    bookmarks(m, 2); // the first one 61 s after the beginning
     CHECK(m.r.deadline() == m.now + 150s);
+}
+
+TEST_CASE("where bookmarks stop for good, changes now and then do not make it ask again and again", "[reflector]") {
+    machine m;
+    m.follow("20");
+    bookmarks(m, 3);
+    int cuts = 0, version = 21;
+    for (auto change = m.now + 170s, end = m.now + 12h; m.now < end;) {
+        m.now = std::min(change, m.r.deadline());
+        if (m.now == change) {
+            REQUIRE(m.event(std::to_string(version++)) == verdict::apply);
+            change += 170s;
+        }
+        if (!m.r.tick(m.now)) continue;
+        if (m.watch_done(ended_by_us) == errc::body_idle_timeout) ++cuts;
+        m.next();
+        m.r.opened(m.now);
+    }
+    CHECK(cuts >= 1);
+    CHECK(cuts <= 3);
+}
+
+TEST_CASE("a watch is not given up because bookmarks come more seldom than they did", "[reflector]") {
+    machine m;
+    m.follow("20");
+    for (int i = 0; i < 5; ++i) { // a busy time
+        m.pass(1s);
+        m.r.tick(m.now);
+        m.r.bookmark_seen(m.now, m.r.version(), false);
+    }
+    int cuts = 0;
+    for (auto bookmark = m.now + 100s, end = m.now + 12h; m.now < end;) {
+        m.now = std::min(bookmark, m.r.deadline());
+        if (m.now == bookmark) {
+            REQUIRE(m.r.bookmark_seen(m.now, m.r.version(), false) == verdict::apply);
+            bookmark = m.now + 100s;
+        }
+        if (!m.r.tick(m.now)) continue;
+        if (m.watch_done(ended_by_us) == errc::body_idle_timeout) ++cuts;
+        m.next();
+        m.r.opened(m.now);
+        bookmark = m.now + 100s; // it counts from there, as kube-apiserver does
+    }
+    CHECK(cuts <= 1);
+}
+
+TEST_CASE("a watch that is shorter than two bookmarks is not given up before its first one", "[reflector]") {
+    reflector_options o;
+    o.watch_timeout_ = 60s;
+    machine m(o);
+    m.follow("20");
+    // kube-apiserver's: a minute after the beginning, and two seconds before the end.
+    for (int watch = 0; watch < 5; ++watch) {
+        m.pass(61s);
+        REQUIRE_FALSE(m.r.tick(m.now));
+        m.r.bookmark_seen(m.now, m.r.version(), false);
+        m.pass(2s);
+        m.r.bookmark_seen(m.now, m.r.version(), false);
+        m.pass(2s);
+        m.watch_done();
+        m.next();
+        m.r.opened(m.now);
+    }
 }
 
 TEST_CASE("without regular bookmarks a quiet watch is as good as any", "[reflector]") {

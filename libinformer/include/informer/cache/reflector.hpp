@@ -229,7 +229,7 @@ private:
     unsigned interrupted_ = 0;    // watch-lists that broke before their end, in a row
     clock::duration rhythm_{};    // of bookmarks: the longest distance of late
     unsigned rhythm_seen_ = 0;    // so often
-    unsigned quiet_cuts_ = 0;     // in a row, with nothing between them: it was not the path, the server sends none any more
+    unsigned quiet_cuts_ = 0;     // without a bookmark between them: it was not the path, the server sends none now
     unsigned watch_refusals_ = 0; // watches in a row that were forbidden
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
