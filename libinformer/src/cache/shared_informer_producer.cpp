@@ -128,6 +128,7 @@ public:
             delta d(delta::kind::bookmark);
             d.version = std::move(version);
             owner_.live->queue.push(std::move(d));
+            recheck(); // who sends bookmarks is expected to go on
             break;
         }
         case reflector::verdict::end: ended_ = true; break;

@@ -50,3 +50,25 @@ TEST_CASE("a stream that is cut now and then and resumed at once is logged once,
     CHECK(b.note("a").empty());
     CHECK(b.source->watches() == 7);
 }
+
+TEST_CASE("a watch that has gone silent is given up for its bookmarks, also where they were first seen on it",
+          "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 1);
+    b.pass(1s);
+    for (int minute = 0; minute < 3; ++minute) {
+        b.pass(1min);
+        w->bookmark("2");
+        b.settle();
+    }
+    const auto again = b.source->on_watch();
+    b.pass(149s);
+    CHECK(b.source->watches() == 1);
+    b.pass(1s);
+    REQUIRE(b.source->watches() == 2);
+    CHECK(w->finished());
+    CHECK(b.source->calls().back().query.resource_version_ == "2");
+    again->modified(pod("a", 3, "here"));
+    b.settle();
+    CHECK(b.note("a") == "here");
+}
