@@ -103,6 +103,7 @@ std::string complete(command_line& c, const etcd_words& words) {
     unless_given(e.user, "ETCDCTL_USER");
     if (!words.password_file.empty()) {
         if (!words.password.empty()) return "--password and --password-file exclude each other";
+        e.password_file = words.password_file;
         std::ifstream file(words.password_file, std::ios::binary);
         e.password.assign(std::istreambuf_iterator<char>(file), {});
         while (!e.password.empty() && (e.password.back() == '\n' || e.password.back() == '\r')) e.password.pop_back();

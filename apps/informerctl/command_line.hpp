@@ -15,7 +15,7 @@ struct etcd_line {
     bool asked = false; ///< by --etcd or --endpoints
     std::vector<std::string> endpoints;
     std::string user, password;    ///< as they are to be sent
-    std::string cacert, cert, key; ///< files
+    std::string password_file, cacert, cert, key; ///< files
     bool namespaced = false;
     std::string wrap = "others"; ///< none, others, all
 };

@@ -4,40 +4,26 @@
 #include <informer/etcd/list_watch.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <sstream>
-#include <system_error>
 
 namespace informerctl {
 namespace {
 
 using informer::object;
 
-std::string contents(const char* option, const std::string& path, informer::failure& f) {
-    if (path.empty() || f) return {};
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream all;
-    if (!file || !(all << file.rdbuf())) {
-        const std::string why = errno != 0 ? std::generic_category().message(errno) : "nothing in it";
-        f = informer::failure(informer::errc::bad_configuration, std::string(option) + " " + path + ": " + why);
-    }
-    return all.str();
-}
-
-informer::etcd::config where(const command_line& line, informer::failure& f) {
+/// Files are named, not read here: they may be rotated while a watch lasts.
+informer::etcd::config where(const command_line& line) {
     const etcd_line& etcd = line.etcd;
-    informer::http::tls_options tls;
-    tls.ca(contents("--cacert", etcd.cacert, f)).insecure(line.insecure);
-    tls.certificate(contents("--cert", etcd.cert, f), contents("--key", etcd.key, f));
+    informer::http::tls_files files;
+    files.ca = etcd.cacert;
+    files.certificate = etcd.cert;
+    files.key = etcd.key;
     // As etcdctl: who says what TLS is to trust means TLS.
     const bool secure = line.insecure || !etcd.cacert.empty() || !etcd.cert.empty();
     informer::etcd::config c;
     for (const std::string& url : etcd.endpoints)
         c.endpoint(url.find("://") != std::string::npos ? url : (secure ? "https://" : "http://") + url);
-    if (!etcd.user.empty()) c.user(etcd.user, etcd.password);
-    return c.tls(std::move(tls));
+    if (!etcd.user.empty()) c.user(etcd.user, etcd.password).password_file(etcd.password_file);
+    return c.tls(informer::http::tls_options().insecure(line.insecure)).tls_files(std::move(files));
 }
 
 informer::etcd::mapping what(const command_line& line) {
@@ -125,10 +111,7 @@ void skip(const session& s, const informer::bad_object& b) {
 }
 
 void use_etcd(session& s, informer::failure& f) {
-    f = {};
-    auto c = where(s.line, f);
-    if (f) return;
-    s.etcd = informer::etcd::make_list_watch(s.runtime, std::move(c), what(s.line), f);
+    s.etcd = informer::etcd::make_list_watch(s.runtime, where(s.line), what(s.line), f);
     if (!f) s.resource = s.etcd->resource();
 }
 

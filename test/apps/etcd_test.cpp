@@ -260,7 +260,7 @@ TEST_CASE("errors of etcd are one clear line and exit code 1, wrong usage 2") {
         fails(run({command, "--endpoints", "http://127.0.0.1:1", "/s/"}), 1, "refused");
         fails(on(other, {command, "/s/"}), 1, "no v3 gateway");
         fails(run({command, "--endpoints", "ftp://x", "/s/"}), 1, "ftp://x");
-        fails(on(g, {command, "/s/", "--cacert", folder.path("absent")}), 1, "absent: No such file");
+        fails(on(g, {command, "/s/", "--cacert", folder.path("absent")}), 1, "absent: no such file");
         fails(on(g, {command, "/s/", "-n", "a/b"}), 1, "namespace");
         fails(on(g, {command, "/s/", "--cert", "x"}), 2, "--key");
         fails(on(g, {command, "/s/", "--wrap", "some"}), 2, "--wrap");
