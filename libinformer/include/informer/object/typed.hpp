@@ -17,11 +17,13 @@
 //
 // What a member may be: bool, whole numbers (that the document's fits into), double, std::string,
 // std::chrono::system_clock::time_point (RFC 3339), std::optional, std::vector, maps by std::string, std::variant (the first alternative
-// that fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs, their
-// described public bases included, and what has a `conversion` of its own. No enums: a newer server says what a program does not know.
+// that fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs (the public
+// members, those of described bases included), and what has a `conversion` of its own. No enums: a newer server says what a program does
+// not know.
 //
 // *Errors*: errc::wrong_type with the path. *Thread safety*: as reading a `value`. *Lifetime*: everything is copied out: temporaries are
-// fine. *Complexity*: one look-up a member.
+// fine. *Complexity*: one look-up a member. Of a variant each alternative is tried: where two of them are structs that hold it again, a
+// document doubles the time with each level. Let alternatives differ in what they are (an object or a list, say), or end there with json.
 #pragma once
 
 #include <informer/error.hpp>
