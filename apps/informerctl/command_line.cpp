@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -133,6 +134,22 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, command
     return sub;
 }
 
+/// "-n=NAME" is "-nNAME", as kubectl takes it. Where nothing stands behind the '=', as in --namespace=$NS, the next word
+/// would be taken; `why` says so.
+std::vector<std::string> words_of(int argc, char** argv, std::string& why) {
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    for (auto& w : words) {
+        if (w == "--") break;
+        const bool is_short = w.size() > 2 && w[0] == '-' && w[2] == '=' && std::strchr("nosl", w[1]) != nullptr;
+        const bool is_long = w.rfind("--", 0) == 0;
+        if ((is_short || is_long) && w.find('=') == w.size() - 1)
+            why = w + " has no value";
+        else if (is_short)
+            w.erase(2, 1);
+    }
+    return words;
+}
+
 int usage(const std::string& why) {
     std::fprintf(stderr, "informerctl: %s (see informerctl --help)\n", why.c_str());
     return 2;
@@ -227,8 +244,12 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     resources->add_option("-o,--output", into.output, "name | wide | json");
     resources->add_flag("--no-headers", into.no_headers, "No header line");
 
+    std::string why_not;
+    auto words_said = words_of(argc, argv, why_not);
+    if (!why_not.empty()) return usage(why_not);
+    std::reverse(words_said.begin(), words_said.end()); // as CLI11 wants them
     try {
-        app.parse(argc, argv);
+        app.parse(std::move(words_said));
     } catch (const CLI::Success& e) {
         return app.exit(e); // --help, --version
     } catch (const CLI::ParseError& e) {

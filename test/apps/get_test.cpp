@@ -171,6 +171,22 @@ TEST_CASE("where to and as whom may stand before the command, as kubectl takes i
     CHECK(run({k, "get", "--etcd", "/a"}).err.find("--kubeconfig is of Kubernetes") != std::string::npos);
 }
 
+TEST_CASE("an option's value may stand behind a '=', and what stands behind none is not taken for it") {
+    const server s;
+    s.make("a", "1");
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    CHECK(run({"get", k, "-n=default", "-o=name", "cm"}).out == "configmap/a\n");
+    CHECK(run({"get", k, "-n=elsewhere", "-o=name", "cm"}).out.empty());
+    CHECK(run({"get", k, "cm", "a", "-o=jsonpath={.metadata.name}"}).out == "a");
+    for (const std::string empty : {"--namespace=", "--token=", "-n=", "--endpoints="}) {
+        const auto r = run({"get", k, empty, "cm", "a"});
+        CHECK(r.code == 2);
+        CHECK(r.err == "informerctl: " + empty + " has no value (see informerctl --help)\n");
+    }
+    CHECK(run({"get", k, "--namespace", "", "cm", "-o", "name"}).out == "configmap/a\n"); // the context's
+    CHECK(run({"get", k, "-o", "name", "--", "cm", "--x="}).err.find("has no value") == std::string::npos);
+}
+
 TEST_CASE("who is nobody to the server because his token was not sent is told so") {
     const auto r = run({"get", "--server", "http://kube.invalid:1", "--token", "mine", "pods"});
     CHECK(r.code == 1);
