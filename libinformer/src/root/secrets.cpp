@@ -127,12 +127,12 @@ enum class meaning {
 
 meaning meaning_of(std::string_view name, bool strictly) {
     constexpr std::size_t longest = 64;
-    static constexpr std::array<std::string_view, 15> sure = {
-        "password",    "passwd",       "passphrase", "clientsecret", "sharedsecret",
-        "accesstoken", "refreshtoken", "idtoken",    "bearertoken",  "sessiontoken",
-        "accesskey",   "accountkey",   "apikey",     "apitoken",     "privatekey"};
-    static constexpr std::array<std::string_view, 6> known = {"token",       "secret", "credential",
-                                                              "credentials", "cookie", "authorization"};
+    static constexpr std::array<std::string_view, 16> sure = {
+        "password",     "passwd",   "passphrase",  "clientsecret", "sharedsecret", "accesstoken",
+        "refreshtoken", "idtoken",  "bearertoken", "sessiontoken", "accesskey",    "accountkey",
+        "apikey",       "apitoken", "privatekey",  "clientkeydata"};
+    static constexpr std::array<std::string_view, 7> known = {
+        "token", "secret", "credential", "credentials", "cookie", "authorization", "proxyauthorization"};
     static constexpr std::array<std::string_view, 9> parts = {
         "token", "secret", "credential", "cookie", "authorization", "passwd", "apikey", "password", "passphrase"};
     static constexpr std::array<std::string_view, 10> about = {"file", "path", "uri", "url",    "endpoint",
@@ -160,6 +160,14 @@ bool plain_word(std::string_view value) {
     value = value.substr(0, last == npos ? 0 : last + 1);
     if (value.size() < shortest_secret || (head && value.size() < longest_head)) return true;
     return std::all_of(value.begin(), value.end(), [](char c) { return letter(c) || one_of(c, "-'/"); });
+}
+
+/// Authorization=Basic abc: the secret is what comes then.
+bool is_scheme(std::string_view value) noexcept {
+    static constexpr std::array<std::string_view, 4> all = {"basic", "bearer", "digest", "negotiate"};
+    return std::any_of(all.begin(), all.end(), [value](std::string_view s) {
+        return value.size() == s.size() && find_no_case(value, s, 0) == 0;
+    });
 }
 
 struct name_before {
@@ -209,9 +217,9 @@ range value_at(std::string_view text, std::size_t at, bool& quoted) {
 
 /// Where the value may begin: in a list or not. At the end where there is none to hide.
 std::size_t begin_of_value(std::string_view text, std::size_t at, std::string_view skipped) {
-    at = std::min(text.find_first_not_of(skipped, at), text.size());
-    if (text.substr(at, mask.size()) == mask) return text.size();
-    at = std::min(text.find_first_not_of("[(", at), text.size());
+    const std::size_t first = std::min(text.find_first_not_of(skipped, at), text.size());
+    at = std::min(text.find_first_not_of("[(", first), text.size());
+    if (at > first && text.substr(at - 1, mask.size()) == mask) return text.size();
     return at < text.size() && text[at] == '{' ? text.size() : at;
 }
 
@@ -222,15 +230,19 @@ std::string without_values(masking m, bool strictly) {
         const name_before n = name_of(text, at++);
         const meaning what = n.name.empty() ? meaning::nothing : meaning_of(n.name, strictly);
         if (what == meaning::nothing || (colon && n.chained && at < text.size() && !one_of(text[at], blank))) continue;
+        // A colon may as well be the end of a sentence's part.
+        const bool word = colon && what == meaning::perhaps && !strictly;
+        if (word && !n.quoted) continue; // before the value is looked at: of a text full of names it is all the rest
         const std::size_t begin = begin_of_value(text, at, colon ? " \t" : " \t=");
         bool quoted = false;
-        const range v = value_at(text, begin, quoted);
-        if (v.begin >= v.end) continue;
-        // A colon may as well be the end of a sentence's part.
+        range v = value_at(text, begin, quoted);
+        if (v.begin >= v.end || (word && !quoted)) continue;
         const bool said = colon && !(n.quoted && quoted);
-        if (said && what == meaning::perhaps && !strictly) continue;
         const std::string_view value = text.substr(v.begin, v.end - v.begin);
         if (said && !quoted && !(strictly && what == meaning::secret) && plain_word(value)) continue;
+        if (!quoted && is_scheme(value))
+            if (const std::size_t next = begin_of_value(text, v.end, blank); next != text.size())
+                v.end = value_at(text, next, quoted).end;
         m.hide(v.begin, v.end);
         at = v.end;
     }

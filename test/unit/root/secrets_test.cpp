@@ -40,6 +40,10 @@ TEST_CASE("secrets: values of names that can only be secrets stay in no failure"
         {"-----BEGIN RSA PRIVATE KEY-----\nMII/x\n-----END RSA PRIVATE KEY-----",
          "-----BEGIN RSA PRIVATE KEY-----[redacted]-----END RSA PRIVATE KEY-----"},
         {"password=\"no end", "password=\"[redacted]"},
+        {"Authorization=Basic dXM6cHc= x", "Authorization=[redacted] x"},
+        {"Proxy-Authorization=\"Basic dXM6cHc=\" x", "Proxy-Authorization=\"[redacted]\" x"},
+        {"password=[hunter2] x", "password=[[redacted] x"},
+        {"client-key-data: LS0tLS1/CRU+dJ x", "client-key-data: [redacted] x"},
     };
     for (const auto& [text, shown] : table) {
         CHECK(failure(errc::bad_request, text).message() == shown);
@@ -110,8 +114,8 @@ TEST_CASE("secrets: what explains why a program gave no credential stays readabl
 }
 
 TEST_CASE("secrets: a text full of names is looked through once, not once for each") {
-    for (const std::string one :
-         {"token:", "token=", "token:[{", "\"token\":{", "password: x ", "--token ", "token='", "\\\\\"", "a=b:"}) {
+    for (const std::string one : {"token:", "token:,", "token:\\", "/token:(", "token=", "token:[{", "\"token\":{",
+                                  "password: x ", "--token ", "token='", "\\\\\"", "a=b:"}) {
         CAPTURE(one);
         std::string many;
         while (many.size() < std::size_t(256) << 10) many += one;
