@@ -1,7 +1,6 @@
 #include "etcd/gateway.hpp"
 
 #include "etcd/wire.hpp"
-#include "root/file.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 
@@ -15,6 +14,8 @@
 namespace informer::etcd::detail {
 
 namespace {
+
+using informer::detail::waiting;
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
 constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
@@ -96,7 +97,7 @@ gateway::gateway(runtime r, config c, failure& f)
     if (config_.user_.empty() && !config_.password_file_.empty())
         f = failure(errc::bad_configuration, "etcd: a password file, and no user");
     std::string why;
-    if (!f && !read_password(why) && config_.password_.empty())
+    if (!f && !read_password(waiting::may, why) && config_.password_.empty())
         f = failure(errc::bad_configuration, "etcd: password file " + config_.password_file_ + ": " + why);
     if (config_.endpoints_.empty()) f = failure(errc::bad_configuration, "etcd: no endpoint is given");
     http::client_options options;
@@ -114,9 +115,9 @@ gateway::gateway(runtime r, config c, failure& f)
     }
 }
 
-bool gateway::read_password(std::string& why) {
+bool gateway::read_password(waiting how, std::string& why) {
     if (config_.password_file_.empty()) return true;
-    auto text = informer::detail::read_file(config_.password_file_, why);
+    auto text = informer::detail::read_file(config_.password_file_, why, how);
     if (!text) return false;
     text->erase(text->find_last_not_of("\r\n") + 1);
     if (text->empty()) {
@@ -177,7 +178,7 @@ asio::awaitable<http::response> gateway::send(std::shared_ptr<gateway> self, std
 
 asio::awaitable<void> gateway::authenticate(std::shared_ptr<gateway> self, std::shared_ptr<const call> c, failure& f) {
     std::string why;
-    const bool read = self->read_password(why);
+    const bool read = self->read_password(waiting::never, why);
     if (!read && !std::exchange(self->complained_, true))
         self->rt.log(log_level::warning, "etcd: password file " + self->config_.password_file_ + ": " + why +
                                              "; the old password stays in use");

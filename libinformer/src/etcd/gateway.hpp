@@ -6,6 +6,7 @@
 #include <informer/runtime.hpp>
 
 #include "http/tls_source.hpp"
+#include "root/file.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -74,7 +75,7 @@ private:
     void note_answer(std::size_t member);
 
     /// `why` it cannot; then the one before it stays in use.
-    bool read_password(std::string& why);
+    bool read_password(informer::detail::waiting how, std::string& why);
 
     config config_;
     http::detail::tls_source tls_;

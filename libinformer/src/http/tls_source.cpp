@@ -8,10 +8,12 @@ namespace informer::http::detail {
 
 namespace {
 
+using informer::detail::waiting;
+
 /// Nothing where no file is named.
-bool read_pem(const std::string& path, std::string& into, std::string& why) {
+bool read_pem(const std::string& path, std::string& into, waiting how, std::string& why) {
     if (path.empty()) return true;
-    const auto text = informer::detail::read_file(path, why);
+    const auto text = informer::detail::read_file(path, why, how);
     if (text && text->find("-----BEGIN ") != std::string::npos) {
         into = *text;
         return true;
@@ -20,9 +22,9 @@ bool read_pem(const std::string& path, std::string& into, std::string& why) {
     return false;
 }
 
-bool read_all(const tls_files& files, tls_options& into, std::string& why) {
-    return read_pem(files.ca, into.ca_pem_, why) && read_pem(files.certificate, into.certificate_pem_, why) &&
-           read_pem(files.key, into.key_pem_, why);
+bool read_all(const tls_files& files, tls_options& into, waiting how, std::string& why) {
+    return read_pem(files.ca, into.ca_pem_, how, why) && read_pem(files.certificate, into.certificate_pem_, how, why) &&
+           read_pem(files.key, into.key_pem_, how, why);
 }
 
 } // namespace
@@ -34,7 +36,7 @@ tls_source::tls_source(tls_options in_use, tls_files files, runtime r)
 tls_options tls_source::read(tls_options given, const tls_files& files, failure& f) {
     f = failure();
     std::string why;
-    if (!read_all(files, given, why)) f = failure(errc::bad_configuration, why);
+    if (!read_all(files, given, waiting::may, why)) f = failure(errc::bad_configuration, why);
     return given;
 }
 
@@ -45,7 +47,7 @@ void tls_source::look(std::span<const std::unique_ptr<client>> all) {
     next_read_ = now + interval;
     tls_options fresh = in_use_;
     std::string why;
-    if (read_all(files_, fresh, why)) {
+    if (read_all(files_, fresh, waiting::never, why)) {
         const bool same = fresh.ca_pem_ == in_use_.ca_pem_ && fresh.certificate_pem_ == in_use_.certificate_pem_ &&
                           fresh.key_pem_ == in_use_.key_pem_;
         failure f;
@@ -59,7 +61,8 @@ void tls_source::look(std::span<const std::unique_ptr<client>> all) {
         }
         why = f.message();
     }
-    if (!complained_) runtime_.log(log_level::warning, "certificates on disk: " + why + "; those read before stay in use");
+    if (!complained_)
+        runtime_.log(log_level::warning, "certificates on disk: " + why + "; those read before stay in use");
     complained_ = true;
 }
 

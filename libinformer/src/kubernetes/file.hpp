@@ -8,5 +8,6 @@ namespace informer::kubernetes::detail {
 using informer::detail::largest_file;
 using informer::detail::read_file;
 using informer::detail::trimmed;
+using informer::detail::waiting;
 
 } // namespace informer::kubernetes::detail

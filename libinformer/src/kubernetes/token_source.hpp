@@ -1,6 +1,8 @@
 // The Authorization header, with tokens that are replaced on disk.
 #pragma once
 
+#include "kubernetes/file.hpp"
+
 #include <informer/kubernetes/config.hpp>
 #include <informer/runtime.hpp>
 
@@ -23,7 +25,7 @@ public:
     static constexpr std::chrono::minutes interval = std::chrono::minutes(1);
 
 private:
-    bool read(std::string& why);
+    bool read(waiting how, std::string& why);
 
     runtime runtime_;
     std::string file_, header_;

@@ -5,11 +5,14 @@
 #include <memory>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace informer::detail {
 
-std::optional<std::string> read_file(const std::string& path, std::string& why) {
+std::optional<std::string> read_file(const std::string& path, std::string& why, waiting how) {
+    const bool waits = how == waiting::may;
     struct close_file {
         void operator()(std::FILE* f) const { std::fclose(f); }
     };
@@ -17,10 +20,21 @@ std::optional<std::string> read_file(const std::string& path, std::string& why) 
         why = code == ENOENT ? "no such file" : std::generic_category().message(code);
         return std::nullopt;
     };
-    const std::unique_ptr<std::FILE, close_file> file(std::fopen(path.c_str(), "rbe"));
-    if (!file) return refuse(errno);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK));
+    if (fd < 0) return refuse(errno);
+    const std::unique_ptr<std::FILE, close_file> file(::fdopen(fd, "rb"));
+    if (!file) {
+        const int code = errno;
+        ::close(fd);
+        return refuse(code);
+    }
     struct stat about {};
-    if (fstat(fileno(file.get()), &about) == 0 && S_ISDIR(about.st_mode)) return refuse(EISDIR);
+    if (::fstat(fd, &about) != 0) return refuse(errno);
+    if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
+    if (!waits && !S_ISREG(about.st_mode)) {
+        why = "no regular file";
+        return std::nullopt;
+    }
     // Read to the end rather than by the size: it may be a pipe.
     std::string text;
     char block[16 * 1024];

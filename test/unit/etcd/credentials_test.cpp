@@ -6,6 +6,10 @@
 
 #include <informer/testing/certificates.hpp>
 
+#include <filesystem>
+
+#include <sys/stat.h>
+
 using namespace etcd_test;
 using namespace std::chrono_literals;
 using informer::testing::certificate_authority;
@@ -130,6 +134,32 @@ TEST_CASE("etcd credentials: a password's file that cannot be read leaves the ol
     list(b, sink, f);
     CHECK(!f);
     CHECK(b.log.count("stays in use") == 2);
+}
+
+TEST_CASE("etcd credentials: what is put in a password's place and is no file is not waited for") {
+    const temporary_folder dir;
+    bench b;
+    const std::string file = dir.write("password", "old");
+    b.where.user("me").password_file(file);
+    std::string password = "old";
+    int tokens = 0;
+    guard(b.etcd(), password, tokens);
+    recorder sink;
+    failure f;
+    list(b, sink, f);
+    REQUIRE(!f);
+    std::filesystem::remove(file);
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0); // nobody writes to it
+    tokens += 10;
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.log.count("no regular file; the old password stays in use") == 1);
+    std::filesystem::remove(file);
+    std::filesystem::create_directory(file);
+    tokens += 10;
+    list(b, sink, f);
+    CHECK(!f);
+    CHECK(b.log.count("stays in use") == 1);
 }
 
 TEST_CASE("etcd credentials: a file that cannot be used at the start is refused by name") {

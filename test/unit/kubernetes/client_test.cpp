@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/stat.h>
+
 using namespace kubernetes_test;
 using namespace std::chrono_literals;
 using informer::kubernetes::delete_options;
@@ -429,6 +431,10 @@ TEST_CASE("client: the token file is read again every minute, a bad one leaves t
     b.clock->advance(1min);
     CHECK(sent() == "Bearer two");
     CHECK(b.log.count("the old token stays in use") == 1);
+    REQUIRE(::mkfifo(file.path().c_str(), 0600) == 0); // nobody writes to it, and nobody waits
+    b.clock->advance(1min);
+    CHECK(sent() == "Bearer two");
+    file.remove();
     file.write("three");
     b.clock->advance(1min);
     CHECK(sent() == "Bearer three");

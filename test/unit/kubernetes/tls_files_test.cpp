@@ -5,6 +5,9 @@
 #include <informer/testing/certificates.hpp>
 
 #include <chrono>
+#include <filesystem>
+
+#include <sys/stat.h>
 
 using namespace kubernetes_test;
 using namespace std::chrono_literals;
@@ -77,6 +80,11 @@ TEST_CASE("client: certificates on disk are read again every minute, what cannot
     CHECK(seen_as(b) == "bob");
     CHECK(complaints() == 2);
     CHECK(b.log.count(dir.path("ca.crt") + ": holds no PEM") == 1);
+    std::filesystem::remove(dir.path("ca.crt"));
+    REQUIRE(::mkfifo(dir.path("ca.crt").c_str(), 0600) == 0); // nobody writes to it, and nobody waits
+    b.clock->advance(1min);
+    CHECK(seen_as(b) == "bob");
+    std::filesystem::remove(dir.path("ca.crt"));
     dir.write("ca.crt", ca.certificate_pem());
     b.clock->advance(1min);
     CHECK(seen_as(b) == "bob");
