@@ -11,6 +11,7 @@ namespace informer::detail {
 namespace {
 
 constexpr auto npos = std::string_view::npos;
+constexpr std::size_t shortest_mixed = 24; // that looks like a secret by itself
 constexpr std::string_view mask = "[redacted]", blank = " \t";
 
 bool in(char c, char first, char last) noexcept {
@@ -149,10 +150,19 @@ meaning meaning_of(std::string_view name, bool strictly) {
     return std::any_of(parts.begin(), parts.end(), holds) ? meaning::perhaps : meaning::nothing;
 }
 
+bool mixed(std::string_view word) noexcept {
+    const auto some = [word](char first, char last) {
+        return std::any_of(word.begin(), word.end(), [=](char c) { return in(c, first, last); });
+    };
+    return some('a', 'z') && some('A', 'Z') && some('0', '9');
+}
+
 /// "token: expired", "token: 401", "secret: /run/x: no such file": words about a secret, not the secret.
 bool plain_word(std::string_view value) {
     constexpr std::size_t longest = 40, longest_head = 16, shortest_secret = 6;
     if (value.size() > longest) return false;
+    // One base64 in 64 begins with a slash, too; what is as long as a key of AWS's (40) mostly mixes.
+    if (value.starts_with('/') && value.size() >= shortest_mixed && mixed(value)) return false;
     if (value.starts_with('/') || value.starts_with("./") || value.starts_with("~/") || value.find("://") != npos)
         return true;
     const bool head = value.ends_with(':'); // "oauth2: cannot fetch token: x509: …"
@@ -269,15 +279,8 @@ std::string without_flags(masking m) {
     return std::move(m).result();
 }
 
-bool mixed(std::string_view word) noexcept {
-    const auto some = [word](char first, char last) {
-        return std::any_of(word.begin(), word.end(), [=](char c) { return in(c, first, last); });
-    };
-    return some('a', 'z') && some('A', 'Z') && some('0', '9');
-}
-
 std::string without_long_words(masking m) {
-    constexpr std::size_t shortest_mixed = 24, shortest_run = 32;
+    constexpr std::size_t shortest_run = 32;
     const auto of_word = [](char c) { return letter(c) || digit(c) || one_of(c, "-_.+="); };
     const auto of_run = [](char c) { return letter(c) || digit(c); };
     const std::string_view text = m.text();

@@ -43,6 +43,7 @@ TEST_CASE("secrets: values of names that can only be secrets stay in no failure"
         {"Authorization=Basic dXM6cHc= x", "Authorization=[redacted] x"},
         {"Proxy-Authorization=\"Basic dXM6cHc=\" x", "Proxy-Authorization=\"[redacted]\" x"},
         {"password=[hunter2] x", "password=[[redacted] x"},
+        {"secret_access_key: /K7MDENG/bPxRfiCYEXAMPLEKEYwJalrXUtnFE x", "secret_access_key: [redacted] x"},
         {"client-key-data: LS0tLS1/CRU+dJ x", "client-key-data: [redacted] x"},
     };
     for (const auto& [text, shown] : table) {
