@@ -10,8 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace informerctl {
 namespace {
@@ -104,7 +106,8 @@ std::string complete(command_line& c, const etcd_words& words) {
     unless_given(e.user, "ETCDCTL_USER");
     if (!words.password_file.empty()) {
         if (!words.password.empty()) return "--password and --password-file exclude each other";
-        e.password_file = words.password_file;
+        std::error_code ec;
+        if (std::filesystem::is_regular_file(words.password_file, ec)) e.password_file = words.password_file; // no pipe
         std::ifstream file(words.password_file, std::ios::binary);
         e.password.assign(std::istreambuf_iterator<char>(file), {});
         while (!e.password.empty() && (e.password.back() == '\n' || e.password.back() == '\r')) e.password.pop_back();

@@ -99,6 +99,7 @@ gateway::gateway(runtime r, config c, failure& f)
     std::string why;
     if (!f && !read_password(waiting::may, why) && config_.password_.empty())
         f = failure(errc::bad_configuration, "etcd: password file " + config_.password_file_ + ": " + why);
+    if (informer::detail::is_read_once(config_.password_file_)) config_.password_file_.clear();
     if (config_.endpoints_.empty()) f = failure(errc::bad_configuration, "etcd: no endpoint is given");
     http::client_options options;
     options.tls(tls_.in_use()).time(config_.time_).proxy(config_.proxy_);

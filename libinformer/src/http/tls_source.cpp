@@ -31,7 +31,10 @@ bool read_all(const tls_files& files, tls_options& into, waiting how, std::strin
 
 tls_source::tls_source(tls_options in_use, tls_files files, runtime r)
     : runtime_(std::move(r)), files_(std::move(files)), in_use_(std::move(in_use)),
-      next_read_(runtime_.clock().now() + interval) {}
+      next_read_(runtime_.clock().now() + interval) {
+    for (std::string* path : {&files_.ca, &files_.certificate, &files_.key})
+        if (informer::detail::is_read_once(*path)) path->clear();
+}
 
 tls_options tls_source::read(tls_options given, const tls_files& files, failure& f) {
     f = failure();

@@ -17,6 +17,7 @@ token_source::token_source(const credentials& c, runtime r, failure& f) : runtim
     if (!read(waiting::may, why) && header_.empty())
         f = failure(errc::bad_configuration, "token file " + file_ + ": " + why);
     next_read_ = runtime_.clock().now() + interval;
+    if (informer::detail::is_read_once(file_)) file_.clear();
 }
 
 const std::string& token_source::header() {

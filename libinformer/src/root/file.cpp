@@ -49,6 +49,11 @@ std::optional<std::string> read_file(const std::string& path, std::string& why, 
     return text;
 }
 
+bool is_read_once(const std::string& path) noexcept {
+    struct stat about {};
+    return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
 std::string_view trimmed(std::string_view s) noexcept {
     constexpr std::string_view space = " \t\r\n";
     const auto first = s.find_first_not_of(space);

@@ -18,6 +18,9 @@ enum class waiting {
 /// The whole file; nullopt and the reason in `why` ("no such file", "permission denied", "larger than 16 MiB") otherwise.
 std::optional<std::string> read_file(const std::string& path, std::string& why, waiting how = waiting::may);
 
+/// A pipe or the like, as a shell's <(…): read once, at the start, there is nothing more to come.
+bool is_read_once(const std::string& path) noexcept;
+
 /// Without white space at either end, as tokens in files are read.
 std::string_view trimmed(std::string_view s) noexcept;
 

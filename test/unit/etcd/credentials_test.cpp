@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace etcd_test;
 using namespace std::chrono_literals;
@@ -160,6 +161,27 @@ TEST_CASE("etcd credentials: what is put in a password's place and is no file is
     list(b, sink, f);
     CHECK(!f);
     CHECK(b.log.count("stays in use") == 1);
+}
+
+TEST_CASE("etcd credentials: a password from a pipe is read once, and nothing is missed later") {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    REQUIRE(::write(ends[1], "old\n", 4) == 4);
+    ::close(ends[1]);
+    bench b;
+    b.where.user("me").password_file("/dev/fd/" + std::to_string(ends[0]));
+    std::string password = "old";
+    int tokens = 0;
+    guard(b.etcd(), password, tokens);
+    recorder sink;
+    for (int i = 0; i < 2; ++i) {
+        failure f;
+        list(b, sink, f);
+        CHECK(!f);
+        tokens += 10;
+    }
+    CHECK_FALSE(b.log.contains("stays in use"));
+    ::close(ends[0]);
 }
 
 TEST_CASE("etcd credentials: a file that cannot be used at the start is refused by name") {
