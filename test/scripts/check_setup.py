@@ -94,6 +94,44 @@ class Deps(unittest.TestCase):
             (self.folder / "libinformer" / "without").unlink(missing_ok=True) # it would not be tried again
 
 
+class DepsOfOtherSystems(unittest.TestCase):
+    """What deps.sh would install where."""
+
+    def deps(self, identity, version, found):
+        """(exit status, what apt-get should install, last line of stderr); CMake finds all, or nothing."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            release = folder / "os-release"
+            release.write_text('ID=%s\n%s' % (identity, 'VERSION_ID="%s"\n' % version if version else ""))
+            for command in "ninja", "python3", "curl", "jq", "openssl", "dpkg-query":
+                script(folder / command, "exit 0")
+            script(folder / "cmake", "exit %d" % (not found))
+            script(folder / "sudo", 'exec "$@"')
+            script(folder / "apt-get", 'case " $* " in *" install "*) echo "${@##*-recommends}" >%s/installed ;; esac' % folder)
+            environment = dict(os.environ, PATH="%s:%s" % (name, os.environ["PATH"]), XDG_CACHE_HOME=name, HOME=name,
+                               INFORMER_OS_RELEASE=str(release), INFORMER_APT_SOURCES=name)
+            done = subprocess.run([os.path.join(here, "deps.sh")], env=environment, capture_output=True, text=True, timeout=60)
+            installed = folder / "installed"
+            return done.returncode, installed.read_text().split() if installed.exists() else [], "".join(done.stderr.splitlines()[-1:])
+
+    def test_debian_and_ubuntu_that_are_new_enough_get_their_own_packages(self):
+        for system in ("debian", "13"), ("debian", ""), ("ubuntu", "24.04"), ("ubuntu", "26.04"):
+            status, installed, said = self.deps(*system, found=False)
+            self.assertEqual(status, 0, said)
+            for package in "g++", "libboost-json-dev", "libboost-url-dev", "catch2", "prometheus-cpp-dev":
+                self.assertIn(package, installed, system)
+
+    def test_what_is_there_by_another_way_is_not_installed(self):
+        for system in ("debian", "13"), ("ubuntu", "24.04"), ("ubuntu", "22.04"), ("fedora", "42"):
+            self.assertEqual(self.deps(*system, found=True), (0, [], ""), system)
+
+    def test_elsewhere_nothing_is_installed_and_what_is_needed_is_named(self):
+        for system in ("debian", "11"), ("ubuntu", "22.04"), ("ubuntu", "23.10"), ("fedora", "42"):
+            status, installed, said = self.deps(*system, found=False)
+            self.assertEqual((status, installed), (1, []), system)
+            self.assertIn("Boost 1.83", said)
+
+
 class ApiserverBuild(unittest.TestCase):
     """apiserver_build.sh check: could a kube-apiserver be built here?"""
 

@@ -1,14 +1,22 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian 12, and the packages named in addition. Elsewhere it names the packages and goes
-# on if what the build needs is there.
+# Installs what the build needs on Debian (12 or later) and Ubuntu (24.04 or later), and the packages named in addition. Elsewhere it
+# names the packages and goes on if what the build needs is there.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-# Debian 12's own Boost (1.74) and Catch2 (2.13) are too old; these come from bookworm-backports. Boost's -dev packages of
-# different versions exclude each other: apt removes another one if it is there.
-backports=(libboost1.83-dev libboost-json1.83-dev libboost-url1.83-dev libboost-container1.83-dev catch2)
-main=(g++ cmake ninja-build ccache mold pkg-config libssl-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libfmt-dev
+packages=(g++ cmake ninja-build ccache mold pkg-config libssl-dev zlib1g-dev libyaml-cpp-dev libcli11-dev libfmt-dev
     prometheus-cpp-dev openssl curl jq ca-certificates git python3 "$@")
+backports=()
+system=$(. "${INFORMER_OS_RELEASE:-/etc/os-release}" 2>/dev/null && echo "${ID:-}-${VERSION_ID:-}") || system=
+case $system in
+    debian-12)
+        # Its own Boost (1.74) and Catch2 (2.13) are too old. Boost's -dev packages of different versions exclude each other:
+        # apt removes another one if it is there.
+        backports=(libboost1.83-dev libboost-json1.83-dev libboost-url1.83-dev libboost-container1.83-dev catch2) ;;
+    debian-[1-9] | debian-1[01] | ubuntu-1?.* | ubuntu-2[0-3].*) system= ;; # too old, all of them
+    debian-* | ubuntu-*) packages+=(libboost-dev libboost-json-dev libboost-url-dev libboost-container-dev catch2) ;;
+    *) system= ;;
+esac
 
 # probe: does CMake find everything, however it came here?
 probe() {
@@ -25,31 +33,36 @@ find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)
-find_package(Catch2 3.7 REQUIRED)
+find_package(Catch2 3.4 REQUIRED)
 END
     cmake -S "$dir" -B "$dir/build" -G Ninja >"$dir/log" 2>&1 || { status=1; grep -A3 'CMake Error' "$dir/log" >&2; }
     rm -rf "$dir"
     return $status
 }
 
-id=$(. /etc/os-release 2>/dev/null && echo "${ID:-}-${VERSION_ID:-}") || id=unknown
-if [[ $id != debian-12 ]] || ! have apt-get; then
-    # CMake's probe takes seconds: once it was fine, the answer is kept.
-    [[ -e $cache/probed-2 ]] && exit 0
-    probe && { mkdir -p "$cache"; touch "$cache/probed-2"; exit 0; }
-    log "this is not Debian 12, so nothing is installed by itself. Needed, by their names there:"
-    log "  ${main[*]} ${backports[*]}"
-    die "install at least CMake 3.25, g++ 12 or clang 19, Boost 1.83 and Catch2 3.7 with the rest above, then try again"
+have apt-get || system=
+if [[ $system != debian-12 ]]; then
+    # What CMake finds need not be a package. Its probe takes seconds: once it was fine, the answer is kept.
+    if [[ -e $cache/probed-3 ]] || probe 2>/dev/null; then
+        mkdir -p "$cache"
+        touch "$cache/probed-3"
+        [[ -n $system ]] || exit 0
+        packages=("$@")
+    elif [[ -z $system ]]; then
+        log "nothing is installed by itself but on Debian (12 or later) and Ubuntu (24.04 or later). Needed, by their names there:"
+        log "  ${packages[*]} libboost-dev libboost-json-dev libboost-url-dev libboost-container-dev catch2"
+        probe || die "install at least CMake 3.25, g++ 12 or clang 19, Boost 1.83 and Catch2 3.4 with the rest above, then try again"
+    fi
 fi
 
 # dpkg-query fails when it does not know one of them; what it knows it prints all the same.
-known=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${main[@]}" "${backports[@]}" 2>/dev/null) || true
+known=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" "${backports[@]}" 2>/dev/null) || true
 missing=()
-for package in "${main[@]}" "${backports[@]}"; do
+for package in "${packages[@]}" "${backports[@]}"; do
     grep -qxF -- "installed $package" <<<"$known" || missing+=("$package")
 done
 # Debian's own Catch2 has the same package name; only version 3 will do.
-if [[ " ${missing[*]} " != *" catch2 "* ]] && dpkg --compare-versions "$(dpkg-query -W -f '${Version}' catch2)" lt 3.7; then
+if [[ -n ${backports[*]} && " ${missing[*]} " != *" catch2 "* ]] && dpkg --compare-versions "$(dpkg-query -W -f '${Version}' catch2)" lt 3.7; then
     missing+=(catch2)
 fi
 [[ ${#missing[@]} -gt 0 ]] || exit 0
