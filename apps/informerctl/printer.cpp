@@ -190,9 +190,12 @@ std::string cut_to(std::string s, std::size_t most) {
     return s.empty() ? "\"\"" : s;
 }
 
+std::string in_one_line(const value& v, std::size_t most) {
+    return cut_to(v.is_string() ? v.as_string().str() : v.to_json(), most);
+}
+
 std::string short_json(const value& v) {
-    if (!v.exists()) return "(none)";
-    return cut_to(v.is_string() ? v.as_string().str() : v.to_json(), 160);
+    return v.exists() ? in_one_line(v, 160) : "(none)";
 }
 
 } // namespace
@@ -223,8 +226,7 @@ std::string plain_value(const object& o, std::size_t most) {
         all += m.key.str() + "\":"; // for people to look at; -o json is for programs
         m.value.to_json(all);
     }
-    if (const value only = o["value"]; members == 1 && only.exists())
-        return cut_to(only.is_string() ? only.as_string().str() : only.to_json(), most);
+    if (const value only = o["value"]; members == 1 && only.exists()) return in_one_line(only, most);
     return cut_to(members == 0 ? "{}" : all + "}", most);
 }
 
