@@ -3,6 +3,7 @@
 #include "object/detail/reading.hpp"
 #include "object/json_scan.hpp"
 #include "root/base64.hpp"
+#include "root/file.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 
@@ -16,6 +17,7 @@ using informer::detail::append_quoted;
 using informer::detail::base64_encode;
 using informer::detail::is_space;
 using informer::detail::says;
+using informer::detail::trimmed;
 using informer::detail::utf8_end;
 using informer::detail::value_scanner;
 
@@ -45,12 +47,6 @@ std::string shown(std::string_view key) {
         rest.remove_prefix(1);
     }
     return out.empty() ? "%" : out;
-}
-
-std::string_view trimmed(std::string_view s) {
-    while (!s.empty() && is_space(s.front())) s.remove_prefix(1);
-    while (!s.empty() && is_space(s.back())) s.remove_suffix(1);
-    return s;
 }
 
 /// Behind one JSON value that begins here; nullopt where none ends.

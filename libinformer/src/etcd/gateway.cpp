@@ -1,6 +1,7 @@
 #include "etcd/gateway.hpp"
 
 #include "etcd/wire.hpp"
+#include "http/privacy.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 
@@ -14,8 +15,6 @@
 namespace informer::etcd::detail {
 
 namespace {
-
-using informer::detail::waiting;
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
 constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
@@ -31,6 +30,11 @@ enum grpc : std::int64_t {
     unavailable = 14,
     unauthenticated = 16,
 };
+
+/// Blanks may belong to a password.
+std::string_view without_line_ends(std::string_view s) {
+    return s.substr(0, s.find_last_not_of("\r\n") + 1);
+}
 
 bool says(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
@@ -89,7 +93,8 @@ bool too_large_an_answer(const failure& f) {
 
 gateway::gateway(runtime r, config c, failure& f)
     : rt(std::move(r)), config_(std::move(c)),
-      tls_(http::detail::tls_source::read(config_.tls_, config_.tls_files_, f), config_.tls_files_, rt) {
+      tls_(http::detail::tls_source::read(config_.tls_, config_.tls_files_, f), config_.tls_files_, rt),
+      password_file_(config_.password_file_, "etcd: ", "password", without_line_ends) {
     if (f) {
         f = f.within("etcd");
         return;
@@ -97,9 +102,12 @@ gateway::gateway(runtime r, config c, failure& f)
     if (config_.user_.empty() && !config_.password_file_.empty())
         f = failure(errc::bad_configuration, "etcd: a password file, and no user");
     std::string why;
-    if (!f && !read_password(waiting::may, why) && config_.password_.empty())
-        f = failure(errc::bad_configuration, "etcd: password file " + config_.password_file_ + ": " + why);
-    if (informer::detail::is_read_once(config_.password_file_)) config_.password_file_.clear();
+    if (!f && !password_file_.empty()) {
+        if (auto password = password_file_.read_first(why))
+            config_.password_ = std::move(*password);
+        else if (config_.password_.empty())
+            f = failure(errc::bad_configuration, why);
+    }
     if (config_.endpoints_.empty()) f = failure(errc::bad_configuration, "etcd: no endpoint is given");
     http::client_options options;
     options.tls(tls_.in_use()).time(config_.time_).proxy(config_.proxy_);
@@ -107,26 +115,10 @@ gateway::gateway(runtime r, config c, failure& f)
     for (const std::string& url : config_.endpoints_) {
         if (f) return;
         const http::endpoint to = http::endpoint::parse(url, f);
-        if (!f && !config_.user_.empty() && !to.tls && (config_.proxy_ || !to.is_loopback())) {
-            const std::string by = config_.proxy_ ? " by way of the proxy " + config_.proxy_.url() : std::string();
-            f = failure(errc::bad_configuration,
-                        "etcd: " + to.url() + by + " is not TLS: a password is not sent there");
-        }
+        const std::string why_not = f || config_.user_.empty() ? "" : http::detail::why_not_private(to, config_.proxy_);
+        if (!why_not.empty()) f = failure(errc::bad_configuration, "etcd: " + why_not + ": a password is not sent there");
         if (!f) members_.push_back(std::make_unique<http::client>(rt, to, options, f));
     }
-}
-
-bool gateway::read_password(waiting how, std::string& why) {
-    if (config_.password_file_.empty()) return true;
-    auto text = informer::detail::read_file(config_.password_file_, why, how);
-    if (!text) return false;
-    text->erase(text->find_last_not_of("\r\n") + 1);
-    if (text->empty()) {
-        why = "the file is empty";
-        return false;
-    }
-    config_.password_ = std::move(*text);
-    return true;
 }
 
 void gateway::fails(std::size_t member) noexcept {
@@ -178,12 +170,8 @@ asio::awaitable<http::response> gateway::send(std::shared_ptr<gateway> self, std
 }
 
 asio::awaitable<void> gateway::authenticate(std::shared_ptr<gateway> self, std::shared_ptr<const call> c, failure& f) {
-    std::string why;
-    const bool read = self->read_password(waiting::never, why);
-    if (!read && !std::exchange(self->complained_, true))
-        self->rt.log(log_level::warning, "etcd: password file " + self->config_.password_file_ + ": " + why +
-                                             "; the old password stays in use");
-    if (read) self->complained_ = false;
+    if (!self->password_file_.empty())
+        if (auto password = self->password_file_.read_again(self->rt)) self->config_.password_ = std::move(*password);
     const auto text = [](const std::string& s) { return boost::json::serialize(boost::json::string(s)); };
     const std::string body =
         "{\"name\":" + text(self->config_.user_) + ",\"password\":" + text(self->config_.password_) + "}";

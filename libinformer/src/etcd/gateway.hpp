@@ -6,7 +6,7 @@
 #include <informer/runtime.hpp>
 
 #include "http/tls_source.hpp"
-#include "root/file.hpp"
+#include "root/secret_file.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -74,12 +74,9 @@ private:
     void note_passed_over(std::size_t member, const failure& f);
     void note_answer(std::size_t member);
 
-    /// `why` it cannot; then the one before it stays in use.
-    bool read_password(informer::detail::waiting how, std::string& why);
-
     config config_;
     http::detail::tls_source tls_;
-    bool complained_ = false; ///< of the password's file
+    informer::detail::secret_file password_file_;
     std::vector<std::unique_ptr<http::client>> members_;
     std::vector<bool> passed_over_; ///< of the members: the last time that it was asked
     std::size_t current_ = 0;

@@ -2,11 +2,11 @@
 
 #include "http/host_text.hpp"
 #include "kubernetes/exec_credential.hpp"
-#include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
 #include "kubernetes/proxy_rules.hpp"
 #include "kubernetes/server_rules.hpp"
 #include "root/base64.hpp"
+#include "root/file.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +14,9 @@
 #include <optional>
 
 namespace informer::kubernetes {
+
+using informer::detail::read_file;
+using informer::detail::trimmed;
 
 namespace {
 
@@ -51,7 +54,7 @@ std::string pem(const located_text& data, const located_text& file, std::string_
     } else {
         const std::string path = beside(file);
         std::string why;
-        auto content = detail::read_file(path, why);
+        auto content = read_file(path, why);
         if (!content) {
             f = at.refuse(name + ": cannot read " + shown(path) + ": " + why);
             return {};
@@ -269,10 +272,10 @@ private:
         auto& c = config_.credentials;
         c.token_file = beside(file);
         std::string why;
-        const auto text = detail::read_file(c.token_file, why);
-        if (text && detail::trimmed(*text).empty()) why = "the file is empty";
+        const auto text = read_file(c.token_file, why);
+        if (text && trimmed(*text).empty()) why = "the file is empty";
         if (text && why.empty()) {
-            c.token = detail::trimmed(*text);
+            c.token = trimmed(*text);
         } else if (c.token.empty()) {
             f = file.at.refuse("tokenFile: cannot read " + shown(c.token_file) + ": " + why);
         } else {
@@ -357,7 +360,7 @@ client_config load(const kubeconfig_options& options, const sources& from, failu
     std::string origin;
     for (const auto& file : from.files) {
         std::string why;
-        const auto text = detail::read_file(file, why);
+        const auto text = read_file(file, why);
         if (!text) {
             f = place{file, 0}.refuse(why);
             return {};
@@ -397,20 +400,20 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
     if (bad) return refuse(bad.message());
     std::string why;
     c.credentials.token_file = root + "/token";
-    const auto token = detail::read_file(c.credentials.token_file, why);
+    const auto token = read_file(c.credentials.token_file, why);
     if (!token) return refuse("cannot read " + c.credentials.token_file + ": " + why);
-    c.credentials.token = detail::trimmed(*token);
+    c.credentials.token = trimmed(*token);
     if (c.credentials.token.empty()) return refuse(c.credentials.token_file + " is empty");
     c.tls_files.ca = root + "/ca.crt";
-    if (const auto ca = detail::read_file(c.tls_files.ca, why); ca && !detail::trimmed(*ca).empty())
+    if (const auto ca = read_file(c.tls_files.ca, why); ca && !trimmed(*ca).empty())
         c.tls.ca_pem_ = *ca;
     else
         c.warnings.push_back("cannot read " + c.tls_files.ca + " (" + (ca ? "the file is empty" : why) +
                              "): the system's certificate authorities are used");
     // The order of client-go.
     if (const std::string space = variable("POD_NAMESPACE"); !space.empty()) c.name_space = space;
-    else if (const auto file = detail::read_file(root + "/namespace", why); file && !detail::trimmed(*file).empty())
-        c.name_space = detail::trimmed(*file);
+    else if (const auto file = read_file(root + "/namespace", why); file && !trimmed(*file).empty())
+        c.name_space = trimmed(*file);
     add_proxy_of_environment(c, options, f);
     return c;
 }

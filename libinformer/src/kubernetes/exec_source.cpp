@@ -3,8 +3,8 @@
 #include "kubernetes/child_process.hpp"
 #include "kubernetes/client_impl.hpp"
 #include "kubernetes/exec_lines.hpp"
-#include "kubernetes/file.hpp"
 #include "kubernetes/kubeconfig.hpp"
+#include "root/file.hpp"
 #include "root/one_line.hpp"
 
 #include <informer/detail/async.hpp>
@@ -129,7 +129,7 @@ std::shared_ptr<child_process> exec_source::begin(client::impl& owner) {
         why = what.path.empty() ? "is not on $PATH" : "is not there";
     else
         why = "cannot be run: " + doing + (doing.empty() ? "" : ": ") + std::generic_category().message(error);
-    const auto hint = trimmed(plugin_.install_hint);
+    const auto hint = informer::detail::trimmed(plugin_.install_hint);
     if (missing && !hint.empty()) why += " (" + shown(informer::detail::one_line(std::string(hint))) + ")";
     next_run_ = informer::detail::later(runtime_.clock().now(), pause);
     failed(std::move(why));

@@ -1,7 +1,7 @@
 #include "kubernetes/kubeconfig.hpp"
 
-#include "kubernetes/file.hpp"
 #include "kubernetes/yaml_json.hpp"
+#include "root/file.hpp"
 
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
@@ -69,8 +69,8 @@ public:
     /// Counts a text that is copied. Only by aliases can there be more than the file holds: a few of a large one would take all memory.
     bool taken(const YAML::Node& n) {
         taken_ += n.Scalar().size() + 1;
-        if (taken_ > largest_file) refuse(n, "aliases make more than 16 MiB of the file");
-        return taken_ <= largest_file;
+        if (taken_ > informer::detail::largest_file) refuse(n, "aliases make more than 16 MiB of the file");
+        return taken_ <= informer::detail::largest_file;
     }
 
     bool flag(const YAML::Node& map, const char* key) {
@@ -235,13 +235,13 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
     f = failure();
     kubeconfig k;
     const place whole{file, 0};
-    if (yaml.size() > largest_file) {
+    if (yaml.size() > informer::detail::largest_file) {
         f = whole.refuse("larger than 16 MiB");
         return k;
     }
     std::string text(yaml);
     // JSON may be indented by tabs, YAML not.
-    if (const auto first = trimmed(yaml); !first.empty() && first.front() == '{')
+    if (const auto first = informer::detail::trimmed(yaml); !first.empty() && first.front() == '{')
         std::replace(text.begin(), text.end(), '\t', ' ');
     try {
         const YAML::Node root = YAML::Load(text);

@@ -1,5 +1,7 @@
 #include "kubernetes/server_rules.hpp"
 
+#include "http/privacy.hpp"
+
 #include <utility>
 
 namespace informer::kubernetes::detail {
@@ -17,11 +19,10 @@ void guard_credentials(client_config& c, const http::endpoint& to) {
     const auto& who = c.credentials;
     const bool some = !who.token.empty() || !who.token_file.empty() || !who.username.empty() ||
                       !who.impersonate_user.empty() || !who.exec.command.empty();
-    // A proxy reads what is not TLS, and loopback is its own.
-    if (to.tls || (to.is_loopback() && !c.proxy) || !some) return;
+    const std::string why_not = http::detail::why_not_private(to, c.proxy);
+    if (why_not.empty() || !some) return;
     c.credentials = credentials();
-    const std::string by = c.proxy ? " by way of the proxy " + c.proxy.url() : std::string();
-    c.warnings.push_back(to.url() + by + " is not TLS: credentials are not sent");
+    c.warnings.push_back(why_not + ": credentials are not sent");
 }
 
 client_config settled(client_config c) {

@@ -1,7 +1,7 @@
 #include "kubernetes/status.hpp"
 
-#include "kubernetes/file.hpp"
 #include "kubernetes/json_tools.hpp"
+#include "root/file.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 
@@ -43,7 +43,7 @@ std::string printable(std::string_view text, std::size_t limit) {
     using informer::detail::is_control;
     using informer::detail::utf8_end;
     std::string out;
-    std::string_view rest = trimmed(text);
+    std::string_view rest = informer::detail::trimmed(text);
     for (std::size_t good = utf8_end(rest); !rest.empty();) {
         std::size_t n = 1; // bytes of this character
         while (n < good && (static_cast<unsigned char>(rest[n]) & 0xc0) == 0x80) ++n;
@@ -95,7 +95,7 @@ failure refused(int http_status, std::string_view body, std::string_view retry_a
     else s.message = printable(body);
     s.code = http_status; // what was answered, whatever the body says
     if (s.message.empty()) s.message = "HTTP " + std::to_string(http_status);
-    if (const auto told = seconds_of(trimmed(retry_after))) s.retry_after = told;
+    if (const auto told = seconds_of(informer::detail::trimmed(retry_after))) s.retry_after = told;
     return failure(std::move(s), std::move(doing));
 }
 

@@ -1,7 +1,7 @@
 // The Authorization header, with tokens that are replaced on disk.
 #pragma once
 
-#include "kubernetes/file.hpp"
+#include "root/secret_file.hpp"
 
 #include <informer/kubernetes/config.hpp>
 #include <informer/runtime.hpp>
@@ -25,12 +25,10 @@ public:
     static constexpr std::chrono::minutes interval = std::chrono::minutes(1);
 
 private:
-    bool read(waiting how, std::string& why);
-
     runtime runtime_;
-    std::string file_, header_;
+    informer::detail::secret_file file_;
+    std::string header_;
     clock::time_point next_read_ = clock::time_point::max();
-    bool complained_ = false;
 };
 
 } // namespace informer::kubernetes::detail

@@ -1,0 +1,18 @@
+// Who reads what is sent.
+#pragma once
+
+#include <informer/http/proxy.hpp>
+#include <informer/http/url.hpp>
+
+#include <string>
+
+namespace informer::http::detail {
+
+/// Why credentials are not for this server, "http://10.0.0.1 by way of the proxy http://p:1 is not TLS"; empty where they may be sent:
+/// over TLS, or on loopback. A proxy reads what is not TLS, and its loopback is its own.
+inline std::string why_not_private(const endpoint& to, const proxy& by_way_of) {
+    if (to.tls || (to.is_loopback() && !by_way_of)) return {};
+    return to.url() + (by_way_of ? " by way of the proxy " + by_way_of.url() : std::string()) + " is not TLS";
+}
+
+} // namespace informer::http::detail
