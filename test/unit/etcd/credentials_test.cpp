@@ -20,18 +20,37 @@ using informer::testing::temporary_folder;
 
 namespace {
 
-/// Takes this password, and any token that it gave for it.
-void guard(etcd_test::member& m, const std::string& password, int& tokens) {
-    m.answer = [&](const http::server_request& q) {
-        if (q.path != "/v3/auth/authenticate")
-            return q.header("Authorization") == "t" + std::to_string(tokens)
-                       ? reply(range(9, {}))
-                       : reply(401, R"({"code":16,"message":"etcdserver: invalid auth token"})");
-        if (q.body == R"({"name":"me","password":")" + password + "\"}")
-            return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
-        return reply(400, R"({"code":3,"message":"etcdserver: authentication failed, invalid user ID or password"})");
-    };
-}
+/// A member that wants a password, and gives a token for it.
+class guarded_bench : public bench {
+public:
+    explicit guarded_bench(const std::string& password_file) {
+        where.user("me").password_file(password_file);
+        etcd().answer = [this](const http::server_request& q) {
+            if (q.path != "/v3/auth/authenticate")
+                return q.header("Authorization") == "t" + std::to_string(tokens)
+                           ? reply(range(9, {}))
+                           : reply(401, R"({"code":16,"message":"etcdserver: invalid auth token"})");
+            if (q.body == R"({"name":"me","password":")" + password + "\"}")
+                return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
+            return reply(400,
+                         R"({"code":3,"message":"etcdserver: authentication failed, invalid user ID or password"})");
+        };
+    }
+    failure ask() {
+        failure f;
+        list(*this, sink, f);
+        return f;
+    }
+    /// With a token that it does not take any more.
+    failure ask_anew() {
+        tokens += 10;
+        return ask();
+    }
+
+    std::string password = "old";
+    int tokens = 0;
+    recorder sink;
+};
 
 http::server_options serving(const certificate_authority& ca) {
     const key_pair own = ca.server({"127.0.0.1"});
@@ -78,88 +97,50 @@ public:
 
 TEST_CASE("etcd credentials: the password's file is read before each authentication, and only then") {
     const temporary_folder dir;
-    bench b;
-    b.where.user("me").password_file(dir.write("password", "old\n"));
-    std::string password = "old";
-    int tokens = 0;
-    guard(b.etcd(), password, tokens);
-    recorder sink;
-    failure f;
-    list(b, sink, f);
-    REQUIRE(!f);
+    guarded_bench b(dir.write("password", "old\n"));
+    REQUIRE_FALSE(b.ask());
     dir.write("password", "new");
-    list(b, sink, f);
-    CHECK(!f);
-    CHECK(tokens == 1); // the token is good
-    password = "new";
-    tokens = 10; // changing a password ends its tokens
-    list(b, sink, f);
-    CHECK(!f);
-    CHECK(tokens == 11);
-    password = "newest";
-    tokens = 20;
-    for (int i = 0; i < 3; ++i) {
-        list(b, sink, f);
-        CHECK(f == errc::unauthorized);
-    }
+    CHECK_FALSE(b.ask());
+    CHECK(b.tokens == 1); // the token is good
+    b.password = "new";
+    b.tokens = 10; // changing a password ends its tokens
+    CHECK_FALSE(b.ask());
+    CHECK(b.tokens == 11);
+    b.password = "newest";
+    b.tokens = 20;
+    for (int i = 0; i < 3; ++i) CHECK(b.ask() == errc::unauthorized);
     dir.write("password", "newest");
-    list(b, sink, f);
-    CHECK(!f);
+    CHECK_FALSE(b.ask());
     CHECK_FALSE(b.log.contains("newest"));
 }
 
 TEST_CASE("etcd credentials: a password's file that cannot be read leaves the old one in use, and is logged once") {
     const temporary_folder dir;
-    bench b;
     const std::string file = dir.write("password", "old");
-    b.where.user("me").password_file(file);
-    std::string password = "old";
-    int tokens = 0;
-    guard(b.etcd(), password, tokens);
-    recorder sink;
-    failure f;
-    list(b, sink, f);
-    REQUIRE(!f);
+    guarded_bench b(file);
+    REQUIRE_FALSE(b.ask());
     dir.write("password", "\n");
-    for (int i = 0; i < 3; ++i) {
-        tokens += 10;
-        list(b, sink, f);
-        CHECK(!f);
-    }
+    for (int i = 0; i < 3; ++i) CHECK_FALSE(b.ask_anew());
     CHECK(b.log.count("password file " + file + ": the file is empty; the old password stays in use") == 1);
     dir.write("password", "old");
-    tokens += 10;
-    list(b, sink, f);
+    CHECK_FALSE(b.ask_anew());
     dir.write("password", "");
-    tokens += 10;
-    list(b, sink, f);
-    CHECK(!f);
+    CHECK_FALSE(b.ask_anew());
     CHECK(b.log.count("stays in use") == 2);
 }
 
 TEST_CASE("etcd credentials: what is put in a password's place and is no file is not waited for") {
     const temporary_folder dir;
-    bench b;
     const std::string file = dir.write("password", "old");
-    b.where.user("me").password_file(file);
-    std::string password = "old";
-    int tokens = 0;
-    guard(b.etcd(), password, tokens);
-    recorder sink;
-    failure f;
-    list(b, sink, f);
-    REQUIRE(!f);
+    guarded_bench b(file);
+    REQUIRE_FALSE(b.ask());
     std::filesystem::remove(file);
     REQUIRE(::mkfifo(file.c_str(), 0600) == 0); // nobody writes to it
-    tokens += 10;
-    list(b, sink, f);
-    CHECK(!f);
+    CHECK_FALSE(b.ask_anew());
     CHECK(b.log.count("no regular file; the old password stays in use") == 1);
     std::filesystem::remove(file);
     std::filesystem::create_directory(file);
-    tokens += 10;
-    list(b, sink, f);
-    CHECK(!f);
+    CHECK_FALSE(b.ask_anew());
     CHECK(b.log.count("stays in use") == 1);
 }
 
@@ -168,18 +149,9 @@ TEST_CASE("etcd credentials: a password from a pipe is read once, and nothing is
     REQUIRE(::pipe(ends) == 0);
     REQUIRE(::write(ends[1], "old\n", 4) == 4);
     ::close(ends[1]);
-    bench b;
-    b.where.user("me").password_file("/dev/fd/" + std::to_string(ends[0]));
-    std::string password = "old";
-    int tokens = 0;
-    guard(b.etcd(), password, tokens);
-    recorder sink;
-    for (int i = 0; i < 2; ++i) {
-        failure f;
-        list(b, sink, f);
-        CHECK(!f);
-        tokens += 10;
-    }
+    guarded_bench b("/dev/fd/" + std::to_string(ends[0]));
+    CHECK_FALSE(b.ask());
+    CHECK_FALSE(b.ask_anew());
     CHECK_FALSE(b.log.contains("stays in use"));
     ::close(ends[0]);
 }
