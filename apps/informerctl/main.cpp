@@ -84,6 +84,13 @@ void log_to_stderr(informer::log_level level, std::string_view text) {
     std::fprintf(stderr, "informerctl: %s: %s\n", names[static_cast<int>(level)], visible(text).c_str());
 }
 
+/// Who is to log in sits here: he must see where, and have time for it, as much as the first request has.
+void ask_at_terminal(informer::kubernetes::exec_plugin& plugin) {
+    const std::string name = plugin.command.substr(plugin.command.rfind('/') + 1);
+    plugin.on_stderr = [name](std::string_view line) { std::fprintf(stderr, "%s: %s\n", name.c_str(), visible(line).c_str()); };
+    plugin.time_limit = std::chrono::minutes(2);
+}
+
 void use_cluster(session& s, informer::failure& f) {
     const command_line& line = s.line;
     informer::kubernetes::kubeconfig_options where;
@@ -95,6 +102,7 @@ void use_cluster(session& s, informer::failure& f) {
         config.credentials.token_file.clear();
     }
     config.user_agent = "informerctl/" INFORMER_VERSION " (linux)";
+    ask_at_terminal(config.credentials.exec);
     s.client.emplace(s.runtime, config, f);
     if (f) return;
     s.client->keep_managed_fields(line.keep_managed_fields);

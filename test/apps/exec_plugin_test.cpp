@@ -30,13 +30,15 @@ std::string with_plugin(const server& s, const std::string& token, const std::st
     return s.folder().write("exec-kubeconfig", text);
 }
 
+const std::string answer =
+    R"(printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"%s"}}' "$TOKEN")";
+
 } // namespace
 
 TEST_CASE("informerctl asks the exec plugin of its kubeconfig") {
     const server s({"--tls", "--token", "good-token"});
-    const std::string answer = R"(case $KUBERNETES_EXEC_INFO in *certificate-authority-data*) ;; *) exit 1 ;; esac
-printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"%s"}}' "$TOKEN")";
-    const auto k = "--kubeconfig=" + with_plugin(s, "good-token", answer);
+    const std::string knows = "case $KUBERNETES_EXEC_INFO in *certificate-authority-data*) ;; *) exit 1 ;; esac\n";
+    const auto k = "--kubeconfig=" + with_plugin(s, "good-token", knows + answer);
     const auto got = run({"get", k, "namespaces", "-o", "name"});
     INFO(got.err);
     CHECK(got.code == 0);
@@ -54,6 +56,17 @@ TEST_CASE("informerctl says why the exec plugin of its kubeconfig fails, and end
         CHECK(
             r.err.find("/plugin\" exited with status 1, saying: you are not logged in, [redacted]: no credential\n") !=
             std::string::npos);
-        CHECK(r.err.find("good-token") == std::string::npos);
+        CHECK(r.err.find("plugin: you are not logged in, good-token\n") != std::string::npos); // its own words
     }
+}
+
+TEST_CASE("informerctl shows what the exec plugin says while that waits for a login") {
+    const server s({"--tls", "--token", "good-token"});
+    const std::string login = "echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; printf 'code \\033[2JA1\\n' >&2\n"
+                              "until [ -e \"${0%/*}/done\" ]; do sleep 0.05; done\n";
+    process p(ctl({"get", "--kubeconfig=" + with_plugin(s, "good-token", login + answer), "namespaces", "-o", "name"}));
+    REQUIRE(p.error_holds("plugin: open https://login.test/?state=Zx81aB55cD77eF99gH11\nplugin: code \\x1b[2JA1\n"));
+    s.folder().write("done", "");
+    CHECK(p.wait() == 0);
+    CHECK(p.out().find("namespace/default\n") != std::string::npos);
 }

@@ -33,7 +33,15 @@ void exec_lines::hear(std::string_view bytes) {
 
 void exec_lines::tell() {
     std::string line = std::exchange(line_, std::string());
-    const bool cut = std::exchange(cut_, false), ends_key = has(line, "-----END ");
+    const bool cut = std::exchange(cut_, false);
+    if (plugin_.on_stderr) {
+        try {
+            plugin_.on_stderr(line);
+        } catch (...) { // the next line is told all the same
+        }
+        return;
+    }
+    const bool ends_key = has(line, "-----END ");
     if (in_key_) {
         in_key_ = !ends_key;
         return;

@@ -1,4 +1,4 @@
-// What an exec plugin says while it runs, in the program's log.
+// What an exec plugin says while it runs, told to the program or its log.
 #pragma once
 
 #include <informer/kubernetes/config.hpp>
@@ -10,8 +10,8 @@
 
 namespace informer::kubernetes::detail {
 
-/// Of one run. Each line of stderr goes to the logger when it is complete: who is asked to open a page and enter a code must see it
-/// before the plugin ends. Masked and printable; the first fifty, and of each its beginning.
+/// Of one run. Each line of stderr goes to `on_stderr` or the logger when it is complete: who is asked to open a page and enter a code
+/// must see it before the plugin ends. In the log masked and printable; the first fifty, and of each its beginning.
 class exec_lines {
 public:
     exec_lines(runtime r, std::string name, const exec_plugin& p);

@@ -108,7 +108,7 @@ std::shared_ptr<child_process> exec_source::begin(client::impl& owner) {
     what.arguments.insert(what.arguments.end(), plugin_.arguments.begin(), plugin_.arguments.end());
     what.environment = exec_environment(plugin_, exec_info(owner.config, owner.tls.in_use().ca_pem_));
     what.time_limit = plugin_.time_limit;
-    if (runtime_.logs(log_level::info)) {
+    if (plugin_.on_stderr || runtime_.logs(log_level::info)) {
         const auto lines = std::make_shared<exec_lines>(runtime_, name_, plugin_);
         what.heard = [lines](std::string_view bytes) { lines->hear(bytes); };
     }

@@ -3,6 +3,7 @@
 
 #include <boost/asio/strand.hpp>
 
+#include <stdexcept>
 #include <thread>
 
 using namespace kubernetes_test;
@@ -231,6 +232,35 @@ TEST_CASE("exec plugin: what it says on stderr is logged while it runs, line by 
     CHECK(told == std::vector<std::string>{"open https://login.test/device and enter code ABCD-EFGH",
                                            "password=[redacted] is old", "a [2Jb?c", "[redacted]", "[redacted]",
                                            "no end"});
+}
+
+TEST_CASE("exec plugin: a program that wants what it says on stderr has each line as it was said, and the log has none") {
+    std::vector<std::string> told;
+    exec_scene s("echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; echo >&2; printf 'a\\033[2Jb\\377c\\n' >&2; "
+                 "head -c 9000 /dev/zero | tr '\\0' y >&2; echo >&2; printf 'code A1' >&2; read x < $D/go; "
+                 "for i in $(seq 100); do echo $i >&2; done; cat $D/answer",
+                 [&told](kubernetes::exec_plugin& p) {
+                     p.on_stderr = [&told](std::string_view line) {
+                         told.emplace_back(line);
+                         if (line.empty()) throw std::runtime_error("what it throws is dropped");
+                     };
+                 });
+    s.prepare();
+    auto& r = s.start();
+    s.b.until([&] { return told.size() == 4; });
+    CHECK_FALSE(r.done);
+    s.dir.go();
+    s.wait(r);
+    CHECK_FALSE(r.f);
+    REQUIRE(told.size() == 104);
+    CHECK(told[0] == "open https://login.test/?state=Zx81aB55cD77eF99gH11");
+    CHECK(told[1].empty());
+    CHECK(told[2] == "a\033[2Jb\377c");
+    CHECK(told[3] == std::string(4096, 'y'));
+    CHECK(told[4] == "code A11");
+    CHECK(told[103] == "100");
+    CHECK_FALSE(s.b.log.contains("login.test"));
+    CHECK_FALSE(s.b.log.contains("\": 9"));
 }
 
 TEST_CASE("exec plugin: of what it says on stderr fifty lines are logged, and the beginning of each") {

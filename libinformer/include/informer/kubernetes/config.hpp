@@ -29,10 +29,11 @@ namespace informer::kubernetes {
 /// too much, lost the last who waited for it or outlives its client is killed, with its whole process group. No thread and no handler
 /// of SIGCHLD is used and nobody else's child is waited for, but for that the system must have pidfd_open (Linux 5.4).
 ///
-/// What it says on stderr goes to the runtime's logger at `log_level::info` while it runs, each line when it is complete: a login by
-/// device code ("open https://… and enter …") is seen in time, and wants a `time_limit` in which somebody can do it. At most 50 lines of a
-/// run, 512 bytes of each, printable, and without what looks like a secret: the values of `environment`, those of names that speak of
-/// passwords, tokens, secrets, keys or cookies, and long words without a break that mix letters and digits.
+/// What it says on stderr goes to `on_stderr`, where that is given, else to the runtime's logger at `log_level::info`, while it runs,
+/// each line when it is complete: a login by device code ("open https://… and enter …") is seen in time, and wants a `time_limit` in
+/// which somebody can do it. Of a run at most 50 lines are logged, 512 bytes of each, printable, and without what looks like a secret:
+/// the values of `environment`, those of names that speak of passwords, tokens, secrets, keys or cookies, and long words without a
+/// break that mix letters and digits.
 ///
 /// *Errors*: the request that needs it fails with errc::exec_plugin_failed and the last words of its stderr, masked like its lines; while the
 /// credential before it is still good that one is used, and the failure logged.
@@ -48,6 +49,10 @@ public:
     std::string cluster_config;                                   ///< JSON for it, told with those
     /// Real time. Informers give a request half a minute at first, and two minutes later on, to come to something.
     std::chrono::milliseconds time_limit = std::chrono::seconds(25);
+    /// For a program with somebody in front of it, as `log_level::info` is for one without: each line as it was said, all of them,
+    /// nothing masked (an address to log in at has words that look like secrets) and with whatever bytes a terminal may obey. A line
+    /// of more than 4 KiB is cut there. On the client's executor; what it throws is dropped.
+    std::function<void(std::string_view)> on_stderr;
 };
 
 /// Who we are. Never printed, and sent over TLS or to loopback only (not by way of a proxy, whose loopback is its own): a client of any other
