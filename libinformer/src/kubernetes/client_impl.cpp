@@ -47,7 +47,8 @@ bool segment(std::string_view s) {
 std::optional<std::chrono::seconds> retries::pause_after(const failure& f) {
     if (attempts_++ >= most_attempts) return std::nullopt;
     if (const auto* s = f.status()) {
-        const bool allowed = s->code == 429 || s->code == 503;
+        // 500 and 504 may come after something was done (etcd did not answer in time): what only reads does no harm twice.
+        const bool allowed = s->code == 429 || s->code == 503 || (get_ && s->code >= 500);
         if (!allowed || !s->retry_after || *s->retry_after > longest_wait) return std::nullopt;
         return s->retry_after;
     }

@@ -303,13 +303,24 @@ TEST_CASE("client: a client without retries gives what the server says at once; 
     CHECK(b.slept.size() == 1);
 }
 
-TEST_CASE("client: without Retry-After, and for 5xx that are no 503, nothing is asked again") {
+TEST_CASE("client: a GET is asked again after any 5xx that says when") {
+    bench b;
+    failure f;
+    b.answers->next.push_back(reply(500, status(500, "ServerTimeout", "etcd")).header("Retry-After", "2"));
+    b.answers->next.push_back(reply(504, "x").header("Retry-After", "1"));
+    b.answers->next.emplace_back(pod("a"));
+    CHECK(get(b, "a", f));
+    CHECK_FALSE(f);
+    CHECK(b.slept == std::vector<std::chrono::nanoseconds>{2s, 1s});
+}
+
+TEST_CASE("client: without Retry-After nothing is asked again, and no 4xx but 429") {
     bench b;
     failure f;
     b.answers->next.emplace_back(429, "x");
     get(b, "a", f);
     CHECK(f == errc::too_many_requests);
-    b.answers->next.push_back(reply(500, "x").header("Retry-After", "1"));
+    b.answers->next.push_back(reply(404, "x").header("Retry-After", "1"));
     get(b, "a", f);
     b.answers->next.push_back(reply(503, "x").header("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"));
     get(b, "a", f);
@@ -342,6 +353,11 @@ TEST_CASE("client: writes are asked again where the server says when, and never 
     b.answers->next.push_back(reply("").streamed({"{"}, reply::cut));
     b.run(b.api->update(pods(), json::parse(pod("a")), write_options(), f));
     CHECK(f == errc::connection_lost);
+    CHECK(b.answers->lines.size() == 1);
+    b.answers->lines.clear();
+    b.answers->next.push_back(reply(500, "x").header("Retry-After", "1")); // it may have been stored
+    b.run(b.api->update(pods(), json::parse(pod("a")), write_options(), f));
+    CHECK(f == errc::server_error);
     CHECK(b.answers->lines.size() == 1);
 }
 

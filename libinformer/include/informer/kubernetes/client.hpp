@@ -35,7 +35,7 @@ struct object_list {
 /// *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
 /// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages.
 /// *Retries*: 429, and 503, with Retry-After (in seconds, up to two minutes) are asked again as told, since the server says that nothing was done; GETs
-/// also once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
+/// also with any other 5xx that has it, and once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
 /// begins that would end after the verb's time limit: then the server's refusal is the failure. An attempt that is under
 /// way when the time is up is errc::deadline_exceeded.
 /// *Objects*: whole ones are `boost::json::value`s with their name (and namespace) in metadata. A subresource takes and
