@@ -350,14 +350,10 @@ void add_proxy_of_environment(client_config& c, const kubeconfig_options& option
     if (f) c = client_config();
 }
 
-client_config load(const kubeconfig_options& options, const sources& from, failure& f) {
+/// The merge of all files.
+kubeconfig read(const sources& from, failure& f) {
     f = failure();
-    if (from.files.empty() && options.server_.empty()) {
-        f = failure(errc::bad_kubeconfig, from.none);
-        return {};
-    }
     kubeconfig all;
-    std::string origin;
     for (const auto& file : from.files) {
         std::string why;
         const auto text = read_file(file, why);
@@ -368,8 +364,17 @@ client_config load(const kubeconfig_options& options, const sources& from, failu
         kubeconfig one = detail::read_kubeconfig(*text, file, f);
         if (f) return {};
         all.merge(std::move(one));
-        origin += (origin.empty() ? "" : ":") + file;
     }
+    return all;
+}
+
+client_config load(const kubeconfig_options& options, const sources& from, const kubeconfig& all, failure& f) {
+    if (from.files.empty() && options.server_.empty()) {
+        f = failure(errc::bad_kubeconfig, from.none);
+        return {};
+    }
+    std::string origin;
+    for (const auto& file : from.files) origin += (origin.empty() ? "" : ":") + file;
     if (origin.empty()) origin = "--server";
     resolver r(all, options, origin);
     client_config c = r.resolve(f);
@@ -421,7 +426,9 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
 } // namespace
 
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f) {
-    return load(options, find_files(options), f);
+    const sources from = find_files(options);
+    const kubeconfig all = read(from, f);
+    return f ? client_config() : load(options, from, all, f);
 }
 
 client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options,
@@ -446,9 +453,12 @@ client_config default_config(const kubeconfig_options& options) {
 
 client_config default_config(const kubeconfig_options& options, failure& f) {
     const sources from = find_files(options);
+    const kubeconfig all = read(from, f);
+    if (f) return {};
     const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
-    if (from.files.empty() && options.server_.empty() && options.context_.empty() && in_pod) return in_cluster(options, service_account, f);
-    return load(options, from, f);
+    const bool asked = !options.path_.empty() || !options.server_.empty() || !options.context_.empty();
+    if (in_pod && !asked && all.says_nothing()) return in_cluster(options, service_account, f);
+    return load(options, from, all, f);
 }
 
 } // namespace informer::kubernetes

@@ -70,6 +70,10 @@ struct kubeconfig {
     located_text current_context;
     std::vector<std::string> empty_files;
 
+    /// None at all, an empty one (/dev/null), or one from which all was deleted.
+    bool says_nothing() const noexcept {
+        return clusters.empty() && users.empty() && contexts.empty() && !current_context.given();
+    }
     /// Adds what `later` has more: the first file wins, entry by entry.
     void merge(kubeconfig later);
 };

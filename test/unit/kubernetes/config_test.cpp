@@ -350,11 +350,22 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     c = in_cluster_config(f, dir.path(""));
     CHECK(c.tls.ca_pem_ == pem_text);
     CHECK(c.warnings.empty());
-    // where a kubeconfig exists, it wins
+    // where a kubeconfig says something, it wins
     const auto file = dir.write("kc", config_with("{server: 'https://h'}", "{}"));
     CHECK(default_config(kubeconfig_options().environment(file, ""), f).server == "https://h");
     default_config(kubeconfig_options().environment("", "/none"), f);
     CHECK(has(f.message(), "in-cluster")); // no service account under the usual path
+    const auto left_over = dir.write("left", "kind: Config\nclusters: []\nusers: null\ncurrent-context: ''\n");
+    const auto undecided = dir.write("undecided", "contexts:\n- {name: a, context: {}}\n");
+    for (const auto& nothing : {std::string("/dev/null"), left_over, left_over + ":/dev/null"}) {
+        default_config(kubeconfig_options().environment(nothing, ""), f);
+        CHECK(has(f.message(), "in-cluster")); // as kubectl
+    }
+    for (const auto& meant : {kubeconfig_options().environment(undecided, ""), kubeconfig_options().path("/dev/null"),
+                              kubeconfig_options().environment("/dev/null", "").context("staging")}) {
+        default_config(meant, f);
+        CHECK(f == errc::bad_kubeconfig);
+    }
     default_config(kubeconfig_options().environment("", "/none").context("staging"), f);
     CHECK(f == errc::bad_kubeconfig); // a pod has no such context
     unsetenv("KUBERNETES_SERVICE_HOST");
