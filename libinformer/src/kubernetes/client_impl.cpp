@@ -176,7 +176,10 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
         r.header("Authorization", who);
     const auto& c = self->config.credentials;
     if (!c.impersonate_user.empty()) r.header("Impersonate-User", c.impersonate_user);
+    if (!c.impersonate_uid.empty()) r.header("Impersonate-Uid", c.impersonate_uid);
     for (const auto& group : c.impersonate_groups) r.header("Impersonate-Group", group);
+    for (const auto& [key, values] : c.impersonate_extra)
+        for (const auto& v : values) r.header("Impersonate-Extra-" + http::percent_encode(key), v);
     const bool debug = self->rt.logs(log_level::debug);
     std::string line;
     if (debug) line = r.method_ + " " + (shown.empty() ? r.target_ : shown).substr(0, 1024);

@@ -218,10 +218,18 @@ private:
         c.username = u.username.text;
         c.password = u.password.text;
         c.impersonate_user = u.impersonate.text;
+        c.impersonate_uid = u.impersonate_uid.text;
         c.impersonate_groups = u.impersonate_groups;
-        if (c.impersonate_user.empty() && !c.impersonate_groups.empty()) {
-            f = u.at.refuse(who + " has as-groups, but no as");
-            return;
+        c.impersonate_extra = u.impersonate_extra;
+        if (c.impersonate_user.empty()) {
+            const char* const more = !c.impersonate_uid.empty()      ? "as-uid"
+                                     : !c.impersonate_groups.empty() ? "as-groups"
+                                     : !c.impersonate_extra.empty()  ? "as-user-extra"
+                                                                     : nullptr;
+            if (more) {
+                f = u.at.refuse(who + " has " + more + ", but no as");
+                return;
+            }
         }
         const bool certificate = u.certificate_data.given() || u.certificate_file.given();
         const bool key = u.key_data.given() || u.key_file.given();

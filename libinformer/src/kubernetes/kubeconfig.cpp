@@ -140,12 +140,25 @@ public:
     }
 
     /// Nothing where it is absent.
-    std::vector<YAML::Node> list(const YAML::Node& parent, const char* key) {
-        const YAML::Node all = member(parent, key);
-        if (!all.IsDefined()) return {};
+    std::vector<YAML::Node> list(const YAML::Node& parent, const char* key) { return items(member(parent, key), key); }
+
+    std::vector<YAML::Node> items(const YAML::Node& all, const char* what) {
+        if (!all.IsDefined() || all.IsNull()) return {};
         if (!all.IsSequence())
-            refuse(all, std::string(key) + " must be a list, not " + std::string(name_of(all.Type())));
+            refuse(all, std::string(what) + " must be a list, not " + std::string(name_of(all.Type())));
         return all.IsSequence() ? std::vector<YAML::Node>(all.begin(), all.end()) : std::vector<YAML::Node>();
+    }
+
+    std::vector<std::string> texts(const std::vector<YAML::Node>& from, const char* what) {
+        std::vector<std::string> all;
+        for (const YAML::Node& n : from) {
+            if (wrong) break;
+            if (!n.IsScalar())
+                refuse(n, std::string(what) + " must be a list of strings");
+            else if (taken(n))
+                all.push_back(n.Scalar());
+        }
+        return all;
     }
 
     exec_entry exec(const YAML::Node& n) {
@@ -156,13 +169,7 @@ public:
         x.install_hint = text(n, "installHint");
         x.interactive_mode = text(n, "interactiveMode");
         x.provide_cluster_info = flag(n, "provideClusterInfo");
-        for (const YAML::Node& a : list(n, "args")) {
-            if (wrong) break;
-            if (!a.IsScalar())
-                refuse(a, "args must be a list of strings");
-            else if (taken(a))
-                x.args.push_back(a.Scalar());
-        }
+        x.args = texts(list(n, "args"), "args");
         for (const YAML::Node& e : list(n, "env")) {
             if (wrong) break;
             const located_text name = text(e, "name"), value = text(e, "value");
@@ -185,13 +192,16 @@ public:
         u.key_file = text(n, "client-key");
         u.key_data = text(n, "client-key-data");
         u.impersonate = text(n, "as");
-        const YAML::Node groups = member(n, "as-groups");
-        if (groups.IsDefined() && !groups.IsSequence()) refuse(groups, "as-groups must be a list");
-        if (groups.IsDefined() && groups.IsSequence())
-            for (const YAML::Node& g : groups) {
+        u.impersonate_uid = text(n, "as-uid");
+        u.impersonate_groups = texts(list(n, "as-groups"), "as-groups");
+        if (const YAML::Node extra = map(n, "as-user-extra"); extra.IsDefined())
+            for (const auto& entry : extra) {
                 if (wrong) break;
-                if (!g.IsScalar()) refuse(g, "as-groups must be a list of strings");
-                else if (taken(g)) u.impersonate_groups.push_back(g.Scalar());
+                if (!entry.first.IsScalar() || entry.first.Scalar().empty())
+                    refuse(entry.first, "a key of as-user-extra must be a string that is not empty");
+                else if (taken(entry.first))
+                    u.impersonate_extra[entry.first.Scalar()] =
+                        texts(items(entry.second, "a value of as-user-extra"), "a value of as-user-extra");
             }
         if (const YAML::Node plugin = map(n, "exec"); plugin.IsDefined()) u.exec = exec(plugin);
         unsupported(n, u);
@@ -199,11 +209,6 @@ public:
     }
 
     void unsupported(const YAML::Node& n, user_entry& u) {
-        // Leaving out part of an impersonation would make us somebody else.
-        for (const char* key : {"as-uid", "as-user-extra"}) {
-            const YAML::Node extra = member(n, key);
-            if (extra.IsDefined()) u.unsupported = located_text{key, at(extra)};
-        }
         if (const YAML::Node provider = map(n, "auth-provider"); provider.IsDefined())
             u.unsupported = located_text{"the auth-provider " + in_quotes(text(provider, "name").text), at(provider)};
     }

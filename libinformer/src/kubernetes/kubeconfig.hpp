@@ -50,8 +50,10 @@ struct exec_entry {
 
 struct user_entry {
     place at;
-    located_text token, token_file, username, password, certificate_file, certificate_data, key_file, key_data, impersonate;
+    located_text token, token_file, username, password, certificate_file, certificate_data, key_file, key_data,
+        impersonate, impersonate_uid;
     std::vector<std::string> impersonate_groups;
+    std::map<std::string, std::vector<std::string>> impersonate_extra;
     std::optional<exec_entry> exec;
     /// Ways to authenticate that we do not have: "the auth-provider \"gcp\"".
     located_text unsupported;

@@ -405,14 +405,23 @@ TEST_CASE("client: a bearer token, basic authentication and impersonation are se
     kubernetes::credentials who;
     who.token = "t0";
     who.impersonate_user = "jane";
+    who.impersonate_uid = "7";
     who.impersonate_groups = {"a", "b"};
+    who.impersonate_extra = {{"scopes", {"x", "y"}}, {"example.com/why%", {"z"}}, {"none", {}}};
     bench b(who);
     failure f;
     b.answers->next.emplace_back(pod("a"));
     get(b, "a", f);
     CHECK(header(b, "Authorization") == "Bearer t0");
     CHECK(header(b, "Impersonate-User") == "jane");
+    CHECK(header(b, "Impersonate-Uid") == "7");
     CHECK(header(b, "Impersonate-Group") == "a");
+    std::vector<std::string> scopes;
+    for (const auto& [name, value] : b.answers->requests.back().headers)
+        if (name == "Impersonate-Extra-scopes") scopes.push_back(value);
+    CHECK(scopes == std::vector<std::string>{"x", "y"});
+    CHECK(header(b, "Impersonate-Extra-example.com%2Fwhy%25") == "z");
+    CHECK(header(b, "Impersonate-Extra-none").empty());
 
     kubernetes::credentials basic;
     basic.username = "Aladdin";

@@ -67,6 +67,24 @@ TEST_CASE("kubeconfig: inline data, namespace and user of the current context ar
     CHECK(c.credentials.impersonate_groups == std::vector<std::string>{"a", "b"});
 }
 
+TEST_CASE("kubeconfig: whom to be taken for is read with uid and all that is known of them") {
+    const auto c =
+        good(config_with("{server: 'https://h'}",
+                         "{as: jane, as-uid: '7', as-user-extra: {scopes: [a, b], example.com/why: [], none: null}}"));
+    CHECK(c.credentials.impersonate_uid == "7");
+    CHECK(c.credentials.impersonate_extra.at("scopes") == std::vector<std::string>{"a", "b"});
+    CHECK(c.credentials.impersonate_extra.at("example.com/why").empty());
+    const auto refused = [](const std::string& user) { return refusal(config_with("{server: 'https://h'}", user)); };
+    CHECK(has(refused("{as-uid: '7'}"), "has as-uid, but no as"));
+    CHECK(has(refused("{as-user-extra: {a: [b]}}"), "has as-user-extra, but no as"));
+    CHECK(has(refused("{as: x, as-user-extra: [a]}"), "as-user-extra must be a map, not a list"));
+    CHECK(
+        has(refused("{as: x, as-user-extra: {a: b}}"), "a value of as-user-extra must be a list, not a single value"));
+    CHECK(has(refused("{as: x, as-user-extra: {a: [[b]]}}"), "a value of as-user-extra must be a list of strings"));
+    CHECK(
+        has(refused("{as: x, as-user-extra: {'': [b]}}"), "a key of as-user-extra must be a string that is not empty"));
+}
+
 TEST_CASE("kubeconfig: without a namespace it is default") {
     CHECK(good(config_with("{server: 'https://h'}", "{}")).name_space == "default");
 }
@@ -266,8 +284,8 @@ TEST_CASE("kubeconfig: insecure is taken over and warned about") {
 }
 
 TEST_CASE("kubeconfig: what we cannot do is refused by name") {
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{auth-provider: {name: gcp}}")), "the auth-provider \"gcp\""));
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{as: x, as-uid: '1'}")), "as-uid"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{auth-provider: {name: gcp}}")),
+              "the auth-provider \"gcp\""));
     // of a user that nobody asks for it is none of our business
     CHECK(good(config_with("{server: 'https://h'}", "{}") + "extra: [1]\n").server == "https://h");
 }

@@ -64,8 +64,10 @@ public:
     std::string token_file;  ///< re-read every minute; wins over `token` once it could be read
     std::string username, password; ///< basic
     exec_plugin exec;               ///< where none of these is given, nor a client certificate
-    std::string impersonate_user;
+    std::string impersonate_user, impersonate_uid;
     std::vector<std::string> impersonate_groups;
+    std::map<std::string, std::vector<std::string>>
+        impersonate_extra; ///< "scopes"; the server reads names in lower case
 };
 
 /// The files that parts of `client_config::tls` were read from.
