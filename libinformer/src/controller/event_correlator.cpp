@@ -158,6 +158,8 @@ std::string event_correlator::impl::key_of(event_record& e, clock::time_point no
     if (g->notes.contains(e.note) || g->notes.size() < limits.similar_) {
         g->notes.insert(e.note);
         append(key, e.note);
+        append(key, e.regarding.field_path); // not of what is combined
+        append(key, e.related.field_path);
     } else {
         e.note.insert(0, combined);
         append(key, combined);

@@ -50,6 +50,7 @@ json::object reference(const event_subject& s) {
     put("name", s.name);
     put("uid", s.uid);
     put("resourceVersion", s.resource_version);
+    put("fieldPath", s.field_path);
     return o;
 }
 
@@ -58,6 +59,13 @@ json::object series_of(const event_correlator::write& w) {
     o["count"] = w.count;
     o["lastObservedTime"] = rfc3339(w.last, 6);
     return o;
+}
+
+/// Where a namespace is being deleted, whoever cleans up there has events that nobody will read.
+bool is_terminating(const failure& f) {
+    if (!f.status()) return false;
+    const auto& causes = f.status()->causes;
+    return std::any_of(causes.begin(), causes.end(), [](const auto& c) { return c.reason == "NamespaceTerminating"; });
 }
 
 std::string name_space_of(const event_correlator::write& w) {
@@ -126,6 +134,7 @@ json::value event_recorder::impl::document(const event_correlator::write& w) con
     json::object metadata;
     metadata["name"] = w.name;
     metadata["namespace"] = name_space_of(w);
+    if (!w.event.annotations.empty()) metadata["annotations"] = json::value_from(w.event.annotations);
     o["metadata"] = std::move(metadata);
     o["eventTime"] = rfc3339(w.first, 6);
     o["reportingController"] = options.controller_;
@@ -194,9 +203,9 @@ void event_recorder::impl::settle(const failure& f) {
     }
     ++figures.failed;
     correlator.forget(one.w.name);
-    if (rt.logs(log_level::warning))
-        rt.log(log_level::warning,
-               "event " + one.w.event.reason + " about " + one.w.event.regarding.name + " is lost: " + f.what());
+    const log_level level = is_terminating(f) ? log_level::debug : log_level::warning;
+    if (rt.logs(level))
+        rt.log(level, "event " + one.w.event.reason + " about " + one.w.event.regarding.name + " is lost: " + f.what());
 }
 
 void event_recorder::impl::tell_flushes() {

@@ -4,6 +4,8 @@
 #include <informer/controller/event_recorder.hpp>
 #include <informer/object/document_pool.hpp>
 
+#include "support/log_capture.hpp"
+
 #include <catch2/generators/catch_generators.hpp>
 
 using namespace server_test;
@@ -270,6 +272,57 @@ asio::awaitable<void> on_the_server() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> with_more_words() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    event_recorder recorder(b.rt, b.client, event_recorder_options("c"));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    for (const char* container : {"web", "log", "log"}) {
+        event_record e = about("a");
+        e.regarding.field_path = std::string("spec.containers{") + container + "}";
+        e.annotations["trace"] = container;
+        recorder.event(std::move(e));
+    }
+    const bool sent = co_await recorder.flush(std::chrono::nanoseconds::max());
+    CHECK(sent);
+    const auto events = b.server.list("events.events.k8s.io", "default");
+    REQUIRE(events.size() == 2);
+    for (const json::value& e : events) {
+        const bool web = e.at("metadata").at("annotations").at("trace") == "web";
+        CHECK(e.at("regarding").at("fieldPath") == (web ? "spec.containers{web}" : "spec.containers{log}"));
+        CHECK(e.as_object().contains("series") == !web);
+    }
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> where_nobody_reads_them() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.server.create(json::parse(R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"work"}})"));
+    b.server.create(json::parse(
+        R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"work","name":"a","finalizers":["x.io/y"]}})"));
+    b.server.remove("namespaces", "", "work");
+    informer::testing::log_capture log;
+    b.rt.with_logger(log.logger(), log_level::debug);
+    event_recorder recorder(b.rt, b.client, event_recorder_options("c"));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    event_record e = about("a");
+    e.regarding.name_space = "work";
+    recorder.event(std::move(e));
+    const std::function<bool()> lost = [&] { return recorder.figures().failed == 1; };
+    const bool ok = co_await eventually(lost);
+    CHECK(ok);
+    CHECK(log.count("is lost") == 1);
+    CHECK(log.count(log_level::warning) == 0);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 asio::awaitable<void> flush_for_ever(event_recorder* recorder, bool* over) {
     const bool flushed = co_await recorder->flush(std::chrono::nanoseconds::max());
     CHECK(flushed);
@@ -505,6 +558,12 @@ asio::awaitable<void> pause_of_for_ever(fault::kind how) {
 
 TEST_CASE("events arrive at the server with all that describes them, and series as patches") {
     run_test(on_the_server());
+}
+TEST_CASE("events tell which part of their subject they are about, and bear annotations") {
+    run_test(with_more_words());
+}
+TEST_CASE("events about what a namespace still holds while it is deleted are lost without a warning") {
+    run_test(where_nobody_reads_them());
 }
 TEST_CASE("a flush returns as soon as nothing is pending, also by a clock that stands still, and else when its time is "
           "over") {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ public:
     bool empty() const noexcept { return name.empty(); }
     friend bool operator==(const event_subject&, const event_subject&) = default;
     std::string api_version, kind, name_space, name, uid, resource_version;
+    std::string field_path; ///< which part of it: "spec.containers{web}"
 };
 
 /// An event as it was recorded.
@@ -29,6 +31,8 @@ public:
     std::string type = "Normal"; ///< or "Warning"
     std::string reason, action, note;
     event_subject regarding, related;
+    /// Of the Event itself, for what belongs together (a trace's id). Those of the first event of a series stay.
+    std::map<std::string, std::string> annotations;
 };
 
 /// Constants: client-go, tools/record (EventCorrelator) and tools/events.
@@ -80,7 +84,7 @@ public:
 
 /// Told what was recorded and when, it answers what is to be written.
 ///
-/// - The first event of its kind (subject, type, reason, action, note) is created. A second within `series_over` makes it a
+/// - The first event of its kind (subject, part of it, type, reason, action, note) is created. A second within `series_over` makes it a
 ///   series, which is written at once, then every `refresh` while it grows, and once more when it is over, or has to be
 ///   forgotten for want of memory.
 /// - More than `similar` different notes of otherwise equal events, without a silence of over `similar_within` between them, become
