@@ -16,8 +16,8 @@ namespace informer {
 
 namespace {
 
-constexpr std::size_t most_logged_kinds = 16; // of exceptions, for each handler
-constexpr std::size_t calls_at_once = 16;     // between two looks at the clock
+constexpr std::size_t most_logged_kinds = 16;            // of exceptions, for each handler
+constexpr std::size_t calls_at_once = 16;                // between two looks at the clock
 constexpr auto longest_sleep = std::chrono::seconds(30); // of a resync, which may be hours away: its subscriber may go
 
 } // namespace
@@ -127,7 +127,8 @@ bool shared_informer::impl::call_handlers_a_slice() {
                 }
                 if (++calls % calls_at_once != 0) continue;
                 if (stopping) return false;
-                calling.begin(); // not before: mostly there are but a few, and a look at the clock costs as much as a call
+                calling
+                    .begin(); // not before: mostly there are but a few, and a look at the clock costs as much as a call
                 if (calling.used_up()) return false;
             }
             r.at = nullptr;
@@ -144,27 +145,30 @@ bool shared_informer::impl::call_handlers_a_slice() {
 void shared_informer::impl::let_go_removed() {
     auto& all = live->handlers;
     const auto those = std::stable_partition(all.begin(), all.end(), [](const auto& h) { return !h->removed; });
-    const std::vector<std::shared_ptr<handler_handle::state>> gone(std::make_move_iterator(those), std::make_move_iterator(all.end()));
+    const std::vector<std::shared_ptr<handler_handle::state>> gone(std::make_move_iterator(those),
+                                                                   std::make_move_iterator(all.end()));
     all.erase(those, all.end());
     for (const auto& h : gone) h->let_go();
+}
+
+/// `previous` is the state before in this listener's own sequence, so what the filter says of it is what was told.
+void shared_informer::handler_handle::state::tell(const event& e) const {
+    const bool before = e.kind != event_kind::added && (!of || of(e.previous ? e.previous : e.current));
+    const bool now = e.kind != event_kind::deleted && (!of || of(e.current));
+    if (before && now) {
+        if (on_update) on_update(e.previous, e.current);
+    } else if (now) {
+        if (on_add) on_add(e.current, e.initial);
+    } else if (before && on_delete) {
+        on_delete(e.kind == event_kind::deleted ? e.current : e.previous, e.final_state_known);
+    }
 }
 
 /// One call of a handler; what it throws ends here (contract X10).
 void shared_informer::impl::call(handler_handle::state& h, const event& e) {
     std::string kind;
     try {
-        switch (e.kind) {
-        case event_kind::added:
-            if (h.on_add) h.on_add(e.current, e.initial);
-            return;
-        case event_kind::updated:
-            if (h.on_update) h.on_update(e.previous, e.current);
-            return;
-        case event_kind::deleted:
-            if (h.on_delete) h.on_delete(e.current, e.final_state_known);
-            return;
-        case event_kind::synced: return;
-        }
+        h.tell(e);
         return;
     } catch (const std::exception& x) {
         kind = std::string(typeid(x).name()) + ": " + x.what();
@@ -182,10 +186,18 @@ void shared_informer::impl::call(handler_handle::state& h, const event& e) {
 shared_informer::handler_handle shared_informer::add_event_handler(add_function on_add, update_function on_update,
                                                                    delete_function on_delete,
                                                                    subscription_options options) {
+    return add_event_handler(nullptr, std::move(on_add), std::move(on_update), std::move(on_delete),
+                             std::move(options));
+}
+
+shared_informer::handler_handle shared_informer::add_event_handler(filter_function of, add_function on_add,
+                                                                   update_function on_update, delete_function on_delete,
+                                                                   subscription_options options) {
     options.sync_marks();
     auto h = std::make_shared<handler_handle::state>();
     h->from = impl_->add_subscriber(std::move(options));
     if (!impl_->stopping && !impl_->ended) { // else it is never called, and should own nobody for ever
+        h->of = std::move(of);
         h->on_add = std::move(on_add);
         h->on_update = std::move(on_update);
         h->on_delete = std::move(on_delete);

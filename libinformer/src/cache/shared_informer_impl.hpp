@@ -79,11 +79,15 @@ struct shared_informer::handler_handle::state {
     /// Who holds a handle may be owned by what is called, and must not hold what was not told: that may be the whole cache.
     void let_go() {
         if (from) from->close(subscription::pending_events::discard);
+        const auto filter = std::exchange(of, nullptr);
         const auto add = std::exchange(on_add, nullptr);
         const auto update = std::exchange(on_update, nullptr);
         const auto remove = std::exchange(on_delete, nullptr);
     }
 
+    void tell(const event& e) const;
+
+    filter_function of; ///< none: all
     add_function on_add;
     update_function on_update;
     delete_function on_delete;

@@ -9,12 +9,15 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace informer;
 using informer::testing::bench;
 using informer::testing::pod;
+using informer::testing::words;
 
 TEST_CASE("a handler that is removed by another one is not called again", "[informer]") {
     bench b;
@@ -166,4 +169,91 @@ TEST_CASE("between two batches that wait already others have their turn", "[info
     b.settle();
     CHECK(last);
     CHECK(turns >= 9); // a batch is 1000
+}
+
+namespace {
+
+/// What a handler is told, one word a call.
+struct told {
+    words calls;
+    shared_informer::handler_handle add_to(shared_informer& to, std::function<bool(const object&)> of,
+                                           subscription_options options = subscription_options()) {
+        const auto word = [](const object& o) { return o.name().str() + ":" + o.resource_version().str(); };
+        return to.add_event_handler(
+            std::move(of),
+            [=, this](const object& o, bool initial) { calls.push_back("+" + word(o) + (initial ? "!" : "")); },
+            [=, this](const object& was, const object& is) { calls.push_back("~" + word(was) + ">" + word(is)); },
+            [=, this](const object& o, bool known) { calls.push_back("-" + word(o) + (known ? "" : "?")); },
+            std::move(options));
+    }
+    words take() { return std::exchange(calls, {}); }
+};
+
+bool ours(const object& o) {
+    return o.at_pointer("/spec/note").string_or_empty() == "ours";
+}
+
+} // namespace
+
+TEST_CASE("a handler of some objects is told of them as if there were no others", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1, "ours"), pod("b", 1)}, 1);
+    told t;
+    const auto handler = t.add_to(b.pods, ours);
+    b.settle();
+    CHECK(t.take() == words{"+a:1!"});
+    CHECK(handler.has_synced());
+    w->added(pod("c", 2));
+    w->modified(pod("b", 3, "ours"));
+    w->modified(pod("b", 4, "ours"));
+    w->modified(pod("a", 5));
+    w->modified(pod("a", 6));
+    b.settle();
+    CHECK(t.take() == words{"+b:3", "~b:3>b:4", "-a:1"});
+    w->deleted(pod("a", 7));
+    w->deleted(pod("c", 8, "ours")); // nobody was told of it
+    w->deleted(pod("b", 9));         // it had become another one, and nobody was told of that
+    b.settle();
+    CHECK(t.take() == words{"-b:9"});
+}
+
+TEST_CASE("a handler of some objects that fell behind is told what became of those that it knew", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1, "ours"), pod("b", 1), pod("c", 1, "ours")}, 1);
+    told t;
+    const auto blocking = b.pods.add_event_handler(
+        nullptr,
+        [&](const object&, const object& now) {
+            if (now.resource_version().str() != "2") return;
+            while (b.context.poll_one() != 0) { // till all the rest is in the queue
+            }
+        },
+        nullptr);
+    const auto handler = t.add_to(b.pods, ours, subscription_options().capacity(1));
+    b.settle();
+    t.take();
+    w->modified(pod("c", 2, "ours"));
+    w->modified(pod("a", 3));         // away
+    w->modified(pod("a", 4, "ours")); // and back
+    w->modified(pod("b", 5, "ours")); // the other way round
+    w->modified(pod("b", 6));
+    w->modified(pod("c", 7));
+    b.settle();
+    CHECK(t.take() == words{"~c:1>c:2", "~a:1>a:4", "-c:2"});
+}
+
+TEST_CASE("what the filter of a handler throws is contained and counted as the handler's", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1, "ours")}, 1);
+    told t;
+    const auto handler = t.add_to(b.pods, [](const object& o) -> bool {
+        if (o.name() == "bad") throw std::runtime_error("no note");
+        return ours(o);
+    });
+    w->added(pod("bad", 2));
+    w->modified(pod("a", 3, "ours"));
+    b.settle();
+    CHECK(t.take() == words{"+a:1!", "~a:1>a:3"});
+    CHECK(handler.exceptions() == 1);
+    CHECK(handler.has_synced());
 }

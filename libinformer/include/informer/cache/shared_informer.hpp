@@ -160,12 +160,19 @@ public:
     using add_function = std::function<void(const object& current, bool initial)>;
     using update_function = std::function<void(const object& previous, const object& current)>;
     using delete_function = std::function<void(const object& last, bool final_state_known)>;
+    using filter_function = std::function<bool(const object&)>;
     /// Sugar over a subscription: calls on the executor, one at a time. An exception is contained, counted and logged
     /// once per kind (contract X10). Dropping the handle does not remove the handler. One that is added to an informer that has stopped
     /// is never called, and never synced. A handler that runs the io_context itself is not called again meanwhile, and must not wait
     /// there for the cache, which goes on when the handler has returned.
     handler_handle add_event_handler(add_function on_add, update_function on_update, delete_function on_delete,
                                      subscription_options options = subscription_options());
+    /// The same for the objects that `of` is true for, as if there were no others: where an update makes it so the object is added, where
+    /// it ceases to be it is deleted, `last` being what it was while it was. Who was told of an object is told of its deletion, whatever
+    /// its final state. `of` depends on nothing but the object, and is called for the previous state, too; what it throws is the
+    /// handler's.
+    handler_handle add_event_handler(filter_function of, add_function on_add, update_function on_update,
+                                     delete_function on_delete, subscription_options options = subscription_options());
 
     /// Also on a running informer. Throws `error(errc::duplicate_index)`.
     ///
