@@ -184,6 +184,23 @@ asio::awaitable<void> shared_informer::impl::wait_until(self s, informer::resour
     return wait_for(std::move(s), std::move(doing), at_most, std::move(at));
 }
 
+asio::awaitable<object> shared_informer::impl::until(self s, std::string key,
+                                                     std::function<bool(const object&)> condition,
+                                                     clock::duration at_most) {
+    std::string doing = "wait for a state of " + key;
+    if (!condition) throw error(errc::bad_configuration, s->name + ": " + doing + ": no condition");
+    const auto found = std::make_shared<object>();
+    look at = [store = s->store, key = std::move(key), condition = std::move(condition),
+               found]() -> std::optional<errc> {
+        if (!store->has_synced()) return std::nullopt;
+        *found = store->index.snapshot().get(key);
+        if (condition(*found)) return errc{};
+        return std::nullopt;
+    };
+    co_await wait_for(std::move(s), std::move(doing), at_most, std::move(at));
+    co_return *found;
+}
+
 // ---- the handle ------------------------------------------------------------------------------------------------------
 
 shared_informer::shared_informer(runtime r, std::shared_ptr<list_watch> from, informer_options options)
@@ -224,6 +241,11 @@ asio::awaitable<void> shared_informer::synced(clock::duration at_most) {
 
 asio::awaitable<void> shared_informer::wait_until(informer::resource_version version, clock::duration at_most) {
     return detail::quietly(impl::wait_until(impl_, std::move(version), at_most));
+}
+
+asio::awaitable<object> shared_informer::until(std::string key, std::function<bool(const object&)> condition,
+                                               clock::duration at_most) {
+    return detail::quietly(impl::until(impl_, std::move(key), std::move(condition), at_most));
 }
 
 informer_status shared_informer::status() const {

@@ -92,7 +92,7 @@ public:
 /// *typed events*. See docs/promises.md.
 ///
 /// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; everything else on the
-/// runtime's executor, and awaited there: `run`, `stop`, `retry_now`, `synced`, `wait_until`, `index_ready`, `subscribe`, `add_event_handler`,
+/// runtime's executor, and awaited there: `run`, `stop`, `retry_now`, `synced`, `wait_until`, `until`, `index_ready`, `subscribe`, `add_event_handler`,
 /// `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
 /// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it.
 /// Handlers and observers may own the informer, and who owns them their handles: they are let go when it has stopped, as it has when the
@@ -130,6 +130,14 @@ public:
     /// The cache's version moves by what its own watch is told: an informer with selectors or of one namespace hears nothing of a write
     /// to what it does not have. Such a wait lasts until something else or a bookmark comes (about a minute), or until its deadline.
     asio::awaitable<void> wait_until(informer::resource_version version, clock::duration at_most);
+    /// Waits until `condition` holds of the object with this key, as the cache has it (an empty one while it has none: a deletion can be
+    /// waited for, too), and answers with that. It is looked at behind each batch of changes: what was so for a moment may be passed over.
+    /// Throws like `synced`, before which nothing is looked at, and what `condition` throws; bad_configuration where there is none.
+    ///
+    ///     const auto ready = [](const object& pod) { return is_condition_true(pod, "Ready"); };
+    ///     const object web = co_await pods.until("default/web", ready, 1min);
+    asio::awaitable<object> until(std::string key, std::function<bool(const object&)> condition,
+                                  clock::duration at_most);
 
     informer_status status() const;
     /// Calls `o` on the executor, until what this returns is destroyed (there, too) or the informer has stopped; what it throws is
