@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -64,7 +65,19 @@ void add_scope(CLI::App& to, command_line& into) {
     to.add_flag("-A,--all-namespaces", into.all_namespaces, "All namespaces");
     to.add_option("-l,--selector", into.labels, "Label selector");
     to.add_option("--field-selector", into.fields, "Field selector");
+    to.add_option("--shard", into.shard, "I/N: the I-th (from 0) of N parts, by the hash of the uid");
     to.add_flag("--show-managed-fields", into.keep_managed_fields, "Keep metadata.managedFields");
+}
+
+bool read_part(const std::string& text, informer::shard_selector& into) {
+    std::uint64_t index = 0, count = 0;
+    const char* const end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, index);
+    if (first.ec != std::errc() || first.ptr == end || *first.ptr != '/') return false;
+    const auto second = std::from_chars(first.ptr + 1, end, count);
+    if (second.ec != std::errc() || second.ptr != end || index >= count) return false;
+    into = informer::shard_selector::part(index, count);
+    return true;
 }
 
 /// The first option that was given though it means nothing to what is asked; "" where there is none.
@@ -192,7 +205,10 @@ std::string judge(command_line& c) {
     if (!c.name_space.empty() && c.all_namespaces) return "-n and -A exclude each other";
     if (!c.names.empty() && c.all_namespaces && !c.etcd.asked)
         return "a name and -A exclude each other: names are unique within a namespace";
-    if (!c.names.empty() && (!c.labels.empty() || !c.fields.empty())) return "a name and a selector exclude each other";
+    if (!c.names.empty() && (!c.labels.empty() || !c.fields.empty() || !c.shard.empty()))
+        return "a name and a selector exclude each other";
+    if (!c.shard.empty() && !read_part(c.shard, c.part))
+        return "--shard: " + c.shard + " is not I/N, a number below N and N, as 0/4";
     informer::failure f;
     informer::label_selector::parse(c.labels, f);
     if (f) return "-l: " + f.what();

@@ -1,6 +1,8 @@
 // What the user asked for.
 #pragma once
 
+#include <informer/source/shard_selector.hpp>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -32,6 +34,8 @@ struct command_line {
     std::string name_space;
     bool all_namespaces = false;
     std::string labels, fields;
+    std::string shard;             ///< as it was given
+    informer::shard_selector part; ///< what it means
     bool watch_list = true;
     // how
     std::string output;   ///< "", name, wide, json, yaml, jsonpath=…

@@ -38,7 +38,7 @@ informer::etcd::mapping what(const command_line& line) {
 /// Keeps what is listed, and as an informer does not what says that it is something else.
 class collector final : public informer::object_sink {
 public:
-    collector(const session& s, progress& bar) : kind_(s.resource.kind), version_(s.resource.api_version()), bar_(bar) {
+    collector(const session& s, progress& bar) : kind_(s.resource.kind), version_(s.resource.api_version()), part_(s.line.part), bar_(bar) {
         informer::decode_options how;
         how.type(version_, kind_).keep_managed_fields(s.line.keep_managed_fields);
         pool_ = informer::document_pool::make(std::move(how));
@@ -49,6 +49,7 @@ public:
     object previous(const informer::object_key&, std::size_t) override { return {}; }
     void item(object o) override {
         if (o.has_type(version_, kind_)) {
+            if (!part_.contains(o)) return;
             items.push_back(std::move(o));
             return;
         }
@@ -72,6 +73,7 @@ public:
 private:
     static asio::awaitable<bool> go_on() { co_return true; }
     std::string kind_, version_;
+    informer::shard_selector part_;
     std::shared_ptr<informer::document_pool> pool_;
     progress& bar_;
 };
@@ -119,7 +121,7 @@ asio::awaitable<int> run_get_keys(std::shared_ptr<session> s) {
     progress bar("listing " + s->describe());
     const auto sink = std::make_unique<collector>(*s, bar);
     informer::list_options options;
-    options.labels(s->line.labels).fields(s->line.fields);
+    options.labels(s->line.labels).fields(s->line.fields).shard(s->line.part);
     informer::failure f;
     co_await s->etcd->list(options, *sink, f);
     if (f == informer::condition::cancelled) co_return 0; // a signal, or nobody reads any more

@@ -119,7 +119,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
     } else {
         progress bar("listing " + s->describe());
         informer::list_options options;
-        options.limit(500).labels(s->line.labels).fields(s->line.fields);
+        options.limit(500).labels(s->line.labels).fields(s->line.fields).shard(s->line.part);
         bool restarted = false;
         for (;;) {
             informer::failure f;

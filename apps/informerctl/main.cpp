@@ -45,7 +45,7 @@ informer::informer_options session::informer_options() const {
     informer::decode_options decode;
     decode.keep_managed_fields(line.keep_managed_fields);
     informer::informer_options options;
-    options.labels(line.labels).fields(field_selector()).watch_list(line.watch_list).decode(decode);
+    options.labels(line.labels).fields(field_selector()).shard(line.part).watch_list(line.watch_list).decode(decode);
     return options;
 }
 

@@ -2,6 +2,7 @@
 #include "programs.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 using namespace programs;
 namespace json = boost::json;
@@ -124,6 +125,31 @@ TEST_CASE("get finds resources by plural, singular, short and qualified name, an
     CHECK(all.code == 0);
     CHECK(all.out.find("foos.samplecontroller.k8s.io\n") != std::string::npos);
     CHECK(all.out.find("pods\n") != std::string::npos);
+}
+
+TEST_CASE("every object is in exactly one part") {
+    const server s;
+    for (int i = 0; i < 12; ++i) s.make("c" + std::to_string(i), "1");
+    const auto k = "--kubeconfig=" + s.kubeconfig();
+    const auto all = run({"get", k, "configmaps", "-o", "name"});
+    std::vector<std::string> found;
+    for (const std::string part : {"0/3", "1/3", "2/3"}) {
+        const auto some = run({"get", k, "configmaps", "-o", "name", "--shard", part});
+        CHECK(some.code == 0);
+        CHECK(some.out.size() < all.out.size());
+        std::istringstream lines(some.out);
+        for (std::string line; std::getline(lines, line);) found.push_back(line + "\n");
+    }
+    std::sort(found.begin(), found.end());
+    CHECK(std::unique(found.begin(), found.end()) == found.end());
+    CHECK(found.size() == lines(all.out));
+    for (const auto& line : found) CHECK(all.out.find(line) != std::string::npos);
+    for (const std::string bad : {"3/3", "1", "/2", "1/", "1/2x", "-1/2", "0/0"}) {
+        const auto r = run({"get", k, "configmaps", "--shard=" + bad});
+        CHECK(r.code == 2);
+        CHECK(r.err.find("is not I/N") != std::string::npos);
+    }
+    CHECK(run({"get", k, "configmaps", "c1", "--shard", "0/2"}).code == 2);
 }
 
 TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {

@@ -269,6 +269,67 @@ asio::awaitable<void> metadata_only(std::shared_ptr<cluster> c) {
     }
 }
 
+/// Two replicas, and one that follows all: by a server that chooses (kube-apiserver with the gate ShardedListAndWatch) or not.
+asio::awaitable<void> parts_are_the_whole(std::shared_ptr<cluster> c) {
+    co_await make_many(c, 20);
+    const auto from = c->client().make_list_watch(c->config_maps(), c->name_space());
+    for (const int round : {1, 2}) {
+        const bool watch_list = round == 1;
+        INFO("watch-list " << watch_list);
+        informer_options options;
+        options.labels("parity").watch_list(watch_list).page_size(3);
+        const auto whole = c->follow(from, options);
+        std::vector<std::shared_ptr<shared_informer>> parts;
+        for (std::uint64_t i = 0; i < 2; ++i) {
+            options.shard(shard_selector::part(i, 2));
+            parts.push_back(c->follow(from, options));
+        }
+        co_await whole->synced(std::chrono::seconds(20));
+        for (const auto& p : parts) co_await p->synced(std::chrono::seconds(20));
+        const std::string number = std::to_string(round);
+        co_await c->change("cm-1", "v" + number);
+        co_await c->drop("cm-" + std::to_string(2 * round));
+        const auto made = co_await c->put("new-" + number, "v0", "parity=odd");
+        const auto version = made.resource_version();
+        co_await whole->wait_until(version, std::chrono::seconds(20));
+        // Each has what is its own, in the state of the end; what is the other's tells it nothing.
+        const auto all = whole->snapshot();
+        for (const auto& p : parts) {
+            const auto mine = shard_selector::part(p == parts[1], 2);
+            const auto equal = [&] {
+                std::size_t n = 0;
+                for (const object& o : all.list())
+                    if (mine.contains(o)) {
+                        ++n;
+                        const object there = p->get(o.key().str());
+                        if (!there || there.resource_version() != o.resource_version()) return false;
+                    }
+                return n == p->snapshot().size();
+            };
+            const bool same = co_await testing::eventually(equal, std::chrono::seconds(20));
+            CHECK(same);
+        }
+        CHECK(parts[0]->snapshot().size() + parts[1]->snapshot().size() == all.size());
+    }
+
+    list_options some;
+    some.shard(shard_selector::part(1, 2)).labels("parity");
+    const auto page = co_await c->client().list(c->config_maps(), c->name_space(), some);
+    for (const auto& o : page.items) CHECK(some.shard_.contains(o));
+    // Whoever chose: the server says so where it did.
+    const auto path = c->config_maps().path(c->name_space()) + "?labelSelector=parity&shardSelector=" + http::percent_encode(some.shard_.str());
+    const auto raw = json::parse(co_await c->client().raw("GET", path));
+    const auto* info = raw.at("metadata").as_object().if_contains("shardInfo");
+    const auto items = raw.at("items").as_array().size();
+    if (info) CHECK(items == page.items.size());
+    else CHECK(items > page.items.size());
+    if (c->embedded()) CHECK(info != nullptr);
+
+    failure f;
+    co_await c->client().remove_collection(c->config_maps(), c->name_space(), some, kubernetes::delete_options(), f);
+    CHECK(f == errc::bad_request);
+}
+
 asio::awaitable<void> discovers(std::shared_ptr<cluster> c) {
     const auto pods = co_await c->client().find_resource("po");
     CHECK(pods.plural == "pods");
@@ -298,4 +359,7 @@ TEST_CASE("errors are typed and carry the server's words", "[conformance]") { ru
 TEST_CASE("an update with a stale resource version is a conflict", "[conformance]") { run_case(conflict_on_update); }
 TEST_CASE("merge and JSON patches", "[conformance]") { run_case(patches); }
 TEST_CASE("an informer of metadata only has the metadata of all objects and nothing else", "[conformance]") { run_case(metadata_only); }
+TEST_CASE("informers of all parts by hashes have all objects, each once", "[conformance]") {
+    run_case(parts_are_the_whole, cluster::default_options().sharding(true));
+}
 TEST_CASE("resources are found by short, qualified and custom names, and near misses are named", "[conformance]") { run_case(discovers); }

@@ -22,12 +22,13 @@ namespace {
 struct identity {
     api_resource resource;
     std::string labels, fields;
+    shard_selector shard;
     projection kept;
     bool managed_fields = false, metadata_only = false;
 
-    bool unfiltered() const noexcept { return labels.empty() && fields.empty() && !metadata_only; }
+    bool unfiltered() const noexcept { return labels.empty() && fields.empty() && shard.everything() && !metadata_only; }
     friend bool operator==(const identity& a, const identity& b) {
-        return a.resource == b.resource && a.labels == b.labels && a.fields == b.fields && a.kept == b.kept &&
+        return a.resource == b.resource && a.labels == b.labels && a.fields == b.fields && a.shard == b.shard && a.kept == b.kept &&
                a.managed_fields == b.managed_fields && a.metadata_only == b.metadata_only;
     }
 };
@@ -179,6 +180,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     wanted.resource = resource;
     wanted.labels = options.label_selector_;
     wanted.fields = options.field_selector_;
+    wanted.shard = options.shard_;
     wanted.kept = options.decode_.projection_;
     wanted.managed_fields = options.decode_.keep_managed_fields_;
     wanted.metadata_only = options.metadata_only_;

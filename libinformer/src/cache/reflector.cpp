@@ -54,13 +54,13 @@ reflector::action reflector::next(time_point now) {
         // A consistent read of one item: what counts is the version of the list.
         a.what = step::list;
         a.check = true;
-        a.list.labels(options_.labels_).fields(options_.fields_).limit(1).metadata_only(options_.metadata_only_);
+        a.list.labels(options_.labels_).fields(options_.fields_).shard(options_.shard_).limit(1).metadata_only(options_.metadata_only_);
         request_.consistent = request_.first_page = true;
         return a;
     }
     if (goal_ == goal::fetch && !by_watch_list()) {
         a.what = step::list;
-        a.list.labels(options_.labels_).fields(options_.fields_).metadata_only(options_.metadata_only_);
+        a.list.labels(options_.labels_).fields(options_.fields_).shard(options_.shard_).metadata_only(options_.metadata_only_);
         if (paging_) {
             a.list.limit(page_size()).continue_token(continue_); // X18: and no version
             request_.continue_token = continue_;
@@ -88,7 +88,7 @@ reflector::action reflector::next(time_point now) {
         std::uniform_int_distribution<std::int64_t> shorter(doubt.count(), 2 * doubt.count());
         request_.timeout = std::min(request_.timeout, std::chrono::seconds(shorter(random_)));
     }
-    a.watch.labels(options_.labels_).fields(options_.fields_).timeout(request_.timeout);
+    a.watch.labels(options_.labels_).fields(options_.fields_).shard(options_.shard_).timeout(request_.timeout);
     a.watch.metadata_only(options_.metadata_only_);
     if (goal_ == goal::fetch) {
         const std::string version = fetch_version();

@@ -18,6 +18,7 @@ reflector_options options_for(const informer_options& o, std::string of, std::ui
     r.of_ = std::move(of);
     r.labels_ = o.label_selector_;
     r.fields_ = o.field_selector_;
+    r.shard_ = o.shard_;
     r.watch_list_ = o.watch_list_;
     r.any_version_ = o.any_version_;
     r.metadata_only_ = o.metadata_only_;

@@ -78,7 +78,7 @@ public:
         owner_.reading.begin();
         if (check_ || !collected_) return;
         ++objects_;
-        if (!acceptable(o, watch_event_type::added, true)) return;
+        if (!acceptable(o, watch_event_type::added, true) || foreign(o)) return;
         collected_->put(std::move(o));
     }
 
@@ -87,13 +87,13 @@ public:
         ++objects_;
         if (ended_ || !acceptable(o, type, false)) return;
         // What only some events need is not looked up for each of an initial state.
-        const bool collecting = owner_.machine.collecting();
-        const bool known = collecting && type != watch_event_type::added && collected_ &&
-                           (collected_->objects().find(o) != nullptr || !collected_->proves_absence(o.key()));
+        const bool collecting = owner_.machine.collecting(), not_ours = foreign(o);
+        const bool known = not_ours || (collecting && type != watch_event_type::added && collected_ &&
+                           (collected_->objects().find(o) != nullptr || !collected_->proves_absence(o.key())));
         auto version = collecting ? informer::resource_version() : o.resource_version();
         switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
         case reflector::verdict::collect:
-            if (!collected_) break;
+            if (!collected_ || not_ours) break;
             if (type == watch_event_type::deleted) {
                 collected_->objects().erase(o);
                 collected_->forgive(o.key());
@@ -102,6 +102,7 @@ public:
             }
             break;
         case reflector::verdict::apply: {
+            if (not_ours) break;
             delta d(type == watch_event_type::deleted ? delta::kind::erase : delta::kind::upsert);
             d.type = type;
             d.current = std::move(o);
@@ -227,11 +228,20 @@ private:
         return false;
     }
 
+    /// An object of another part, from a server that does not choose.
+    bool foreign(const object& o) {
+        if (owner_.options.shard_.contains(o)) [[likely]] return false;
+        if (!std::exchange(told_foreign_, true)) {
+            owner_.rt.log(log_level::info, owner_.name + ": the server sends all objects; those of other parts are dropped here");
+        }
+        return true;
+    }
+
     impl& owner_;
     std::weak_ptr<request> request_; ///< it hangs on the executor
     std::shared_ptr<detail::replacement> collected_;
     std::size_t objects_ = 0;
-    bool ended_ = false, check_ = false;
+    bool ended_ = false, check_ = false, told_foreign_ = false;
 };
 
 namespace {
@@ -253,6 +263,7 @@ std::string name_of(const list_watch& from, const informer_options& o) {
     std::string out = from.describe();
     if (!o.label_selector_.empty()) out += ", labels " + o.label_selector_;
     if (!o.field_selector_.empty()) out += ", fields " + o.field_selector_;
+    if (!o.shard_.everything()) out += ", " + o.shard_.describe();
     if (o.metadata_only_) out += ", metadata only";
     return out;
 }

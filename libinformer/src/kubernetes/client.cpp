@@ -143,12 +143,14 @@ asio::awaitable<void> or_throw_only(Start start) {
 /// A page for people who want it whole.
 class collector final : public object_sink {
 public:
-    collector(decode_options options, asio::any_io_executor executor)
-        : pool_(document_pool::make(std::move(options))), executor_(std::move(executor)) {}
+    collector(decode_options options, shard_selector part, asio::any_io_executor executor)
+        : pool_(document_pool::make(std::move(options))), part_(std::move(part)), executor_(std::move(executor)) {}
 
     document_pool& pool() override { return *pool_; }
     object previous(const object_key&, std::size_t) override { return {}; }
-    void item(object o) override { page.items.push_back(std::move(o)); }
+    void item(object o) override {
+        if (part_.contains(o)) page.items.push_back(std::move(o));
+    }
     void event(watch_event_type, object) override {}
     void bookmark(resource_version, bool) override {}
     void quarantine(bad_object b) override { page.bad.push_back(std::move(b)); }
@@ -158,6 +160,7 @@ public:
 
 private:
     std::shared_ptr<document_pool> pool_;
+    shard_selector part_;
     asio::any_io_executor executor_;
 };
 
@@ -169,7 +172,7 @@ asio::awaitable<object_list> list_page(std::shared_ptr<client::impl> self, api_r
         f = failure();
         decode_options decoding = options_for(*self, r);
         if (options.metadata_only_) decoding.project(projection::keep({"/metadata"}));
-        collector sink(std::move(decoding), self->rt.executor());
+        collector sink(std::move(decoding), options.shard_, self->rt.executor());
         const list_result result = co_await detail::list_into(self, r, name_space, options, sink, f);
         if (!f) {
             sink.page.version = result.resource_version;
@@ -309,6 +312,8 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
     // The path would not hold it, and the request would mean all that the cluster has.
     if (!bad && !resource.namespaced && !name_space.empty())
         bad = failure(errc::bad_request, doing + ": " + resource.group_resource() + " are in no namespace");
+    if (!bad && !which.shard_.everything())
+        bad = failure(errc::bad_request, doing + ": a part of them; a server that cannot choose would delete all");
     if (bad) return refuse_only(std::move(bad), f);
     call c("DELETE", resource.path(name_space) + detail::list_query(which), std::move(doing));
     c.body = body_of(options);

@@ -427,6 +427,7 @@ std::string list_query(const list_options& o) {
         q.add("resourceVersion", o.resource_version_);
         if (!o.resource_version_.empty()) q.add("resourceVersionMatch", o.resource_version_match_);
     }
+    q.add("shardSelector", o.shard_.str());
     return q.take();
 }
 
@@ -440,6 +441,7 @@ std::string watch_query(const watch_options& o) {
         q.add("resourceVersionMatch", "NotOlderThan");
         q.add("sendInitialEvents", "true");
     }
+    q.add("shardSelector", o.shard_.str());
     if (o.timeout_.count() > 0) q.add("timeoutSeconds", o.timeout_.count());
     q.add("watch", "true");
     return q.take();

@@ -23,6 +23,7 @@ namespace {
 rest_options rest_options_of(const api_server_options& o) {
     rest_options r;
     r.watch_list_ = o.watch_list_;
+    r.sharding_ = o.sharding_;
     r.history_ = o.history_;
     r.continue_for_ = o.continue_for_;
     return r;

@@ -84,6 +84,7 @@ class rest_options {
 public:
     rest_options() {}
     bool watch_list_ = true;
+    bool sharding_ = false;
     std::size_t history_ = 100'000;
     std::chrono::seconds continue_for_ = std::chrono::minutes(5);
 };

@@ -176,7 +176,8 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
     const auto token_text = parameter(query, "continue");
     std::size_t limit = limit_of(query);
     check_list_options(query);
-    const selection chosen(type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
+    const selection chosen(type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"),
+                           options_.sharding_ ? parameter(query, "shardSelector") : std::string_view());
 
     std::uint64_t at = store_.current();
     std::string start;
@@ -228,6 +229,7 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
         metadata["continue"] = continue_token(static_cast<std::int64_t>(at), items.back()->key());
         if (chosen.everything()) metadata["remainingItemCount"] = objects->size() - seen;
     }
+    if (!chosen.shard().everything()) metadata["shardInfo"] = json::object{{"selector", chosen.shard().str()}};
     auto out = empty_list(type, metadata, form);
     out.items = std::move(items);
     return out;
@@ -251,7 +253,8 @@ watch_plan rest_api::watch(type_ptr type, std::string name_space, const paramete
     }
     if (!parameter(query, "continue").empty()) bad_list_options("continue", "Forbidden: it is for lists");
 
-    selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"));
+    selection chosen(*type, name_space, parameter(query, "labelSelector"), parameter(query, "fieldSelector"),
+                     options_.sharding_ ? parameter(query, "shardSelector") : std::string_view());
     watch_plan plan(std::move(chosen));
     plan.partial = form == answer_form::partial;
     plan.bookmarks = truth(query, "allowWatchBookmarks");

@@ -5,6 +5,7 @@
 #include "resource_types.hpp"
 
 #include <informer/object/selector.hpp>
+#include <informer/source/shard_selector.hpp>
 
 #include <string>
 #include <string_view>
@@ -15,11 +16,13 @@ namespace informer::testing::detail {
 class selection {
 public:
     /// Refuses (400) selectors that cannot be parsed and fields that the resource does not offer.
-    selection(const resource_type& type, std::string name_space, std::string_view labels, std::string_view fields);
+    selection(const resource_type& type, std::string name_space, std::string_view labels, std::string_view fields,
+              std::string_view shard = {});
 
     bool matches(const stored_object& o) const;
     /// True without selectors; only then may a list say how many items remain.
-    bool everything() const noexcept { return labels_.everything() && fields_.empty(); }
+    bool everything() const noexcept { return labels_.everything() && fields_.empty() && shard_.everything(); }
+    const shard_selector& shard() const noexcept { return shard_; }
 
 private:
     static constexpr int name_field = -1, namespace_field = -2;
@@ -31,6 +34,7 @@ private:
     std::string name_space_;
     label_selector labels_;
     std::vector<term> fields_;
+    shard_selector shard_;
 };
 
 } // namespace informer::testing::detail

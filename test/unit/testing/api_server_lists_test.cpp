@@ -1,6 +1,8 @@
 #include "server_fixture.hpp"
 
+#include <informer/http/url.hpp>
 #include <informer/kubernetes/config.hpp>
+#include <informer/source/shard_selector.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -179,6 +181,44 @@ TEST_CASE("labels and fields select", "[api_server]") {
     CHECK(names_of(s.ask("GET", pods + "spec.nodeName%3Dn1").json()) == names{"p1"});
     CHECK(names_of(s.ask("GET", pods + "status.phase%21%3DFailed").json()) == names{"p0", "p1"});
     CHECK(s.ask("GET", pods + "spec.hostname%3Dx").status == 400);
+}
+
+TEST_CASE("a server that can choose parts by hashes does so, says so, and refuses what is none", "[api_server]") {
+    server_fixture s(api_server_options().sharding(true));
+    for (int i = 0; i < 20; ++i) s.put("c" + std::to_string(i), "1");
+    names all;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        const std::string part = informer::shard_selector::part(i, 3).str();
+        const auto page = s.ask("GET", maps + "?shardSelector=" + informer::http::percent_encode(part));
+        CHECK(page.at("/metadata/shardInfo/selector") == part);
+        const names some = names_of(page.json());
+        CHECK(some.size() < 20);
+        all.insert(all.end(), some.begin(), some.end());
+    }
+    std::sort(all.begin(), all.end());
+    CHECK(all.size() == 20);
+    CHECK(std::unique(all.begin(), all.end()) == all.end());
+    const std::string one = "shardRange(object.metadata.uid, '0x0000000000000000', '0x0000000000000001')";
+    const auto status = [&](const std::string& text) {
+        return s.ask("GET", maps + "?shardSelector=" + informer::http::percent_encode(text)).status;
+    };
+    CHECK(status(one + " || " + one) == 200);
+    CHECK(status(one + " ||") == 400);
+    CHECK(status(one + ")") == 400);
+    CHECK(status("shardRange(object.metadata.name, '0x0000000000000000', '0x0000000000000001')") == 400);
+    CHECK(status(one + " || shardRange(object.metadata.namespace, '0x0000000000000000', '0x0000000000000001')") == 400);
+    CHECK(status("shardRange(object.metadata.uid, '0x0', '0x0000000000000001')") == 400);
+    CHECK(status("shardRange(object.metadata.uid, '0x000000000000000A', '0x000000000000000B')") == 400);
+    CHECK(status("shardRange(object.metadata.uid, '0x0000000000000001', '0x0000000000000001')") == 400);
+    CHECK(status("shardRange(object.metadata.uid, '0x0000000000000000', '0x0000000000000000')") == 400);
+    CHECK(status("shardRange(object.metadata.uid, 0x0000000000000000, '0x0000000000000001')") == 400);
+    CHECK(status("x") == 400);
+
+    server_fixture old; // as the real one with the gate off
+    old.put("a", "1");
+    const auto page = old.ask("GET", maps + "?shardSelector=x");
+    CHECK(names_of(page.json()) == names{"a"});
+    CHECK(page.at("/metadata/shardInfo/selector").empty());
 }
 
 TEST_CASE("field selectors see numbers and flags that are absent as Go's zero", "[api_server]") {

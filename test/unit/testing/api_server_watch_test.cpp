@@ -1,5 +1,8 @@
 #include "server_fixture.hpp"
 
+#include <informer/http/url.hpp>
+#include <informer/source/shard_selector.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 
 using namespace server_tests;
@@ -197,6 +200,23 @@ TEST_CASE("a watch with selectors shows objects entering and leaving", "[api_ser
     s.server.remove("configmaps", "default", "a");
     expect(w.next(), "DELETED", "a");
     w.close();
+}
+
+TEST_CASE("a watch of a part by hashes shows no other", "[api_server][watch]") {
+    server_fixture s(api_server_options().sharding(true));
+    std::vector<stream> parts;
+    for (std::uint64_t i = 0; i < 2; ++i)
+        parts.push_back(s.watch(
+            since(s, "&shardSelector=" + informer::http::percent_encode(informer::shard_selector::part(i, 2).str()))));
+    for (int i = 0; i < 10; ++i) {
+        const std::string name = "c" + std::to_string(i);
+        s.put(name, "1");
+        const auto made = s.ask("GET", maps + "/" + name);
+        const bool upper = informer::shard_selector::part(1, 2).contains(made.at("/metadata/uid"));
+        expect(parts[upper].next(), "ADDED", name);
+        CHECK(parts[!upper].quiet());
+    }
+    for (stream& w : parts) w.close();
 }
 
 TEST_CASE("a watch of one name or one namespace shows no other", "[api_server][watch]") {

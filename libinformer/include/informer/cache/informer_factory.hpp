@@ -33,7 +33,7 @@ private:
     std::shared_ptr<entry> entry_;
 };
 
-/// Hands out shared informers. Identity: resource, namespace, selectors, projection (and managedFields kept or not); equal
+/// Hands out shared informers. Identity: resource, namespace, selectors, part, projection (and managedFields kept or not); equal
 /// requests share one informer; a request for one namespace reuses a live informer of all namespaces with otherwise
 /// equal options (its `lister()` must then be narrowed by `in(ns)`: `get()` returns a handle whose `lister()` is).
 ///

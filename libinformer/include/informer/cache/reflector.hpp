@@ -20,6 +20,7 @@ public:
     reflector_options() {}
     std::string of_; ///< whose failures they are, for those that are ours: "pods in ns1"
     std::string labels_, fields_;
+    shard_selector shard_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
     std::optional<std::uint64_t> page_size_; ///< nullopt: `default_page_size`, and none for lists at a version
     backoff_options backoff_;

@@ -25,6 +25,8 @@ public:
     informer_options() {}
     informer_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
     informer_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
+    /// Of the objects this part only, for one of several replicas. Whether the server chooses or we do, the cache is the same.
+    informer_options& shard(shard_selector s) { shard_ = std::move(s); return *this; }
     /// See `metadata_only` for what must not be done with objects of a projection or a `transform`.
     informer_options& decode(decode_options d) { decode_ = std::move(d); return *this; }
     informer_options& index(std::string name, index_function f) {
@@ -59,6 +61,7 @@ public:
     informer_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
 
     std::string label_selector_, field_selector_, name_;
+    shard_selector shard_;
     decode_options decode_;
     std::vector<std::pair<std::string, index_function>> indexes_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;

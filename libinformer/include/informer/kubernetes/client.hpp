@@ -60,7 +60,8 @@ public:
     asio::awaitable<object> get(api_resource resource, object_key key, failure& f);
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options);
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options, failure& f);
-    /// Of a namespace, or of all (""). One page, or everything when `limit` is 0 and the server sends it in one piece.
+    /// Of a namespace, or of all (""). One page, or everything when `limit` is 0 and the server sends it in one piece. Of a part by hashes (`list_options::shard`)
+    /// it holds nothing else, whether the server chooses or not.
     asio::awaitable<object_list> list(api_resource resource, std::string name_space = {}, list_options options = list_options());
     asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options, failure& f);
     /// Answers with what the server stored. With a subresource: below the object that `o` names; an eviction is answered
@@ -85,8 +86,8 @@ public:
     asio::awaitable<object> remove(api_resource resource, object_key key, delete_options options, failure& f);
 
     /// Deletes everything in a namespace ("" is what is in none; namespaced resources cannot be deleted in all at once, nor those of
-    /// the cluster in one: errc::bad_request) that the selectors of `which` choose. Not one transaction: a failure may come in the
-    /// middle.
+    /// the cluster in one: errc::bad_request) that the selectors of `which` choose, but no part by hashes (bad_request, too: a server
+    /// that does not know it would delete all). Not one transaction: a failure may come in the middle.
     asio::awaitable<void> remove_collection(api_resource resource, std::string name_space, list_options which,
                                             delete_options options);
     asio::awaitable<void> remove_collection(api_resource resource, std::string name_space, list_options which,

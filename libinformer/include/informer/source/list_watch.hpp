@@ -6,6 +6,7 @@
 #include <informer/object/document_pool.hpp>
 #include <informer/object/object.hpp>
 #include <informer/object/resource_version.hpp>
+#include <informer/source/shard_selector.hpp>
 
 #include <boost/asio/awaitable.hpp>
 
@@ -26,6 +27,8 @@ public:
     list_options& resource_version_match(std::string v) { resource_version_match_ = std::move(v); return *this; }
     list_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
     list_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
+    /// A server that cannot choose sends all: a sink that must not have them drops what `shard_selector::contains` does not.
+    list_options& shard(shard_selector s) { shard_ = std::move(s); return *this; }
     list_options& limit(std::uint64_t n) { limit_ = n; return *this; }
     /// Never sent together with a resource version (contract X18).
     list_options& continue_token(std::string t) { continue_ = std::move(t); return *this; }
@@ -34,6 +37,7 @@ public:
     list_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
 
     std::string resource_version_, resource_version_match_, label_selector_, field_selector_, continue_;
+    shard_selector shard_;
     std::uint64_t limit_ = 0; ///< 0: no paging
     bool metadata_only_ = false;
 };
@@ -45,6 +49,8 @@ public:
     watch_options& resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
     watch_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
     watch_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
+    /// As in `list_options`.
+    watch_options& shard(shard_selector s) { shard_ = std::move(s); return *this; }
     /// Bookmarks are asked for by default.
     watch_options& bookmarks(bool on) { bookmarks_ = on; return *this; }
     /// Watch-list: the current state as ADDED events, closed by a bookmark; sends resourceVersionMatch=NotOlderThan.
@@ -57,6 +63,7 @@ public:
     watch_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
 
     std::string resource_version_, label_selector_, field_selector_;
+    shard_selector shard_;
     bool bookmarks_ = true;
     bool send_initial_events_ = false;
     bool late_header_ = false;

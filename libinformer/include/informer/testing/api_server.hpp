@@ -39,6 +39,8 @@ public:
     api_server_options& default_watch_timeout(std::chrono::milliseconds d) { default_watch_timeout_ = d; return *this; }
     /// false: sendInitialEvents is answered 422, as with the gate off.
     api_server_options& watch_list(bool on) { watch_list_ = on; return *this; }
+    /// Lists and watches of parts by hashes (`shard_selector`); by default they are ignored, as with the gate off.
+    api_server_options& sharding(bool on) { sharding_ = on; return *this; }
     /// false: aggregated discovery is answered in the plain form.
     api_server_options& aggregated_discovery(bool on) { aggregated_discovery_ = on; return *this; }
     /// Changes of each resource that are kept, at least one, for watches to resume from; older ones are compacted. An open watch that is
@@ -55,7 +57,7 @@ public:
     };
     std::string address_ = "127.0.0.1";
     std::uint16_t port_ = 0;
-    bool tls_ = false, watch_list_ = true, aggregated_discovery_ = true;
+    bool tls_ = false, watch_list_ = true, sharding_ = false, aggregated_discovery_ = true;
     std::vector<token_entry> tokens_;
     std::chrono::milliseconds bookmark_every_ = std::chrono::seconds(60);
     std::chrono::milliseconds default_watch_timeout_ = std::chrono::minutes(30);
