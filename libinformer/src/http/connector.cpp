@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 namespace informer::http::detail {
 
 /// A name look-up, for all who wait for it. Each can leave it behind: getaddrinfo itself cannot be interrupted.
@@ -134,10 +138,21 @@ struct attempts {
     asio::steady_timer news;
 };
 
+/// Closed on exec from its first moment: until a server answers, half a minute may pass, in which whatever the program starts
+/// would inherit it. Where this fails Asio tries, and says why.
+void open_closed_on_exec(tcp::socket& socket, const tcp::endpoint& address) {
+    const int descriptor = ::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+    if (descriptor < 0) return;
+    error_code ec;
+    socket.assign(address.protocol(), descriptor, ec);
+    if (ec) ::close(descriptor);
+}
+
 void begin_next(const std::shared_ptr<attempts>& all, const tcp::endpoint& address) {
     const auto socket = std::make_shared<tcp::socket>(all->news.get_executor());
     const std::size_t i = all->sockets.size();
     all->sockets.push_back(socket);
+    open_closed_on_exec(*socket, address);
     socket->async_connect(address, [all, socket, i](error_code ec) {
         all->ended.emplace_back(i, ec);
         all->news.cancel();

@@ -4,11 +4,17 @@
 
 #include "http/connector.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/write.hpp>
 
+#include <set>
+
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 using namespace http_test;
 
@@ -111,6 +117,46 @@ private:
     tcp::acceptor acceptor_;
     std::vector<std::unique_ptr<tcp::socket>> waiting_;
 };
+
+/// The sockets of this process that a program it starts would inherit.
+std::set<int> inheritable_sockets() {
+    std::set<int> found;
+    for (int fd = 0; fd < 1024; ++fd) {
+        struct stat about{};
+        if (::fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) found.insert(fd);
+    }
+    return found;
+}
+std::size_t connecting() {
+    std::size_t n = 0;
+    for (int fd = 0; fd < 1024; ++fd) {
+        tcp_info about{};
+        socklen_t size = sizeof about;
+        if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &about, &size) == 0 && about.tcpi_state == TCP_SYN_SENT) ++n;
+    }
+    return n;
+}
+
+asio::awaitable<void> nothing_is_inherited() {
+    const auto ex = co_await asio::this_coro::executor;
+    full_listener full(ex);
+    failure f;
+    http::client c(runtime(ex), full.endpoint(), http::client_options(), f);
+    const auto before = inheritable_sockets();
+    const auto waiting = connecting();
+    bool done = false;
+    asio::cancellation_signal stop;
+    asio::co_spawn(ex, failure_of(&c, get(http::timeouts().connect(30s))),
+                   asio::bind_cancellation_slot(stop.slot(), [&done](std::exception_ptr, const failure&) { done = true; }));
+    const auto under_way = [&waiting] { return connecting() > waiting; };
+    const bool begun = co_await testing::eventually(under_way);
+    CHECK(begun);
+    CHECK(inheritable_sockets() == before);
+    stop.emit(asio::cancellation_type::terminal);
+    const auto over = [&done] { return done; };
+    const bool ended = co_await testing::eventually(over);
+    CHECK(ended);
+}
 
 asio::awaitable<void> connect_phase() {
     const auto ex = co_await asio::this_coro::executor;
@@ -397,6 +443,9 @@ TEST_CASE("resolving: its own time-out, which does not wait for getaddrinfo; unk
 }
 TEST_CASE("connecting has a time-out of its own") {
     run_test(connect_phase());
+}
+TEST_CASE("a program that is started while a connection is being made inherits no socket of it") {
+    run_test(nothing_is_inherited());
 }
 TEST_CASE("an address that never answers does not hide the next one, however little time a request has") {
     run_test(two_addresses());
