@@ -50,7 +50,7 @@ asio::awaitable<void> cancel_when(http::client* c, http::request q, std::functio
     const auto start = std::chrono::steady_clock::now();
     work.cancel();
     co_await work.join();
-    CHECK(std::chrono::steady_clock::now() - start < 1s);
+    CHECK(std::chrono::steady_clock::now() - start < 8s); // every limit is longer
     CHECK(out->done);
     CHECK(out->f == errc::cancelled);
     CHECK(c->figures().idle == 0);

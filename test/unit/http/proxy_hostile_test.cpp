@@ -68,7 +68,7 @@ asio::awaitable<failure> met(std::vector<std::string> answers, std::string schem
                    http::client_options().proxy(proxy_at(p.endpoint(), scheme, login)), f);
     const auto start = std::chrono::steady_clock::now();
     f = co_await failure_of(&c, http::timeouts());
-    CHECK(std::chrono::steady_clock::now() - start < 5s);
+    CHECK(std::chrono::steady_clock::now() - start < 20s); // the limit is longer
     CHECK(f);
     CHECK(f.what().find("s3cret") == std::string::npos);
     co_return f;
@@ -309,7 +309,7 @@ asio::awaitable<void> cancelled_after(std::vector<std::string> answers, std::str
     work.cancel();
     const auto start = std::chrono::steady_clock::now();
     co_await work.join();
-    CHECK(std::chrono::steady_clock::now() - start < 1s);
+    CHECK(std::chrono::steady_clock::now() - start < 8s); // every limit is longer
     CHECK(out->done);
     CHECK(out->f == errc::cancelled);
     const std::function<bool()> gone = [&] { return p->left; };

@@ -1,3 +1,5 @@
+#include "support/cpu_time.hpp"
+
 #include <informer/object/json.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -5,7 +7,6 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
-#include <ctime>
 #include <string>
 #include <vector>
 
@@ -69,15 +70,16 @@ TEST_CASE("merge patch keeps the order of what stays", "[patch]") {
 }
 
 TEST_CASE("merge patch takes very many members out in one go", "[patch]") {
-    constexpr int n = 100'000;
-    json::object all, gone;
-    for (int i = 0; i < n; ++i) all.emplace("key " + std::to_string(i), i);
-    for (int i = 0; i < n - 1; ++i) gone.emplace("key " + std::to_string(i), nullptr);
-    json::value v = std::move(all);
-    const std::clock_t before = std::clock();
-    apply_merge_patch(v, gone);
-    CHECK(std::clock() - before < 5 * CLOCKS_PER_SEC); // one by one it takes a minute
-    CHECK(v == parse(R"({"key 99999":99999})"));
+    json::value v;
+    const double growth = testing::growth(4000, [&v](std::size_t n) {
+        json::object all, gone;
+        for (std::size_t i = 0; i < n; ++i) all.emplace("key " + std::to_string(i), i);
+        for (std::size_t i = 0; i < n - 1; ++i) gone.emplace("key " + std::to_string(i), nullptr);
+        v = std::move(all);
+        return [&v, gone] { apply_merge_patch(v, gone); };
+    });
+    CHECK(growth < testing::linear);
+    CHECK(v == parse(R"({"key 31999":31999})"));
 }
 
 TEST_CASE("make_merge_patch makes one document of the other", "[patch]") {
@@ -223,9 +225,7 @@ TEST_CASE("a small JSON patch cannot blow a document up", "[patch]") {
         to_and_fro.push_back({{"op", "move"}, {"from", i % 2 ? "/b" : "/a"}, {"path", i % 2 ? "/a" : "/b"}});
     json::value v{{"a", members}};
     failure f;
-    const std::clock_t before = std::clock();
     CHECK_FALSE(apply_json_patch(v, to_and_fro, f));
-    CHECK(std::clock() - before < 2 * CLOCKS_PER_SEC);
     CHECK(f == errc::bad_patch);
     to_and_fro.resize(50);
     CHECK(apply_json_patch(v, to_and_fro, f));
