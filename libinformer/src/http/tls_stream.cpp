@@ -11,15 +11,35 @@
 #include <cerrno>
 #include <new>
 #include <sys/socket.h>
+#include <utility>
 
 namespace informer::http::detail {
 
-/// The socket as OpenSSL sees it. Its own would write without MSG_NOSIGNAL, and a peer that left would end the process.
-struct tls_stream::input {
-    static tls_stream& stream(BIO* b) noexcept { return *static_cast<tls_stream*>(BIO_get_data(b)); }
+namespace {
 
+long control(BIO*, int what, long, void*) {
+    return what == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+template <class Calls>
+const BIO_METHOD* method_of(const char* name) {
+    static BIO_METHOD* const m = [name] {
+        BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, name);
+        if (!made) throw std::bad_alloc();
+        BIO_meth_set_read(made, Calls::read);
+        BIO_meth_set_write(made, Calls::write);
+        BIO_meth_set_ctrl(made, control);
+        return made;
+    }();
+    return m;
+}
+
+} // namespace
+
+/// The socket as OpenSSL sees it. Its own would write without MSG_NOSIGNAL, and a peer that left would end the process.
+struct tls_stream::on_socket {
     static int read(BIO* b, char* to, int size) {
-        tls_stream& s = stream(b);
+        auto& s = *static_cast<tls_stream*>(BIO_get_data(b));
         BIO_clear_retry_flags(b);
         if (size <= 0) return 0;
         if (s.drained_) { // asking again would most often be for nothing; the wait notices what came meanwhile
@@ -27,8 +47,7 @@ struct tls_stream::input {
             return -1;
         }
         ssize_t n = 0;
-        do
-            n = ::recv(s.socket_.native_handle(), to, static_cast<std::size_t>(size), MSG_DONTWAIT);
+        do n = ::recv(s.socket_->native_handle(), to, static_cast<std::size_t>(size), MSG_DONTWAIT);
         while (n < 0 && errno == EINTR);
         if (n > 0) {
             s.drained_ = n < size;
@@ -48,12 +67,11 @@ struct tls_stream::input {
     }
 
     static int write(BIO* b, const char* from, int size) {
-        tls_stream& s = stream(b);
+        auto& s = *static_cast<tls_stream*>(BIO_get_data(b));
         BIO_clear_retry_flags(b);
         if (size <= 0) return 0;
         ssize_t n = 0;
-        do
-            n = ::send(s.socket_.native_handle(), from, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
+        do n = ::send(s.socket_->native_handle(), from, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
         while (n < 0 && errno == EINTR);
         if (n >= 0) return static_cast<int>(n);
         if (would_block())
@@ -63,25 +81,52 @@ struct tls_stream::input {
         return -1;
     }
 
-    static long control(BIO*, int what, long, void*) { return what == BIO_CTRL_FLUSH ? 1 : 0; }
-
     static bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
+};
 
-    static const BIO_METHOD* method() {
-        static BIO_METHOD* const m = [] {
-            BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
-            if (!made) throw std::bad_alloc();
-            BIO_meth_set_read(made, read);
-            BIO_meth_set_write(made, write);
-            BIO_meth_set_ctrl(made, control);
-            return made;
-        }();
-        return m;
+/// Another stream as OpenSSL sees it: what that one waits for, this one does.
+struct tls_stream::on_carrier {
+    static int read(BIO* b, char* to, int size) {
+        return call(b, size,
+                    [&](SSL* s, std::size_t& n) { return SSL_read_ex(s, to, static_cast<std::size_t>(size), &n); });
+    }
+    static int write(BIO* b, const char* from, int size) {
+        return call(b, size,
+                    [&](SSL* s, std::size_t& n) { return SSL_write_ex(s, from, static_cast<std::size_t>(size), &n); });
+    }
+    template <class Call>
+    static int call(BIO* b, int size, Call what) {
+        auto& s = *static_cast<tls_stream*>(BIO_get_data(b));
+        BIO_clear_retry_flags(b);
+        if (size <= 0) return 0;
+        std::size_t n = 0;
+        error_code ec;
+        ERR_clear_error(); // whose queue both share
+        const need then = s.carrier_->after(what(s.carrier_->handle(), n), ec);
+        ERR_clear_error();
+        if (then == need::to_read) BIO_set_retry_read(b);
+        if (then == need::to_write) BIO_set_retry_write(b);
+        // Who carries may end politely, or say what went wrong: our peer has said nothing by that.
+        if (ec == asio::error::eof)
+            ec = asio::ssl::error::stream_truncated;
+        else if (is_tls_error(ec))
+            ec = asio::error::connection_aborted;
+        s.trouble_ = ec;
+        return n > 0 ? static_cast<int>(n) : -1;
     }
 };
 
-tls_stream::tls_stream(tcp::socket s, SSL_CTX* context) : socket_(std::move(s)), ssl_(SSL_new(context)) {
-    BIO* const b = ssl_ ? BIO_new(input::method()) : nullptr;
+tls_stream::tls_stream(tcp::socket s, SSL_CTX* context) : socket_(std::move(s)) {
+    begin(context, method_of<on_socket>("socket"));
+}
+
+tls_stream::tls_stream(tls_stream& carrier, SSL_CTX* context) : carrier_(&carrier) {
+    begin(context, method_of<on_carrier>("TLS"));
+}
+
+void tls_stream::begin(SSL_CTX* context, const BIO_METHOD* below) {
+    ssl_.reset(SSL_new(context));
+    BIO* const b = ssl_ ? BIO_new(below) : nullptr;
     if (!b) throw std::bad_alloc();
     BIO_set_data(b, this);
     BIO_set_init(b, 1);
@@ -110,9 +155,9 @@ tls_stream::need tls_stream::after(int result, error_code& ec) noexcept {
 
 asio::awaitable<void> tls_stream::wait(need n, error_code& ec) {
     const auto what = n == need::to_read ? tcp::socket::wait_read : tcp::socket::wait_write;
-    const auto [e] = co_await socket_.async_wait(what, as_result);
+    const auto [e] = co_await socket().async_wait(what, as_result);
     ec = e;
-    if (n == need::to_read) drained_ = false;
+    if (n == need::to_read) bottom().drained_ = false;
     const auto cancellation = co_await asio::this_coro::cancellation_state;
     if (!ec && cancellation.cancelled() != asio::cancellation_type::none) ec = asio::error::operation_aborted;
 }
@@ -175,8 +220,19 @@ asio::awaitable<std::size_t> tls_stream::write_some(asio::const_buffer from, err
     co_return n;
 }
 
+asio::awaitable<std::size_t> tls_stream::look(asio::mutable_buffer to, error_code& ec) {
+    std::size_t n = 0;
+    for (ec = read_late_; !ec;) {
+        ERR_clear_error();
+        const need then = after(SSL_peek_ex(ssl_.get(), to.data(), to.size(), &n), ec);
+        if (then == need::nothing) break;
+        co_await wait(then, ec);
+    }
+    co_return n;
+}
+
 bool tls_stream::pending() const noexcept {
-    return SSL_has_pending(ssl_.get()) == 1;
+    return SSL_has_pending(ssl_.get()) == 1 || (carrier_ && carrier_->pending());
 }
 
 } // namespace informer::http::detail
