@@ -117,7 +117,8 @@ enum class verdict {
 verdict verdict_of(const error_code& ec) noexcept {
     namespace be = boost::system::errc;
     if (ec == asio::error::connection_refused) return verdict::refused;
-    const bool no_way = ec == be::address_not_available || ec == be::address_family_not_supported || ec == be::network_unreachable;
+    const bool no_way =
+        ec == be::address_not_available || ec == be::address_family_not_supported || ec == be::network_unreachable;
     return no_way ? verdict::nothing : verdict::failed;
 }
 
@@ -230,6 +231,39 @@ asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor 
     co_return nullptr;
 }
 
+asio::awaitable<void> shake_hands(std::shared_ptr<transport> stream, std::string doing, std::chrono::milliseconds limit,
+                                  std::shared_ptr<phase_timer> timer, failure& f) {
+    timer->on_late([stream] { stream->close(); });
+    timer->begin(limit, errc::tls_timeout);
+    error_code ec;
+    co_await stream->handshake(ec);
+    timer->end();
+    timer->on_late(nullptr);
+    const auto cancellation = co_await asio::this_coro::cancellation_state;
+    if (cancellation.cancelled() != asio::cancellation_type::none)
+        f = failure(errc::cancelled, doing);
+    else if (timer->late())
+        f = failure(*timer->late(), doing);
+    else if (!stream->problem().empty() && ec)
+        f = failure(errc::tls_failed, doing + ": " + stream->problem());
+    else if (ec)
+        f = failure(errc::connection_lost, doing + " (" + ec.message() + ")");
+}
+
+/// A connection to a proxy becomes one to the server.
+asio::awaitable<std::shared_ptr<transport>> pass(std::shared_ptr<transport> stream, std::shared_ptr<const route> way,
+                                                 timeouts limits, std::shared_ptr<phase_timer> timer, failure& f) {
+    if (way->hop.tls) {
+        stream = tls_client_transport(stream, way->tls, way->hop.host);
+        co_await shake_hands(stream, "TLS handshake", limits.tls_, timer, f);
+        // No word of the server's: our certificate was not refused, nor is another CA of the cluster's to be looked for.
+        if (f == errc::tls_failed || f == errc::connection_lost) f = failure(errc::connect_failed, f.message());
+        if (f) f = f.within("the proxy " + way->through.url());
+    }
+    if (!f && way->tunnels) co_await open_tunnel(stream, way, limits.connect_, timer, f);
+    co_return stream;
+}
+
 } // namespace
 
 asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor, connect_plan plan,
@@ -240,28 +274,14 @@ asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor,
     auto addresses = co_await resolve(executor, first, plan.names, limits.resolve_, timer, f);
     if (!f) socket = co_await connect_any(executor, std::move(addresses), limits.connect_, timer, f);
     if (f && plan.way) f = f.within("the proxy " + plan.way->through.url());
-    if (!f && plan.way && plan.way->tunnels) co_await open_tunnel(socket, plan.way, limits.connect_, timer, f);
     if (f) co_return nullptr;
-    if (!plan.to.tls) co_return plain_transport(std::move(*socket));
-
-    const std::string name = plan.certificate_name.empty() ? plan.to.host : plan.certificate_name;
-    const std::shared_ptr<transport> stream = tls_client_transport(std::move(*socket), plan.tls, name);
-    timer->on_late([stream] { stream->close(); });
-    timer->begin(plan.limits.tls_, errc::tls_timeout);
-    error_code ec;
-    co_await stream->handshake(ec);
-    timer->end();
-    timer->on_late(nullptr);
-    const auto cancellation = co_await asio::this_coro::cancellation_state;
-    const std::string doing = "TLS handshake with " + plan.to.host_header();
-    if (cancellation.cancelled() != asio::cancellation_type::none)
-        f = failure(errc::cancelled, doing);
-    else if (timer->late())
-        f = failure(*timer->late(), doing);
-    else if (!stream->problem().empty() && ec)
-        f = failure(errc::tls_failed, doing + ": " + stream->problem());
-    else if (ec)
-        f = failure(errc::connection_lost, doing + " (" + ec.message() + ")");
+    std::shared_ptr<transport> stream = plain_transport(std::move(*socket));
+    if (plan.way) stream = co_await pass(stream, plan.way, limits, timer, f);
+    if (!f && plan.to.tls) {
+        const std::string& name = plan.certificate_name.empty() ? plan.to.host : plan.certificate_name;
+        stream = tls_client_transport(stream, plan.tls, name);
+        co_await shake_hands(stream, "TLS handshake with " + plan.to.host_header(), limits.tls_, timer, f);
+    }
     if (f) co_return nullptr;
     co_return stream;
 }

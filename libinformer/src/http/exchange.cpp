@@ -85,7 +85,9 @@ asio::awaitable<void> exchange::perform(failure& f) {
         if (!f || (f == errc::write_failed && !(reused_ && request_.get))) {
             failure reading;
             co_await read_header(reading);
-            if (!f || !reading || reading == errc::cancelled || reading == errc::tls_failed) f = reading;
+            if (!f || !reading || reading == errc::cancelled || reading == errc::tls_failed ||
+                reading == errc::connect_failed)
+                f = reading;
         }
         // Not a byte, and others were served before: what lies between may have dropped the flow without a word, and those of
         // the connections that idled along with it. Each would cost who takes it all his time.
@@ -123,8 +125,12 @@ bool exchange::interrupted(asio::cancellation_type cancelled, std::string_view d
 failure exchange::lost(std::string_view doing, const error_code& ec) const {
     std::string what = request_.doing + std::string(doing);
     // After a handshake that succeeded for us a server may still refuse our certificate (TLS 1.3): an alert instead of
-    // the first byte of the first answer.
-    if (!reused_ && !any_byte_ && is_tls_error(ec)) return failure(errc::tls_failed, what + ": " + ec.message());
+    // the first byte of the first answer. So may a proxy, that we have none.
+    if (!reused_ && !any_byte_ && is_tls_error(ec)) {
+        if (request_.plan.to.tls) return failure(errc::tls_failed, what + ": " + ec.message());
+        return failure(errc::connect_failed,
+                       what + ": the proxy " + request_.plan.way->through.url() + " (" + ec.message() + ")");
+    }
     if (ec) what += " (" + ec.message() + ")";
     return failure(errc::connection_lost, what);
 }
@@ -238,8 +244,7 @@ bool exchange::next_part() {
     input_buffer& in = connection_->in;
     error_code ec;
     in.consume(reader_->body(in.view(), part_, ec));
-    if (ec)
-        broken_ = failure(errc::bad_response, request_.doing + ": broken response body (" + ec.message() + ")");
+    if (ec) broken_ = failure(errc::bad_response, request_.doing + ": broken response body (" + ec.message() + ")");
     // What the parser leaves is an unfinished chunk header or trailer; such lines are short.
     else if (part_.empty() && !reader_->done() && in.size() > max_header)
         broken_ = failure(errc::bad_response, request_.doing + ": endless chunk header");
@@ -264,7 +269,8 @@ asio::awaitable<bool> exchange::wait_for_part(failure& f) {
         // Over TLS, too, some servers end a body by closing the connection, and do not announce it. As in Go that is an end where
         // no record is cut, and for a body that nothing else ends. Who can cut the connection can cut such a body, as without TLS:
         // what is read is JSON or gzip, which knows its own end.
-        const bool ended = ec == asio::error::eof || (ec == asio::ssl::error::stream_truncated && !connection_->stream->pending());
+        const bool ended =
+            ec == asio::error::eof || (ec == asio::ssl::error::stream_truncated && !connection_->stream->pending());
         error_code incomplete;
         if (ended) reader_->end_of_stream(incomplete);
         if (!ended || incomplete) {

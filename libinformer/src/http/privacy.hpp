@@ -9,9 +9,11 @@
 namespace informer::http::detail {
 
 /// Why credentials are not for this server, "http://10.0.0.1 by way of the proxy http://p:1 is not TLS"; empty where they may be sent:
-/// over TLS, or on loopback. A proxy reads what is not TLS, and its loopback is its own.
+/// over TLS, or on loopback. A proxy reads what is not TLS with the server, be it told by TLS, and its loopback is its own.
 inline std::string why_not_private(const endpoint& to, const proxy& by_way_of) {
     if (to.tls || (to.is_loopback() && !by_way_of)) return {};
+    if (by_way_of.speaks == proxy::protocol::https)
+        return to.url() + " is TLS to the proxy " + by_way_of.url() + " only";
     return to.url() + (by_way_of ? " by way of the proxy " + by_way_of.url() : std::string()) + " is not TLS";
 }
 

@@ -12,7 +12,7 @@ namespace informer::http {
 
 namespace {
 
-constexpr std::uint16_t http_port = 80, socks_port = 1080;
+constexpr std::uint16_t http_port = 80, https_port = 443, socks_port = 1080;
 constexpr std::size_t longest_login = 255; // of either part in RFC 1929
 
 bool scheme_character(char c) {
@@ -50,6 +50,16 @@ bool names_port(std::string_view host_and_port) {
            host_and_port.find(']', colon) == std::string_view::npos;
 }
 
+std::uint16_t usual_port(proxy::protocol p) {
+    if (p == proxy::protocol::https) return https_port;
+    return p == proxy::protocol::http ? http_port : socks_port;
+}
+
+const char* scheme_of(proxy::protocol p) {
+    if (p == proxy::protocol::https) return "https://";
+    return p == proxy::protocol::http ? "http://" : "socks5://";
+}
+
 } // namespace
 
 proxy proxy::parse(std::string_view url, failure& f) {
@@ -65,9 +75,9 @@ proxy proxy::parse(std::string_view url, failure& f) {
     else if (boost::beast::iequals(scheme, "socks5") || boost::beast::iequals(scheme, "socks5h"))
         p.speaks = protocol::socks5;
     else if (boost::beast::iequals(scheme, "https"))
-        return refuse(f, url, "TLS to the proxy itself is not supported");
+        p.speaks = protocol::https;
     else
-        return refuse(f, url, "the scheme must be http or socks5");
+        return refuse(f, url, "the scheme must be http, https or socks5");
 
     std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
     // Else half a password would become a host.
@@ -84,7 +94,7 @@ proxy proxy::parse(std::string_view url, failure& f) {
     const auto at = endpoint::parse("http://" + std::string(authority), bad);
     if (bad) return refuse(f, url, "no host, or not a port behind it");
     p.host = at.host;
-    p.port = names_port(authority) ? at.port : p.speaks == protocol::http ? http_port : socks_port;
+    p.port = names_port(authority) ? at.port : usual_port(p.speaks);
     if (p.speaks == protocol::socks5 && p.authenticates() &&
         (p.user.empty() || p.user.size() > longest_login || p.password.size() > longest_login))
         return refuse(f, url, "SOCKS takes a user name of 1 to 255 bytes, and a password of up to 255");
@@ -93,7 +103,7 @@ proxy proxy::parse(std::string_view url, failure& f) {
 
 std::string proxy::url() const {
     if (speaks == protocol::none) return {};
-    return (speaks == protocol::http ? "http://" : "socks5://") + detail::in_url(host) + ":" + std::to_string(port);
+    return scheme_of(speaks) + detail::in_url(host) + ":" + std::to_string(port);
 }
 
 } // namespace informer::http

@@ -6,6 +6,7 @@
 #include <boost/asio/socket_base.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
+#include <boost/asio/this_coro.hpp>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -50,6 +51,25 @@ public:
         const auto [e, n] = co_await socket_.async_write_some(from, as_result);
         ec = e;
         co_return n;
+    }
+    asio::awaitable<std::size_t> look(asio::mutable_buffer to, error_code& ec) override {
+        ec = {};
+        while (!ec) {
+            const auto n = ::recv(socket_.native_handle(), to.data(), to.size(), MSG_PEEK | MSG_DONTWAIT);
+            if (n > 0) co_return static_cast<std::size_t>(n);
+            if (n == 0) {
+                ec = asio::error::eof;
+            } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+                const auto [e] = co_await socket_.async_wait(tcp::socket::wait_read, as_result);
+                ec = e;
+                const auto cancellation = co_await asio::this_coro::cancellation_state;
+                if (!ec && cancellation.cancelled() != asio::cancellation_type::none)
+                    ec = asio::error::operation_aborted;
+            } else if (errno != EINTR) {
+                ec = error_code(errno, boost::system::system_category());
+            }
+        }
+        co_return 0;
     }
     const std::string& problem() const noexcept override { return problem_; }
     bool pending() const noexcept override { return false; }
@@ -114,6 +134,10 @@ class tls final : public transport {
 public:
     tls(tcp::socket s, std::shared_ptr<tls_context> c, tls_stream::role role)
         : context_(std::move(c)), stream_(std::move(s), context_->ssl_.native_handle()), role_(role) {}
+    /// A client's, of what is behind that.
+    tls(std::shared_ptr<tls> carrier, std::shared_ptr<tls_context> c)
+        : context_(std::move(c)), carrier_(std::move(carrier)),
+          stream_(carrier_->stream_, context_->ssl_.native_handle()), role_(tls_stream::role::client) {}
 
     /// What the server's certificate must be valid for.
     void expect(std::string name) {
@@ -149,7 +173,7 @@ public:
             const int reason = ERR_GET_REASON(static_cast<unsigned long>(ec.value()));
             if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
                 reason == SSL_R_PACKET_LENGTH_TOO_LONG)
-                problem_ = "the server does not speak TLS";
+                problem_ = "no TLS is spoken there";
             else
                 problem_ = ec.message();
         }
@@ -160,6 +184,7 @@ public:
     asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) override {
         return stream_.write_some(from, ec);
     }
+    asio::awaitable<std::size_t> look(asio::mutable_buffer to, error_code& ec) override { return stream_.look(to, ec); }
     bool pending() const noexcept override { return stream_.pending(); }
     const std::string& problem() const noexcept override { return problem_; }
     tcp::socket& socket() noexcept override { return stream_.socket(); }
@@ -197,6 +222,7 @@ private:
     }
 
     std::shared_ptr<tls_context> context_;
+    std::shared_ptr<tls> carrier_;
     tls_stream stream_;
     tls_stream::role role_;
     std::string name_, problem_;
@@ -298,8 +324,13 @@ std::shared_ptr<transport> plain_transport(tcp::socket s) {
     return std::make_shared<plain>(std::move(s));
 }
 
-std::shared_ptr<transport> tls_client_transport(tcp::socket s, std::shared_ptr<tls_context> c, std::string name) {
-    auto t = std::make_shared<tls>(std::move(s), std::move(c), tls_stream::role::client);
+std::shared_ptr<transport> tls_client_transport(std::shared_ptr<transport> over, std::shared_ptr<tls_context> c,
+                                                std::string name) {
+    std::shared_ptr<tls> t;
+    if (auto carrier = std::dynamic_pointer_cast<tls>(over))
+        t = std::make_shared<tls>(std::move(carrier), std::move(c));
+    else
+        t = std::make_shared<tls>(std::move(over->socket()), std::move(c), tls_stream::role::client);
     t->expect(std::move(name));
     return t;
 }

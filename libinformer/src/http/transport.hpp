@@ -39,6 +39,8 @@ public:
     virtual asio::awaitable<void> handshake(error_code& ec) = 0;
     virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec) = 0;
     virtual asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) = 0;
+    /// What the next read would begin with, at least a byte; it stays there.
+    virtual asio::awaitable<std::size_t> look(asio::mutable_buffer to, error_code& ec) = 0;
     /// Whether something was received that no read has taken.
     virtual bool pending() const noexcept = 0;
     virtual const std::string& problem() const noexcept = 0;
@@ -64,7 +66,9 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
 
 std::shared_ptr<transport> plain_transport(tcp::socket s);
 /// `name`: what the certificate must be valid for, a host name (then also sent as SNI) or an address.
-std::shared_ptr<transport> tls_client_transport(tcp::socket s, std::shared_ptr<tls_context> c, std::string name);
+/// `over`: plain, which is of no use afterwards, or TLS with somebody who passes on what is said; both of this file.
+std::shared_ptr<transport> tls_client_transport(std::shared_ptr<transport> over, std::shared_ptr<tls_context> c,
+                                                std::string name);
 std::shared_ptr<transport> tls_server_transport(tcp::socket s, std::shared_ptr<tls_context> c);
 
 /// Whether the TLS layer said so (an alert of the peer, a broken record), not the network.

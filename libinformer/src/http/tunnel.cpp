@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <sys/socket.h>
 #include <utility>
 
 namespace informer::http::detail {
@@ -26,55 +24,34 @@ bool sayable(std::string_view s) {
            std::none_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
 }
 
-/// What is there, without taking it: whatever follows the proxy's words belongs to who reads the socket next.
-std::size_t look(tcp::socket& s, char* to, std::size_t size, bool& none, error_code& ec) noexcept {
-    ssize_t n = 0;
-    do n = ::recv(s.native_handle(), to, size, MSG_PEEK | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    none = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    if (n == 0) ec = asio::error::eof;
-    if (n < 0 && !none) ec = error_code(errno, boost::system::system_category());
-    return n < 0 ? 0 : static_cast<std::size_t>(n);
-}
-
-/// Takes `n` bytes that were looked at.
-void drop(tcp::socket& s, char* to, std::size_t n) noexcept {
-    while (n > 0) {
-        const auto some = ::recv(s.native_handle(), to, n, MSG_DONTWAIT);
-        if (some < 0 && errno == EINTR) continue;
-        if (some <= 0) return;
-        n -= static_cast<std::size_t>(some);
-    }
-}
-
 /// What an operation came to; one that was over when we were cancelled was not interrupted by it.
 asio::awaitable<void> unless_cancelled(error_code& ec) {
     const auto cancellation = co_await asio::this_coro::cancellation_state;
     if (!ec && cancellation.cancelled() != asio::cancellation_type::none) ec = asio::error::operation_aborted;
 }
 
-/// The dialogue, until it is over or the socket fails.
-asio::awaitable<void> talk(std::shared_ptr<tcp::socket> s, std::shared_ptr<proxy_dialogue> with, error_code& ec) {
+/// The dialogue, until it is over or the connection fails. Whatever follows the proxy's words belongs to who reads next.
+asio::awaitable<void> talk(std::shared_ptr<transport> s, std::shared_ptr<proxy_dialogue> with, error_code& ec) {
     std::array<char, 2048> room;
     while (!with->open() && !with->failed()) {
         const std::string words = with->take_words();
         for (std::size_t sent = 0; sent < words.size();) {
             const asio::const_buffer rest(words.data() + sent, words.size() - sent);
-            const auto [failed, n] = co_await s->async_write_some(rest, as_result);
+            const std::size_t n = co_await s->write_some(rest, ec);
             sent += n;
-            ec = failed;
             co_await unless_cancelled(ec);
             if (ec) co_return;
         }
-        bool none = false;
-        const std::size_t n = look(*s, room.data(), room.size(), none, ec);
-        if (ec) co_return;
-        if (n > 0) drop(*s, room.data(), with->hear(std::string_view(room.data(), n)));
-        if (!none) continue;
-        const auto [failed] = co_await s->async_wait(tcp::socket::wait_read, as_result);
-        ec = failed;
+        const std::size_t n = co_await s->look(asio::buffer(room), ec);
         co_await unless_cancelled(ec);
         if (ec) co_return;
+        for (std::size_t theirs = with->hear(std::string_view(room.data(), n)); theirs > 0;) {
+            const asio::mutable_buffer said(room.data(), theirs);
+            const std::size_t taken = co_await s->read_some(said, ec);
+            theirs -= taken;
+            co_await unless_cancelled(ec);
+            if (ec) co_return;
+        }
     }
 }
 
@@ -85,12 +62,17 @@ route::route(proxy p, endpoint server, std::string_view user_agent, failure& f)
     static constexpr std::size_t longest_name = 255; // of a SOCKS request, and of DNS
     hop.host = through.host;
     hop.port = through.port;
+    hop.tls = through.speaks == proxy::protocol::https;
     if (!sayable(through.host) || through.port == 0)
         f = failure(errc::bad_configuration, "the proxy has no host or no port");
     else if (!sayable(to.host) || to.host.size() > longest_name)
         f = failure(errc::bad_configuration, "the server's host cannot be said to the proxy " + through.url());
     if (f) return;
-    if (through.authenticates() && through.speaks == proxy::protocol::http)
+    // Nothing of the cluster's: neither its authority, which is not the proxy's, nor that it need not be verified, nor our certificate.
+    if (hop.tls) tls = make_client_context(tls_options().ca(through.ca_pem), f);
+    if (f) f = f.within("the proxy " + through.url());
+    if (f) return;
+    if (through.authenticates() && through.speaks != proxy::protocol::socks5)
         authorization = "Basic " + informer::detail::base64_encode(through.user + ":" + through.password);
     connect = "CONNECT " + address_of(to) + " HTTP/1.1\r\nHost: " + address_of(to) + "\r\n";
     if (!user_agent.empty()) connect.append("User-Agent: ").append(user_agent).append("\r\n");
@@ -98,20 +80,17 @@ route::route(proxy p, endpoint server, std::string_view user_agent, failure& f)
     connect += "\r\n";
 }
 
-asio::awaitable<void> open_tunnel(std::shared_ptr<tcp::socket> socket, std::shared_ptr<const route> way,
+asio::awaitable<void> open_tunnel(std::shared_ptr<transport> stream, std::shared_ptr<const route> way,
                                   std::chrono::milliseconds limit, std::shared_ptr<phase_timer> timer, failure& f) {
     std::shared_ptr<proxy_dialogue> with;
     if (way->through.speaks == proxy::protocol::socks5)
         with = socks_dialogue(way->through, way->to);
     else
         with = http_dialogue(way->connect);
-    timer->on_late([socket] {
-        error_code ignored;
-        socket->close(ignored);
-    });
+    timer->on_late([stream] { stream->close(); });
     timer->begin(limit, errc::connect_timeout);
     error_code ec;
-    co_await talk(socket, with, ec);
+    co_await talk(stream, with, ec);
     timer->end();
     timer->on_late(nullptr);
     const auto cancellation = co_await asio::this_coro::cancellation_state;

@@ -42,6 +42,8 @@ TEST_CASE("a proxy has a protocol, host and port, and its URL says them all") {
     CHECK(good("http://proxy.example").url() == "http://proxy.example:80");
     CHECK(good("HTTP://10.0.0.1:8080/").url() == "http://10.0.0.1:8080");
     CHECK(good("http://proxy:1/some/path?x=1#y").url() == "http://proxy:1"); // as Go, which ignores it
+    CHECK(good("https://proxy.example").url() == "https://proxy.example:443");
+    CHECK(good("Https://[::1]:3129").url() == "https://[::1]:3129");
     CHECK(good("socks5://proxy").url() == "socks5://proxy:1080");
     CHECK(good("socks5h://[::1]:9").url() == "socks5://[::1]:9");
     CHECK(good("socks5://[fd00::1]").url() == "socks5://[fd00::1]:1080");
@@ -68,10 +70,9 @@ TEST_CASE("a proxy's user and password are percent-decoded") {
 }
 
 TEST_CASE("a proxy that cannot be used is refused with the reason, and no password is repeated") {
-    CHECK(has(refusal("https://me:s3cret@proxy:3128"),
-              "'https://proxy:3128' is no proxy that can be used: TLS to the proxy itself is not supported"));
-    CHECK(has(refusal("ftp://proxy"), "the scheme must be http or socks5"));
-    CHECK(has(refusal("socks4://proxy"), "the scheme must be http or socks5"));
+    CHECK(has(refusal("ftp://me:s3cret@proxy:3128"),
+              "'ftp://proxy:3128' is no proxy that can be used: the scheme must be http, https or socks5"));
+    CHECK(has(refusal("socks4://proxy"), "the scheme must be http, https or socks5"));
     for (const auto* url : {"", "http://", "http://:80", "http://proxy:0", "http://proxy:70000", "http://proxy:x",
                             "http://a b", "http://[::1", "socks5://", "http:///x", "http://h\r\nost"})
         refusal(url);

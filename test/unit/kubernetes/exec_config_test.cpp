@@ -192,6 +192,7 @@ TEST_CASE("exec plugin: it is told of the proxy, and of who we are there") {
     CHECK(has(told("socks5://a%40b:%2F%3A%20@[::1]"), head + R"(socks5://a%40b:%2F%3A%20@[::1]:1080"})"));
     CHECK(has(told("http://me@p"), head + R"(http://me@p:80"})"));
     CHECK(has(told("http://:pw@p"), head + R"(http://:pw@p:80"})"));
+    CHECK(has(told("https://me:s3cret@p"), head + R"(https://me:s3cret@p:443"})"));
     CHECK(has(told("http://p"), head + R"(http://p:80"})"));
 }
 

@@ -64,6 +64,8 @@ TEST_CASE("proxy: HTTPS_PROXY is for https servers and HTTP_PROXY for http serve
     CHECK(chosen("https://h", {{"HTTP_PROXY", "plain.tld"}}).empty());
     CHECK(chosen("http://h", {{"HTTPS_PROXY", "secure.tld"}}).empty());
     CHECK(chosen("https://h", {{"https_proxy", "socks5://small"}}) == "socks5://small:1080");
+    CHECK(chosen("https://h", {{"HTTPS_PROXY", "https://me:pw@tls"}}) == "https://tls:443");
+    CHECK(chosen("http://h", {{"HTTP_PROXY", "https://tls:3129"}}) == "https://tls:3129");
     CHECK(chosen("https://h", {{"https_proxy", "small"}, {"HTTPS_PROXY", "large"}}) == "http://large:80");
     CHECK(chosen("http://h", {{"http_proxy", "small"}}) == "http://small:80");
     CHECK(chosen("https://h", {{"ALL_PROXY", "all"}}).empty());
@@ -82,10 +84,10 @@ TEST_CASE("proxy: HTTP_PROXY is not taken from a CGI environment, HTTPS_PROXY is
 
 TEST_CASE("proxy: a variable that cannot be used is an error that names it, where it would count") {
     failure f;
-    chosen("https://h", {{"HTTPS_PROXY", "https://me:s3cret@p"}}, f);
+    chosen("https://h", {{"HTTPS_PROXY", "ftp://me:s3cret@p"}}, f);
     CHECK(f == errc::bad_configuration);
     CHECK(f.message() ==
-          "HTTPS_PROXY: 'https://p' is no proxy that can be used: TLS to the proxy itself is not supported");
+          "HTTPS_PROXY: 'ftp://p' is no proxy that can be used: the scheme must be http, https or socks5");
     chosen("http://h", {{"http_proxy", "ftp://p"}}, f);
     CHECK(f.message().starts_with("http_proxy: 'ftp://p'"));
     CHECK(chosen("https://h", {{"HTTPS_PROXY", "ftp://p"}, {"NO_PROXY", "h"}}).empty());
@@ -199,10 +201,12 @@ TEST_CASE("kubeconfig: proxy-url is the cluster's proxy, and beats the environme
     CHECK(c.proxy.url() == "http://other:1");
     c = default_config(of(without).variable("HTTPS_PROXY", "http://other:1"), f);
     CHECK(c.proxy.url() == "http://other:1");
-    load_kubeconfig(of(without).variable("HTTPS_PROXY", "https://me:s3cret@other"), f);
+    c = load_kubeconfig(of(without).variable("HTTPS_PROXY", "https://me:s3cret@other"), f);
+    CHECK(c.proxy.url() == "https://other:443");
+    load_kubeconfig(of(without).variable("HTTPS_PROXY", "ftp://me:s3cret@other"), f);
     CHECK(f == errc::bad_configuration);
     CHECK(f.message() ==
-          "HTTPS_PROXY: 'https://other' is no proxy that can be used: TLS to the proxy itself is not supported");
+          "HTTPS_PROXY: 'ftp://other' is no proxy that can be used: the scheme must be http, https or socks5");
     // what explains nothing about proxies has none
     CHECK_FALSE(parsed(config_with("{server: 'https://h', proxy-url: ''}"), f).proxy);
     CHECK_FALSE(f);
@@ -211,18 +215,18 @@ TEST_CASE("kubeconfig: proxy-url is the cluster's proxy, and beats the environme
 TEST_CASE("kubeconfig: a proxy-url that cannot be used is refused with its line, never with its password") {
     failure f;
     const std::string line = "server: 'https://h'\n    proxy-url: ";
-    for (const std::string bad :
-         {"https://me:s3cret@p", "ftp://me:s3cret@p", "'http://me:s3cret'", "http://me:s3cret/x@p", "http://me:s3cret@",
-          "'http://me: s3cret@p:x'", "\"http://p:x\\n  token: s3cret\"", "'http://me:a/b\n      token: s3cret@p'"}) {
+    for (const std::string bad : {"https://me:s3cret@p:x", "ftp://me:s3cret@p", "'http://me:s3cret'",
+                                  "http://me:s3cret/x@p", "http://me:s3cret@", "'http://me: s3cret@p:x'",
+                                  "\"http://p:x\\n  token: s3cret\"", "'http://me:a/b\n      token: s3cret@p'"}) {
         parsed(config_with(line + bad), f);
         INFO(f.message());
         CHECK(f == errc::bad_kubeconfig);
         CHECK(f.message().starts_with("config:6: proxy-url: "));
         CHECK(f.what().find("s3cret") == std::string::npos);
     }
-    parsed(config_with(line + "https://me:s3cret@p"), f);
+    parsed(config_with(line + "ftp://me:s3cret@p"), f);
     CHECK(f.message() ==
-          "config:6: proxy-url: 'https://p' is no proxy that can be used: TLS to the proxy itself is not supported");
+          "config:6: proxy-url: 'ftp://p' is no proxy that can be used: the scheme must be http, https or socks5");
     parsed(config_with(line + "[x]"), f);
     CHECK(f.message() == "config:6: proxy-url must be a string, not a list");
 }
@@ -234,9 +238,15 @@ TEST_CASE("kubeconfig: loopback by way of a proxy is not loopback: credentials g
     CHECK(c.credentials.token.empty());
     CHECK(c.warnings == std::vector<std::string>{
                             "http://127.0.0.1:1 by way of the proxy http://p:80 is not TLS: credentials are not sent"});
-    c = parsed(config_with("{server: 'https://127.0.0.1:1', proxy-url: 'http://p'}", "{token: t0}"), f);
-    CHECK(c.credentials.token == "t0");
-    CHECK(c.warnings.empty());
+    c = parsed(config_with("{server: 'http://127.0.0.1:1', proxy-url: 'https://me:s3cret@p'}", "{token: t0}"), f);
+    CHECK(c.credentials.token.empty()); // the proxy reads it, and sends it on in clear text
+    CHECK(c.warnings == std::vector<std::string>{
+                            "http://127.0.0.1:1 is TLS to the proxy https://p:443 only: credentials are not sent"});
+    for (const std::string by : {"http://p", "https://p"}) {
+        c = parsed(config_with("{server: 'https://127.0.0.1:1', proxy-url: '" + by + "'}", "{token: t0}"), f);
+        CHECK(c.credentials.token == "t0");
+        CHECK(c.warnings.empty());
+    }
 }
 
 TEST_CASE("kubeconfig: dropped credentials are warned of with the proxy of the environment that would read them") {

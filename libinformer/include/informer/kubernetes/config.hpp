@@ -143,12 +143,13 @@ public:
 /// With `server` alone and no file at all, that server is used without credentials.
 /// Nothing is run here: an exec plugin (one that does not insist on a terminal: interactiveMode Always) is by the first request.
 ///
-/// *Proxies*: `proxy-url` of the cluster (http, socks5; also with `server`), else the environment, by the rules of client-go (Go's
+/// *Proxies*: `proxy-url` of the cluster (http, https, socks5; also with `server`), else the environment, by the rules of client-go (Go's
 /// http.ProxyFromEnvironment): HTTPS_PROXY or https_proxy for https servers, HTTP_PROXY or http_proxy for http servers, but for those that
 /// NO_PROXY or no_proxy names ("example.com" and all below it, ".example.com", "*.example.com", "10.0.0.1", "10.0.0.0/8", each name
 /// or address with ":port" if wanted, "*") and for localhost and loopback addresses, always; HTTP_PROXY is refused in a CGI environment. What
-/// differs: it is read once, here and not in the client; a proxy that cannot be used (nonsense, `https://`) is an error at once, where Go
-/// goes directly or fails at each request; names beyond ASCII must stand in NO_PROXY as the server's is written.
+/// differs: it is read once, here and not in the client; a proxy that cannot be used (nonsense, `ftp://`) is an error at once, where Go
+/// goes directly or fails at each request; an https proxy is verified by the system's roots, not by the cluster's `certificate-authority`,
+/// and always (http/proxy.hpp); names beyond ASCII must stand in NO_PROXY as the server's is written.
 /// *Errors*: errc::bad_kubeconfig, naming file and line; errc::bad_configuration for the environment's proxy, naming the variable.
 /// Auth-provider plugins are refused by name.
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
