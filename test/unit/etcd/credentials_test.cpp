@@ -3,6 +3,7 @@
 
 #include "support/http_proxy.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/tls_front.hpp"
 
 #include <informer/testing/certificates.hpp>
 
@@ -17,6 +18,7 @@ using informer::testing::certificate_authority;
 using informer::testing::http_proxy;
 using informer::testing::key_pair;
 using informer::testing::temporary_folder;
+using informer::testing::tls_front;
 
 namespace {
 
@@ -234,6 +236,34 @@ TEST_CASE("etcd: members are reached by way of the proxy, which resolves their n
     CHECK(b.etcd().requests.size() == 2);
     REQUIRE_FALSE(proxy->asked().empty());
     CHECK(proxy->asked().front() == "SOCKS " + name);
+    b.run(proxy->stop());
+}
+
+TEST_CASE(
+    "etcd: members are reached by way of a proxy that is spoken to by TLS, and verified whatever holds for them") {
+    const certificate_authority ca, corporate("corporate CA");
+    tls_bench b(ca);
+    const auto proxy = std::make_unique<http_proxy>(b.io.get_executor());
+    const auto front = std::make_unique<tls_front>(b.io.get_executor(), corporate.server({"localhost"}), proxy->port());
+    const std::string name = "localhost:" + std::to_string(b.members[0]->server->port());
+    failure f;
+    auto by = http::proxy::parse("https://localhost:" + std::to_string(front->port()), f);
+    by.ca_pem = corporate.certificate_pem();
+    b.where.endpoints_ = {"https://" + name};
+    b.where.tls(http::tls_options().insecure()).proxy(by);
+    recorder sink;
+    list(b, sink, f);
+    CHECK(f.what() == "success");
+    CHECK(proxy->asked() == std::vector<std::string>{"CONNECT " + name});
+    by.ca_pem = ca.certificate_pem(); // that of the members
+    b.where.proxy(by);
+    b.from.reset();
+    list(b, sink, f);
+    INFO(f.what());
+    CHECK(f.what().find("the proxy " + by.url() + ": TLS handshake: unable to get local issuer certificate") !=
+          std::string::npos);
+    CHECK(proxy->asked().size() == 1);
+    b.run(front->stop());
     b.run(proxy->stop());
 }
 
