@@ -78,7 +78,7 @@ asio::awaitable<void> cancelled_at(int stage) {
     work.cancel();
     const auto start = std::chrono::steady_clock::now();
     co_await work.join();
-    CHECK(std::chrono::steady_clock::now() - start < 1s);
+    CHECK(std::chrono::steady_clock::now() - start < 8s); // every limit is longer
     CHECK(out->f == errc::cancelled);
     s.behind.close();
     co_await s.front.stop();
@@ -89,12 +89,16 @@ asio::awaitable<void> cancelled_after_each_turn() {
     bool over = false;
     // Each time a proxy that nobody has left before.
     for (int turns = 0; !over; turns += 1 + turns / 20) {
-        REQUIRE(turns < 100'000);
         scene s(ex, true);
         auto c = s.b.client(options(proxy_at(s.front.port())), "api.test");
         const auto out = std::make_shared<outcome>();
         cancellable work(ex, fetch(c.get(), out));
         co_await informer::testing::settle(turns);
+        // What is far beyond the way must have come to its end, however fast the turns are.
+        const auto done = [&out] { return out->done; };
+        bool there = true;
+        if (turns > 20'000) there = co_await eventually(done);
+        CHECK(there);
         over = out->done;
         work.cancel();
         co_await work.join();
