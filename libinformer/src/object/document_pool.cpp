@@ -7,6 +7,7 @@
 #include "detail/json_reader.hpp"
 #include "detail/pool_core.hpp"
 #include "detail/text_difference.hpp"
+#include "detail/text_reader.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -63,7 +64,7 @@ public:
         }
         return build(previous, f, false, [&](generation& g, handle old) {
             if (!options_.text_difference_ || !difference_.read(g, reader_, old, json, options_.max_depth_, scratch_))
-                if (!read_json(reader_, json, options_.max_depth_, scratch_, f)) return false;
+                if (!read_text(json, f)) return false;
             if (options_.text_difference_) difference_.learn(g, reader_.nodes().built(), json, core_->live_roots);
             return true;
         });
@@ -159,6 +160,16 @@ private:
             by.start_move(to, *r->generation, r->document);
         else
             by.start_copy(to, *r->generation, r->document);
+    }
+
+    /// What is refused, and why, the parser says.
+    bool read_text(std::string_view json, failure& f) {
+        if (!core_->limits.parser_only) {
+            if (text_reader(reader_, json, options_.max_depth_, scratch_).read_all()) return true;
+            reader_.abort();
+            reader_.restart();
+        }
+        return read_by_parser(reader_, json, options_.max_depth_, f);
     }
 
     /// Makes an object of what `read` hands to the reader.
@@ -379,7 +390,10 @@ private:
         has_old_ = beside.is_older;
         cursor_ = beside.document;
         comparing_ = false;
-        text_.emplace(reader_, json_, pool_->options_.max_depth_);
+        if (core_.limits.parser_only)
+            parser_.emplace(reader_, json_, pool_->options_.max_depth_);
+        else
+            text_.emplace(reader_, json_, pool_->options_.max_depth_, room_);
         reader_.start(g, cursor_, pool_->policy_, has_old_, false);
         g.retain(cursor_); // the document stored last may die meanwhile
     }
@@ -390,11 +404,22 @@ private:
             return;
         }
         reader_.nodes().resume();
-        if (!text_->read(bytes, failure_) || failure_) return;
+        if (!(text_ ? read_text(bytes) : parser_->read(bytes, failure_)) || failure_) return;
         const handle h = reader_.nodes().built();
         if (!has_old_ || h == cursor_) return built(g, has_old_);
         comparison_.start(g, h, cursor_);
         comparing_ = true;
+    }
+
+    bool read_text(std::size_t bytes) {
+        const text_reader::outcome o = text_->read(bytes);
+        if (o == text_reader::outcome::refused) {
+            abandon();
+            text_.reset();
+            reader_.restart();
+            parser_.emplace(reader_, json_, pool_->options_.max_depth_);
+        }
+        return o == text_reader::outcome::whole;
     }
 
     void built(generation& g, bool unchanged) {
@@ -409,16 +434,19 @@ private:
 
     void abandon() noexcept override { reader_.nodes().abandon(core_.abandoned); }
     void forget() noexcept override { reader_.nodes().forget(); }
-    std::uint64_t bytes() const noexcept override { return reader_.bytes(); }
+    std::uint64_t bytes() const noexcept override { return reader_.bytes() + room_.capacity(); }
     void leave(bool current) noexcept override {
         if (current) core_.current().release(cursor_);
         text_.reset();
+        parser_.reset();
     }
 
     const std::string_view json_;
     const object previous_;
     document_reader reader_;
-    std::optional<json_slices> text_;
+    std::string room_;
+    std::optional<text_reader> text_;
+    std::optional<parser_slices> parser_; ///< once that refused
     comparison comparison_;
     bool has_old_ = false, comparing_ = false;
     handle cursor_ = missing_handle; ///< a count of it is ours

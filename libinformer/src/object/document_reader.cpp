@@ -7,7 +7,16 @@ namespace informer::detail {
 void document_reader::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain) {
     builder_.start(g, cursor, policy, older);
     plain_ = plain;
-    projected_ = projecting_ && !plain;
+    begin();
+}
+
+void document_reader::restart() {
+    builder_.restart();
+    begin();
+}
+
+void document_reader::begin() {
+    projected_ = projecting_ && !plain_;
     careful_ = true;
     in_metadata_ = at_managed_fields_ = false;
     type_first_ = !projected_;

@@ -275,46 +275,41 @@ int hex_digit(char c) noexcept {
     return -1;
 }
 
-// Steps of a string, some bytes at once: copies them and says how many come before the first escape.
+// Steps of a string, some bytes at once: copies them and says how many come before the first quote, backslash or control character.
+// `odd` becomes true where one of those is not ASCII.
 #if defined(INFORMER_SSE2)
 constexpr std::size_t step = 16;
 
-std::size_t copy_to_escape(const char* p, char* to) noexcept {
+std::size_t copy_plain(const char* p, char* to, bool& odd) noexcept {
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), v);
-    const auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))));
-    return static_cast<std::size_t>(std::countr_zero(found | 1u << step));
-}
-
-/// Nothing but ASCII without control characters; false: it must be looked at closely.
-bool is_plain_ascii(std::string_view s) noexcept {
-    const __m128i space = _mm_set1_epi8(0x20);
-    __m128i odd = _mm_setzero_si128();
-    std::size_t i = 0;
-    for (; s.size() - i >= step; i += step) // signed: what is not ASCII is below the space too
-        odd = _mm_or_si128(odd, _mm_cmplt_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s.data() + i)), space));
-    if (_mm_movemask_epi8(odd) != 0) return false;
-    return std::all_of(s.begin() + static_cast<std::ptrdiff_t>(i), s.end(),
-                       [](char c) { return c >= 0x20 && c < 0x7f; });
+    const auto bits = [](__m128i x) { return static_cast<unsigned>(_mm_movemask_epi8(x)); };
+    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v);
+    const __m128i marks = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+    const unsigned found = bits(_mm_or_si128(marks, control)) | 1u << step;
+    odd |= (bits(v) & (found - 1) & ~found) != 0; // below the first one
+    return static_cast<std::size_t>(std::countr_zero(found));
 }
 #else
 constexpr std::size_t step = 8;
 
-std::size_t copy_to_escape(const char* p, char* to) noexcept {
+std::size_t copy_plain(const char* p, char* to, bool& odd) noexcept {
     std::memcpy(to, p, step);
-    const std::uint64_t found = first_of('\\', eight_bytes(p));
+    const std::uint64_t v = eight_bytes(p);
+    const std::uint64_t found = first_of('"', v) | first_of('\\', v) | ((v - 0x20 * each_byte) & ~v & top_bits);
+    odd |= (v & top_bits & (found - 1) & ~found) != 0;
     return found == 0 ? step : static_cast<std::size_t>(place_of(found));
 }
-
-bool is_plain_ascii(std::string_view s) noexcept {
-    std::uint64_t odd = 0;
-    std::size_t i = 0;
-    for (; s.size() - i >= step; i += step) odd |= first_odd(eight_bytes(s.data() + i));
-    if (odd != 0) return false;
-    return std::all_of(s.begin() + static_cast<std::ptrdiff_t>(i), s.end(),
-                       [](char c) { return c >= 0x20 && c < 0x7f; });
-}
 #endif
+
+/// What the letter behind a backslash stands for; nothing for a `u` and where there is no such escape.
+constexpr std::array<char, 256> make_escapes() {
+    std::array<char, 256> t{};
+    t['"'] = '"', t['\\'] = '\\', t['/'] = '/', t['b'] = '\b', t['f'] = '\f', t['n'] = '\n', t['r'] = '\r',
+    t['t'] = '\t';
+    return t;
+}
+constexpr std::array<char, 256> escapes = make_escapes();
 
 std::optional<std::uint32_t> hex4(std::string_view s) noexcept {
     if (s.size() < 4) return std::nullopt;
@@ -360,76 +355,79 @@ char* put_unicode(char* to, std::string_view& s) noexcept {
     return put_utf8(to, 0x10000 + ((*first - 0xd800) << 10) + (*second - 0xdc00));
 }
 
+constexpr std::size_t longest_escaped = 4; ///< bytes that an escape says, at most
+
+// `s` begins with a backslash; takes the escape off it. nullptr: it is none.
+char* put_escaped(char* to, std::string_view& s) noexcept {
+    if (s.size() < 2) return nullptr;
+    const char letter = s[1], meant = escapes[static_cast<unsigned char>(letter)];
+    s.remove_prefix(2);
+    if (letter == 'u') return put_unicode(to, s);
+    if (meant == 0) return nullptr;
+    *to = meant;
+    return to + 1;
+}
+
+/// Room for a step and an escape, of which there is so much left.
+char* make_room(std::string& room, char* to, std::size_t left) {
+    const auto done = static_cast<std::size_t>(to - room.data());
+    room.resize(room.size() + std::clamp<std::size_t>(left + 2 * step, 64, room.size() + 1024));
+    return room.data() + done;
+}
+
 } // namespace
 
-std::optional<std::string_view> unescape(std::string_view s, std::string& room) {
+std::optional<std::string> unescape(std::string_view s) {
     if (s.size() < 2 || s.front() != '"' || s.back() != '"') return std::nullopt;
     s = s.substr(1, s.size() - 2);
-    // Nothing it says is longer than how it is said; a step more, as so much is copied at once.
-    if (room.size() < s.size() + step) room.resize(s.size() + step);
+    std::string text(s.size(), '\0'); // nothing it says is longer than how it is said
+    char* to = text.data();
+    while (!s.empty()) {
+        const std::size_t n = std::min(s.find('\\'), s.size());
+        to = std::copy_n(s.data(), n, to);
+        s.remove_prefix(n);
+        if (!s.empty() && !(to = put_escaped(to, s))) return std::nullopt;
+    }
+    text.resize(static_cast<std::size_t>(to - text.data()));
+    return text;
+}
+
+const char* read_string(const char* p, const char* end, std::string& room, std::string_view& content) {
     char* to = room.data();
+    bool odd = false;
     for (;;) {
+        const auto left = static_cast<std::size_t>(end - p);
+        if (static_cast<std::size_t>(room.data() + room.size() - to) < step + longest_escaped)
+            to = make_room(room, to, left);
         // JSON within a string has an escape every few bytes: a search for each would cost more than to look at all.
-        while (s.size() >= step) {
-            const std::size_t n = copy_to_escape(s.data(), to);
-            s.remove_prefix(n);
-            to += n;
-            if (n < step) break;
+        std::size_t n = 0;
+        if (left > step) {
+            n = copy_plain(p, to, odd);
+        } else {
+            for (; n < left && p[n] != '"' && p[n] != '\\' && static_cast<unsigned char>(p[n]) >= 0x20; ++n) {
+                to[n] = p[n];
+                odd |= static_cast<unsigned char>(p[n]) >= 0x80;
+            }
         }
-        while (!s.empty() && s.front() != '\\') {
-            *to++ = s.front();
-            s.remove_prefix(1);
+        p += n;
+        to += n;
+        if (n >= step) continue;
+        if (p == end) return nullptr;
+        if (*p != '\\') break;
+        if (const char meant = left > n + 1 ? escapes[static_cast<unsigned char>(p[1])] : '\0') {
+            *to++ = meant;
+            p += 2;
+            continue;
         }
-        if (s.empty()) return std::string_view(room.data(), static_cast<std::size_t>(to - room.data()));
-        if (s.size() < 2) return std::nullopt;
-        const char c = s[1];
-        s.remove_prefix(2);
-        switch (c) {
-        case '"':
-        case '\\':
-        case '/': *to++ = c; break;
-        case 'b': *to++ = '\b'; break;
-        case 'f': *to++ = '\f'; break;
-        case 'n': *to++ = '\n'; break;
-        case 'r': *to++ = '\r'; break;
-        case 't': *to++ = '\t'; break;
-        case 'u':
-            to = put_unicode(to, s);
-            if (!to) return std::nullopt;
-            break;
-        default: return std::nullopt;
-        }
+        std::string_view escape(p, static_cast<std::size_t>(end - p));
+        to = put_escaped(to, escape);
+        if (!to) return nullptr;
+        p = escape.data();
     }
-}
-
-std::optional<std::string> unescape(std::string_view literal) {
-    std::string room;
-    const auto text = unescape(literal, room);
-    if (!text) return std::nullopt;
-    room.resize(text->size());
-    return room;
-}
-
-namespace {
-
-/// UTF-8 without control characters.
-bool is_in_order(std::string_view s) noexcept {
-    std::uint64_t control = 0;
-    std::size_t i = 0;
-    for (std::uint64_t v; s.size() - i >= sizeof v; i += sizeof v) {
-        std::memcpy(&v, s.data() + i, sizeof v);
-        control |= (v - each_byte * 0x20) & ~v;
-    }
-    for (; i < s.size(); ++i) control |= static_cast<unsigned char>(s[i]) < 0x20 ? 0x80u : 0u;
-    return (control & top_bits) == 0 && utf8_end(s) == s.size();
-}
-
-} // namespace
-
-std::optional<std::string_view> content_of(std::string_view literal, std::string& room) {
-    if (!is_plain_ascii(literal) && !is_in_order(literal)) return std::nullopt;
-    if (literal.find('\\') == std::string_view::npos) return literal.substr(1, literal.size() - 2);
-    return unescape(literal, room);
+    if (*p != '"') return nullptr;
+    content = std::string_view(room.data(), static_cast<std::size_t>(to - room.data()));
+    // An escape says whole characters, so that what is said is in order exactly where its spelling is.
+    return !odd || utf8_end(content) == content.size() ? p + 1 : nullptr;
 }
 
 bool says(std::string_view literal, std::string_view word) {

@@ -68,10 +68,9 @@ const char* find_between_objects(const char* p, const char* end) noexcept;
 
 /// What a string literal, quotes included, says; nullopt if it is none.
 std::optional<std::string> unescape(std::string_view literal);
-/// The same; the text is in `room`, which grows where it must and never shrinks.
-std::optional<std::string_view> unescape(std::string_view literal, std::string& room);
-/// The same if a parser would take it: without control characters, in UTF-8. Where there are no escapes it is a part of the literal.
-std::optional<std::string_view> content_of(std::string_view literal, std::string& room);
+/// Reads a string that goes on at `p`, behind its opening quote, if a parser would take it: without control characters, in UTF-8.
+/// Gives the place behind its closing quote, or nullptr. The content is in `room`, which grows where it must and never shrinks.
+const char* read_string(const char* p, const char* end, std::string& room, std::string_view& content);
 /// Whether it says `word`, without a copy where it holds no escapes.
 bool says(std::string_view literal, std::string_view word);
 

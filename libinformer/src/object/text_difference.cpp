@@ -1,8 +1,9 @@
 // Builds a document from a template's and what its text has otherwise, and shares with the previous version what both have.
 #include "detail/text_difference.hpp"
 
-#include "detail/json_reader.hpp"
+#include "detail/json_tokens.hpp"
 #include "detail/reading.hpp"
+#include "detail/text_reader.hpp"
 #include "json_scan.hpp"
 
 #include <algorithm>
@@ -22,42 +23,6 @@ void prefetch(const generation& g, handle document) noexcept {
     for (std::ptrdiff_t i = -1280; i <= 64; i += 64) // out of bounds or not: nothing is read
         __builtin_prefetch(
             reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + static_cast<std::uintptr_t>(i)));
-}
-
-/// A number as JSON spells it (RFC 8259, section 6).
-bool is_number(std::string_view s) noexcept {
-    std::size_t i = 0;
-    const auto digits = [&] {
-        const std::size_t from = i;
-        while (i < s.size() && s[i] >= '0' && s[i] <= '9') ++i;
-        return i - from;
-    };
-    const auto take = [&](char a, char b) { return i < s.size() && (s[i] == a || s[i] == b) ? (++i, true) : false; };
-    take('-', '-');
-    const bool zero = i < s.size() && s[i] == '0';
-    const std::size_t whole = digits();
-    if (whole == 0 || (zero && whole > 1)) return false;
-    if (take('.', '.') && digits() == 0) return false;
-    if (take('e', 'E')) {
-        take('+', '-');
-        if (digits() == 0) return false;
-    }
-    return i == s.size();
-}
-
-/// A whole number of at most eight digits, which nearly all are.
-handle short_number(std::string_view s) noexcept {
-    if (s.empty() || s.size() > 8 || (s.size() > 1 && s[0] == '0')) return missing_handle;
-    std::int32_t v = 0;
-    for (const char c : s) {
-        if (c < '0' || c > '9') return missing_handle;
-        v = v * 10 + (c - '0');
-    }
-    return make_small_int(v);
-}
-
-handle literal_of(std::string_view s) noexcept {
-    return s == "true" ? true_handle : s == "false" ? false_handle : s == "null" ? null_handle : missing_handle;
 }
 
 } // namespace
@@ -145,9 +110,11 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     case text_change::kind::container: return read_part(c, s, max_depth, scratch);
     case text_change::kind::plain: return true; // one that is not stored: nothing in it can be wrong
     case text_change::kind::string: {
-        const auto text = content_of(s, scratch);
-        if (text && stored) put_string(c, *text);
-        return text.has_value();
+        std::string_view text;
+        const char* const end = s.data() + s.size();
+        if (read_string(s.data() + 1, end, scratch, text) != end) return false;
+        if (stored) put_string(c, text);
+        return true;
     }
     case text_change::kind::bare: break;
     }
@@ -166,7 +133,7 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     return true;
 }
 
-/// A container, by the parser.
+/// A container, as it is.
 bool text_difference::read_part(const text_change& c, std::string_view part, std::size_t max_depth,
                                 std::string& scratch) {
     std::size_t depth = 0;
@@ -177,8 +144,7 @@ bool text_difference::read_part(const text_change& c, std::string_view part, std
         stored && c.parent == 0 && string_of(generation_, key_of(template_->containers[0], c.slot)) == "metadata";
     if (stored) place(c.slot);
     reader_->begin_part(is_metadata, !stored);
-    failure f;
-    if (!read_json(*reader_, part, max_depth - depth, scratch, f)) return false;
+    if (!text_reader(*reader_, part, max_depth - depth, scratch).read_all()) return false;
     if (stored) take_part(c.slot);
     return true;
 }

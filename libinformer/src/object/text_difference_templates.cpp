@@ -27,7 +27,11 @@ std::int64_t skip_cost(std::size_t bytes) noexcept { // it is only checked
 std::int64_t learn_cost(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(1024 + bytes - bytes / 4);
 }
-constexpr std::int64_t build_cost = 500, scalar_cost = 100;
+constexpr std::int64_t build_cost = 500;
+/// Where a string ends that is not plain is found no faster than the reader reads it.
+std::int64_t scalar_cost(const text_change& c) noexcept {
+    return 100 + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
+}
 
 } // namespace
 
@@ -67,7 +71,7 @@ text_difference::entry* text_difference::choose(std::string_view json, std::int6
         bool scalars = true;
         for (const text_change& c : other_changes_) {
             const std::size_t bytes = c.end - c.begin;
-            its += c.scalar ? scalar_cost : c.slot == none ? skip_cost(bytes) : parse_cost(bytes);
+            its += c.scalar ? scalar_cost(c) : c.slot == none ? skip_cost(bytes) : parse_cost(bytes);
             scalars = scalars && c.scalar;
         }
         if (its >= best_cost) return false;
@@ -99,7 +103,7 @@ text_difference::entry* text_difference::choose(std::string_view json, std::int6
         for (std::size_t k = 0; k < nearest; ++k)
             if (is_near_enough(others[k].i)) break;
     }
-    if (best == templates_.size() || (!scalars_ && best_cost > whole - whole / 4 && !tireless)) return nullptr;
+    if (best == templates_.size() || (best_cost > (scalars_ ? whole : whole - whole / 4) && !tireless)) return nullptr;
     cost += best_cost;
     std::rotate(templates_.begin(), templates_.begin() + static_cast<std::ptrdiff_t>(best),
                 templates_.begin() + static_cast<std::ptrdiff_t>(best) + 1);

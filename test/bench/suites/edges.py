@@ -11,7 +11,7 @@ from driver.processes import Failed, Server
 from driver.text import Sample, number, table
 
 summary = "a 300 MB list, an object of 50 MB, a million tiny ones, hostile keys: cost per byte and memory beside what the pool says"
-normal, parsed = "pods", "pods_parsed"  # the same texts; of these each goes through the parser
+normal, parsed = "pods", "pods_parsed"  # the same texts; of these each is read token by token
 most_times, most_off, tiny_most, step_most = 4, 0.10, 200, 5
 
 
@@ -41,8 +41,8 @@ def run(options):
         "within %d %% of the resident set, a tiny object takes at most %d bytes, no step of the executor is over %d ms." % (100 * most_off, tiny_most, step_most), "",
         "**From a server**: one list in one piece over plain HTTP, from the socket to the cache, its index and a handler; each object with the uid, resource version",
         "and time that an API server gives it. CPU of the whole process, the least of %d runs; the ratios are of pods measured right before, the median." % (times + 2),
-        "Of a pod, a third is skipped (`managedFields`) and nearly all the rest is told from the text before: `× pods`, by which the goal is judged. Where every pod goes",
-        "through the parser it costs as much as `× parsed` is measured by. `client-go`: its dynamic informer, which follows any kind, on the same list, once, right after ours:",
+        "Of a pod, a third is skipped (`managedFields`) and nearly all the rest is told from the text before: `× pods`, by which the goal is judged. Where every pod is",
+        "read token by token it costs as much as `× parsed` is measured by. `client-go`: its dynamic informer, which follows any kind, on the same list, once, right after ours:",
         "its CPU, and its resident set after a forced collection, by ours.", "",
         _server_table(served, missed), "",
         "**In memory**: framer, pool and cache alone, the way of a first list; CPU time of the thread, the median of %d runs, each case in a process of its own." % times,

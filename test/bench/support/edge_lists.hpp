@@ -45,7 +45,7 @@ inline const std::vector<edge>& edges() {
     const auto pod = [](std::size_t i) { return make_pod_json(testing::pod_options(static_cast<unsigned>(i))); };
     static const std::vector<edge> all{
         {"pods", "pods, the measure of the others", 10'000, pod},
-        {"pods_parsed", "the same pods, each by the parser", 10'000, pod, false},
+        {"pods_parsed", "the same pods, each read token by token", 10'000, pod, false},
         {"list_300_mb", "a list of 300 MB in one piece, pods", 28'000, pod},
         {"object_50_mb_strings", "one object of 50 MB, 1 KB strings", 1,
          [](std::size_t i) {

@@ -1,4 +1,4 @@
-// Long strings with escapes do not go through the parser: they say what it makes of them, and what is wrong is found where it is.
+// Long strings with escapes: they say what Boost.JSON makes of them, and what is wrong is found where it is.
 #include "support/fuzz.hpp"
 #include "support/pool.hpp"
 

@@ -1,10 +1,15 @@
-// metadata.managedFields is cut out of the text before the parser sees it: only there, wherever it stands, whatever it holds.
+// metadata.managedFields is passed over: only there, wherever it stands, whatever it holds.
+#include "support/pool.hpp"
+
 #include <informer/object/document_pool.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <sys/mman.h>
 
 using namespace informer;
 
@@ -35,7 +40,7 @@ const std::vector<std::string> hostile = {
 
 } // namespace
 
-TEST_CASE("managedFields is cut out wherever it stands in the metadata and whatever it holds", "[pool]") {
+TEST_CASE("managedFields is passed over wherever it stands in the metadata and whatever it holds", "[pool]") {
     unsigned wrong = 0;
     for (const std::string& value : hostile) {
         for (unsigned shift = 0; shift < 70; ++shift) { // against every place in a block of the scanner
@@ -68,7 +73,7 @@ TEST_CASE("what is only called managedFields stays", "[pool]") {
         R"({"metadata":[{"managedFields":[1]}],"a":{"metadata":{"managedFields":[2]}}})",
     };
     for (const char* json : same) CHECK(stored(json) == json);
-    // More of them before the real one than it is worth trying: the parser skips it then.
+    // Many of them before the real one.
     std::string before =
         R"({"a":["managedFields","managedFields","managedFields","managedFields","managedFields"],"metadata":{"n":1)";
     CHECK(stored(before + R"(,"managedFields":[{"x":"]"}]},"z":1})") == before + R"(},"z":1})");
@@ -105,8 +110,52 @@ TEST_CASE("a text that is cut short or out of joint around managedFields is refu
         INFO(json);
         CHECK(refusal(json) == errc::syntax_error);
     }
-    // The place of an error behind the cut is the text's.
+    // The place of an error behind it is the text's.
     const std::string wrong = R"({"metadata":{"managedFields":[{"a":[1,2,3]}]},"b":x})";
     CHECK(refusal(wrong).message().find("byte " + std::to_string(wrong.find('x'))) != std::string::npos);
     CHECK(refusal("{\"metadata\":{\"managedFields\":[1]},\"b\":\"\xff\"}") == errc::bad_utf8);
+}
+
+namespace {
+
+/// A text behind which nothing can be read.
+class text_at_an_end {
+public:
+    explicit text_at_an_end(std::string_view text)
+        : size_(text.size()), map_(::mmap(nullptr, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+        REQUIRE(text.size() <= page);
+        REQUIRE(map_ != MAP_FAILED);
+        REQUIRE(::mprotect(map_, page, PROT_READ | PROT_WRITE) == 0);
+        text.copy(begin(), size_);
+    }
+    text_at_an_end(const text_at_an_end&) = delete;
+    text_at_an_end& operator=(const text_at_an_end&) = delete;
+    ~text_at_an_end() { ::munmap(map_, 2 * page); }
+    std::string_view view() const { return {begin(), size_}; }
+
+private:
+    static constexpr std::size_t page = 64 * 1024; // no processor has larger ones
+    char* begin() const { return static_cast<char*>(map_) + page - size_; }
+    std::size_t size_;
+    void* map_;
+};
+
+} // namespace
+
+TEST_CASE("managedFields are passed over in slices that end anywhere, and never beyond the end of the text", "[pool]") {
+    const std::string json = R"({"metadata":{"managedFields" : [{"a":["]"]},{"b":{}}],"n":1},"x":[1]})";
+    const auto pool = document_pool::make();
+    unsigned wrong = 0;
+    for (std::size_t n = 1; n <= json.size(); ++n) {
+        const text_at_an_end part(std::string_view(json).substr(0, n));
+        failure at_once;
+        wrong += static_cast<bool>(pool->decode(part.view(), object(), at_once)) != (n == json.size());
+        for (std::size_t bytes = 1; bytes < n; ++bytes) {
+            failure sliced;
+            const object o = informer::testing::in_slices(*pool, part.view(), object(), sliced, bytes);
+            wrong += informer::testing::said(at_once) != informer::testing::said(sliced);
+            wrong += o && o.to_json() != R"({"metadata":{"n":1},"x":[1]})";
+        }
+    }
+    CHECK(wrong == 0);
 }

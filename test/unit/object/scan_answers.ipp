@@ -35,7 +35,10 @@ std::string all_answers(std::string_view text, std::size_t cut) {
     }
     std::string room;
     say("unescaped", said(unescape(text)));
-    if (text.size() > 1 && text.front() == '"' && text.back() == '"') say("content", said(content_of(text, room)));
+    say("plain string end", place(plain_string_end(begin + cut, end)));
+    std::string_view content;
+    const char* const string_behind = read_string(begin + cut, end, room, content);
+    say("string", place(string_behind) + (string_behind ? " <" + std::string(content) + ">" : ""));
     say("says", says(text, text.substr(cut)) ? "yes" : "no");
     const number_form form = classify_number(text);
     say("number", std::to_string(static_cast<int>(form.type)) + " " +

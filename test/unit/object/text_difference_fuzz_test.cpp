@@ -1,4 +1,4 @@
-// The same history, read by differences and by the parser: the same documents, the same errors.
+// The same history, read in two ways, by differences, by our reader and by Boost.JSON's parser: the same documents, the same errors.
 #include "text_difference_scene.hpp"
 
 #include "object/detail/text_difference.hpp"
@@ -19,11 +19,15 @@ using informer::testing::fuzz_seed;
 
 namespace {
 
-/// The same history in a pool with templates and in one without.
+enum class ways { difference_and_reader, reader_and_parser };
+
+/// The same history in a pool with templates and in one without, or in one without and in one that asks the parser only.
 class pair_of_pools {
 public:
-    explicit pair_of_pools(const decode_options& options, std::size_t slots)
-        : with_(make_pool(true, options)), without_(make_pool(false, options)), a_(slots), b_(slots), texts_(slots) {}
+    explicit pair_of_pools(ways w, const decode_options& options, std::size_t slots)
+        : with_(make_pool(w == ways::difference_and_reader, options)),
+          without_(w == ways::difference_and_reader ? make_pool(false, options) : make_parser_pool(options)), a_(slots),
+          b_(slots), texts_(slots) {}
 
     void decode(std::size_t slot, const std::string& json, bool with_previous) {
         failure f, g;
@@ -33,8 +37,8 @@ public:
         if (f.code() != g.code() || f.message() != g.message() || bool(x) != bool(y) ||
             (x && x.to_json() != y.to_json())) {
             UNSCOPED_INFO("text " << json);
-            UNSCOPED_INFO("by differences: " << f.message() << " " << (x ? x.to_json() : std::string()));
-            UNSCOPED_INFO("by the parser: " << g.message() << " " << (y ? y.to_json() : std::string()));
+            UNSCOPED_INFO("with: " << f.message() << " " << (x ? x.to_json() : std::string()));
+            UNSCOPED_INFO("without: " << g.message() << " " << (y ? y.to_json() : std::string()));
             FAIL("the ways differ");
         }
         if (!x) return;
@@ -43,7 +47,7 @@ public:
             const std::uint64_t with = apart(a_[slot].value(), x.value()), without = apart(b_[slot].value(), y.value());
             if (with > without) {
                 UNSCOPED_INFO("text " << json << " after " << texts_[slot]);
-                FAIL("versions share less: " << with << " places, by the parser " << without);
+                FAIL("versions share less: " << with << " places, without " << without);
             }
         }
         if (with_previous && x.same_as(a_[slot]) != y.same_as(b_[slot])) {
@@ -310,9 +314,10 @@ public:
     ~tireless() { informer::detail::text_difference::tireless = false; }
 };
 
-void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool pods) {
+void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool pods,
+          ways w = ways::difference_and_reader) {
     const tireless tries;
-    pair_of_pools pools(options, 12);
+    pair_of_pools pools(w, options, 12);
     mutator m(fuzz_seed(with_seed));
     std::vector<std::string> sources;
     for (unsigned i = 0; sources.size() < 4; ++i) {
@@ -337,7 +342,7 @@ void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool
     }
     const pool_statistics s = pools.with().statistics();
     CHECK(pools.decoded() > fuzz_rounds(n) / 3);
-    if (!std::getenv("INFORMER_FUZZ_SEED"))
+    if (w == ways::difference_and_reader && !std::getenv("INFORMER_FUZZ_SEED"))
         CHECK(s.template_hits > fuzz_rounds(n) / 15); // chance decides how alike they are
     CHECK(s.templates <= 8);
     CHECK(pools.without().statistics().template_hits == 0);
@@ -346,7 +351,7 @@ void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool
 
 } // namespace
 
-TEST_CASE("by differences or by the parser: the same documents and the same errors", "[pool][difference]") {
+TEST_CASE("by differences or not: the same documents and the same errors", "[pool][difference]") {
     SECTION("small documents") {
         fuzz(decode_options(), 1, 12'000, false);
     }
@@ -374,5 +379,27 @@ TEST_CASE("by differences or by the parser: the same documents and the same erro
         fuzz(decode_options().project(
                  projection::keep({"/spec/nodeName", "/status/phase", "/status/conditions/*/type"})),
              8, 1'000, true);
+    }
+}
+
+// managedFields kept: what is skipped of it is asked less of.
+TEST_CASE("by our reader or by the parser: the same documents and the same errors", "[pool]") {
+    const auto fuzz_both = [](decode_options options, unsigned seed, std::size_t n, bool pods) {
+        fuzz(options.keep_managed_fields(), seed, n, pods, ways::reader_and_parser);
+    };
+    SECTION("small documents") {
+        fuzz_both(decode_options(), 11, 12'000, false);
+    }
+    SECTION("pods") {
+        fuzz_both(decode_options().type("v1", "Pod"), 12, 2'000, true);
+    }
+    SECTION("hardly any depth") {
+        fuzz_both(decode_options().max_depth(4), 13, 6'000, false);
+    }
+    SECTION("projections") {
+        fuzz_both(decode_options().project(projection::drop({"/spec/a", "/status", "/metadata/labels/k", "/last"})), 14,
+                  4'000, false);
+        fuzz_both(decode_options().project(projection::keep({"/spec/a/name", "/metadata/labels", "/spec/n"})), 15,
+                  4'000, false);
     }
 }

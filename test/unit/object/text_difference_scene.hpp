@@ -1,4 +1,4 @@
-// Pools that read by differences, and the like that do not.
+// Pools that read by differences, and the like that do not, or by Boost.JSON's parser only.
 #pragma once
 
 #include "support/pod_generator.hpp"
@@ -30,6 +30,12 @@ inline std::shared_ptr<document_pool> make_pool(bool difference, decode_options 
     detail::pool_limits limits;
     limits.template_documents = from;
     return detail::make_pool(options.text_difference(difference), limits);
+}
+
+inline std::shared_ptr<document_pool> make_parser_pool(decode_options options = decode_options()) {
+    detail::pool_limits limits;
+    limits.parser_only = true;
+    return detail::make_pool(options.text_difference(false), limits);
 }
 
 inline std::string replaced(std::string s, std::string_view what, std::string_view by) {

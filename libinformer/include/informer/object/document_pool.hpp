@@ -160,6 +160,7 @@ struct pool_limits {
     std::uint64_t max_bytes = std::uint64_t{1} << 32; ///< per generation; more than 4 GiB has no handles
     std::uint32_t first_chunk = 16 * 1024;            ///< bytes; each further chunk is four times larger, up to 1 MiB
     std::uint32_t template_documents = 64;            ///< live ones before `text_difference` keeps texts
+    bool parser_only = false;                         ///< texts are read by Boost.JSON's parser: the reference
 };
 std::shared_ptr<document_pool> make_pool(decode_options options, pool_limits limits);
 } // namespace detail

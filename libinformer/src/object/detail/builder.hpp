@@ -48,6 +48,8 @@ public:
     /// the generation is no longer small; before, all is interned. `older`: the cursor is an older version, of which all that is
     /// equal must be found again, and which is probably not in the processor's caches.
     void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older);
+    /// The same once more, after `abort` or `abandon`.
+    void restart() { start(*generation_, root_cursor_, *policy_place_, older_); }
     /// The finished document; its count goes to the caller.
     handle finish() noexcept;
     void abort() noexcept;
@@ -120,7 +122,6 @@ public:
     void literal(handle h) { immediate(h); } ///< null, true, false
 
     std::size_t depth() const noexcept { return frames_.size() - 1; }
-    bool in_array() const noexcept { return depth() > 0 && !frames_.back().object; }
     /// Before `end_object` of the outermost object: apiVersion and kind first, the given ones where there are none.
     void put_type_first(std::string_view api_version, std::string_view kind);
     /// Memory held for the next document.

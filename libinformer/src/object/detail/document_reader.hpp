@@ -18,6 +18,8 @@ public:
 
     /// `plain`: no skipping, no projection. The rest as in `builder::start`.
     void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain);
+    /// The same document from its beginning, after `abort` and the like.
+    void restart();
     handle finish() noexcept { return builder_.finish(); }
     void abort() noexcept { builder_.abort(); }
 
@@ -67,17 +69,13 @@ public:
 
     /// True right after the key metadata.managedFields if its value will be skipped: the value need not come at all.
     bool at_skipped_managed_fields() const noexcept { return at_managed_fields_; }
-    /// The value at hand is an element. False as well where it is skipped.
-    bool in_array() const noexcept { return skipping_ == 0 && builder_.in_array(); }
     bool skips_managed_fields() const noexcept { return !plain_ && !options_.keep_managed_fields_; }
 
     builder& nodes() noexcept { return builder_; }
     /// What follows is one value of a document, at the builder's place; `end_part` makes ready for the whole.
     void begin_part(bool is_metadata, bool is_skipped) noexcept;
     void end_part() noexcept;
-    /// For a string on its way here, which is not where the text has it. Its memory is kept, up to a megabyte.
-    std::string& room() noexcept { return room_; }
-    std::uint64_t bytes() const noexcept { return builder_.bytes() + room_.capacity() + key_.capacity(); }
+    std::uint64_t bytes() const noexcept { return builder_.bytes() + key_.capacity(); }
 
 private:
     enum class verdict : unsigned char { keep, skip, keep_if_container };
@@ -107,6 +105,7 @@ private:
     void set_careful() noexcept {
         careful_ = projected_ || skipping_ > 0 || next_ != verdict::keep || type_awaited_ != type_member::none;
     }
+    void begin();
     void put_type();
     void type_is_no_string();
 
@@ -114,7 +113,6 @@ private:
     const projection_trie& projection_;
     const bool projecting_;
     builder builder_;
-    std::string room_;
     bool careful_ = true; ///< something other than handing on is to be done
     bool plain_ = false;
     bool projected_ = false;

@@ -1,4 +1,4 @@
-// Feeds a document_reader from JSON text or from a boost::json value.
+// Feeds a document_reader by Boost.JSON: from text whose errors are to be named, and from a boost::json value.
 #pragma once
 
 #include "document_reader.hpp"
@@ -6,31 +6,31 @@
 #include <boost/json/fwd.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 namespace informer::detail {
 
+/// The reference for what is JSON. Three to four times as much work as `text_reader`, which is asked first and leaves to it what it
+/// refuses: so it reads what is wrong, says what that is, and where. (What is skipped of `managedFields` must be JSON here.)
 /// False and `f` if the text is not one JSON object; the reader then holds a part that must be aborted.
-/// `scratch` keeps its memory between calls.
-bool read_json(document_reader& to, std::string_view json, std::size_t max_depth, std::string& scratch, failure& f);
+bool read_by_parser(document_reader& to, std::string_view json, std::size_t max_depth, failure& f);
 
-class text_reader;
-
-/// The same in slices, with a scratch of its own.
-class json_slices {
+/// The same in slices; the errors and their places are the same.
+class parser_slices {
 public:
-    json_slices(document_reader& to, std::string_view text, std::size_t max_depth);
-    ~json_slices();
-    /// Reads on, about `bytes`. True when there is nothing more to read; `f` then as of `read_json`.
+    parser_slices(document_reader& to, std::string_view text, std::size_t max_depth);
+    ~parser_slices();
+    /// Reads on, about `bytes`. True when there is nothing more to read; `f` then as of `read_by_parser`.
     bool read(std::size_t bytes, failure& f);
 
 private:
+    class parser;
     std::string_view text_;
-    std::string scratch_;
-    std::unique_ptr<text_reader> reader_;
+    std::size_t done_ = 0;
+    std::string gathered_;
+    std::unique_ptr<parser> parser_;
 };
 
 bool read_value(document_reader& to, const boost::json::value& v, std::size_t max_depth, failure& f);

@@ -164,6 +164,42 @@ inline const char* string_end_not_plain(const char* p, const char* end) noexcept
 }
 #endif
 
+/// Behind the closing quote of a plain string that goes on at `p`; nullptr if it is not plain, or has no end.
+inline const char* plain_string_end_portable(const char* p, const char* end) noexcept {
+    for (; end - p >= 8; p += 8) {
+        const std::uint64_t v = eight_bytes(p), where = first_of('"', v) | first_of('\\', v) | first_odd(v);
+        if (where == 0) continue;
+        p += place_of(where);
+        return *p == '"' ? p + 1 : nullptr;
+    }
+    for (; p != end; ++p) {
+        if (*p == '"') return p + 1;
+        if (const auto c = static_cast<unsigned char>(*p); c == '\\' || c < 0x20 || c > 0x7f) return nullptr;
+    }
+    return nullptr;
+}
+
+#if defined(INFORMER_SSE2)
+/// Inlined: most are short.
+[[gnu::always_inline]] inline const char* plain_string_end(const char* p, const char* end) noexcept {
+    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
+    for (; end - p >= 16; p += 16) {
+        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), // signed, as above
+                                          _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
+        const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
+        if (where == 0) continue;
+        p += std::countr_zero(where);
+        return *p == '"' ? p + 1 : nullptr;
+    }
+    return plain_string_end_portable(p, end);
+}
+#else
+inline const char* plain_string_end(const char* p, const char* end) noexcept {
+    return plain_string_end_portable(p, end);
+}
+#endif
+
 /// Behind the characters of which numbers, true, false and null consist.
 inline const char* bare_end(const char* p, const char* end) noexcept {
     const auto is_bare = [](char c) {
