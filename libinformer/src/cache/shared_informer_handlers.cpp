@@ -151,25 +151,11 @@ void shared_informer::impl::let_go_removed() {
     for (const auto& h : gone) h->let_go();
 }
 
-/// `previous` is the state before in this listener's own sequence, so what the filter says of it is what was told.
-void shared_informer::handler_handle::state::tell(const event& e) const {
-    const bool before = e.kind != event_kind::added && (!of || of(e.previous ? e.previous : e.current));
-    const bool now = e.kind != event_kind::deleted && (!of || of(e.current));
-    if (before && now) {
-        if (on_update) on_update(e.previous, e.current);
-    } else if (now) {
-        if (on_add) on_add(e.current, e.initial);
-    } else if (before && on_delete) {
-        on_delete(e.kind == event_kind::deleted ? e.current : e.previous, e.final_state_known);
-    }
-}
-
-/// One call of a handler; what it throws ends here (contract X10).
-void shared_informer::impl::call(handler_handle::state& h, const event& e) {
+/// What a handler throws ends here (contract X10): it was just caught.
+void shared_informer::impl::handler_threw(handler_handle::state& h, const event& e) {
     std::string kind;
     try {
-        h.tell(e);
-        return;
+        throw;
     } catch (const std::exception& x) {
         kind = std::string(typeid(x).name()) + ": " + x.what();
     } catch (...) {
@@ -181,6 +167,33 @@ void shared_informer::impl::call(handler_handle::state& h, const event& e) {
     if (h.logged.size() >= most_logged_kinds) return;
     rt.log(log_level::error, name + ": a handler threw at " + e.key().str() + ": " + kind);
     h.logged.push_back(std::move(kind));
+}
+
+/// A state that the filter throws for is none of them, each time that it is asked: else what was told before it would never end.
+bool shared_informer::impl::passes(handler_handle::state& h, const event& e, const object& o) {
+    try {
+        return !h.of || h.of(o);
+    } catch (...) {
+        handler_threw(h, e);
+        return false;
+    }
+}
+
+/// `previous` is the state before in this listener's own sequence, so what the filter says of it is what was told.
+void shared_informer::impl::call(handler_handle::state& h, const event& e) {
+    const bool before = e.kind != event_kind::added && passes(h, e, e.previous ? e.previous : e.current);
+    const bool now = e.kind != event_kind::deleted && passes(h, e, e.current);
+    try {
+        if (before && now) {
+            if (h.on_update) h.on_update(e.previous, e.current);
+        } else if (now) {
+            if (h.on_add) h.on_add(e.current, e.initial);
+        } else if (before && h.on_delete) {
+            h.on_delete(e.kind == event_kind::deleted ? e.current : e.previous, e.final_state_known);
+        }
+    } catch (...) {
+        handler_threw(h, e);
+    }
 }
 
 shared_informer::handler_handle shared_informer::add_event_handler(add_function on_add, update_function on_update,

@@ -85,8 +85,6 @@ struct shared_informer::handler_handle::state {
         const auto remove = std::exchange(on_delete, nullptr);
     }
 
-    void tell(const event& e) const;
-
     filter_function of; ///< none: all
     add_function on_add;
     update_function on_update;
@@ -239,6 +237,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void let_go_removed();
     void handlers_are_due();
     void call(handler_handle::state& h, const event& e);
+    bool passes(handler_handle::state& h, const event& e, const object& o);
+    void handler_threw(handler_handle::state& h, const event& e);
     void start_waiting_children();
 
     // ---- shared_informer_indexes.cpp -------------------------------------------------------------------------------

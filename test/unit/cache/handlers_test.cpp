@@ -257,3 +257,22 @@ TEST_CASE("what the filter of a handler throws is contained and counted as the h
     CHECK(handler.exceptions() == 1);
     CHECK(handler.has_synced());
 }
+
+TEST_CASE("an object whose state the filter of a handler throws for is none of them, and what was told of it is ended", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1, "ours"), pod("b", 1, "ours")}, 1);
+    told t;
+    const auto handler = t.add_to(b.pods, [](const object& o) -> bool {
+        if (o.at_pointer("/spec/note").string_or_empty() == "bad") throw std::runtime_error("no note");
+        return ours(o);
+    });
+    b.settle();
+    t.take();
+    w->modified(pod("a", 2, "bad"));
+    w->deleted(pod("a", 3));
+    w->modified(pod("b", 4, "bad"));
+    w->modified(pod("b", 5, "ours"));
+    b.settle();
+    CHECK(t.take() == words{"-a:1", "-b:1", "+b:5"});
+    CHECK(handler.exceptions() != 0);
+}

@@ -181,7 +181,7 @@ public:
     /// The same for the objects that `of` is true for, as if there were no others: where an update makes it so the object is added, where
     /// it ceases to be it is deleted, `last` being what it was while it was. Who was told of an object is told of its deletion, whatever
     /// its final state. `of` depends on nothing but the object, and is called for the previous state, too; what it throws is the
-    /// handler's.
+    /// handler's, and means false.
     handler_handle add_event_handler(filter_function of, add_function on_add, update_function on_update,
                                      delete_function on_delete, subscription_options options = subscription_options());
 
