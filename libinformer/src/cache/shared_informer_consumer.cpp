@@ -129,6 +129,20 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         events.push_back(std::move(e));
         break;
     }
+    case delta::kind::foreign: {
+        index.set_resource_version(d.version);
+        if (!bad.empty()) clear_quarantine(d.current.key(), d.version);
+        const object before = index.find_current(d.current).before;
+        if (!before || d.version < before.resource_version() || !is_another(d.current.meta(), before.meta())) break;
+        // Ours was deleted, and nobody told us.
+        doubt_state();
+        index.erase(before.key());
+        event e(event_kind::deleted, before, before, event_reason::watch);
+        e.final_state_known = false;
+        e.version = before.resource_version();
+        events.push_back(std::move(e));
+        break;
+    }
     case delta::kind::bookmark: index.set_resource_version(d.version); break;
     case delta::kind::bad: {
         index.set_resource_version(d.version);

@@ -93,8 +93,8 @@ public:
         auto version = collecting ? informer::resource_version() : o.resource_version();
         switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
         case reflector::verdict::collect:
-            if (!collected_ || not_ours) break;
-            if (type == watch_event_type::deleted) {
+            if (!collected_) break;
+            if (type == watch_event_type::deleted || not_ours) { // of that name we have none, whatever there was
                 collected_->objects().erase(o);
                 collected_->forgive(o.key());
             } else {
@@ -102,8 +102,9 @@ public:
             }
             break;
         case reflector::verdict::apply: {
-            if (not_ours) break;
-            delta d(type == watch_event_type::deleted ? delta::kind::erase : delta::kind::upsert);
+            delta d(not_ours                            ? delta::kind::foreign
+                    : type == watch_event_type::deleted ? delta::kind::erase
+                                                        : delta::kind::upsert);
             d.type = type;
             d.current = std::move(o);
             d.version = std::move(version);

@@ -147,6 +147,56 @@ TEST_CASE("an object that came again with a uid of another part is gone", "[info
     CHECK(b.pods.snapshot().size() == 0);
 }
 
+TEST_CASE("a bad object that turns out to be of another part is forgiven", "[informer]") {
+    const std::string mine = uid_in(lower), foreign = uid_in(upper);
+    const auto bad = [](const std::string& name, int version) {
+        return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":")" + name +
+               R"(","resourceVersion":")" + std::to_string(version) + R"("},"spec":})";
+    };
+    bench b(informer_options().shard(lower));
+    const auto w = b.source->on_watch();
+    w->added(pod("a", 1, "", mine)).added(bad("b", 2)).added(bad("c", 2)).added(bad("d", 2)).added(bad("e", 2));
+    w->modified(pod("b", 3, "", foreign)).deleted(pod("c", 4, "", foreign));
+    w->bookmark("5", true);
+    b.start();
+    CHECK(b.pods.status().quarantined == 2);
+    w->modified(pod("d", 6, "", foreign)).deleted(pod("e", 7, "", foreign));
+    b.settle();
+    CHECK(b.pods.status().quarantined == 0);
+    CHECK(b.pods.snapshot().size() == 1);
+}
+
+TEST_CASE("an object of another part under a name of ours says that ours is gone", "[informer]") {
+    const std::string mine = uid_in(lower), foreign = uid_in(upper);
+    bench b(informer_options().shard(lower));
+    auto events = b.pods.subscribe();
+    const auto w = b.source->on_watch();
+    w->added(pod("a", 1, "", mine)).added(pod("b", 2, "", mine)).added(pod("c", 3, "", mine));
+    w->modified(pod("a", 4, "", foreign)); // nobody tells of its predecessor's end
+    w->bookmark("5", true);
+    b.start();
+    CHECK(read_all(events).size() == 2);
+    CHECK_FALSE(b.pods.get("default/a"));
+    w->modified(pod("b", 1, "", foreign)); // older than ours: a repetition
+    w->modified(pod("b", 6, "", foreign)).deleted(pod("c", 7, "", foreign));
+    b.settle();
+    CHECK(read_all(events) == words{"-b:2?", "-c:3?"});
+    CHECK(b.pods.snapshot().size() == 0);
+    // Something did not come: a list tells what else.
+    b.source->on_watch();
+    b.pass(std::chrono::minutes(5));
+    REQUIRE(b.source->calls().size() == 2);
+    CHECK(b.source->calls()[1].query.send_initial_events_);
+}
+
+TEST_CASE("what is told of another part moves the version of the cache", "[informer]") {
+    bench b(informer_options().shard(lower));
+    const auto w = b.sync_with({pod("a", 1, "", uid_in(lower))}, 3);
+    w->added(pod("c", 7, "", uid_in(upper)));
+    b.settle();
+    CHECK(b.pods.snapshot().resource_version().str() == "7");
+}
+
 TEST_CASE("a factory does not share an informer of a part with who wants all", "[informer]") {
     boost::asio::io_context context;
     int made = 0;

@@ -25,6 +25,7 @@ public:
     enum class kind {
         upsert,   ///< ADDED or MODIFIED: which of them it is, the cache's content decides (client-go C3)
         erase,    ///< DELETED
+        foreign,  ///< of another part: not ours, but nor is what had its name before
         bookmark, ///< only the version moves on
         replace,  ///< everything is replaced at once
         bad,      ///< an event that could not be used

@@ -130,8 +130,8 @@ public:
     /// `error(errc::new_epoch)`; an incomparable version is `error(errc::bad_configuration)`. Where the server's lists have no
     /// version that of their newest object counts; where objects have none either, no version ever comes.
     ///
-    /// The cache's version moves by what its own watch is told: an informer with selectors or of one namespace hears nothing of a write
-    /// to what it does not have. Such a wait lasts until something else or a bookmark comes (about a minute), or until its deadline.
+    /// The cache's version moves by what its own watch is told: an informer with selectors, of one namespace or of a part may hear nothing of
+    /// a write to what it does not have. Such a wait lasts until something else or a bookmark comes (about a minute), or until its deadline.
     asio::awaitable<void> wait_until(informer::resource_version version, clock::duration at_most);
     /// Waits until `condition` holds of the object with this key, as the cache has it (an empty one while it has none: a deletion can be
     /// waited for, too), and answers with that. It is looked at behind each batch of changes: what was so for a moment may be passed over.
