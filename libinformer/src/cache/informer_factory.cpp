@@ -69,7 +69,7 @@ std::string not_cached(const api_resource& resource, const std::string& name_spa
         return out + ": name it, or get() an informer of " + (name_space.empty() ? "all namespaces" : "this one") + " first";
     }
     if (filtered) {
-        return out + ": only a selection is cached (labels, fields or metadata): read that by the lister() of the handle that get() "
+        return out + ": only a selection is cached (labels, fields, a part or metadata): read that by the lister() of the handle that get() "
                      "with the same options gives";
     }
     return out + ": get() an informer first";

@@ -197,6 +197,12 @@ TEST_CASE("what is told of another part moves the version of the cache", "[infor
     CHECK(b.pods.snapshot().resource_version().str() == "7");
 }
 
+TEST_CASE("everything is the same by whatever it is hashed") {
+    CHECK(shard_selector::part(0, 1, by::name_space) == shard_selector());
+    CHECK(shard_selector::of({}, by::name_space) == shard_selector::part(0, 1));
+    CHECK_FALSE(shard_selector::part(0, 2, by::name_space) == shard_selector::part(0, 2));
+}
+
 TEST_CASE("a factory does not share an informer of a part with who wants all", "[informer]") {
     boost::asio::io_context context;
     int made = 0;

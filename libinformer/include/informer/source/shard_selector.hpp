@@ -49,8 +49,9 @@ public:
     /// For names and logs: "uid hashes 0000000000000000-7fffffffffffffff".
     std::string describe() const;
 
+    /// Everything is the same by whatever field.
     friend bool operator==(const shard_selector& a, const shard_selector& b) noexcept {
-        return a.by_ == b.by_ && a.ranges_ == b.ranges_;
+        return a.ranges_ == b.ranges_ && (a.by_ == b.by_ || a.everything());
     }
 
 private:
