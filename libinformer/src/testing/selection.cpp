@@ -43,7 +43,8 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& why) const {
-        throw bad_request("invalid shard selector \"" + std::string(whole_) + "\": " + why);
+        // As in 1.36, which takes what it cannot read for a fault of its own.
+        throw refused(500, "", "invalid shard selector: " + why + " (" + std::string(whole_) + ')');
     }
     void skip() {
         while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);

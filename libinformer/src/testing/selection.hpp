@@ -15,7 +15,7 @@ namespace informer::testing::detail {
 
 class selection {
 public:
-    /// Refuses (400) selectors that cannot be parsed and fields that the resource does not offer.
+    /// Refuses (400, parts 500) selectors that cannot be parsed and fields that the resource does not offer.
     selection(const resource_type& type, std::string name_space, std::string_view labels, std::string_view fields,
               std::string_view shard = {});
 
