@@ -101,9 +101,12 @@ struct tls_stream::on_carrier {
         if (size <= 0) return 0;
         std::size_t n = 0;
         error_code ec;
-        ERR_clear_error(); // whose queue both share
+        // Both share OpenSSL's queue of errors. What is in it now is why ours says farewell by an alert, and is asked for afterwards.
+        const unsigned long ours = ERR_peek_error();
+        ERR_clear_error();
         const need then = s.carrier_->after(what(s.carrier_->handle(), n), ec);
         ERR_clear_error();
+        if (ours != 0) ERR_raise(ERR_GET_LIB(ours), ERR_GET_REASON(ours));
         if (then == need::to_read) BIO_set_retry_read(b);
         if (then == need::to_write) BIO_set_retry_write(b);
         // Who carries may end politely, or say what went wrong: our peer has said nothing by that.

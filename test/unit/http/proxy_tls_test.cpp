@@ -195,6 +195,28 @@ asio::awaitable<void> bytes_behind() {
     co_await front.stop();
 }
 
+/// Opens the tunnel and says, in the server's place, a hello of which nothing is there.
+asio::awaitable<void> says_nonsense(std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    co_await write_all(s, std::string("HTTP/1.1 200 OK\r\n\r\n\x16\x03\x03\x00\x04\x02\x00\x00\x00", 28));
+    co_await read_to_end(s);
+}
+
+/// What we ourselves find wrong is told to the peer by an alert, which goes through the other TLS before we look at the reason.
+asio::awaitable<void> our_own_verdict() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, says_nonsense);
+    tls_front front(ex, proxy_pair(), p.endpoint().port);
+    failure f;
+    http::client c(runtime(ex), server(true), options(proxy_at(front.port())), f);
+    f = co_await failure_of(&c);
+    CHECK(f == errc::tls_failed);
+    INFO(f.message());
+    CHECK(f.message().find("length mismatch") != std::string::npos);
+    p.close();
+    co_await front.stop();
+}
+
 asio::awaitable<void> refused_tunnel() {
     const auto ex = co_await asio::this_coro::executor;
     scene s(ex, true);
@@ -268,6 +290,9 @@ TEST_CASE("a proxy that speaks no TLS where it should is told no login, and by n
 }
 TEST_CASE("what follows a TLS proxy's answer is the server's") {
     run_test(bytes_behind());
+}
+TEST_CASE("what is wrong with a server's TLS is told by way of a TLS proxy, too") {
+    run_test(our_own_verdict());
 }
 TEST_CASE("what a TLS proxy refuses is told as that of any other") {
     run_test(refused_tunnel());
