@@ -144,9 +144,15 @@ struct attempts {
 void open_closed_on_exec(tcp::socket& socket, const tcp::endpoint& address) {
     const int descriptor = ::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
     if (descriptor < 0) return;
+    struct closed_unless_taken {
+        int fd;
+        ~closed_unless_taken() {
+            if (fd >= 0) ::close(fd);
+        }
+    } ours{descriptor}; // assign() throws where there is no memory to watch it
     error_code ec;
     socket.assign(address.protocol(), descriptor, ec);
-    if (ec) ::close(descriptor);
+    if (!ec) ours.fd = -1;
 }
 
 void begin_next(const std::shared_ptr<attempts>& all, const tcp::endpoint& address) {

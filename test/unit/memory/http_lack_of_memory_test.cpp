@@ -29,6 +29,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fcntl.h>
+
 using namespace informer;
 using informer::testing::for_every_request;
 using informer::testing::lack;
@@ -125,6 +127,13 @@ asio::awaitable<void> greet(std::shared_ptr<http::server_request>, std::shared_p
     co_await r->send(200, "text/plain", "good morning to you, whoever you are");
 }
 
+/// Of this process.
+int open_descriptors() {
+    int n = 0;
+    for (int fd = 0; fd < 1024; ++fd) n += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return n;
+}
+
 /// What a peer of the server sees. Asks for nothing of what may be refused once it is made.
 class peer {
 public:
@@ -196,6 +205,7 @@ TEST_CASE("without memory reading a body that breaks off fails, whatever it lack
 }
 
 TEST_CASE("without memory a request fails or throws, whatever it lacks, and leaves its caller's cancellation as it was", "[memory]") {
+    const int before = open_descriptors();
     for_every_request([](const refusal& r) {
         asio::io_context io(1);
         http::endpoint nobody;
@@ -216,6 +226,7 @@ TEST_CASE("without memory a request fails or throws, whatever it lacks, and leav
         CHECK(o.throwing);
         run_until(io, [&] { return io.stopped(); });
     });
+    CHECK(open_descriptors() == before);
 }
 
 TEST_CASE("a look-up whose outcome gets lost for lack of memory is made again, for all who wait for it", "[memory]") {
