@@ -289,6 +289,7 @@ private:
         } else {
             config_.warnings.push_back("tokenFile: cannot read " + shown(c.token_file) + ": " + why);
         }
+        if (informer::detail::is_read_once(c.token_file)) c.token_file.clear(); // else a client would wait for more
     }
 
     const kubeconfig& files_;

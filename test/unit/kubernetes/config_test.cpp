@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include <unistd.h>
+
 using namespace informer;
 using namespace informer::kubernetes;
 using informer::testing::temporary_folder;
@@ -303,6 +305,17 @@ TEST_CASE("kubeconfig: a token beats its file, an empty token file is an error")
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + empty + "}")), "tokenFile: cannot read " + empty + ": the file is empty"));
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: /none}")), "config:9: tokenFile: cannot read /none: no such file"));
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{token: s3cret, username: a, password: b}")), "which one is meant"));
+}
+
+TEST_CASE("kubeconfig: a token from a pipe is read here, and nobody waits for another writer") {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    REQUIRE(::write(ends[1], "t0\n", 3) == 3);
+    ::close(ends[1]);
+    const auto c = good(config_with("{server: 'https://h'}", "{tokenFile: /dev/fd/" + std::to_string(ends[0]) + "}"));
+    ::close(ends[0]);
+    CHECK(c.credentials.token == "t0");
+    CHECK(c.credentials.token_file.empty());
 }
 
 TEST_CASE("kubeconfig: credentials go over TLS or loopback only") {
