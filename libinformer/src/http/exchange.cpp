@@ -125,8 +125,8 @@ bool exchange::interrupted(asio::cancellation_type cancelled, std::string_view d
 failure exchange::lost(std::string_view doing, const error_code& ec) const {
     std::string what = request_.doing + std::string(doing);
     // After a handshake that succeeded for us a server may still refuse our certificate (TLS 1.3): an alert instead of
-    // the first byte of the first answer. So may a proxy, that we have none.
-    if (!reused_ && !any_byte_ && is_tls_error(ec)) {
+    // the first byte of the first answer. So may a proxy, that we have none. What we find broken says nothing of the kind.
+    if (!reused_ && !any_byte_ && is_tls_alert(ec)) {
         if (request_.plan.to.tls) return failure(errc::tls_failed, what + ": " + ec.message());
         return failure(errc::connect_failed,
                        what + ": the proxy " + request_.plan.way->through.url() + " (" + ec.message() + ")");

@@ -343,6 +343,11 @@ bool is_tls_error(const error_code& ec) noexcept {
     return ec.failed() && ec.category() == asio::error::get_ssl_category();
 }
 
+bool is_tls_alert(const error_code& ec) noexcept {
+    const auto code = static_cast<unsigned long>(ec.value());
+    return is_tls_error(ec) && ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET;
+}
+
 void transport::close() noexcept {
     error_code ignored;
     socket().close(ignored);

@@ -73,6 +73,8 @@ std::shared_ptr<transport> tls_server_transport(tcp::socket s, std::shared_ptr<t
 
 /// Whether the TLS layer said so (an alert of the peer, a broken record), not the network.
 bool is_tls_error(const error_code& ec) noexcept;
+/// Whether the peer said so.
+bool is_tls_alert(const error_code& ec) noexcept;
 
 /// "10.0.0.1:443", "[fd00::1]:443"; of an IPv4 address within IPv6 the former.
 std::string shown(const tcp::endpoint& e);

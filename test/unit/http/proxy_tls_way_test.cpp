@@ -196,6 +196,39 @@ asio::awaitable<void> how_it_ends() {
             }
 }
 
+asio::awaitable<void> hears_and_waits(std::shared_ptr<bool> heard, std::shared_ptr<tcp::socket> s) {
+    co_await read_head(s);
+    *heard = true;
+    co_await read_to_end(s);
+}
+
+/// The server may have done what it was asked for: that is no failed handshake, and no failure to connect.
+asio::awaitable<void> broken_before_the_answer(bool by_proxy) {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto heard = std::make_shared<bool>(false);
+    raw_peer origin(ex, [heard](std::shared_ptr<tcp::socket> s) { return hears_and_waits(heard, std::move(s)); });
+    http_proxy proxy(ex);
+    tls_front front(ex, by_proxy ? proxy_pair() : loopback_pair(), by_proxy ? proxy.port() : origin.endpoint().port);
+    http::endpoint to;
+    to.tls = !by_proxy;
+    to.host = "localhost";
+    to.port = by_proxy ? origin.endpoint().port : front.port();
+    failure f;
+    http::client c(runtime(ex), to, options(by_proxy ? proxy_at(front.port()) : http::proxy()), f);
+    const auto out = std::make_shared<outcome>();
+    cancellable work(ex, fetch(&c, out));
+    const std::function<bool()> there = [heard] { return *heard; };
+    const bool ok = co_await eventually(there);
+    CHECK(ok);
+    front.garble();
+    co_await work.join();
+    INFO(out->f.what());
+    CHECK(out->f == errc::connection_lost);
+    origin.close();
+    co_await front.stop();
+    co_await proxy.stop();
+}
+
 asio::awaitable<void> kept_alive(bool tls) {
     const auto ex = co_await asio::this_coro::executor;
     scene s(ex, tls);
@@ -254,6 +287,10 @@ TEST_CASE("much goes through a TLS proxy in both directions, over one connection
 TEST_CASE(
     "a TLS proxy that ends a connection, politely or not, is never taken for the end of a body that has its own") {
     run_test(how_it_ends());
+}
+TEST_CASE("TLS that breaks before the first byte of an answer is a lost connection, with a server or with a proxy") {
+    run_test(broken_before_the_answer(false));
+    run_test(broken_before_the_answer(true));
 }
 TEST_CASE("connections through a TLS proxy are used again, and made anew when it ended them") {
     run_test(kept_alive(true));
