@@ -34,6 +34,8 @@ public:
 
     /// Whether something was received and not read: an alert as well as bytes.
     bool pending() const noexcept;
+    /// What the next read will say is that it is over.
+    bool ended() const noexcept { return read_late_.failed(); }
     tcp::socket& socket() noexcept { return *bottom().socket_; }
     SSL* handle() const noexcept { return ssl_.get(); }
 

@@ -73,6 +73,7 @@ public:
     }
     const std::string& problem() const noexcept override { return problem_; }
     bool pending() const noexcept override { return false; }
+    bool ended() const noexcept override { return false; }
     peer_identity peer() const override { return {}; }
     tcp::socket& socket() noexcept override { return socket_; }
 
@@ -186,6 +187,7 @@ public:
     }
     asio::awaitable<std::size_t> look(asio::mutable_buffer to, error_code& ec) override { return stream_.look(to, ec); }
     bool pending() const noexcept override { return stream_.pending(); }
+    bool ended() const noexcept override { return stream_.ended(); }
     const std::string& problem() const noexcept override { return problem_; }
     tcp::socket& socket() noexcept override { return stream_.socket(); }
 
@@ -366,7 +368,7 @@ void transport::reset() noexcept {
 }
 
 bool transport::quiet() noexcept {
-    if (!socket().is_open() || pending()) return false;
+    if (!socket().is_open() || pending() || ended()) return false;
     char byte;
     const auto n = ::recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

@@ -43,6 +43,8 @@ public:
     virtual asio::awaitable<std::size_t> look(asio::mutable_buffer to, error_code& ec) = 0;
     /// Whether something was received that no read has taken.
     virtual bool pending() const noexcept = 0;
+    /// Whether the end came along with what was read last; the next read will tell.
+    virtual bool ended() const noexcept = 0;
     virtual const std::string& problem() const noexcept = 0;
     virtual peer_identity peer() const = 0;
     virtual tcp::socket& socket() noexcept = 0;

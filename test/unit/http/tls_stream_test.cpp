@@ -245,6 +245,40 @@ std::string body_of(std::string answer, std::string rest = {}) {
     return *body + (*f ? "(lost)" : "");
 }
 
+/// An HTTP server that says goodbye along with its answer, and leaves the connection open.
+asio::awaitable<void> answer_and_goodbye(std::shared_ptr<tcp::socket> s) {
+    asio::ssl::context c(asio::ssl::context::tls_server);
+    c.use_certificate_chain(asio::buffer(loopback_pair().certificate_pem));
+    c.use_private_key(asio::buffer(loopback_pair().key_pem), asio::ssl::context::pem);
+    tls_stream t(std::move(*s), c.native_handle());
+    error_code ec;
+    co_await t.handshake(tls_stream::role::server, ec);
+    std::string request(10'000, ' ');
+    co_await t.read_some(asio::buffer(request), ec);
+    const std::string_view answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    CHECK(SSL_write(t.handle(), answer.data(), static_cast<int>(answer.size())) > 0);
+    SSL_shutdown(t.handle());
+    co_await t.read_some(asio::buffer(request), ec); // until the client leaves
+}
+
+asio::awaitable<void> not_used_after_a_goodbye() {
+    const auto ex = co_await asio::this_coro::executor;
+    raw_peer p(ex, answer_and_goodbye);
+    auto to = p.endpoint();
+    to.tls = true;
+    failure f;
+    http::client c(runtime(ex), to, http::client_options().tls(http::tls_options().ca(authority().certificate_pem())), f);
+    for (int i = 0; i < 2; ++i) {
+        http::request q("POST", "/"); // which is never sent twice
+        auto r = co_await c.send(std::move(q), f);
+        CHECK(f.what() == "success");
+        const std::string body = co_await r.read_all(100, f);
+        CHECK(body == "ok");
+    }
+    CHECK(p.accepted() == 2);
+    p.close();
+}
+
 asio::awaitable<void> write_to_nobody() {
     const auto e = co_await connected();
     const asio::socket_base::linger at_once(true, 0);
@@ -321,6 +355,9 @@ TEST_CASE("a body that has an end of its own is not complete before it, however 
     CHECK(body_of("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n") == "half(lost)");
 }
 
+TEST_CASE("a connection whose goodbye came with the last answer is not used again") {
+    run_test(not_used_after_a_goodbye());
+}
 TEST_CASE("a write to a TLS peer that left is an error and no signal") {
     run_test(write_to_nobody());
 }
