@@ -393,8 +393,6 @@ client_config load(const kubeconfig_options& options, const sources& from, const
     return c;
 }
 
-constexpr const char* service_account = "/var/run/secrets/kubernetes.io/serviceaccount";
-
 client_config in_cluster(const kubeconfig_options& options, const std::string& root, failure& f) {
     f = failure();
     const auto refuse = [&f](const std::string& what) {
@@ -460,14 +458,20 @@ client_config default_config(const kubeconfig_options& options) {
     return config;
 }
 
-client_config default_config(const kubeconfig_options& options, failure& f) {
+client_config default_config(const kubeconfig_options& options, failure& f, std::string root) {
     const sources from = find_files(options);
     const kubeconfig all = read(from, f);
     if (f) return {};
     const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
     const bool asked = !options.path_.empty() || !options.server_.empty() || !options.context_.empty();
-    if (in_pod && !asked && all.says_nothing()) return in_cluster(options, service_account, f);
-    return load(options, from, all, f);
+    if (!in_pod || asked || !all.says_nothing()) return load(options, from, all, f);
+    client_config c = in_cluster(options, root, f);
+    // Who meant a file is to hear that the pod's own account is used instead.
+    std::vector<std::string> about_files = from.warnings;
+    for (const std::string& empty : all.empty_files)
+        if (empty != "/dev/null") about_files.push_back(empty + " is empty"); // that one is meant so
+    if (!f) c.warnings.insert(c.warnings.begin(), about_files.begin(), about_files.end());
+    return c;
 }
 
 } // namespace informer::kubernetes

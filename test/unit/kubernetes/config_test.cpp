@@ -386,6 +386,13 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     CHECK(default_config(kubeconfig_options().environment(file, ""), f).server == "https://h");
     default_config(kubeconfig_options().environment("", "/none"), f);
     CHECK(has(f.message(), "in-cluster")); // no service account under the usual path
+    // where none does, who meant one hears of it
+    c = default_config(kubeconfig_options().environment(dir.path("mistyped") + ":" + dir.write("blank", "\n"), ""), f,
+                       dir.path(""));
+    CHECK(c.origin == "in-cluster");
+    REQUIRE(c.warnings.size() == 2);
+    CHECK(has(c.warnings[0], "mistyped does not exist"));
+    CHECK(has(c.warnings[1], "blank is empty"));
     const auto left_over = dir.write("left", "kind: Config\nclusters: []\nusers: null\ncurrent-context: ''\n");
     const auto undecided = dir.write("undecided", "contexts:\n- {name: a, context: {}}\n");
     for (const auto& nothing : {std::string("/dev/null"), left_over, left_over + ":/dev/null"}) {

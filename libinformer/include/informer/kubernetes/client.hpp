@@ -37,7 +37,8 @@ struct object_list {
 /// *Retries*: 429, and 503, with Retry-After (in seconds, up to two minutes) are asked again as told, since the server says that nothing was done; GETs
 /// also with any other 5xx that has it, and once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
 /// begins that would end after the verb's time limit: then the server's refusal is the failure. An attempt that is under
-/// way when the time is up is errc::deadline_exceeded.
+/// way when the time is up is errc::deadline_exceeded. (A list is a stream and has no such limit: who cannot wait as long as a server may
+/// ask for, ten times two minutes, cancels it or lists by a client `without_retries()`.)
 /// *Objects*: whole ones are `boost::json::value`s with their name (and namespace) in metadata. A subresource takes and
 /// answers with objects of its own kind (Scale, Eviction, TokenRequest, …), named like the object that it belongs to.
 class client {

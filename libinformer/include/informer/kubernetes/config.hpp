@@ -159,8 +159,9 @@ client_config parse_kubeconfig(std::string_view yaml, const std::string& file, c
 /// $POD_NAMESPACE before that. Proxies of the environment count here, too, as with client-go.
 client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// kubeconfig; in-cluster when there is none, or nothing in it ($KUBECONFIG=/dev/null), no file, server or context is asked for, and it is
-/// possible. (kubectl goes in-cluster also where contexts are there and none is current: that is an error here.)
-client_config default_config(const kubeconfig_options& options, failure& f);
+/// possible. (kubectl goes in-cluster also where contexts are there and none is current: that is an error here.) `root` as of `in_cluster_config`.
+client_config default_config(const kubeconfig_options& options, failure& f,
+                             std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// The same; throws `error`.
 client_config default_config(const kubeconfig_options& options = kubeconfig_options());
 
