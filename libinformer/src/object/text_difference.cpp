@@ -25,6 +25,21 @@ void prefetch(const generation& g, handle document) noexcept {
             reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + static_cast<std::uintptr_t>(i)));
 }
 
+/// A whole number of at most eight digits, which nearly all are.
+handle short_number(std::string_view s) noexcept {
+    if (s.empty() || s.size() > 8 || (s.size() > 1 && s[0] == '0')) return missing_handle;
+    std::int32_t v = 0;
+    for (const char c : s) {
+        if (c < '0' || c > '9') return missing_handle;
+        v = v * 10 + (c - '0');
+    }
+    return make_small_int(v);
+}
+
+handle literal_of(std::string_view s) noexcept {
+    return s == "true" ? true_handle : s == "false" ? false_handle : s == "null" ? null_handle : missing_handle;
+}
+
 } // namespace
 
 struct text_difference::guard {

@@ -148,47 +148,39 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
     if (at_ == end_) return outcome::refused; // nothing, or not a container
     const char* p = at_;
     const char* const stop = p + std::min(bytes, static_cast<std::size_t>(end_ - p));
-    bool is_behind_value = false;
-    if (skipping_) {
-        const outcome skipped = skip(p, stop);
-        at_ = p;
-        if (skipped != outcome::whole) return skipped;
-        is_behind_value = true;
-    } else if (depth_ == 0) {
+    if (depth_ == 0) {
         p = behind_space(p);
         if ((*p != '{' && *p != '[') || !open(*p)) return outcome::refused;
         ++p;
     }
     for (;;) {
-        if (!is_behind_value) {
+        if (skipping_) {
+            if (const outcome o = skip(p, stop); o != outcome::whole) {
+                at_ = p;
+                return o;
+            }
+        } else {
             if (p >= stop) {
                 at_ = p;
                 return p == end_ ? outcome::refused : outcome::more;
             }
             p = behind_space(p);
-            if (first_ && *p == closing()) {
-                ++p;
-                close();
-                if (depth_ == 0) return p == end_ ? outcome::whole : outcome::refused;
-            } else {
+            const bool empty = first_ && *p == closing();
+            if (!empty) {
                 if (in_object_ && !key(p)) return outcome::refused;
                 if (*p == '{' || *p == '[') {
-                    if (!to_.at_skipped_managed_fields()) {
+                    if (to_.at_skipped_managed_fields()) {
+                        skipping_ = scanner_.begin(*p);
+                        skipped_to_ = *p == '[' ? ']' : '}';
+                    } else {
                         if (!open(*p)) return outcome::refused;
                         ++p;
-                        continue;
                     }
-                    scanner_.begin(*p);
-                    skipped_to_ = *p == '[' ? ']' : '}';
-                    const outcome skipped = skip(p, stop);
-                    at_ = p;
-                    if (skipped != outcome::whole) return skipped;
-                } else if (!value(p)) {
-                    return outcome::refused;
+                    continue;
                 }
+                if (!value(p)) return outcome::refused;
             }
         }
-        is_behind_value = false;
         if (const outcome o = behind_value(p); o != outcome::more) return o;
     }
 }

@@ -69,7 +69,6 @@ public:
 
     /// True right after the key metadata.managedFields if its value will be skipped: the value need not come at all.
     bool at_skipped_managed_fields() const noexcept { return at_managed_fields_; }
-    bool skips_managed_fields() const noexcept { return !plain_ && !options_.keep_managed_fields_; }
 
     builder& nodes() noexcept { return builder_; }
     /// What follows is one value of a document, at the builder's place; `end_part` makes ready for the whole.
@@ -106,6 +105,7 @@ private:
         careful_ = projected_ || skipping_ > 0 || next_ != verdict::keep || type_awaited_ != type_member::none;
     }
     void begin();
+    bool skips_managed_fields() const noexcept { return !plain_ && !options_.keep_managed_fields_; }
     void put_type();
     void type_is_no_string();
 

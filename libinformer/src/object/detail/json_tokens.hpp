@@ -1,7 +1,6 @@
-// What bare tokens of JSON text say.
+// Where numbers of JSON text end.
 #pragma once
 
-#include "node.hpp"
 #include "text_scan.hpp"
 
 #include <cstddef>
@@ -43,22 +42,6 @@ inline const char* number_end(const char* p, const char* end) noexcept {
 }
 inline bool is_number(std::string_view s) noexcept {
     return number_end(s.data(), s.data() + s.size()) == s.data() + s.size();
-}
-
-/// A whole number of at most eight digits, which nearly all are; missing if it is none.
-inline handle short_number(std::string_view s) noexcept {
-    if (s.empty() || s.size() > 8 || (s.size() > 1 && s[0] == '0')) return missing_handle;
-    std::int32_t v = 0;
-    for (const char c : s) {
-        if (c < '0' || c > '9') return missing_handle;
-        v = v * 10 + (c - '0');
-    }
-    return make_small_int(v);
-}
-
-/// true, false, null; missing if it is none of them.
-inline handle literal_of(std::string_view s) noexcept {
-    return s == "true" ? true_handle : s == "false" ? false_handle : s == "null" ? null_handle : missing_handle;
 }
 
 } // namespace informer::detail

@@ -46,20 +46,15 @@ inline std::size_t common_prefix_portable(const char* a, const char* b, std::siz
     return i;
 }
 
-/// Behind the closing quote of a string that goes on at `p`, or nullptr if there is none. `plain` turns false at an escape, a
-/// control character or a byte above 0x7f: then its content must be looked at.
-inline const char* string_end_bytewise(const char* p, const char* end, bool& plain) noexcept {
-    for (; p != end; ++p) {
-        const auto c = static_cast<unsigned char>(*p);
-        if (c == '"') return p + 1;
-        if (c == '\\') {
-            plain = false;
-            if (++p == end) return nullptr;
-        } else if (c < 0x20 || c > 0x7f) {
-            plain = false;
-        }
+/// The first byte from `p` on that is no plain part of a string, or `end`: a quote, an escape, a control character or what is not ASCII.
+inline const char* plain_end_portable(const char* p, const char* end) noexcept {
+    for (; end - p >= 8; p += 8) {
+        const std::uint64_t v = eight_bytes(p);
+        if (const std::uint64_t where = first_of('"', v) | first_of('\\', v) | first_odd(v)) return p + place_of(where);
     }
-    return nullptr;
+    for (; p != end; ++p)
+        if (const auto c = static_cast<unsigned char>(*p); c == '"' || c == '\\' || c < 0x20 || c > 0x7f) break;
+    return p;
 }
 
 /// As `string_end`, of what is known not to be plain: JSON within strings has an escape every few bytes.
@@ -75,20 +70,21 @@ inline const char* string_end_not_plain_portable(const char* p, const char* end)
         if (end - p < 2) return nullptr;
         p += 2;
     }
-    bool plain = false;
-    return string_end_bytewise(p, end, plain);
+    for (; p != end; ++p) {
+        if (*p == '"') return p + 1;
+        if (*p == '\\' && ++p == end) return nullptr;
+    }
+    return nullptr;
 }
 
+/// Behind the closing quote of a string that goes on at `p`, or nullptr if there is none. `plain` turns false at an escape, a
+/// control character or a byte above 0x7f: then its content must be looked at.
 inline const char* string_end_portable(const char* p, const char* end, bool& plain) noexcept {
-    for (; end - p >= 8; p += 8) {
-        const std::uint64_t v = eight_bytes(p), where = first_of('"', v) | first_of('\\', v) | first_odd(v);
-        if (where == 0) continue;
-        p += place_of(where);
-        if (*p == '"') return p + 1;
-        plain = false;
-        return string_end_not_plain_portable(p, end);
-    }
-    return string_end_bytewise(p, end, plain);
+    p = plain_end_portable(p, end);
+    if (p == end) return nullptr;
+    if (*p == '"') return p + 1;
+    plain = false;
+    return string_end_not_plain_portable(p, end);
 }
 
 // ---- what is used
@@ -136,7 +132,8 @@ inline const char* string_end_not_plain(const char* p, const char* end) noexcept
     return string_end_not_plain_portable(p, end);
 }
 
-inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
+/// Inlined: most strings are short.
+[[gnu::always_inline]] inline const char* plain_end(const char* p, const char* end) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
     for (; end - p >= 16; p += 16) {
         const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -144,61 +141,37 @@ inline const char* string_end(const char* p, const char* end, bool& plain) noexc
         const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote),
                                           _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
         const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
-        if (where == 0) continue;
-        p += std::countr_zero(where);
-        if (*p == '"') return p + 1;
-        plain = false;
-        return string_end_not_plain(p, end);
+        if (where != 0) return p + std::countr_zero(where);
     }
-    return string_end_portable(p, end, plain);
+    return plain_end_portable(p, end);
+}
+inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
+    p = plain_end(p, end);
+    if (p == end) return nullptr;
+    if (*p == '"') return p + 1;
+    plain = false;
+    return string_end_not_plain(p, end);
 }
 #else
 inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) noexcept {
     return common_prefix_portable(a, b, n);
 }
-inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
-    return string_end_portable(p, end, plain);
+inline const char* plain_end(const char* p, const char* end) noexcept {
+    return plain_end_portable(p, end);
 }
 inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
     return string_end_not_plain_portable(p, end);
 }
+inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
+    return string_end_portable(p, end, plain);
+}
 #endif
 
 /// Behind the closing quote of a plain string that goes on at `p`; nullptr if it is not plain, or has no end.
-inline const char* plain_string_end_portable(const char* p, const char* end) noexcept {
-    for (; end - p >= 8; p += 8) {
-        const std::uint64_t v = eight_bytes(p), where = first_of('"', v) | first_of('\\', v) | first_odd(v);
-        if (where == 0) continue;
-        p += place_of(where);
-        return *p == '"' ? p + 1 : nullptr;
-    }
-    for (; p != end; ++p) {
-        if (*p == '"') return p + 1;
-        if (const auto c = static_cast<unsigned char>(*p); c == '\\' || c < 0x20 || c > 0x7f) return nullptr;
-    }
-    return nullptr;
-}
-
-#if defined(INFORMER_SSE2)
-/// Inlined: most are short.
 [[gnu::always_inline]] inline const char* plain_string_end(const char* p, const char* end) noexcept {
-    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
-    for (; end - p >= 16; p += 16) {
-        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), // signed, as above
-                                          _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
-        const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
-        if (where == 0) continue;
-        p += std::countr_zero(where);
-        return *p == '"' ? p + 1 : nullptr;
-    }
-    return plain_string_end_portable(p, end);
+    p = plain_end(p, end);
+    return p != end && *p == '"' ? p + 1 : nullptr;
 }
-#else
-inline const char* plain_string_end(const char* p, const char* end) noexcept {
-    return plain_string_end_portable(p, end);
-}
-#endif
 
 /// Behind the characters of which numbers, true, false and null consist.
 inline const char* bare_end(const char* p, const char* end) noexcept {
