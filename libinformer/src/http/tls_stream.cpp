@@ -180,11 +180,13 @@ asio::awaitable<void> tls_stream::handshake(role r, error_code& ec) {
     }
 }
 
-/// What is there, as much as fits. An error that follows bytes waits for the next read.
+/// What is there, as much as fits, but not from any number of records: they may be of a byte each. An error that follows bytes waits
+/// for the next read.
 tls_stream::need tls_stream::read_now(asio::mutable_buffer to, std::size_t& n, error_code& ec) noexcept {
     ec = read_late_;
     need then = need::nothing;
-    while (!ec && then == need::nothing && n < to.size()) {
+    constexpr int most_records = 128; // of 16 KiB mostly: 2 MiB
+    for (int i = 0; i < most_records && !ec && then == need::nothing && n < to.size(); ++i) {
         ERR_clear_error();
         std::size_t some = 0;
         const int result = SSL_read_ex(ssl_.get(), static_cast<char*>(to.data()) + n, to.size() - n, &some);

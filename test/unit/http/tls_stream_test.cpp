@@ -96,6 +96,26 @@ asio::awaitable<void> several_records() {
     CHECK_FALSE(e->client->pending());
 }
 
+asio::awaitable<void> tiny_records() {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto e = co_await connected();
+    const std::string all = text(300);
+    for (const char c : all) co_await send(e->server.get(), std::string(1, c));
+    co_await arrived(e->client.get(), 300 * 22); // header, type and tag of each
+    std::string in, piece(10'000, ' ');
+    error_code ec;
+    while (in.size() < all.size() && !ec) {
+        const auto others = std::make_shared<bool>(false);
+        asio::post(ex, [others] { *others = true; });
+        const std::size_t n = co_await e->client->read_some(asio::buffer(piece), ec);
+        CHECK(n <= 128);
+        CHECK(*others);
+        in.append(piece, 0, n);
+    }
+    CHECK_FALSE(ec);
+    CHECK(in == all);
+}
+
 asio::awaitable<void> small_room() {
     const auto e = co_await connected();
     const std::string all = text(5000);
@@ -324,6 +344,10 @@ TEST_CASE("a read over TLS takes no more than fits, and the rest is told to be p
 
 TEST_CASE("a TLS peer that is always ahead does not keep the executor from others") {
     run_test(others_have_their_turn());
+}
+
+TEST_CASE("a TLS peer whose records are of a byte each does not keep the executor from others") {
+    run_test(tiny_records());
 }
 
 TEST_CASE("much goes over TLS in both directions at once") {
