@@ -86,6 +86,8 @@ void builder::abandon(std::vector<handle_stack>& to) noexcept {
 void builder::forget() noexcept {
     values_.resize_down(0);
     keys_.resize_down(0);
+    values_.forget_if_large();
+    keys_.forget_if_large();
     if (waiting_) waiting_->n = 0;
     if (frames_.size() > 1) frames_.resize(1); // there is none where the first one had no room
 }

@@ -167,7 +167,9 @@ private:
         if (!core_->limits.parser_only) {
             if (text_reader(reader_, json, options_.max_depth_, scratch_).read_all()) return true;
             reader_.abort();
-            reader_.restart();
+            reader_.restart_to_check(); // there may be no room for it twice
+            if (!read_by_parser(reader_, json, options_.max_depth_, f)) return false;
+            reader_.restart(); // it is deeper than the reader goes
         }
         return read_by_parser(reader_, json, options_.max_depth_, f);
     }
@@ -389,7 +391,7 @@ private:
         const companion beside = pool_->alongside(g, previous_);
         has_old_ = beside.is_older;
         cursor_ = beside.document;
-        comparing_ = false;
+        comparing_ = checking_ = false;
         if (core_.limits.parser_only)
             parser_.emplace(reader_, json_, pool_->options_.max_depth_);
         else
@@ -404,7 +406,7 @@ private:
             return;
         }
         reader_.nodes().resume();
-        if (!(text_ ? read_text(bytes) : parser_->read(bytes, failure_)) || failure_) return;
+        if (!(text_ ? read_text(bytes) : read_by_parser(bytes))) return;
         const handle h = reader_.nodes().built();
         if (!has_old_ || h == cursor_) return built(g, has_old_);
         comparison_.start(g, h, cursor_);
@@ -416,10 +418,19 @@ private:
         if (o == text_reader::outcome::refused) {
             abandon();
             text_.reset();
-            reader_.restart();
+            reader_.restart_to_check();
+            checking_ = true;
             parser_.emplace(reader_, json_, pool_->options_.max_depth_);
         }
         return o == text_reader::outcome::whole;
+    }
+    /// As `pool::read_text`.
+    bool read_by_parser(std::size_t bytes) {
+        if (!parser_->read(bytes, failure_) || failure_) return false;
+        if (!std::exchange(checking_, false)) return true;
+        reader_.restart();
+        parser_.emplace(reader_, json_, pool_->options_.max_depth_);
+        return false;
     }
 
     void built(generation& g, bool unchanged) {
@@ -434,7 +445,9 @@ private:
 
     void abandon() noexcept override { reader_.nodes().abandon(core_.abandoned); }
     void forget() noexcept override { reader_.nodes().forget(); }
-    std::uint64_t bytes() const noexcept override { return reader_.bytes() + room_.capacity(); }
+    std::uint64_t bytes() const noexcept override {
+        return reader_.bytes() + room_.capacity() + (parser_ ? parser_->bytes() : 0);
+    }
     void leave(bool current) noexcept override {
         if (current) core_.current().release(cursor_);
         text_.reset();
@@ -449,6 +462,7 @@ private:
     std::optional<parser_slices> parser_; ///< once that refused
     comparison comparison_;
     bool has_old_ = false, comparing_ = false;
+    bool checking_ = false; ///< nothing is stored yet
     handle cursor_ = missing_handle; ///< a count of it is ours
 };
 

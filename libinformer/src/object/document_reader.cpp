@@ -4,6 +4,12 @@
 
 namespace informer::detail {
 
+namespace {
+
+constexpr std::size_t most_kept = 64 * 1024; // for the next document
+
+} // namespace
+
 void document_reader::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain) {
     builder_.start(g, cursor, policy, older);
     plain_ = plain;
@@ -15,7 +21,14 @@ void document_reader::restart() {
     begin();
 }
 
+void document_reader::restart_to_check() {
+    restart();
+    next_ = verdict::skip;
+}
+
 void document_reader::begin() {
+    for (std::string* const s : {&type_[0], &type_[1], &key_})
+        if (s->capacity() > most_kept) std::string().swap(*s);
     projected_ = projecting_ && !plain_;
     careful_ = true;
     in_metadata_ = at_managed_fields_ = false;
@@ -158,11 +171,11 @@ void document_reader::careful_key(std::string_view k) {
 
 bool document_reader::careful_begin(bool object) {
     at_managed_fields_ = false;
-    if (builder_.depth() == 0 && !object) return false;
     if (skipping_) {
         ++skipping_;
         return true;
     }
+    if (builder_.depth() == 0 && !object) return false;
     if (type_awaited_ != type_member::none) type_is_no_string();
     if (projected_) {
         if (!levels_.empty()) next_element();

@@ -73,20 +73,15 @@ const char* value_scanner::scan_string(const char* p, const char* end) noexcept 
     while (p != end) {
         p = skip_plain(p, end);
         if (p == end) break;
-        const byte_class c = class_of(*p);
-        if (c == byte_class::quote) {
+        if (*p == '"') {
             in_string_ = false;
             return p + 1;
         }
-        if (c == byte_class::backslash) {
-            if (p + 1 == end) {
-                escaped_ = true;
-                return end;
-            }
-            p += 2;
-        } else {
-            ++p;
+        if (p + 1 == end) { // behind a backslash
+            escaped_ = true;
+            return end;
         }
+        p += 2;
     }
     return p;
 }
@@ -178,7 +173,7 @@ const char* value_scanner::scan_bytes(const char* p, const char* end) noexcept {
                 return p;
             }
             break;
-        default: break; // a backslash outside of strings: the parser will say so
+        default: break; // a backslash outside of strings: for whoever reads it
         }
     }
 }

@@ -1,4 +1,5 @@
-// Scanning JSON text without parsing it: where values end, what a string says. For the framers and for peek_key.
+// Scanning JSON text without parsing it: where values end, what a string says. For the framers, for peek_key and for
+// those who read documents.
 #pragma once
 
 #include <array>

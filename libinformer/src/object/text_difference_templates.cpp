@@ -17,7 +17,8 @@ constexpr std::size_t max_tried = 3;                 // of them for one text
 constexpr std::size_t max_text = 256 * 1024;         // of a template
 constexpr std::uint32_t refresh_after = 32;          // uses: perhaps the neighbours are more alike
 
-// Costs in nanoseconds, about, on a machine whose parser takes one for a byte; what counts is how they stand to each other.
+// Costs in nanoseconds, about, on a machine whose reader takes not quite one for a byte; what counts is how they stand to each other.
+// (They were set when that was a fifth slower. What the difference costs in vain is 1 to 2 % all the same: docs/design/text-difference.md.)
 std::int64_t parse_cost(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(1024 + bytes - bytes / 8);
 }

@@ -519,6 +519,51 @@ TEST_CASE("near the limit a small node takes a piece of a large dead one", "[poo
     CHECK(keep["keep"].as_string() == "this one");
 }
 
+TEST_CASE("what is wrong with a text is said also where the pool has no room for it twice", "[pool]") {
+    std::string text = "{\"list\":[";
+    for (int i = 0; i < 1'500; ++i) text += "\"a string of its own, number " + std::to_string(i) + "\",";
+    text += "\"bad\\x\"]}";
+    detail::pool_limits limits;
+    limits.max_bytes = 96 * 1024;
+    for (const bool sliced : {false, true}) {
+        const auto pool = detail::make_pool(decode_options(), limits);
+        failure f;
+        if (sliced) {
+            const auto steps = pool->begin_decode(text, object());
+            while (!steps->step(4'000)) {
+            }
+            CHECK_FALSE(steps->finish(f));
+        } else {
+            CHECK_FALSE(pool->decode(text, object(), f));
+        }
+        CHECK(f == errc::syntax_error);
+        CHECK(f.message().ends_with(" at byte " + std::to_string(text.size() - 4)));
+        while (!pool->collect()) {
+        }
+        CHECK(pool->statistics().nodes == 0);
+    }
+}
+
+TEST_CASE("what a text was read with is not kept where it is much", "[pool]") {
+    const auto pool = document_pool::make();
+    decode(*pool, R"({"kind":"Pod"})");
+    const std::uint64_t before = pool->statistics().bytes;
+    const auto held = [&] {
+        while (!pool->collect()) {
+        }
+        return pool->statistics().bytes;
+    };
+    failure f;
+    std::string numbers = "{\"a\":[1";
+    for (int i = 0; i < 1'000'000; ++i) numbers += ",1";
+    CHECK_FALSE(pool->decode(numbers, object(), f)); // it has no end
+    CHECK(held() < before + 100'000);
+    decode(*pool, "{\"kind\":\"" + std::string(3'000'000, 'k') + "\"}");
+    CHECK(held() > before + 2'900'000);
+    decode(*pool, R"({"kind":"Pod"})");
+    CHECK(held() < before + 100'000);
+}
+
 TEST_CASE("a transform runs once even when the pool was full of the dead", "[pool]") {
     int calls = 0;
     detail::pool_limits limits;

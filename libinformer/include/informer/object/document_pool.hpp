@@ -44,8 +44,8 @@ private:
 class decode_options {
 public:
     decode_options() {}
-    /// `metadata.managedFields` is skipped unless kept: before parsing where it is a list, so that of its bytes only strings and
-    /// the balance of brackets are looked at.
+    /// `metadata.managedFields` is skipped unless kept. Where it is a list or an object, only its strings and the balance of its brackets
+    /// are looked at.
     decode_options& keep_managed_fields(bool on = true) { keep_managed_fields_ = on; return *this; }
     decode_options& project(projection p) { projection_ = std::move(p); return *this; }
     decode_options& transform_with(transform t) { transform_ = std::move(t); return *this; }
@@ -59,7 +59,7 @@ public:
     decode_options& max_depth(std::size_t d) { max_depth_ = d; return *this; }
 
     /// Documents are read by their differences from texts read before, where these are like them; else, and in pools of few
-    /// documents, by the parser. The documents and the errors are the same. On by default. docs/design/text-difference.md.
+    /// documents, token by token. The documents and the errors are the same. On by default. docs/design/text-difference.md.
     decode_options& text_difference(bool on = true) { text_difference_ = on; return *this; }
 
     bool keep_managed_fields_ = false;
@@ -93,8 +93,8 @@ struct pool_statistics {
 /// *Thread safety*: as the pool's writer. Between two steps all functions of the pool may be called, those of other decodings
 /// included; when a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and `previous` or what is
 /// moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same texts; after an exception it is done,
-/// and `finish` says `stopped`. *Complexity*: theirs; one step takes time for its bytes, and for the members of the containers that end
-/// in it.
+/// and `finish` says `stopped`. *Complexity*: theirs; one step takes time for its bytes, the rest of a string or of white space that goes on behind
+/// them, and for the members of the containers that end in it.
 class decoding {
 public:
     static constexpr std::size_t slice = 64 * 1024;

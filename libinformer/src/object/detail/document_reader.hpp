@@ -20,6 +20,8 @@ public:
     void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain);
     /// The same document from its beginning, after `abort` and the like.
     void restart();
+    /// The same, to see what is wrong with it: nothing is stored.
+    void restart_to_check();
     handle finish() noexcept { return builder_.finish(); }
     void abort() noexcept { builder_.abort(); }
 
@@ -74,7 +76,10 @@ public:
     /// What follows is one value of a document, at the builder's place; `end_part` makes ready for the whole.
     void begin_part(bool is_metadata, bool is_skipped) noexcept;
     void end_part() noexcept;
-    std::uint64_t bytes() const noexcept { return builder_.bytes() + key_.capacity(); }
+    std::uint64_t bytes() const noexcept {
+        return builder_.bytes() + key_.capacity() + type_[0].capacity() + type_[1].capacity() +
+               levels_.capacity() * sizeof(level) + states_.capacity() * sizeof(std::uint32_t);
+    }
 
 private:
     enum class verdict : unsigned char { keep, skip, keep_if_container };
@@ -134,8 +139,8 @@ private:
 
 template <class Add>
 bool document_reader::careful_scalar(const Add& add) {
-    if (builder_.depth() == 0) return false;
     if (skipping_) return true;
+    if (builder_.depth() == 0) return false;
     if (type_awaited_ != type_member::none) type_is_no_string();
     if (projected_) next_element();
     at_managed_fields_ = false;

@@ -6,6 +6,7 @@
 #include <boost/json/fwd.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ public:
     ~parser_slices();
     /// Reads on, about `bytes`. True when there is nothing more to read; `f` then as of `read_by_parser`.
     bool read(std::size_t bytes, failure& f);
+    std::uint64_t bytes() const noexcept { return gathered_.capacity(); }
 
 private:
     class parser;

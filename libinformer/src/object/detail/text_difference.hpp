@@ -12,7 +12,7 @@
 
 namespace informer::detail {
 
-/// The fast path beside the parser, which stays the reference: what this builds is what the parser would have built, node by
+/// The fast path beside the reader of texts, which stays the reference: what this builds is what that would have built, node by
 /// node, and of what it cannot judge it builds nothing. Templates belong to one generation: `forget` before it is left.
 class text_difference {
 public:
@@ -20,10 +20,10 @@ public:
     text_difference(std::uint64_t min_documents, const projection_trie& projection)
         : min_documents_(min_documents), projecting_(!projection.empty()) {}
 
-    /// True: the document is on `to`'s stack, as the parser would have left it. False: nothing is; the text may be anything.
+    /// True: the document is on `to`'s stack, as the reader would have left it. False: nothing is; the text may be anything.
     bool read(generation& g, document_reader& to, handle previous, std::string_view json, std::size_t max_depth,
               std::string& scratch);
-    /// The parser made `document` of `json`: a template, if one is wanted. Never fails the decoding.
+    /// The reader made `document` of `json`: a template, if one is wanted. Never fails the decoding.
     void learn(generation& g, handle document, std::string_view json, std::uint64_t live_documents) noexcept;
     /// Gives back all templates. True if there were any.
     bool forget(generation& g) noexcept;

@@ -4,8 +4,8 @@
 // put together, and goes through the bytes of a string before its reader compares them with what it expects. A document's text is in
 // one piece, and nearly all of its strings are plain: here they are cut sixteen bytes at a time and handed on where they lie.
 //
-// What is taken here is what the parser would take, and says the same. Who is refused goes to the parser, which says what is wrong
-// and where: json_reader.hpp.
+// What is taken here is what the parser would take, and says the same; but in `managedFields` that are skipped only strings and the
+// balance of brackets count. What is refused goes to the parser, which says what is wrong and where: json_reader.hpp.
 #pragma once
 
 #include "document_reader.hpp"
@@ -32,7 +32,7 @@ public:
         whole,
         refused, ///< the reader holds a part that must be aborted
     };
-    /// Reads on over about `bytes`: strings and numbers are not divided, nor what is closed in a row.
+    /// Reads on over about `bytes`: strings, numbers and white space are not divided, nor what is closed in a row.
     outcome read(std::size_t bytes);
     /// All that is left of it.
     bool read_all() { return read(static_cast<std::size_t>(end_ - at_)) == outcome::whole; }
@@ -59,7 +59,7 @@ private:
     bool skipping_ = false;  ///< managedFields
     char skipped_to_ = ' ';
     value_scanner scanner_;
-    std::array<std::uint64_t, deepest / 64> objects_; ///< a bit for each container around it: whether it is an object
+    std::array<std::uint64_t, deepest / 64> objects_{}; ///< a bit for each container around it: whether it is an object
 };
 
 } // namespace informer::detail

@@ -1,4 +1,4 @@
-// Comparing and cutting JSON text by sixteen bytes at a time, or eight: what text_template and text_match stand on.
+// Comparing and cutting JSON text by sixteen bytes at a time, or eight: what reading it stands on.
 #pragma once
 
 #include "root/processor.hpp"
