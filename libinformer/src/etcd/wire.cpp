@@ -313,7 +313,10 @@ void message_reader::feed(std::string_view bytes, failure& f) {
         }
         error_code ec;
         // Up to the end of a message at most: what follows it is the next one's.
-        const std::size_t n = parser.write_some(true, bytes.data(), bytes.size(), ec);
+        // Where Boost.JSON 1.83 goes on within a character or an escape, it says up to three bytes more than it has taken, and writes
+        // beyond its buffer once that is full (boostorg/json#876): no piece fills it.
+        constexpr std::size_t piece = BOOST_JSON_STACK_BUFFER_SIZE - 4;
+        const std::size_t n = parser.write_some(true, bytes.data(), std::min(bytes.size(), piece), ec);
         impl_->offset += n;
         bytes.remove_prefix(n);
         if (!ec || (ec == json::error::incomplete)) continue;

@@ -168,6 +168,15 @@ bool is_soon_behind_escape(std::string_view text, std::size_t at) noexcept {
     return text.substr(from, at - from).find('\\') != std::string_view::npos;
 }
 
+/// Within a character, or within the digits of an escape. Where Boost.JSON 1.83 goes on there, it may write beyond its buffer: it
+/// says more than it has taken (boostorg/json#876).
+bool is_within_character(std::string_view text, std::size_t p) noexcept {
+    if ((static_cast<unsigned char>(text[p]) & 0xc0) == 0x80) return true;
+    for (std::size_t k = 2; k <= 4 && k < p; ++k)
+        if (text[p - k] == 'u' && text[p - k - 1] == '\\') return true;
+    return false;
+}
+
 /// Where to end a slice at `at` or soon behind it: not within a character, an escape or a literal, so that the parser finds
 /// errors at the same bytes as without slices. Where there is no such place for long, anywhere.
 std::size_t border(std::string_view text, std::size_t at) noexcept {
@@ -178,7 +187,10 @@ std::size_t border(std::string_view text, std::size_t at) noexcept {
         if (static_cast<unsigned char>(before) >= 0x80 || literals.find(before) != std::string_view::npos) continue;
         if (!is_soon_behind_escape(text, p)) return p;
     }
-    return last == text.size() ? last : at;
+    if (last == text.size()) return last;
+    for (std::size_t p = at; p < last; ++p)
+        if (!is_within_character(text, p)) return p;
+    return at; // the parser does not come so far
 }
 
 } // namespace
