@@ -169,7 +169,7 @@ private:
             reader_.abort();
             reader_.restart_to_check(); // there may be no room for it twice
             if (!read_by_parser(reader_, json, options_.max_depth_, f)) return false;
-            reader_.restart(); // it is deeper than the reader goes
+            reader_.restart(); // the parser is the reference: what it takes, and the reader should have, is stored
         }
         return read_by_parser(reader_, json, options_.max_depth_, f);
     }

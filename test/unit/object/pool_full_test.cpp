@@ -1,0 +1,160 @@
+// A pool that is full, or nearly: what it refuses, and what it does first.
+#include "object/detail/generation.hpp"
+#include "object/detail/handle_stack.hpp"
+#include "support/pod_generator.hpp"
+#include "support/pool.hpp"
+
+#include <informer/object/document_pool.hpp>
+
+#include <boost/json/value.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace informer;
+using informer::testing::check_empty;
+using informer::testing::decode;
+using informer::testing::drain;
+using informer::testing::in_slices;
+using informer::testing::pod;
+
+TEST_CASE("a full pool says so and loses nothing", "[pool]") {
+    detail::pool_limits limits;
+    limits.max_bytes = 512 * 1024;
+    const auto pool = detail::make_pool(decode_options(), limits);
+    std::vector<object> pods;
+    failure f;
+    while (!f && pods.size() < 100'000) {
+        object o = pool->decode(pod(static_cast<unsigned>(pods.size()) * 20), object(), f);
+        if (o) pods.push_back(std::move(o));
+    }
+    CHECK(f == errc::pool_full);
+    REQUIRE(pods.size() > 50);
+    REQUIRE(pods.size() < 10'000);
+    CHECK(pool->statistics().bytes < 1024 * 1024);
+    // Too large for it at once, in a text, a number of elements, and a key.
+    CHECK_FALSE(pool->decode("{\"s\":\"" + std::string(600'000, 'x') + "\"}", object(), f));
+    CHECK(f == errc::pool_full);
+    CHECK_FALSE(pool->decode("{\"" + std::string(700'000, 'x') + "\":1}", object(), f));
+    CHECK(f == errc::pool_full);
+    for (unsigned i = 0; i < pods.size(); ++i) {
+        const object expected = parse_object(pod(i * 20));
+        REQUIRE(pods[i] == expected);
+    }
+    const std::uint64_t nodes = pool->statistics().nodes;
+    CHECK(pool->decode(pod(0), pods[0], f).same_as(pods[0]));
+    // What is freed can be used at once, without asking for it.
+    pods.resize(pods.size() - 20);
+    for (unsigned i = 0; i < 10; ++i) {
+        pods.push_back(pool->decode(pod(i * 20 + 1), object(), f));
+        CHECK(!f);
+    }
+    drain(*pool);
+    CHECK(pool->statistics().nodes < nodes);
+}
+
+TEST_CASE("a pool that fills at any point of a document rolls back exactly", "[pool]") {
+    const std::string json =
+        R"({"metadata":{"name":"some name","labels":{"label one":"value one","label two":"value two"}},)"
+        R"("spec":{"list":[{"port":123456789012,"ratio":0.5},{"port":123456789012,"ratio":0.5}],"twice":"a text","twice":1e400},)"
+        R"("uid":"123e4567-e89b-12d3-a456-426614174000"})";
+    const object expected = parse_object(json);
+    unsigned full = 0, stored = 0;
+    for (std::uint64_t bytes = 256; bytes < 2000; bytes += 16) {
+        detail::pool_limits limits;
+        limits.max_bytes = bytes;
+        limits.first_chunk = 256;
+        const auto pool = detail::make_pool(decode_options().type("v1", "Kind"), limits);
+        failure f;
+        object o = pool->decode(json, object(), f);
+        if (o) {
+            ++stored;
+            CHECK(o["metadata"] == expected["metadata"]);
+            CHECK(o["spec"] == expected["spec"]);
+            o = object();
+        } else {
+            ++full;
+            CHECK(f == errc::pool_full);
+        }
+        drain(*pool);
+        CHECK(pool->statistics().nodes == 0);
+        CHECK(pool->statistics().referenced_nodes == 0);
+        CHECK(pool->statistics().objects == 0);
+        CHECK(bool(pool->decode(R"({"a":[true]})", object(), f)));
+    }
+    CHECK(full >= 20);
+    CHECK(stored > 20);
+}
+
+TEST_CASE("near its limit a pool gives back what is leaving before it gives up its templates", "[pool]") {
+    detail::pool_limits limits;
+    limits.max_bytes = 32 * 1024 * 1024;
+    limits.template_documents = 1;
+    const auto pool = detail::make_pool(decode_options(), limits);
+    std::vector<object> pods;
+    for (unsigned i = 0; pool->statistics().bytes < 28'000'000; ++i) pods.push_back(decode(*pool, pod(i * 20)));
+    pods.clear();
+    while (pool->statistics().nodes > 0) pool->collect(1);
+    pods.push_back(decode(*pool, pod(1)));
+    pods.push_back(decode(*pool, pod(2)));
+    REQUIRE(pool->statistics().templates > 0);
+    REQUIRE(pool->statistics().bytes > 20'000'000); // each document pays for a little
+    const object large = decode(*pool, "{\"a\":\"" + std::string(14'000'000, 'x') + "\"}");
+    CHECK(large["a"].as_string().size() == 14'000'000);
+    CHECK(pool->statistics().templates > 0);
+}
+
+TEST_CASE("near the limit a small node takes a piece of a large dead one", "[pool]") {
+    detail::pool_limits limits;
+    limits.max_bytes = 64 * 1024;
+    const auto pool = detail::make_pool(decode_options(), limits);
+    const object keep = decode(*pool, R"({"keep":"this one"})");
+    object large = decode(*pool, "{\"a\":\"" + std::string(45'000, 'x') + "\"}");
+    large = object();
+    std::vector<object> small;
+    for (int i = 0; i < 1000; ++i) small.push_back(decode(*pool, "{\"k\":\"text number " + std::to_string(i) + "\"}"));
+    for (int i = 0; i < 1000; ++i) REQUIRE(small[static_cast<std::size_t>(i)]["k"].as_string() == "text number " + std::to_string(i));
+    CHECK(keep["keep"].as_string() == "this one");
+}
+
+TEST_CASE("what is wrong with a text is said also where the pool has no room for it twice", "[pool]") {
+    std::string text = "{\"list\":[";
+    for (int i = 0; i < 1'500; ++i) text += "\"a string of its own, number " + std::to_string(i) + "\",";
+    text += "\"bad\\x\"]}";
+    detail::pool_limits limits;
+    limits.max_bytes = 96 * 1024;
+    for (const bool sliced : {false, true}) {
+        const auto pool = detail::make_pool(decode_options(), limits);
+        failure f;
+        const object none = sliced ? in_slices(*pool, text, object(), f, 4'000) : pool->decode(text, object(), f);
+        CHECK_FALSE(none);
+        CHECK(f == errc::syntax_error);
+        CHECK(f.message().ends_with(" at byte " + std::to_string(text.size() - 4)));
+        check_empty(*pool);
+    }
+}
+
+TEST_CASE("a transform runs once even when the pool was full of the dead", "[pool]") {
+    int calls = 0;
+    detail::pool_limits limits;
+    limits.max_bytes = 64 * 1024;
+    const auto pool = detail::make_pool(decode_options().transform_with([&](boost::json::value&) { ++calls; }), limits);
+    failure f;
+    object big = pool->decode("{\"a\":\"" + std::string(30'000, 'x') + "\"}", object(), f);
+    REQUIRE(big);
+    big = object();
+    calls = 0;
+    CHECK(bool(pool->decode("{\"b\":\"" + std::string(30'001, 'y') + "\"}", object(), f)));
+    CHECK(calls == 1);
+}
+
+TEST_CASE("a stack of more handles than there can be is refused", "[pool]") {
+    detail::handle_stack s;
+    s.need(1);
+    s.push(detail::true_handle);
+    CHECK_THROWS_AS(s.need(0xffff'ffffu), detail::pool_is_full);
+    CHECK(s.back() == detail::true_handle);
+}
