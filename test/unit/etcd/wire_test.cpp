@@ -138,6 +138,19 @@ TEST_CASE("frames: a value over the limit is not kept, its neighbours are; a key
     }
 }
 
+// As of slices in sliced_decode_test.cpp: boostorg/json#876. (Where there is no NDEBUG an assertion fails; else it may go unnoticed.)
+TEST_CASE("frames: a piece may end within a character or an escape, and much follow") {
+    const std::string head = R"({"error":{"message":")";
+    for (const std::string what : {"\xe4\xb8\xad", "\xf0\x9f\x98\x80", "\\u4e2d"}) {
+        std::string text = head;
+        for (int i = 0; i < 5'000; ++i) text += what;
+        text += "\"}}";
+        const lines expected = read(watches, text, whole);
+        REQUIRE(expected.front().find(" failed ") != std::string::npos);
+        for (std::size_t piece = head.size() + 6'000; piece < head.size() + 6'008; ++piece) CHECK(read(watches, text, piece) == expected);
+    }
+}
+
 TEST_CASE("frames: whatever comes in whatever pieces, the reader says the same, and never more than was sent") {
     std::mt19937 random(testing::fuzz_seed(20261123));
     const std::string good = created(5) +
