@@ -4,6 +4,7 @@
 #include "unit/etcd/bench.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
 
 #include <mutex>
 #include <thread>
@@ -36,7 +37,8 @@ public:
     gateway(const gateway&) = delete;
     gateway& operator=(const gateway&) = delete;
     ~gateway() {
-        asio::co_spawn(io_, member_->server->stop(), asio::detached);
+        // On its own thread: stop() begins where it is called.
+        asio::post(io_, [this] { asio::co_spawn(io_, member_->server->stop(), asio::detached); });
         guard_.reset();
         thread_.join();
     }

@@ -27,7 +27,7 @@ const json::object* document(const json::value& v, std::string_view kind, failur
 }
 
 json::value parse(std::string_view text, failure& f) {
-    json::value v = parse_small(text, f);
+    json::value v = parse_answer(text, f);
     if (f) f = f.within("discovery");
     return v;
 }

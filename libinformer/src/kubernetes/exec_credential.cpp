@@ -76,7 +76,7 @@ std::string fault_of(const exec_plugin& p) {
     if (p.time_limit.count() <= 0) return "the time limit must be positive";
     if (!p.cluster_config.empty()) {
         failure bad;
-        parse_small(p.cluster_config, bad);
+        parse_answer(p.cluster_config, bad);
         if (bad) return "the cluster's config is no JSON";
     }
     return {};
@@ -92,7 +92,7 @@ std::string exec_info(const client_config& c, std::string_view ca_pem) {
         if (!ca_pem.empty()) cluster["certificate-authority-data"] = base64_encode(ca_pem);
         if (c.proxy) cluster["proxy-url"] = with_login(c.proxy);
         failure bad;
-        if (!p.cluster_config.empty()) cluster["config"] = parse_small(p.cluster_config, bad);
+        if (!p.cluster_config.empty()) cluster["config"] = parse_answer(p.cluster_config, bad);
         spec["cluster"] = std::move(cluster);
     }
     const json::object whole{{"kind", "ExecCredential"}, {"apiVersion", p.api_version}, {"spec", std::move(spec)}};
@@ -125,7 +125,7 @@ exec_credential read_exec_credential(std::string_view text, std::string_view api
     };
     if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return refuse("wrote nothing to stdout");
     failure bad;
-    const json::value parsed = parse_small(text, bad);
+    const json::value parsed = parse_answer(text, bad);
     const json::object* whole = parsed.if_object();
     if (bad || !whole) return refuse("what it wrote to stdout is no JSON object");
     if (string_member(*whole, "kind") != "ExecCredential")

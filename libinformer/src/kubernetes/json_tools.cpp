@@ -8,7 +8,7 @@ namespace informer::kubernetes::detail {
 
 namespace json = boost::json;
 
-json::value parse_small(std::string_view text, failure& f) {
+json::value parse_answer(std::string_view text, failure& f) {
     f = failure();
     json::parse_options options;
     options.max_depth = 100;
@@ -17,6 +17,12 @@ json::value parse_small(std::string_view text, failure& f) {
     if (ec == json::error::too_deep) f = failure(errc::too_deep, "");
     else if (ec) f = failure(errc::syntax_error, ec.message());
     return v;
+}
+
+json::value parse_small(std::string_view text, failure& f) {
+    if (text.size() <= largest_small) return parse_answer(text, f);
+    f = failure(errc::too_large, "over " + std::to_string(largest_small) + " bytes");
+    return {};
 }
 
 const json::value* member(const json::object& o, std::string_view key) noexcept {

@@ -8,6 +8,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,10 @@
 namespace informer::kubernetes::detail {
 
 /// Depth is limited to 100: none of these answers is deep. `f`: syntax_error or too_deep.
+boost::json::value parse_answer(std::string_view text, failure& f);
+
+/// The same of what is small unless somebody means harm, and came while others wait: what is larger is `too_large`.
+inline constexpr std::size_t largest_small = std::size_t(256) << 10;
 boost::json::value parse_small(std::string_view text, failure& f);
 
 const boost::json::value* member(const boost::json::object& o, std::string_view key) noexcept;

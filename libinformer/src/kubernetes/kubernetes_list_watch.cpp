@@ -323,7 +323,7 @@ struct watch_reader : object_reader {
         } else if (type == "ERROR") {
             f = refused_in_stream(framer.object(), doing);
         } else {
-            context.key = peek_key(framer.object());
+            context.key = peek_key(framer.object().substr(0, large_text));
             context.why =
                 failure(errc::bad_response, which(context) + " has the unknown type '" + printable(type, 64) + "'");
             sink->quarantine(std::move(context));

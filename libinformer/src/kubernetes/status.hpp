@@ -1,6 +1,8 @@
 // The server's `Status`, out of error answers and ERROR events.
 #pragma once
 
+#include "kubernetes/json_tools.hpp"
+
 #include <informer/error.hpp>
 
 #include <boost/json/fwd.hpp>
@@ -11,8 +13,8 @@
 
 namespace informer::kubernetes::detail {
 
-/// Bodies of errors are read up to this; what is no Status is shown up to `shown_body`.
-inline constexpr std::size_t largest_error_body = std::size_t(1) << 20;
+/// Bodies of errors are read up to this, and no more is parsed; what is no Status is shown up to `shown_body`.
+inline constexpr std::size_t largest_error_body = largest_small;
 inline constexpr std::size_t shown_body = 2048;
 
 /// kind is "Status".

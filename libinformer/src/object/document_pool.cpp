@@ -169,7 +169,7 @@ private:
             reader_.abort();
             reader_.restart_to_check(); // there may be no room for it twice
             if (!read_by_parser(reader_, json, options_.max_depth_, f)) return false;
-            reader_.restart(); // the parser is the reference: what it takes, and the reader should have, is stored
+            reader_.restart(); // what the parser takes is stored: the reader refuses, say, white space that is long
         }
         return read_by_parser(reader_, json, options_.max_depth_, f);
     }

@@ -18,6 +18,9 @@ namespace informer::detail {
 /// What is longer is never cut without a proof: it may be an object that takes several steps to read.
 inline constexpr std::size_t longest_guess = std::size_t(256) << 10;
 
+/// An envelope is parsed in one step. That of a list says its kind, its version and a token.
+inline constexpr std::size_t largest_envelope = std::size_t(256) << 10;
+
 /// How much of an oversized item is kept to name it.
 inline constexpr std::size_t oversize_prefix = std::size_t(64) << 10;
 

@@ -350,7 +350,7 @@ char* put_unicode(char* to, std::string_view& s) noexcept {
     return put_utf8(to, 0x10000 + ((*first - 0xd800) << 10) + (*second - 0xdc00));
 }
 
-constexpr std::size_t longest_escaped = 4; ///< bytes that an escape says, at most
+constexpr std::size_t longest_character = 4; ///< bytes; an escape says one
 
 // `s` begins with a backslash; takes the escape off it. nullptr: it is none.
 char* put_escaped(char* to, std::string_view& s) noexcept {
@@ -387,12 +387,26 @@ std::optional<std::string> unescape(std::string_view s) {
     return text;
 }
 
-const char* read_string(const char* p, const char* end, std::string& room, std::string_view& content) {
-    char* to = room.data();
-    bool odd = false;
+namespace {
+
+/// False where it is not UTF-8. (An escape says whole characters, so that what is said is in order exactly where its spelling is.)
+bool read_so_far(std::string_view content, bool odd, bool whole, string_part& part) noexcept {
+    part.size = content.size();
+    part.checked = odd ? part.checked + utf8_end(content.substr(part.checked)) : part.size;
+    part.odd = part.checked != part.size;
+    part.whole = whole;
+    return part.size - part.checked < (whole ? 1 : longest_character); // the last one may go on
+}
+
+} // namespace
+
+const char* read_string(const char* p, const char* stop, const char* end, std::string& room, string_part& part) {
+    char* to = room.data() + part.size;
+    bool odd = part.odd;
     for (;;) {
+        if (p >= stop) return read_so_far({room.data(), to}, odd, false, part) ? p : nullptr;
         const auto left = static_cast<std::size_t>(end - p);
-        if (static_cast<std::size_t>(room.data() + room.size() - to) < step + longest_escaped)
+        if (static_cast<std::size_t>(room.data() + room.size() - to) < step + longest_character)
             to = make_room(room, to, left);
         // JSON within a string has an escape every few bytes: a search for each would cost more than to look at all.
         std::size_t n = 0;
@@ -419,10 +433,7 @@ const char* read_string(const char* p, const char* end, std::string& room, std::
         if (!to) return nullptr;
         p = escape.data();
     }
-    if (*p != '"') return nullptr;
-    content = std::string_view(room.data(), static_cast<std::size_t>(to - room.data()));
-    // An escape says whole characters, so that what is said is in order exactly where its spelling is.
-    return !odd || utf8_end(content) == content.size() ? p + 1 : nullptr;
+    return *p == '"' && read_so_far({room.data(), to}, odd, true, part) ? p + 1 : nullptr;
 }
 
 bool says(std::string_view literal, std::string_view word) {

@@ -69,9 +69,23 @@ const char* find_between_objects(const char* p, const char* end) noexcept;
 
 /// What a string literal, quotes included, says; nullopt if it is none.
 std::optional<std::string> unescape(std::string_view literal);
-/// Reads a string that goes on at `p`, behind its opening quote, if a parser would take it: without control characters, in UTF-8.
-/// Gives the place behind its closing quote, or nullptr. The content is in `room`, which grows where it must and never shrinks.
-const char* read_string(const char* p, const char* end, std::string& room, std::string_view& content);
+/// A string that is being read into a room, which grows where it must and never shrinks.
+struct string_part {
+    std::size_t size = 0;    ///< of the content so far
+    std::size_t checked = 0; ///< as much of it is UTF-8
+    bool odd = false;        ///< the rest is not all ASCII
+    bool whole = false;
+};
+/// Reads a string on at `p`, behind its opening quote at first, if a parser would take it: without control characters, in UTF-8. Gives
+/// the place behind its closing quote, where `part` is whole then, or behind `stop` where it is not; nullptr where it is refused.
+const char* read_string(const char* p, const char* stop, const char* end, std::string& room, string_part& part);
+/// All of it: the place behind its closing quote and what it says, or nullptr.
+inline const char* read_string(const char* p, const char* end, std::string& room, std::string_view& content) {
+    string_part part;
+    p = read_string(p, end, end, room, part);
+    content = std::string_view(room).substr(0, part.size);
+    return part.whole ? p : nullptr;
+}
 /// Whether it says `word`, without a copy where it holds no escapes.
 bool says(std::string_view literal, std::string_view word);
 

@@ -70,8 +70,9 @@ struct list_framer::impl {
     /// False on error: a member of the envelope is too large.
     bool check_size() {
         const bool in_member = at == state::key || at == state::colon || at == state::value || at == state::in_value;
-        if (!in_member || envelope.size() + text.since_mark().size() <= max_object) return true;
-        return fail(detail::over_limit("list: the envelope is", max_object));
+        const std::size_t limit = std::min(max_object, detail::largest_envelope);
+        if (!in_member || envelope.size() + text.since_mark().size() <= limit) return true;
+        return fail(detail::over_limit("list: the envelope is", limit));
     }
     void keep_member();
 };

@@ -253,6 +253,8 @@ std::size_t print_shortest(double d, char* out) noexcept {
 number_form classify_number(std::string_view text) noexcept {
     number_form form;
     if (classify_simple(text, form)) return form;
+    // 24 characters hold every integer, and every double in its shortest form.
+    if (text.size() > 24) return form;
     const char* first = text.data();
     const char* last = first + text.size();
     bool whole = true;
@@ -266,8 +268,6 @@ number_form classify_number(std::string_view text) noexcept {
             form.type = number_form::type::uint64;
         return form;
     }
-    // 24 characters hold every double in its shortest form.
-    if (text.size() > 24) return form;
     if (auto r = std::from_chars(first, last, form.d); r.ec != std::errc() || r.ptr != last) return form;
     char buffer[number_buffer_size];
     if (std::string_view(buffer, print_shortest(form.d, buffer)) == text) form.type = number_form::type::floating;

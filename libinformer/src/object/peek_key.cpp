@@ -11,52 +11,51 @@ namespace informer {
 
 namespace {
 
+/// A key, a name or white space in a row that is longer is nobody's: there a walk ends, as where the text breaks off.
+constexpr std::size_t longest_token = std::size_t(64) << 10;
+
 // Walks the members of one object, which may be cut off anywhere.
 class member_walk {
 public:
     explicit member_walk(std::string_view text) : rest_(text) {
-        skip_space();
-        if (!take('{')) stop();
+        if (!skip_space() || !take('{')) stop();
     }
 
-    /// The next member. False at the end or where the text breaks off; `closed()` tells which.
+    /// The next member, when the value of the one before is behind us. False at the end or where the text breaks off; `closed()`
+    /// tells which.
     bool next() {
-        if (stopped_) return false;
-        if (!std::exchange(at_key_, true) && !value()) return stop();
-        skip_space();
-        if (!first_ && !rest_.empty() && rest_.front() != '}') {
-            if (!take(',')) return stop();
-            skip_space();
-        }
+        if (stopped_ || !skip_space()) return stop();
+        if (!first_ && !rest_.empty() && rest_.front() != '}' && !(take(',') && skip_space())) return stop();
         first_ = false;
         if (take('}')) {
             closed_ = true;
             return stop();
         }
-        const auto name = rest_.empty() || rest_.front() != '"' ? std::nullopt : cut();
+        const auto name = rest_.empty() || rest_.front() != '"' ? std::nullopt : value();
         if (!name) return stop();
         key_ = *name;
-        skip_space();
-        if (!take(':')) return stop();
-        skip_space();
-        at_key_ = false;
-        return true;
+        return (skip_space() && take(':') && skip_space()) || stop();
     }
     std::string_view key() const noexcept { return key_; }
-    /// The text of the value, once; nullopt where it is cut off.
-    std::optional<std::string_view> value() {
-        at_key_ = true;
-        return cut();
+    /// Takes the text of the value; nullopt where it is cut off, or long.
+    std::optional<std::string_view> value() noexcept {
+        detail::value_scanner scanner;
+        if (rest_.empty() || !scanner.begin(rest_.front())) return std::nullopt;
+        const char* const from = rest_.data();
+        const char* const at = scanner.scan(from, from + std::min(rest_.size(), longest_token));
+        if (!scanner.complete()) return std::nullopt;
+        const auto text = rest_.substr(0, static_cast<std::size_t>(at - from));
+        rest_.remove_prefix(text.size());
+        return text;
     }
     /// Passes over the value, over at most `bytes` of it now. True when it is behind us, or cut off.
     bool pass(std::size_t bytes) {
-        if (!passing_ && (rest_.empty() || !scanner_.begin(rest_.front()))) return true;
+        if (!passing_ && (rest_.empty() || !scanner_.begin(rest_.front()))) return !stop();
         const char* const from = rest_.data();
         const char* const at = scanner_.scan(from, from + std::min(bytes, rest_.size()));
         rest_.remove_prefix(static_cast<std::size_t>(at - from));
-        at_key_ = scanner_.complete();
-        passing_ = !at_key_ && !scanner_.bad() && !rest_.empty();
-        if (!passing_ && !at_key_) stop();
+        passing_ = !scanner_.complete() && !scanner_.bad() && !rest_.empty();
+        if (!passing_ && !scanner_.complete()) stop();
         return !passing_;
     }
     /// The text from the value on.
@@ -68,50 +67,23 @@ private:
         stopped_ = true;
         return false;
     }
-    void skip_space() noexcept {
-        while (!rest_.empty() && detail::is_space(rest_.front())) rest_.remove_prefix(1);
+    /// False where there is too much of it.
+    bool skip_space() noexcept {
+        std::size_t n = 0;
+        while (n < rest_.size() && n < longest_token && detail::is_space(rest_[n])) ++n;
+        rest_.remove_prefix(n);
+        return n < longest_token;
     }
     bool take(char c) noexcept {
         if (rest_.empty() || rest_.front() != c) return false;
         rest_.remove_prefix(1);
         return true;
     }
-    std::optional<std::string_view> cut() noexcept {
-        detail::value_scanner scanner;
-        if (rest_.empty() || !scanner.begin(rest_.front())) return std::nullopt;
-        const char* const from = rest_.data();
-        const char* const at = scanner.scan(from, from + rest_.size());
-        if (!scanner.complete()) return std::nullopt;
-        const auto text = rest_.substr(0, static_cast<std::size_t>(at - from));
-        rest_.remove_prefix(text.size());
-        return text;
-    }
 
     std::string_view rest_, key_;
-    bool first_ = true, stopped_ = false, closed_ = false;
-    bool at_key_ = true; ///< the value before was taken
-    bool passing_ = false;
+    bool first_ = true, stopped_ = false, closed_ = false, passing_ = false;
     detail::value_scanner scanner_; ///< of the value that is passed
 };
-
-object_key key_of_metadata(std::string_view metadata) {
-    object_key key;
-    bool has_name = false, has_namespace = false;
-    member_walk members(metadata);
-    while (!(has_name && has_namespace) && members.next()) {
-        const bool is_name = detail::says(members.key(), "name");
-        if (!is_name && !detail::says(members.key(), "namespace")) continue;
-        const auto literal = members.value();
-        if (!literal) break;
-        auto text = detail::unescape(*literal);
-        if (!text) continue;
-        (is_name ? key.name : key.name_space) = std::move(*text);
-        (is_name ? has_name : has_namespace) = true;
-    }
-    // Cut off before a namespace was seen: half a key would name another object.
-    if (!has_name || (!has_namespace && !members.closed())) return object_key();
-    return key;
-}
 
 /// As servers write it, without spaces, and with nothing but strings before metadata and up to name and namespace. Anything
 /// else is left to the walk, which takes four times as long; so is a text that breaks off.
@@ -161,45 +133,78 @@ private:
     std::string_view text_, ignored_;
 };
 
+/// Down to metadata, and to the name and the namespace in it.
+class key_walk {
+public:
+    explicit key_walk(std::string_view json) : members_(json) {}
+
+    /// Goes on over about `bytes`. True when nothing more is to be read.
+    bool step(std::size_t bytes) {
+        const std::size_t left = members_.rest().size(), most = std::max<std::size_t>(bytes, 1);
+        for (std::size_t done = 0; done < most; done = left - members_.rest().size())
+            if (step_within(most - done)) return true;
+        return false;
+    }
+    const object_key& key() const noexcept { return key_; }
+
+private:
+    bool step_within(std::size_t left) {
+        if (passing_ && !members_.pass(left)) return false;
+        passing_ = false;
+        if (!members_.next()) return end();
+        if (!in_metadata_ && detail::says(members_.key(), "metadata")) {
+            members_ = member_walk(members_.rest());
+            in_metadata_ = true;
+            return false;
+        }
+        const bool is_name = in_metadata_ && detail::says(members_.key(), "name");
+        passing_ = !is_name && !(in_metadata_ && detail::says(members_.key(), "namespace"));
+        return !passing_ && (!read(is_name) || (has_name_ && has_namespace_));
+    }
+    /// False where it is cut off.
+    bool read(bool is_name) {
+        const auto literal = members_.value();
+        if (!literal) return !end();
+        if (auto text = detail::unescape(*literal)) {
+            (is_name ? key_.name : key_.name_space) = std::move(*text);
+            (is_name ? has_name_ : has_namespace_) = true;
+        }
+        return true;
+    }
+    bool end() {
+        // Cut off before a namespace was seen: half a key would name another object.
+        if (!has_name_ || (!has_namespace_ && !members_.closed())) key_ = object_key();
+        return true;
+    }
+
+    member_walk members_;
+    bool passing_ = false; ///< the value of one that says nothing
+    bool in_metadata_ = false, has_name_ = false, has_namespace_ = false;
+    object_key key_;
+};
+
 } // namespace
 
-struct key_peek::impl {
-    explicit impl(std::string_view json) : members(json) {}
-    member_walk members;
-    bool passing = false;
-    object_key key;
+struct key_peek::impl : key_walk {
+    using key_walk::key_walk;
 };
 
 key_peek::key_peek(std::string_view json) : impl_(std::make_unique<impl>(json)) {}
 key_peek::~key_peek() = default;
 
 bool key_peek::step(std::size_t bytes) {
-    impl& i = *impl_;
-    const std::size_t left = i.members.rest().size();
-    for (;;) {
-        const std::size_t done = left - i.members.rest().size();
-        if (done >= std::max<std::size_t>(bytes, 1)) return false;
-        if (i.passing && !i.members.pass(bytes - done)) return false;
-        i.passing = i.members.next();
-        if (!i.passing) return true;
-        if (detail::says(i.members.key(), "metadata")) {
-            i.key = key_of_metadata(i.members.rest());
-            return true;
-        }
-    }
+    return impl_->step(bytes);
 }
-
 const object_key& key_peek::key() const noexcept {
-    return impl_->key;
+    return impl_->key();
 }
 
 object_key peek_key(std::string_view json) {
     object_key key;
     if (quick_peek(json).read(key)) return key;
-    member_walk members(json);
-    while (members.next())
-        if (detail::says(members.key(), "metadata")) return key_of_metadata(members.rest());
-    return object_key();
+    key_walk all(json);
+    all.step(json.size() + 1);
+    return all.key();
 }
 
 } // namespace informer

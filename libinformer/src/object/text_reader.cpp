@@ -9,9 +9,14 @@ namespace informer::detail {
 
 namespace {
 
-/// There is something but white space from `p` on, and mostly at once.
+/// Nobody writes so long a number, key, or white space in a row. The parser takes them in parts.
+constexpr std::ptrdiff_t longest_token = 64 * 1024;
+
+/// There is something but white space from `p` on, and mostly at once. Where it is not, something else is expected there.
 [[gnu::always_inline]] inline const char* behind_space(const char* p) noexcept {
-    while (static_cast<unsigned char>(*p) <= ' ' && is_space(*p)) ++p;
+    if (static_cast<unsigned char>(*p) > ' ') [[likely]] return p;
+    const char* const from = p;
+    while (is_space(*p) && p - from < longest_token) ++p;
     return p;
 }
 
@@ -26,8 +31,9 @@ std::string_view between(const char* from, const char* to) noexcept {
 // The last byte is a bracket. So white space, strings and bare tokens all end before the text does, and only behind a bracket is it
 // to be asked whether there is more.
 text_reader::text_reader(document_reader& to, std::string_view text, std::size_t max_depth, std::string& room) noexcept
-    : to_(to), room_(room), at_(text.data()), end_(text.data() + text.size()), max_depth_(std::min(max_depth, deepest)) {
-    while (end_ != at_ && is_space(end_[-1])) --end_;
+    : to_(to), room_(room), at_(text.data()), stop_(at_), end_(text.data() + text.size()), max_depth_(std::min(max_depth, deepest)) {
+    const char* const last = end_;
+    while (end_ != at_ && is_space(end_[-1]) && last - end_ < longest_token) --end_;
     if (end_ != at_ && end_[-1] != '}' && end_[-1] != ']') end_ = at_;
 }
 
@@ -59,10 +65,10 @@ inline void text_reader::close() {
         to_.key(between(p + 1, end - 1));
         p = end;
     } else {
-        std::string_view text;
-        p = read_string(p + 1, end_, room_, text);
-        if (!p) return false;
-        to_.key(text);
+        string_part part;
+        p = read_string(p + 1, p + std::min(end_ - p, longest_token), end_, room_, part);
+        if (!p || !part.whole) return false;
+        to_.key({room_.data(), part.size});
     }
     p = behind_space(p);
     if (*p != ':') return false;
@@ -94,9 +100,18 @@ inline void text_reader::close() {
 }
 
 bool text_reader::not_plain(const char*& p) {
-    std::string_view text;
-    p = read_string(p + 1, end_, room_, text);
-    return p && to_.string(text);
+    part_ = string_part();
+    ++p;
+    const outcome o = in_string(p);
+    if (o == outcome::more) inside_ = inside::string;
+    return o == outcome::whole;
+}
+
+text_reader::outcome text_reader::in_string(const char*& p) {
+    p = read_string(p, stop_, end_, room_, part_);
+    if (!p) return outcome::refused;
+    if (!part_.whole) return outcome::more;
+    return to_.string({room_.data(), part_.size}) ? outcome::whole : outcome::refused;
 }
 
 bool text_reader::bare(const char*& p) {
@@ -111,7 +126,7 @@ bool text_reader::bare(const char*& p) {
     case 'n': return word("null", null_handle);
     default: break;
     }
-    const char* const end = number_end(p, end_);
+    const char* const end = number_end(p, p + std::min(end_ - p, longest_token));
     if (!end) return false;
     const std::string_view text = between(p, end);
     p = end;
@@ -119,12 +134,24 @@ bool text_reader::bare(const char*& p) {
 }
 
 /// The value need have but complete strings and balanced brackets, and end in the one it began with: a third of an object, with two
-/// thirds of its containers, and nobody's concern. `more`: up to `stop` it is not complete.
-text_reader::outcome text_reader::skip(const char*& p, const char* stop) {
-    if (p < stop) p = scanner_.scan(p, stop); // the slice may have ended in the key
-    skipping_ = !scanner_.complete();
-    if (skipping_) return stop == end_ ? outcome::refused : outcome::more;
+/// thirds of its containers, and nobody's concern.
+text_reader::outcome text_reader::skip(const char*& p) {
+    if (p < stop_) p = scanner_.scan(p, stop_); // the slice may have ended in the key
+    if (!scanner_.complete()) return outcome::more;
     return p[-1] == skipped_to_ && to_.literal(null_handle) ? outcome::whole : outcome::refused;
+}
+
+/// With the value that is begun, to its end; or `more`: up to where this step ends it is not complete.
+text_reader::outcome text_reader::go_on(const char*& p) {
+    const outcome o = inside_ == inside::skipped ? skip(p) : in_string(p);
+    if (o != outcome::more) inside_ = inside::nothing;
+    return o;
+}
+
+/// Until the next step, if there is one.
+text_reader::outcome text_reader::pause(const char* p) noexcept {
+    at_ = p;
+    return p == end_ ? outcome::refused : outcome::more;
 }
 
 /// Closes what is complete. `more`: `p` is at the next member or element.
@@ -147,30 +174,26 @@ inline text_reader::outcome text_reader::behind_value(const char*& p) {
 text_reader::outcome text_reader::read(std::size_t bytes) {
     if (at_ == end_) return outcome::refused; // nothing, or not a container
     const char* p = at_;
-    const char* const stop = p + std::min(bytes, static_cast<std::size_t>(end_ - p));
+    stop_ = p + std::min(bytes, static_cast<std::size_t>(end_ - p));
     if (depth_ == 0) {
         p = behind_space(p);
         if ((*p != '{' && *p != '[') || !open(*p)) return outcome::refused;
         ++p;
     }
     for (;;) {
-        if (skipping_) {
-            if (const outcome o = skip(p, stop); o != outcome::whole) {
-                at_ = p;
-                return o;
-            }
+        if (inside_ != inside::nothing) {
+            const outcome o = go_on(p);
+            if (o == outcome::refused) return o;
+            if (o == outcome::more) return pause(p);
         } else {
-            if (p >= stop) {
-                at_ = p;
-                return p == end_ ? outcome::refused : outcome::more;
-            }
+            if (p >= stop_) return pause(p);
             p = behind_space(p);
             const bool empty = first_ && *p == closing();
             if (!empty) {
                 if (in_object_ && !key(p)) return outcome::refused;
                 if (*p == '{' || *p == '[') {
                     if (to_.at_skipped_managed_fields()) {
-                        skipping_ = scanner_.begin(*p);
+                        if (scanner_.begin(*p)) inside_ = inside::skipped;
                         skipped_to_ = *p == '[' ? ']' : '}';
                     } else {
                         if (!open(*p)) return outcome::refused;
@@ -178,7 +201,7 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
                     }
                     continue;
                 }
-                if (!value(p)) return outcome::refused;
+                if (!value(p)) return inside_ == inside::string ? pause(p) : outcome::refused;
             }
         }
         if (const outcome o = behind_value(p); o != outcome::more) return o;

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -133,6 +134,7 @@ public:
     }
     ~bench() {
         from.reset();
+        if (std::uncaught_exceptions() > 0) return; // failed: what waits still would go on over what is gone
         try {
             testing::run_test(io, stop(this));
         } catch (...) {

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -128,6 +129,7 @@ public:
     }
     ~bench() {
         api.reset();
+        if (std::uncaught_exceptions() > 0) return; // failed: what waits still would go on over what is gone
         try {
             testing::run_test(io, server->stop());
         } catch (...) {

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <exception>
 #include <functional>
 #include <list>
 #include <sstream>
@@ -116,6 +117,7 @@ public:
     }
     ~exec_scene() {
         b.api.reset();
+        if (std::uncaught_exceptions() > 0) return; // failed: what waits still would go on over what is gone
         try {
             testing::run_test(b.io, b.server->stop()); // says where work is left
             CHECK(b.io.stopped());

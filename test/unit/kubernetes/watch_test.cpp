@@ -109,6 +109,23 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     CHECK(sink.bad[5].why.message() == "watch pods: event 5 has the unknown type 'MOVED'");
 }
 
+TEST_CASE("watch: what is parsed in one step is small, or cannot be read") {
+    bench b;
+    const std::string filler(300'000, 'x'), status = R"({"kind":"Status","code":410,"reason":"Expired","message":")";
+    b.answers->next.push_back(reply().streamed({watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":"5","a":")" + filler + R"("}})"),
+                                                watch_event("MOVED", R"({"filler":")" + filler + R"(","metadata":{"name":"m"}})"), bookmark("7"),
+                                                watch_event("ERROR", status + filler + R"("})")}));
+    recorder sink;
+    failure f;
+    watch(b, sink, f);
+    CHECK(sink.lines == lines{"opened", "bad 0", "bad 1", "bookmark 7"});
+    REQUIRE(sink.bad.size() == 2);
+    CHECK(sink.bad[0].why.message() == "watch pods: event 0 is a bookmark that cannot be read");
+    CHECK(sink.bad[1].key.empty());
+    CHECK(f == errc::bad_response);
+    CHECK(f.message() == "watch pods: an error that is no Status: " + status + std::string(256 - status.size(), 'x') + "…");
+}
+
 TEST_CASE("watch: a bookmark without a version is no bad object, and ends the initial events where it says so") {
     bench b;
     const std::string end = R"("annotations":{"k8s.io/initial-events-end":"true"})";

@@ -190,6 +190,10 @@ TEST_CASE("an envelope over the limit is an error", "[framer]") {
     for (int i = 0; i < 50; ++i) many += "\"k" + std::to_string(i) + "\":0,";
     CHECK(cut({many}, 100).failed == errc::too_large);
     CHECK(cut(bytes_of("{\"" + std::string(200, 'k')), 100).failed == errc::too_large);
+    // It is parsed in one step, so it never is as large as an object may be.
+    const std::string before = R"({"kind":"List","metadata":{"continue":")";
+    CHECK_FALSE(cut({before + std::string(250'000, 'c') + R"("},"items":[1]})"}, 1'000'000).failed);
+    CHECK(cut({before + std::string(270'000, 'c') + R"("},"items":[1]})"}, 1'000'000).failed == errc::too_large);
     // However it comes, and whatever else is wrong with it.
     for (const std::string member :
          {R"("items":[1])", R"("items"    :[1])", R"("items":   [1])", R"("items"   x)", "\"a\":12345:"})

@@ -146,6 +146,41 @@ TEST_CASE("slices: a text goes in as many as it takes, and comes out once", "[po
     check_empty(*pool);
 }
 
+TEST_CASE("slices: a long string with escapes, and white space, numbers and keys that nobody writes so long, go in parts", "[pool]") {
+    constexpr std::size_t n = 1'000'000;
+    std::string escaped, other;
+    while (escaped.size() < n) escaped += R"(\\\"\n\u00e9\ud83d\ude00)";
+    while (other.size() < n) other += "\\t\\u4e2d\xe4\xb8\xad\xf0\x9f\x98\x80";
+    const std::string space(n, ' '), digits(n, '7'), value = R"("v":")" + escaped + '"';
+    for (const std::string& json :
+         {"{" + value + "}", R"({"a":[1,")" + other + R"(",{}]})", space + "{}", "{}" + space, "{" + space + value + "}", "{" + value + space + "}",
+          R"({"a")" + space + R"(:[]})", R"({"a":)" + space + "1}", R"({"a":[1)" + space + ",2]}", R"({"a":[1,)" + space + "2]}", R"({"a":)" + digits + "}",
+          R"({"a":-0.)" + digits + "e1}", "{\"" + escaped + R"(":1})", "{\"" + other + R"(":1})"}) {
+        INFO(json.substr(0, 20) << "…" << json.substr(json.size() - 20));
+        const auto pool = document_pool::make();
+        failure f;
+        unsigned steps = 0;
+        object o = in_slices(*pool, json, object(), f, 10'000, [&] { ++steps; });
+        INFO(f.what());
+        REQUIRE(o);
+        CHECK(steps > 90);
+        detail::pool_limits by_parser;
+        by_parser.parser_only = true;
+        CHECK((o == detail::make_pool(decode_options(), by_parser)->decode(json, object(), f)));
+        CHECK(pool->decode(json, o, f).same_as(o));
+        // Broken at its end it is refused, for the same reason as at once.
+        std::string broken = json;
+        broken[broken.find_last_not_of(' ')] = '\x01';
+        failure g;
+        CHECK_FALSE(in_slices(*pool, broken, object(), g, 10'000));
+        CHECK_FALSE(pool->decode(broken, object(), f));
+        CHECK(f == errc::syntax_error);
+        CHECK(said(g) == said(f));
+        o = object();
+        check_empty(*pool);
+    }
+}
+
 TEST_CASE("slices: given up at any of them nothing is left", "[pool]") {
     const std::string old = pod(3), json = pod(3, 1);
     for (const bool with_previous : {false, true}) {
@@ -376,6 +411,31 @@ TEST_CASE("slices: the key is found in steps as at once", "[pool]") {
         named += key.empty() ? 0 : 1;
     }
     CHECK(named > 500);
+}
+
+TEST_CASE("slices: the key is found in steps also in long metadata, and not behind what nobody writes", "[framer]") {
+    std::string annotations;
+    for (int i = 0; i < 20'000; ++i) annotations += "\"a" + std::to_string(i) + R"(":"\\\"\\",)";
+    const std::string space(100'000, ' '), many(100'000, 'n');
+    const auto found = [](const std::string& json) {
+        key_peek peek(json);
+        unsigned steps = 1;
+        while (!peek.step(10'000)) ++steps;
+        CHECK(peek.key() == peek_key(json));
+        CHECK(steps + 15 > json.size() / 10'000); // keys and what is looked for are not divided
+        return peek.key();
+    };
+    const std::string name = R"("name":"n","namespace":"ns"})";
+    CHECK(found(R"({"metadata":{"annotations":{)" + annotations + R"("z":""},)" + name + "}") == object_key("ns", "n"));
+    CHECK(found(R"({"metadata":{)" + annotations + name + "}") == object_key("ns", "n"));
+    CHECK(found("{" + annotations + R"("metadata":{)" + name + "}") == object_key("ns", "n"));
+    for (const std::string& json :
+         {space + R"({"metadata":{)" + name + "}", R"({"metadata":)" + space + "{" + name + "}", R"({"metadata":{)" + space + name + "}",
+          R"({"metadata":{"name")" + space + R"(:"n"}})", R"({"metadata":{"name":"n")" + space + R"(,"a":0}})", R"({"metadata":{"name":"n",)" + space + R"("a":0}})",
+          R"({"metadata":{"name":")" + many + R"("}})", R"({"metadata":{")" + many + R"(":1,)" + name + "}"}) {
+        INFO(json.substr(0, 30));
+        CHECK(peek_key(json).empty());
+    }
 }
 
 TEST_CASE("a second document behind the first is refused, whatever its keys", "[pool]") {

@@ -92,9 +92,9 @@ struct pool_statistics {
 ///
 /// *Thread safety*: as the pool's writer. Between two steps all functions of the pool may be called, those of other decodings
 /// included; when a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and `previous` or what is
-/// moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same texts; after an exception it is done,
-/// and `finish` says `stopped`. *Complexity*: theirs; one step takes time for its bytes, the rest of a string or of white space that goes on behind
-/// them, and for the members of the containers that end in it.
+/// moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same texts (but in a long row of escapes another
+/// may be found); after an exception it is done, and `finish` says `stopped`. *Complexity*: theirs; one step takes time for its bytes, the
+/// rest of a string without escapes that goes on behind them, and for the strings and the members of the containers that end in it.
 class decoding {
 public:
     static constexpr std::size_t slice = 64 * 1024;

@@ -88,7 +88,7 @@ private:
 };
 
 /// Reads `metadata.namespace` and `metadata.name` off the text of an object (or of its beginning) without parsing the
-/// rest; empty when they are not found. For finding the previous version before parsing, and for naming bad objects.
+/// rest; empty when they are not found, and where one, a key before them or white space in a row is over 64 KiB. For finding the previous version before parsing, and for naming bad objects.
 object_key peek_key(std::string_view json);
 
 /// The same in steps, for a long text; it must stay where it is.
@@ -96,7 +96,7 @@ class key_peek {
 public:
     explicit key_peek(std::string_view json);
     ~key_peek();
-    /// Goes on: over about `bytes`, and the metadata. True when `key()` is what `peek_key` returns.
+    /// Goes on: over about `bytes`. True when `key()` is what `peek_key` returns.
     bool step(std::size_t bytes);
     const object_key& key() const noexcept;
 

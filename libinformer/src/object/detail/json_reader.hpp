@@ -18,7 +18,8 @@ namespace informer::detail {
 /// False and `f` if the text is not one JSON object; the reader then holds a part that must be aborted.
 bool read_by_parser(document_reader& to, std::string_view json, std::size_t max_depth, failure& f);
 
-/// The same in slices; the errors and their places are the same.
+/// The same in slices. The errors and their places are the same, but where 4 KiB behind the end of a slice are nothing but escapes: a
+/// slice that ends among them may find another thing wrong, or the same elsewhere.
 class parser_slices {
 public:
     parser_slices(document_reader& to, std::string_view text, std::size_t max_depth);

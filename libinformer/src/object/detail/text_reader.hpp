@@ -32,7 +32,8 @@ public:
         whole,
         refused, ///< the reader holds a part that must be aborted
     };
-    /// Reads on over about `bytes`: strings, numbers and white space are not divided, nor what is closed in a row.
+    /// Reads on over about `bytes`: plain strings are not divided, nor what is closed in a row. Nor are white space, numbers and keys with
+    /// escapes, which are refused where they are long.
     outcome read(std::size_t bytes);
     /// All that is left of it.
     bool read_all() { return read(static_cast<std::size_t>(end_ - at_)) == outcome::whole; }
@@ -44,21 +45,27 @@ private:
     bool value(const char*& p);
     bool bare(const char*& p);
     bool not_plain(const char*& p);
-    outcome skip(const char*& p, const char* stop);
+    outcome go_on(const char*& p);
+    outcome pause(const char* p) noexcept;
+    outcome skip(const char*& p);
+    outcome in_string(const char*& p);
     outcome behind_value(const char*& p);
     char closing() const noexcept { return in_object_ ? '}' : ']'; }
 
     document_reader& to_;
     std::string& room_;
     const char* at_;
-    const char* end_; ///< behind the last bracket
+    const char* stop_; ///< of this step
+    const char* end_;  ///< behind the last bracket
     const std::size_t max_depth_;
     std::size_t depth_ = 0;
     bool in_object_ = false; ///< of the container open innermost
     bool first_ = true;      ///< nothing came in it yet
-    bool skipping_ = false;  ///< managedFields
-    char skipped_to_ = ' ';
-    value_scanner scanner_;
+    enum class inside : unsigned char { nothing, skipped, string };
+    inside inside_ = inside::nothing; ///< a value that the next step goes on with
+    char skipped_to_ = ' ';           ///< what managedFields end in
+    value_scanner scanner_;           ///< of them
+    string_part part_;                ///< of a string that is not plain
     std::array<std::uint64_t, deepest / 64> objects_{}; ///< a bit for each container around it: whether it is an object
 };
 
