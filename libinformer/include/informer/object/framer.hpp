@@ -22,9 +22,9 @@ inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
 /// A list repeats itself. After `guess()` an item is cut without a look into it where the next one seems to begin, and is
 /// `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end; where it does not,
 /// `look_again()` lets `next()` hand out the same item anew, cut by its braces.
-/// *Errors*: `next` reports `syntax_error` (cannot be framed, with offset) or `too_large` for the envelope; an item over
-/// `max_object` is skipped and handed out as `oversized()` with its beginning as text (to name its key). Whoever fed all looks at
-/// `done()`. std::bad_alloc is thrown, and ends the framer: bytes may be lost.
+/// *Errors*: `next` reports `syntax_error` (cannot be framed, with offset) or `too_large` for an envelope of over 256 KiB,
+/// since it is parsed in one step; an item over `max_object` is skipped and handed out as `oversized()` with its beginning
+/// as text (to name its key). Whoever fed all looks at `done()`. std::bad_alloc is thrown, and ends the framer: bytes may be lost.
 /// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
 class list_framer {
 public:
@@ -88,7 +88,8 @@ private:
 };
 
 /// Reads `metadata.namespace` and `metadata.name` off the text of an object (or of its beginning) without parsing the
-/// rest; empty when they are not found, and where one, a key before them or white space in a row is over 64 KiB. For finding the previous version before parsing, and for naming bad objects.
+/// rest; empty when they are not found, and where one, a key before them or white space in a row is over 64 KiB. For
+/// finding the previous version before parsing, and for naming bad objects.
 object_key peek_key(std::string_view json);
 
 /// The same in steps, for a long text; it must stay where it is.
