@@ -51,6 +51,11 @@ inline void run_test(boost::asio::awaitable<void> test, real_duration deadline =
     run_test(context, std::move(test), deadline);
 }
 
+/// For destructors of what tests stand on: the test has failed. What waits still would go on over what is gone, so nothing is run.
+inline bool leaving_failed() noexcept {
+    return std::uncaught_exceptions() > 0;
+}
+
 /// Lets everything that is ready run: `turns` rounds through the executor's queue.
 inline boost::asio::awaitable<void> settle(int turns = 20) {
     const auto executor = co_await boost::asio::this_coro::executor;

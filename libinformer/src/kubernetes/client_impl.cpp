@@ -1,5 +1,6 @@
 #include "kubernetes/client_impl.hpp"
 
+#include "kubernetes/json_tools.hpp"
 #include "kubernetes/kubeconfig.hpp"
 #include "kubernetes/server_rules.hpp"
 #include "kubernetes/status.hpp"
@@ -208,7 +209,7 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     // What lists and watches may take is not for the reason why there is none.
     if (const auto pause = self->config.time.body_idle_; pause.count() > 0) answer.finish_within(pause);
     failure cut; // half an explanation is better than none
-    const std::string body = co_await answer.read_all(detail::largest_error_body, cut);
+    const std::string body = co_await answer.read_all(detail::large_text, cut);
     f = cut == errc::cancelled ? cut.within(doing) : detail::refused(status, body, retry_after, location, std::move(doing));
     co_return http::response();
 }

@@ -20,8 +20,8 @@ json::value parse_answer(std::string_view text, failure& f) {
 }
 
 json::value parse_small(std::string_view text, failure& f) {
-    if (text.size() <= largest_small) return parse_answer(text, f);
-    f = failure(errc::too_large, "over " + std::to_string(largest_small) + " bytes");
+    if (text.size() <= large_text) return parse_answer(text, f);
+    f = failure(errc::too_large, "over " + std::to_string(large_text) + " bytes");
     return {};
 }
 

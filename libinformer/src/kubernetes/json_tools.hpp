@@ -20,8 +20,9 @@ namespace informer::kubernetes::detail {
 /// Depth is limited to 100: none of these answers is deep. `f`: syntax_error or too_deep.
 boost::json::value parse_answer(std::string_view text, failure& f);
 
-/// The same of what is small unless somebody means harm, and came while others wait: what is larger is `too_large`.
-inline constexpr std::size_t largest_small = std::size_t(256) << 10;
+/// What is larger is decoded in steps with turns of the executor between them: over 2 ms in the worst case.
+inline constexpr std::size_t large_text = std::size_t(256) << 10;
+/// As `parse_answer`, of what is that large only where somebody means harm: it is `too_large`.
 boost::json::value parse_small(std::string_view text, failure& f);
 
 const boost::json::value* member(const boost::json::object& o, std::string_view key) noexcept;

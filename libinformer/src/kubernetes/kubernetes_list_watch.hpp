@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kubernetes/client_impl.hpp"
+#include "kubernetes/json_tools.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -16,9 +16,6 @@ asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_reso
                                        list_options options, object_sink& sink, failure& f);
 asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
                                  watch_options options, object_sink& sink, failure& f);
-
-/// What is larger is decoded in steps with turns of the executor between them: over 2 ms in the worst case.
-inline constexpr std::size_t large_text = std::size_t(256) << 10;
 
 /// Lets others run; true.
 asio::awaitable<bool> take_turn(asio::any_io_executor executor);

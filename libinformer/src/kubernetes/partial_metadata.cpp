@@ -15,7 +15,7 @@ std::string_view without_partial_type(std::string_view text, std::string& scratc
         return scratch;
     }
     // Metadata that is longer and written otherwise keeps a type that says nothing.
-    if (text.size() > largest_small || text.find("PartialObjectMetadata") == std::string_view::npos) return text;
+    if (text.size() > large_text || text.find("PartialObjectMetadata") == std::string_view::npos) return text;
     failure why;
     boost::json::value v = parse_small(text, why);
     auto* o = why ? nullptr : v.if_object();

@@ -1,8 +1,6 @@
 // The server's `Status`, out of error answers and ERROR events.
 #pragma once
 
-#include "kubernetes/json_tools.hpp"
-
 #include <informer/error.hpp>
 
 #include <boost/json/fwd.hpp>
@@ -13,8 +11,7 @@
 
 namespace informer::kubernetes::detail {
 
-/// Bodies of errors are read up to this, and no more is parsed; what is no Status is shown up to `shown_body`.
-inline constexpr std::size_t largest_error_body = largest_small;
+/// What is no Status is shown up to this.
 inline constexpr std::size_t shown_body = 2048;
 
 /// kind is "Status".

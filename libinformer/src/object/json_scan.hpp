@@ -67,6 +67,9 @@ private:
 /// The first "},{" from `p` on, or `end`. Strings are not told apart.
 const char* find_between_objects(const char* p, const char* end) noexcept;
 
+/// Nobody writes so long a key, a name, a number, or white space in a row: who looks for one looks no further.
+inline constexpr std::size_t longest_token = std::size_t(64) << 10;
+
 /// What a string literal, quotes included, says; nullopt if it is none.
 std::optional<std::string> unescape(std::string_view literal);
 /// A string that is being read into a room, which grows where it must and never shrinks.

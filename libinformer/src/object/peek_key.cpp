@@ -11,10 +11,9 @@ namespace informer {
 
 namespace {
 
-/// A key, a name or white space in a row that is longer is nobody's: there a walk ends, as where the text breaks off.
-constexpr std::size_t longest_token = std::size_t(64) << 10;
+using detail::longest_token;
 
-// Walks the members of one object, which may be cut off anywhere.
+// Walks the members of one object, which may be cut off anywhere; it ends at what is too long as where the text breaks off.
 class member_walk {
 public:
     explicit member_walk(std::string_view text) : rest_(text) {

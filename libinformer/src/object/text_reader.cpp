@@ -9,14 +9,16 @@ namespace informer::detail {
 
 namespace {
 
-/// Nobody writes so long a number, key, or white space in a row. The parser takes them in parts.
-constexpr std::ptrdiff_t longest_token = 64 * 1024;
+/// Where a number or a key that goes on at `p` is given up. The parser takes what is longer, in parts.
+const char* give_up(const char* p, const char* end) noexcept {
+    return p + std::min(static_cast<std::size_t>(end - p), longest_token);
+}
 
-/// There is something but white space from `p` on, and mostly at once. Where it is not, something else is expected there.
+/// There is something but white space from `p` on, and mostly at once. Where it is given up, something else is expected.
 [[gnu::always_inline]] inline const char* behind_space(const char* p) noexcept {
     if (static_cast<unsigned char>(*p) > ' ') [[likely]] return p;
     const char* const from = p;
-    while (is_space(*p) && p - from < longest_token) ++p;
+    while (is_space(*p) && static_cast<std::size_t>(p - from) < longest_token) ++p;
     return p;
 }
 
@@ -32,8 +34,7 @@ std::string_view between(const char* from, const char* to) noexcept {
 // to be asked whether there is more.
 text_reader::text_reader(document_reader& to, std::string_view text, std::size_t max_depth, std::string& room) noexcept
     : to_(to), room_(room), at_(text.data()), stop_(at_), end_(text.data() + text.size()), max_depth_(std::min(max_depth, deepest)) {
-    const char* const last = end_;
-    while (end_ != at_ && is_space(end_[-1]) && last - end_ < longest_token) --end_;
+    for (std::size_t n = 0; end_ != at_ && is_space(end_[-1]) && n < longest_token; ++n) --end_;
     if (end_ != at_ && end_[-1] != '}' && end_[-1] != ']') end_ = at_;
 }
 
@@ -65,10 +66,10 @@ inline void text_reader::close() {
         to_.key(between(p + 1, end - 1));
         p = end;
     } else {
-        string_part part;
-        p = read_string(p + 1, p + std::min(end_ - p, longest_token), end_, room_, part);
-        if (!p || !part.whole) return false;
-        to_.key({room_.data(), part.size});
+        std::string_view text;
+        p = read_string(p + 1, give_up(p, end_), room_, text);
+        if (!p) return false;
+        to_.key(text);
     }
     p = behind_space(p);
     if (*p != ':') return false;
@@ -126,7 +127,7 @@ bool text_reader::bare(const char*& p) {
     case 'n': return word("null", null_handle);
     default: break;
     }
-    const char* const end = number_end(p, p + std::min(end_ - p, longest_token));
+    const char* const end = number_end(p, give_up(p, end_));
     if (!end) return false;
     const std::string_view text = between(p, end);
     p = end;
@@ -193,7 +194,8 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
                 if (in_object_ && !key(p)) return outcome::refused;
                 if (*p == '{' || *p == '[') {
                     if (to_.at_skipped_managed_fields()) {
-                        if (scanner_.begin(*p)) inside_ = inside::skipped;
+                        scanner_.begin(*p);
+                        inside_ = inside::skipped;
                         skipped_to_ = *p == '[' ? ']' : '}';
                     } else {
                         if (!open(*p)) return outcome::refused;

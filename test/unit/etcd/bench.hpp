@@ -19,7 +19,6 @@
 
 #include <chrono>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -134,7 +133,7 @@ public:
     }
     ~bench() {
         from.reset();
-        if (std::uncaught_exceptions() > 0) return; // failed: what waits still would go on over what is gone
+        if (testing::leaving_failed()) return;
         try {
             testing::run_test(io, stop(this));
         } catch (...) {

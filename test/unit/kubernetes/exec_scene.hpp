@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <exception>
 #include <functional>
 #include <list>
 #include <sstream>
@@ -117,7 +116,7 @@ public:
     }
     ~exec_scene() {
         b.api.reset();
-        if (std::uncaught_exceptions() > 0) return; // failed: what waits still would go on over what is gone
+        if (testing::leaving_failed()) return;
         try {
             testing::run_test(b.io, b.server->stop()); // says where work is left
             CHECK(b.io.stopped());
