@@ -7,8 +7,9 @@
 //	allocated_bytes_per_op  garbage made, or handed out
 //	bytes_per_item          memory held for each item (in the queue, in the index, for each handler); 0: not measured
 //
-// For fanout/N an operation is one event at one of the N handlers, and an item is a handler; bytes_per_item_after_load is
-// what a handler holds when it has come to rest after the load. The part together has figures of its own: see togetherResult.
+// For fanout/N and fanout-singly/N an operation is one event at one of the N handlers, and an item is a handler;
+// bytes_per_item_after_load is what a handler holds when it has come to rest after the load. The part together has figures of
+// its own: see togetherResult.
 package main
 
 import (
