@@ -107,12 +107,27 @@ void measure(const char* name, unsigned rounds, unsigned operations, const std::
     std::fflush(stdout);
 }
 
+/// Of a cache of so many small objects.
+void snapshots(const char* name, unsigned objects, unsigned rounds) {
+    const auto pool = document_pool::make();
+    indexer index;
+    for (unsigned i = 0; i < objects; ++i) {
+        failure f;
+        index.put(pool->decode(R"({"metadata":{"name":"o)" + std::to_string(i) + "\"}}", object(), f));
+        demand(!f);
+    }
+    index.publish();
+    constexpr unsigned times = 200'000;
+    measure(name, rounds, times, [&] {
+        for (unsigned i = 0; i < times; ++i) demand(index.snapshot().contents() != nullptr);
+    });
+}
+
 void alone(scene& s, unsigned rounds) {
     constexpr unsigned gets = 200'000, lists = 1000;
     const cache_snapshot held = s.index.snapshot();
-    measure("snapshot", rounds, gets, [&] {
-        for (unsigned i = 0; i < gets; ++i) demand(s.index.snapshot().contents() != nullptr);
-    });
+    snapshots("snapshot_of_200", 200, rounds);
+    snapshots("snapshot_of_200000", 200'000, rounds);
     measure("get", rounds, gets, [&] {
         for (unsigned i = 0; i < gets; ++i) demand(static_cast<bool>(s.index.snapshot().get(s.keys[i % pods])));
     });

@@ -111,16 +111,14 @@ private:
     };
     void settle(waiting& w) {
         if (!w.o) return;
-        const key_of_object key(w.o);
-        const key_view k = key.view(); // of text that lives as long as the object, wherever that is held
         if (page_ && !page_->first) {
             auto& changes = page_->changes;
             if (changes.size() == changes.capacity()) changes.reserve(2 * changes.size() + 512); // before: it may throw
             const object now = w.o;
-            auto before = objects_.put(w.o, k, w.hash);
+            auto before = objects_.put(w.o, w.o, w.hash);
             changes.push_back({now, before ? *std::move(before) : object()});
         } else {
-            objects_.put(w.o, k, w.hash);
+            objects_.put(w.o, w.o, w.hash);
         }
         w.o = object();
     }

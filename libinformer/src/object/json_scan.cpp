@@ -41,29 +41,6 @@ const char* value_scanner::scan(const char* p, const char* end) noexcept {
     return scan_scalar(p, end);
 }
 
-namespace {
-
-/// Up to a quote or a backslash, or to the end.
-const char* skip_plain(const char* p, const char* end) noexcept {
-#if defined(INFORMER_SSE2)
-    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
-    for (; end - p >= 16; p += 16) {
-        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash));
-        const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
-        if (where != 0) return p + std::countr_zero(where);
-    }
-#endif
-    for (; end - p >= 8; p += 8) {
-        const std::uint64_t v = eight_bytes(p);
-        if (const std::uint64_t where = first_of('"', v) | first_of('\\', v)) return p + place_of(where);
-    }
-    while (p != end && *p != '"' && *p != '\\') ++p;
-    return p;
-}
-
-} // namespace
-
 // Up to behind the closing quote, or to the end.
 const char* value_scanner::scan_string(const char* p, const char* end) noexcept {
     if (escaped_ && p != end) {
@@ -71,7 +48,7 @@ const char* value_scanner::scan_string(const char* p, const char* end) noexcept 
         ++p;
     }
     while (p != end) {
-        p = skip_plain(p, end);
+        p = next_mark(p, end);
         if (p == end) break;
         if (*p == '"') {
             in_string_ = false;

@@ -97,7 +97,7 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     values_.resize(template_->values);
     for (const text_change& c : changes_) {
         if (c.slot != none) {
-            while (!open_.empty() && open_.back().of->end <= c.old_begin) close();
+            close_until(c.old_begin);
             if (open_.empty() || open_.back().of != &template_->containers[c.parent]) open(c.parent);
             if (c.what == text_change::kind::plain) { // as most are: no more is to be decided
                 put_string(c, json.substr(c.begin + 1, c.end - c.begin - 2));
@@ -111,9 +111,8 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
         const handle whole = reconcile(template_->document, previous_, template_->containers[0].path, made_now);
         return hard_ ? missing_handle : whole;
     }
-    handle h = missing_handle;
-    while (!open_.empty()) h = close();
-    return hard_ ? missing_handle : h;
+    const handle whole = close_until(none);
+    return hard_ ? missing_handle : whole;
 }
 
 /// Puts the value into the container open innermost, any but a plain string. False: the parser would refuse it, or is to say so.
@@ -210,17 +209,7 @@ void text_difference::take_part(std::uint32_t slot) {
     put_owned(slot, h, fresh);
 }
 
-/// Opens the container, which is not the one open innermost, and those around it that are not open yet.
-void text_difference::open(std::uint32_t i) {
-    const text_template::container* const containers = template_->containers.data();
-    const std::uint32_t innermost = open_.empty() ? none : static_cast<std::uint32_t>(open_.back().of - containers);
-    // Upwards first. There may be a thousand of them: recursion would take much more memory.
-    for (; containers[i].parent != innermost; i = containers[i].parent) way_.push_back(i);
-    enter(i);
-    for (; !way_.empty(); way_.pop_back()) enter(way_.back());
-}
-
-void text_difference::enter(std::uint32_t i) {
+[[gnu::always_inline]] inline void text_difference::enter(std::uint32_t i) {
     const text_template::container& c = template_->containers[i];
     const handle p = open_.empty() ? previous_ : previous_value(open_.back(), c.slot);
     // Made in its place: a copy would wait for each of its parts to be written.
@@ -238,6 +227,20 @@ void text_difference::enter(std::uint32_t i) {
         }
     }
     copy_bytes(in.values, generation_->node(c.h) + 1, std::size_t{c.n} * 4);
+}
+
+/// Opens the container, which is not the one open innermost, and those around it that are not open yet.
+void text_difference::open(std::uint32_t i) {
+    const text_template::container* const containers = template_->containers.data();
+    const std::uint32_t innermost = open_.empty() ? none : static_cast<std::uint32_t>(open_.back().of - containers);
+    // Upwards first. There may be a thousand of them: recursion would take much more memory.
+    for (; containers[i].parent != innermost; i = containers[i].parent) way_.push_back(i);
+    for (;;) {
+        enter(i);
+        if (way_.empty()) return;
+        i = way_.back();
+        way_.pop_back();
+    }
 }
 
 /// Two shapes may have the same keys by their text. Then the new version needs that of the previous one: left to the parser.
@@ -261,7 +264,7 @@ handle text_difference::moved_value(const open_container& in, std::uint32_t slot
 
 /// The container open innermost is complete and becomes a member of the one around it. The count is ours, or another's
 /// that lasts as long.
-handle text_difference::close() {
+[[gnu::always_inline]] inline handle text_difference::close() {
     const open_container& in = open_.back(); // a copy would wait for what the member before has just written
     const text_template::container& c = *in.of;
     handle* const values = in.values;
@@ -300,6 +303,13 @@ handle text_difference::close() {
     put(c.slot, made.h);
     open_.back().fresh = open_.back().fresh || made.fresh;
     return made.h;
+}
+
+/// Closes what ends before that place of the template's text. The outermost one that was.
+handle text_difference::close_until(std::uint32_t place) {
+    handle h = missing_handle;
+    while (!open_.empty() && open_.back().of->end <= place) h = close();
+    return h;
 }
 
 /// What the template lends unchanged: the previous version's, where it reads alike.

@@ -1,3 +1,4 @@
+#include "detail/json_tokens.hpp"
 #include "detail/text_scan.hpp"
 #include "detail/text_template.hpp"
 #include "json_scan.hpp"

@@ -1,5 +1,6 @@
 #include "detail/text_template.hpp"
 
+#include "detail/json_tokens.hpp"
 #include "detail/reading.hpp"
 #include "detail/text_scan.hpp"
 #include "json_scan.hpp"

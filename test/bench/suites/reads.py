@@ -24,7 +24,8 @@ rows = [
     ("list by labels: 20 of 10,000", "selector_20_of_10000", "indexer/lister_selector_20_of_10000", "cache/list_selector_20_of_10000"),
     ("list: 10,000", "list_10000", "indexer/list_10000", "cache/list_10000"),
     ("visit 10,000", "for_each_10000", None, None),
-    ("a snapshot", "snapshot", None, None),
+    ("a snapshot, of a cache of 200 objects", "snapshot_of_200", None, None),
+    ("the same of 200,000", "snapshot_of_200000", None, None),
 ]
 
 # who reads beside a writer

@@ -20,7 +20,7 @@ std::string all_answers(std::string_view text, std::size_t cut) {
     bool plain = true;
     const char* const behind = string_end(begin + cut, end, plain);
     say("string end", place(behind) + (plain ? ", plain" : ""));
-    say("string end, not plain", place(string_end_not_plain(begin + cut, end)));
+    say("quote or backslash", place(next_mark(begin + cut, end)));
     const std::size_t both = std::min(cut, text.size() - cut);
     say("common prefix", std::to_string(common_prefix(begin, begin + cut, both)));
     if (!text.empty()) {

@@ -1,4 +1,4 @@
-// Where numbers of JSON text end.
+// Where numbers and words of JSON text end.
 #pragma once
 
 #include "text_scan.hpp"
@@ -42,6 +42,15 @@ inline const char* number_end(const char* p, const char* end) noexcept {
 }
 inline bool is_number(std::string_view s) noexcept {
     return number_end(s.data(), s.data() + s.size()) == s.data() + s.size();
+}
+
+/// Behind the characters of which numbers, true, false and null consist.
+inline const char* bare_end(const char* p, const char* end) noexcept {
+    const auto is_bare = [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
+    };
+    while (p != end && is_bare(*p)) ++p;
+    return p;
 }
 
 } // namespace informer::detail

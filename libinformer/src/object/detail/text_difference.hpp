@@ -77,6 +77,7 @@ private:
     void open(std::uint32_t container);
     void enter(std::uint32_t container);
     handle close();
+    handle close_until(std::uint32_t place);
     handle previous_value(const open_container& c, std::uint32_t slot) {
         return c.theirs ? c.theirs[slot] : c.previous ? moved_value(c, slot) : missing_handle;
     }

@@ -57,34 +57,14 @@ inline const char* plain_end_portable(const char* p, const char* end) noexcept {
     return p;
 }
 
-/// As `string_end`, of what is known not to be plain: JSON within strings has an escape every few bytes.
-inline const char* string_end_not_plain_portable(const char* p, const char* end) noexcept {
-    while (end - p >= 8) {
-        const std::uint64_t v = eight_bytes(p), where = first_of('"', v) | first_of('\\', v);
-        if (where == 0) {
-            p += 8;
-            continue;
-        }
-        p += place_of(where);
-        if (*p == '"') return p + 1;
-        if (end - p < 2) return nullptr;
-        p += 2;
+/// The first quote or backslash from `p` on, or `end`.
+inline const char* next_mark_portable(const char* p, const char* end) noexcept {
+    for (; end - p >= 8; p += 8) {
+        const std::uint64_t v = eight_bytes(p);
+        if (const std::uint64_t where = first_of('"', v) | first_of('\\', v)) return p + place_of(where);
     }
-    for (; p != end; ++p) {
-        if (*p == '"') return p + 1;
-        if (*p == '\\' && ++p == end) return nullptr;
-    }
-    return nullptr;
-}
-
-/// Behind the closing quote of a string that goes on at `p`, or nullptr if there is none. `plain` turns false at an escape, a
-/// control character or a byte above 0x7f: then its content must be looked at.
-inline const char* string_end_portable(const char* p, const char* end, bool& plain) noexcept {
-    p = plain_end_portable(p, end);
-    if (p == end) return nullptr;
-    if (*p == '"') return p + 1;
-    plain = false;
-    return string_end_not_plain_portable(p, end);
+    while (p != end && *p != '"' && *p != '\\') ++p;
+    return p;
 }
 
 // ---- what is used
@@ -114,22 +94,15 @@ inline const char* string_end_portable(const char* p, const char* end, bool& pla
     return i + common_prefix_portable(a + i, b + i, n - i);
 }
 
-inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
+inline const char* next_mark(const char* p, const char* end) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
-    while (end - p >= 16) {
+    for (; end - p >= 16; p += 16) {
         const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-        const auto where = static_cast<unsigned>(
-            _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash))));
-        if (where == 0) {
-            p += 16;
-            continue;
-        }
-        p += std::countr_zero(where);
-        if (*p == '"') return p + 1;
-        if (end - p < 2) return nullptr;
-        p += 2;
+        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash));
+        const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
+        if (where != 0) return p + std::countr_zero(where);
     }
-    return string_end_not_plain_portable(p, end);
+    return next_mark_portable(p, end);
 }
 
 /// Inlined: most strings are short.
@@ -145,13 +118,6 @@ inline const char* string_end_not_plain(const char* p, const char* end) noexcept
     }
     return plain_end_portable(p, end);
 }
-inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
-    p = plain_end(p, end);
-    if (p == end) return nullptr;
-    if (*p == '"') return p + 1;
-    plain = false;
-    return string_end_not_plain(p, end);
-}
 #else
 inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) noexcept {
     return common_prefix_portable(a, b, n);
@@ -159,27 +125,30 @@ inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) no
 inline const char* plain_end(const char* p, const char* end) noexcept {
     return plain_end_portable(p, end);
 }
-inline const char* string_end_not_plain(const char* p, const char* end) noexcept {
-    return string_end_not_plain_portable(p, end);
-}
-inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
-    return string_end_portable(p, end, plain);
+inline const char* next_mark(const char* p, const char* end) noexcept {
+    return next_mark_portable(p, end);
 }
 #endif
+
+/// Behind the closing quote of a string that goes on at `p`, or nullptr if there is none. `plain` turns false at an escape, a
+/// control character or a byte above 0x7f: then its content must be looked at.
+inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
+    p = plain_end(p, end);
+    if (p == end) return nullptr;
+    if (*p == '"') return p + 1;
+    plain = false;
+    // JSON within strings has an escape every few bytes.
+    for (; (p = next_mark(p, end)) != end; p += 2) {
+        if (*p == '"') return p + 1;
+        if (end - p < 2) break;
+    }
+    return nullptr;
+}
 
 /// Behind the closing quote of a plain string that goes on at `p`; nullptr if it is not plain, or has no end.
 [[gnu::always_inline]] inline const char* plain_string_end(const char* p, const char* end) noexcept {
     p = plain_end(p, end);
     return p != end && *p == '"' ? p + 1 : nullptr;
-}
-
-/// Behind the characters of which numbers, true, false and null consist.
-inline const char* bare_end(const char* p, const char* end) noexcept {
-    const auto is_bare = [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
-    };
-    while (p != end && is_bare(*p)) ++p;
-    return p;
 }
 
 } // namespace informer::detail
