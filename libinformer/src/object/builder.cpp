@@ -1,4 +1,4 @@
-#include "detail/builder.hpp"
+#include "detail/builder_nodes.hpp"
 
 #include "detail/packed.hpp"
 #include "detail/reading.hpp"
@@ -166,44 +166,12 @@ bool builder::begin_policy() {
     return true;
 }
 
-/// Inlined: where `bytes` is known most of it is.
-[[gnu::always_inline]] inline generation::interned builder::make_inline(path_id path, std::uint32_t header, const void* data,
-                                                                        std::size_t bytes) {
-    generation& g = *generation_;
-    if (!policy_ && !begin_policy()) return g.intern(header, data, bytes);
-    const std::uint64_t hash = g.hash(header, data, bytes);
-    generation::interned made{policy_->seen(hash), false};
-    // It may have fallen out of the document since: a key came twice, or a part was read in vain.
-    if (made.h && g.is_alive(made.h) && g.has_content(made.h, header, data, bytes)) {
-        g.retain(made.h);
-        return made;
-    }
-    interning_record& record = policy_->record(path);
-    if (record.wanted(hash)) {
-        made.h = g.find(hash, header, data, bytes);
-        made.fresh = !made.h;
-        record.looked_up(!made.fresh);
-        if (made.fresh)
-            made.h = g.make_interned(hash, header, data, bytes);
-        else
-            g.retain(made.h);
-    } else {
-        made = {g.make_plain(header, data, bytes), true};
-    }
-    policy_->remember(hash, made.h);
-    return made;
-}
-
-generation::interned builder::make(path_id path, std::uint32_t header, const void* data, std::size_t bytes) {
-    return make_inline(path, header, data, bytes);
-}
-
 [[gnu::always_inline]] inline void builder::leaf_inline(std::uint32_t header, const void* data, std::size_t bytes) {
     if (const handle c = take_cursor(); is_node(c) && generation_->has_content(c, header, data, bytes)) return same(c);
     frame& f = frames_.back();
     if (f.same_values) leave_values(f, 1);
     values_.need(1);
-    const auto r = make_inline(child_path(f.path, key_of_next(f)), header, data, bytes);
+    const auto r = make(child_path(f.path, key_of_next(f)), header, data, bytes);
     f.fresh = f.fresh || r.fresh;
     values_.push(r.h);
     ++f.at;
@@ -273,40 +241,6 @@ void builder::other_number(std::string_view text) {
     }
     check_length(text.size());
     leaf(make_header(node_kind::number, size32(text.size())), text.data(), text.size());
-}
-
-/// Only what holds nothing but interned nodes can be found by its content and is interned.
-generation::interned builder::make_container(path_id path, bool fresh_child, std::uint32_t header,
-                                             const handle* children, std::uint32_t n) {
-    generation& g = *generation_;
-    const std::size_t bytes = std::size_t{n} * 4;
-    if (!policy_) {
-        if (!fresh_child) return g.intern(header, children, bytes);
-        return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), true};
-    }
-    std::uint32_t interned = 0;
-    while (interned < n && g.is_interned(children[interned])) ++interned;
-    const bool plain = interned < n || (fresh_child && header_is_object(header) && g.is_loose(header));
-    // What a document repeats of itself is small.
-    const bool may_repeat = n <= 8;
-    if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
-    const std::uint64_t repeat_hash = may_repeat ? g.quick_hash(header, children, n) : 0;
-    generation::interned made{missing_handle, true};
-    if (may_repeat && !fresh_child) {
-        made.h = policy_->seen(repeat_hash);
-        if (made.h && g.is_alive(made.h) && g.has_content(made.h, header, children, bytes)) {
-            g.retain(made.h);
-            return {made.h, false};
-        }
-    }
-    if (plain) {
-        made.h = g.make_plain(header, children, bytes);
-    } else {
-        made = make_findable(path, fresh_child, header, children, n);
-        if (!made.fresh) g.retain(made.h);
-    }
-    if (may_repeat) policy_->remember(repeat_hash, made.h);
-    return made;
 }
 
 /// A container that may be interned; if it is found no count is added.

@@ -1,6 +1,7 @@
 // Builds a document from a template's and what its text has otherwise, and shares with the previous version what both have.
 #include "detail/text_difference.hpp"
 
+#include "detail/builder_nodes.hpp"
 #include "detail/json_tokens.hpp"
 #include "detail/reading.hpp"
 #include "detail/text_reader.hpp"

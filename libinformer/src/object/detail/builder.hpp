@@ -192,7 +192,6 @@ private:
     void other_key(std::string_view k);
     void other_string(std::string_view s);
     void other_number(std::string_view text);
-    generation::interned make_inline(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     void leaf_inline(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf_of_eight(std::uint32_t header, const void* data);
