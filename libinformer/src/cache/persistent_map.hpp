@@ -157,12 +157,12 @@ public:
                 split(*slot, shift);
             }
             const std::uint32_t bit = bit_of(h, shift);
-            const unsigned leaf_at = rank((*slot)->leaf_map, bit), child_at = rank((*slot)->child_map, bit);
             if ((*slot)->child_map & bit) {
                 own(*slot);
-                slot = (*slot)->child(child_at);
+                slot = (*slot)->child(rank((*slot)->child_map, bit));
                 continue;
             }
+            const unsigned leaf_at = rank((*slot)->leaf_map, bit);
             if (((*slot)->leaf_map & bit) == 0) {
                 make_room(*slot);
                 (*slot)->put_leaf(leaf_at, std::move(leaf), tag_of(h));
@@ -184,7 +184,7 @@ public:
             ::new (p.bottom->leaf(p.first)) Leaf(n->take_leaf(leaf_at));
             p.bottom->tags()[p.first] = t;
             n->leaf_map ^= bit;
-            n->put_child(child_at, p.top);
+            n->put_child(rank(n->child_map, bit), p.top);
             n->child_map ^= bit;
             break;
         }
@@ -379,7 +379,7 @@ private:
     }
 
     template <class Key>
-    const Leaf* find_in_bucket(const node* n, const Key& key, tag t) const {
+    [[gnu::always_inline]] const Leaf* find_in_bucket(const node* n, const Key& key, tag t) const {
         const tag* const tags = n->tags();
         const unsigned leaves = n->leaf_map;
         unsigned i = 0;

@@ -24,7 +24,7 @@ inline const bool processor_counts_bits = __builtin_cpu_supports("popcnt") != 0;
 
 /// As std::popcount, which is a call where the target has no instruction for it (x86-64 without options), though
 /// nearly every processor has: a third of a look-up's time.
-inline unsigned ones(std::uint32_t x) noexcept {
+[[gnu::always_inline]] inline unsigned ones(std::uint32_t x) noexcept {
 #if defined(__x86_64__) && !defined(__POPCNT__)
     if (processor_counts_bits) [[likely]] {
         asm("popcnt %0, %0" : "+r"(x) : : "cc");
