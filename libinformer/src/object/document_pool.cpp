@@ -101,7 +101,7 @@ public:
         if (!core_->drop_forwards(budget) || !core_->collect(budget)) return false;
         core_->drop_free_roots();
         // What is left may live for the templates alone.
-        if (!difference_.forget_if_few(core_->current(), core_->live_roots)) return true;
+        if (!difference_.trim(core_->current(), core_->live_roots)) return true;
         return core_->collect(budget);
     }
 

@@ -76,6 +76,7 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
         reader_ = &to;
         template_ = &e->t;
         previous_ = previous;
+        reconciled_ = 0;
         const guard gives_back{*this};
         to.nodes().begin_parts();
         h = build(json, max_depth, scratch);
@@ -85,6 +86,7 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
             to.nodes().document(h);
             after_use(*e, json, h);
         }
+        cost += reconciled_;
     }
     ++(h ? hits_ : misses_);
     settle(h != missing_handle, json.size(), cost);
@@ -330,6 +332,7 @@ handle text_difference::reconcile(handle ours, handle theirs, path_id path, bool
     if (ours == theirs || !is_node(ours) || !is_node(theirs)) return ours;
     const std::uint32_t header = *generation_->node(ours), other = *generation_->node(theirs);
     const children a = children_of(generation_, ours), b = children_of(generation_, theirs);
+    reconciled_ += !a.values ? 8 : 32 + 2 * std::int64_t{a.n}; // as costs are reckoned elsewhere
     if (!a.values) {
         const std::uint32_t* const n = generation_->node(ours);
         const bool same =

@@ -17,21 +17,25 @@ constexpr std::size_t max_tried = 3;                 // of them for one text
 constexpr std::size_t max_text = 256 * 1024;         // of a template
 constexpr std::uint32_t refresh_after = 32;          // uses: perhaps the neighbours are more alike
 
-// Costs in nanoseconds, about, on a machine whose reader takes not quite one for a byte; what counts is how they stand to each other.
-// (They were set when that was a fifth slower. What the difference costs in vain is 1 to 2 % all the same: docs/design/text-difference.md.)
+// Costs in units of some 13 instructions, about a nanosecond: fitted to what pods of 10.6 KB and objects of 209 bytes take by callgrind
+// (docs/design/text-difference.md). What counts is how they stand to each other.
 std::int64_t parse_cost(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(256 + bytes - bytes / 8);
+}
+/// Within a text of which the rest is told: it has to be reconciled with the previous version, too.
+std::int64_t part_cost(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(1024 + bytes - bytes / 8);
 }
 std::int64_t skip_cost(std::size_t bytes) noexcept { // it is only checked
     return static_cast<std::int64_t>(128 + bytes / 4);
 }
 std::int64_t learn_cost(std::size_t bytes) noexcept {
-    return static_cast<std::int64_t>(1024 + bytes - bytes / 4);
+    return static_cast<std::int64_t>(512 + bytes + bytes / 2);
 }
-constexpr std::int64_t build_cost = 500;
+constexpr std::int64_t build_cost = 64;
 /// Where a string ends that is not plain is found no faster than the reader reads it.
 std::int64_t scalar_cost(const text_change& c) noexcept {
-    return 100 + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
+    return 50 + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
 }
 
 } // namespace
@@ -44,7 +48,7 @@ bool text_difference::awake(std::string_view json) {
         --pause_;
         return false;
     }
-    if (balance_ < 0 || tireless) balance_ = 2 * parse_cost(json.size());
+    if (balance_ < 0 || tireless) balance_ = learn_cost(json.size()) + parse_cost(json.size());
     return true;
 }
 
@@ -72,7 +76,7 @@ text_difference::entry* text_difference::choose(std::string_view json, std::int6
         bool scalars = true;
         for (const text_change& c : other_changes_) {
             const std::size_t bytes = c.end - c.begin;
-            its += c.scalar ? scalar_cost(c) : c.slot == none ? skip_cost(bytes) : parse_cost(bytes);
+            its += c.scalar ? scalar_cost(c) : c.slot == none ? skip_cost(bytes) : part_cost(bytes);
             scalars = scalars && c.scalar;
         }
         if (its >= best_cost) return false;
@@ -136,8 +140,8 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
     }
     const std::uint64_t most = budget(g);
     if (json.size() > most) return;
-    const std::int64_t price = parse_cost(json.size());
-    if (balance_ < price) {
+    const std::int64_t price = learn_cost(json.size());
+    if (balance_ < price) { // never below zero by this: that would be a loan without a pause
         wish_ = std::max(wish_, price);
         return;
     }
@@ -145,13 +149,10 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
     try {
         templates_.reserve(max_templates);
         auto e = std::make_unique<entry>();
-        balance_ -= learn_cost(json.size()); // also for what cannot be mapped
+        balance_ -= price; // also for what cannot be mapped
         if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
         e->last_use = hits_ + misses_;
-        while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most)) {
-            g.release(templates_.back()->t.document); // not used for the longest time
-            templates_.pop_back();
-        }
+        while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most)) drop_last(g);
         g.retain(document);
         templates_.insert(templates_.begin(), std::move(e));
     } catch (const std::bad_alloc&) { // then without
@@ -169,6 +170,19 @@ bool text_difference::forget(generation& g) noexcept {
     return true;
 }
 
+bool text_difference::trim(generation& g, std::uint64_t live_documents) noexcept {
+    if (live_documents < (min_documents_ + 1) / 2) return forget(g);
+    const std::uint64_t most = budget(g);
+    const std::size_t before = templates_.size();
+    while (!templates_.empty() && template_bytes() > most) drop_last(g);
+    return templates_.size() != before;
+}
+
+void text_difference::drop_last(generation& g) noexcept {
+    g.release(templates_.back()->t.document);
+    templates_.pop_back();
+}
+
 std::uint64_t text_difference::template_bytes() const noexcept {
     std::uint64_t n = 0;
     for (const auto& e : templates_) n += sizeof(entry) + e->t.bytes();
@@ -176,7 +190,7 @@ std::uint64_t text_difference::template_bytes() const noexcept {
 }
 
 std::uint64_t text_difference::budget(const generation& g) const noexcept {
-    return 64 * 1024 + g.segment_bytes() / 64;
+    return 64 * 1024 + (g.segment_bytes() - g.free_bytes()) / 64;
 }
 
 void text_difference::add_to(pool_statistics& s) const noexcept {

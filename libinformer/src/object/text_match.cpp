@@ -20,9 +20,9 @@ public:
         : template_(t), old_begin_(t.text.data()), old_end_(old_begin_ + t.text.size()), begin_(text.data()),
           end_(begin_ + text.size()), rebuild_(rebuild), changes_(changes) {}
 
-    /// Nanoseconds, about, that it has taken.
+    /// What it has taken, as costs are reckoned where templates are chosen.
     std::int64_t cost() const noexcept {
-        return static_cast<std::int64_t>(200 + static_cast<std::size_t>(at_ - begin_) / 10 + rebuilt_bytes_ / 5 + 25 * changes_.size());
+        return static_cast<std::int64_t>(32 + static_cast<std::size_t>(at_ - begin_) / 32 + rebuilt_bytes_ / 5 + 12 * changes_.size());
     }
 
     bool run() {

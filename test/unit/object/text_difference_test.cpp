@@ -1,6 +1,7 @@
 // Documents read by their differences from others are what the parser makes of them.
 #include "text_difference_scene.hpp"
 
+#include "bench/support/object_generator.hpp"
 #include "object/detail/text_difference.hpp"
 #include "object/detail/text_scan.hpp"
 
@@ -220,6 +221,35 @@ TEST_CASE("texts of which no two are alike cost no templates without end", "[poo
     // As soon as they are alike, they are read as such.
     for (unsigned i = 0; i < 3000; ++i) held.push_back(decode(*pool, pod(i)));
     CHECK(pool->statistics().template_hits > 2500);
+}
+
+TEST_CASE("small objects are read by their differences, too", "[pool][difference]") {
+    const auto pool = make_pool(true);
+    const auto lease = [](unsigned i, unsigned renewed) {
+        testing::object_options o("leases", i);
+        o.resource_version = 1'000'000 + renewed;
+        o.revision = renewed;
+        return make_object_json(o);
+    };
+    constexpr unsigned n = 500;
+    std::vector<object> leases(n);
+    for (unsigned renewed = 0; renewed < 3; ++renewed)
+        for (unsigned i = 0; i < n; ++i) leases[i] = decode(*pool, lease(i, renewed), leases[i]);
+    CHECK(pool->statistics().template_hits > 3 * n * 8 / 10);
+}
+
+TEST_CASE("templates go when they weigh too much beside what is left", "[pool][difference]") {
+    const auto pool = make_pool(true, decode_options(), 64);
+    std::vector<object> pods;
+    for (unsigned i = 0; i < 6000; ++i) // nine structures in turn
+        pods.push_back(decode(*pool, replaced(pod(i), R"("nodeSelector":{)", "\"nodeSelector\":{\"kind-" + std::to_string(i % 9) + "\":\"x\",")));
+    const pool_statistics before = pool->statistics();
+    REQUIRE(before.template_bytes > 100 * 1024);
+    pods.resize(100);
+    drain(*pool);
+    const pool_statistics after = pool->statistics();
+    CHECK(after.templates > 0);
+    CHECK(after.template_bytes <= 64 * 1024 + (after.bytes - after.free_bytes) / 64);
 }
 
 TEST_CASE("templates do not outlive their generation, nor a full pool", "[pool][difference]") {

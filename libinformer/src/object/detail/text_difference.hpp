@@ -27,10 +27,8 @@ public:
     void learn(generation& g, handle document, std::string_view json, std::uint64_t live_documents) noexcept;
     /// Gives back all templates. True if there were any.
     bool forget(generation& g) noexcept;
-    /// The same if hardly any documents live but for the templates.
-    bool forget_if_few(generation& g, std::uint64_t live_documents) noexcept {
-        return live_documents < (min_documents_ + 1) / 2 && forget(g);
-    }
+    /// Gives back those that weigh too much beside what lives by now: all, if hardly any documents do. True if there were any.
+    bool trim(generation& g, std::uint64_t live_documents) noexcept;
 
     void add_to(pool_statistics& s) const noexcept;
 
@@ -85,6 +83,7 @@ private:
     handle moved_value(const open_container& c, std::uint32_t slot);
     void reconcile_members(const open_container& c, bool& made_now);
     handle reconcile(handle ours, handle theirs, path_id path, bool& made_now);
+    void drop_last(generation& g) noexcept; ///< the one not used for the longest time
     void after_use(entry& e, std::string_view json, handle document);
     std::uint64_t budget(const generation& g) const noexcept;
     std::uint64_t template_bytes() const noexcept;
@@ -107,6 +106,7 @@ private:
     handle previous_ = missing_handle;
     bool hard_ = false;    ///< comparing with the previous version is left to the parser's way
     bool scalars_ = false; ///< nothing else is among the changes
+    std::int64_t reconciled_ = 0; ///< what comparing with the previous version has cost
     std::vector<text_change> changes_, other_changes_;
     std::vector<open_container> open_;
     std::vector<std::uint32_t> way_;  ///< containers about to be opened, the outermost one last
