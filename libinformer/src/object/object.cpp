@@ -24,12 +24,9 @@ text object::api_version() const& noexcept { return api_version_of(this->value()
 text object::kind() const& noexcept { return kind_of(this->value()).string_or_empty(); }
 
 bool object::has_type(std::string_view api_version, std::string_view kind) const noexcept {
-    if (!root_) return api_version.empty() && kind.empty();
-    const detail::generation* const g = root_->generation;
-    const detail::children c = detail::children_of(g, root_->document);
-    if (c.keys && c.n >= 2 && detail::is_text(g, c.keys[0], "apiVersion") && detail::is_text(g, c.keys[1], "kind"))
-        [[likely]] return detail::is_text(g, c.values[0], api_version) && detail::is_text(g, c.values[1], kind);
-    return this->api_version() == api_version && this->kind() == kind;
+    const auto v = this->value();
+    return detail::is_text(v.generation(), api_version_of(v).handle(), api_version) &&
+           detail::is_text(v.generation(), kind_of(v).handle(), kind);
 }
 
 text object::name() const& noexcept { return root_ ? detail::string_of(root_->generation, root_->key.name) : text(); }

@@ -24,7 +24,7 @@ std::int64_t parse_cost(std::size_t bytes) noexcept {
 }
 /// Within a text of which the rest is told: it has to be reconciled with the previous version, too.
 std::int64_t part_cost(std::size_t bytes) noexcept {
-    return static_cast<std::int64_t>(1024 + bytes - bytes / 8);
+    return 768 + parse_cost(bytes);
 }
 std::int64_t skip_cost(std::size_t bytes) noexcept { // it is only checked
     return static_cast<std::int64_t>(128 + bytes / 4);
