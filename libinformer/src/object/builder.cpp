@@ -68,7 +68,7 @@ void builder::abort() noexcept {
 void builder::resume() noexcept {
     policy_ = policy_place_->get();
     if (policy_) policy_->next_document();
-    for (frame& f : frames_) f.fresh = false;
+    for (frame& f : frames_) f.fresh = generation::known;
     ++shapes_;
 }
 
@@ -108,11 +108,11 @@ void builder::place(path_id container, handle key, handle cursor) noexcept {
     generation_->release(keys_.back());
     *keys_.at(keys_.size() - 1) = key;
     frames_.back().path = container;
-    frames_.back().fresh = false;
+    frames_.back().fresh = generation::known;
     value_cursor_ = cursor;
 }
 
-handle builder::take_part(bool& fresh) noexcept {
+handle builder::take_part(std::uint8_t& fresh) noexcept {
     frame& f = frames_.back();
     fresh = f.fresh;
     f.at = 0;
@@ -135,7 +135,7 @@ void builder::begin(bool object) {
         const std::uint32_t* shape = generation_->node(*n);
         f.cursor_size = shape_size(*shape);
         f.cursor_keys = shape + 1;
-        f.loose_cursor = generation_->is_loose(*n);
+        f.loose_cursor = shape_is_hashed(*shape) && !generation_->is_interned(*n);
     } else if (!object && !header_is_object(*n) && header_kind(*n) == node_kind::array) {
         f.cursor_size = header_length(*n);
     } else {
@@ -172,7 +172,7 @@ bool builder::begin_policy() {
     if (f.same_values) leave_values(f, 1);
     values_.need(1);
     const auto r = make(child_path(f.path, key_of_next(f)), header, data, bytes);
-    f.fresh = f.fresh || r.fresh;
+    f.fresh |= r.fresh;
     values_.push(r.h);
     ++f.at;
 }
@@ -244,17 +244,17 @@ void builder::other_number(std::string_view text) {
 }
 
 /// A container that may be interned; if it is found no count is added.
-generation::interned builder::make_findable(path_id path, bool fresh_child, std::uint32_t header, const handle* children,
+generation::interned builder::make_findable(path_id path, std::uint8_t fresh_child, std::uint32_t header, const handle* children,
                                             std::uint32_t n) {
     generation& g = *generation_;
     const std::size_t bytes = std::size_t{n} * 4;
     const std::uint64_t hash = g.hash(header, children, bytes);
     interning_record& record = policy_->record(path);
-    if (!record.wanted(hash)) return {g.make_plain(header, children, bytes), true};
+    if (!record.wanted(hash)) return {g.make_plain(header, children, bytes), generation::fresh_and_plain};
     const handle found = fresh_child ? missing_handle : g.find(hash, header, children, bytes);
     record.looked_up(found != missing_handle, hopeless_containers);
-    if (found) return {found, false};
-    return {g.make_interned(hash, header, children, bytes), true};
+    if (found) return {found, generation::known};
+    return {g.make_interned(hash, header, children, bytes), generation::fresh};
 }
 
 /// Replaces the children on top of the stack, whose counts are ours, by their container.
@@ -264,7 +264,7 @@ void builder::container(std::uint32_t header) {
     values_.need(parent.at + 1); // nothing may fail once the node is made
     const std::uint32_t n = f.at;
     const handle* children = values_.at(f.values);
-    generation::interned made{missing_handle, false};
+    generation::interned made{missing_handle, generation::known};
     if (f.cursor && generation_->has_content(f.cursor, header, children, std::size_t{n} * 4)) {
         generation_->retain(f.cursor);
         made.h = f.cursor;
@@ -282,7 +282,7 @@ void builder::container(std::uint32_t header) {
     } else {
         if (parent.same_values) leave_values(parent, 1);
         values_.push(made.h);
-        parent.fresh = parent.fresh || made.fresh;
+        parent.fresh |= made.fresh;
     }
     ++parent.at;
 }

@@ -187,7 +187,7 @@ void builder::remove_duplicates() {
         }
     }
     if (kept == n) return;
-    f.fresh = false; // the fresh child may be among the removed
+    f.fresh = generation::known; // the fresh child may be among the removed
     f.at = kept;
     keys_.resize_down(f.keys + kept);
     values_.resize_down(f.values + kept);
@@ -220,7 +220,7 @@ handle builder::shape_of_top() {
     if (!shape) {
         shape = generation_->make_shape(keys_.at(f.keys), f.at);
         ++shapes_;
-        f.fresh = true;
+        f.fresh |= generation::fresh;
     } else {
         for (std::uint32_t i = f.keys; i < keys_.size(); ++i) generation_->release(*keys_.at(i));
     }
@@ -236,7 +236,7 @@ handle builder::loose_shape() {
         shape = generation_->make_loose_shape(keys_.at(f.keys), f.at);
     }
     ++shapes_;
-    f.fresh = true;
+    f.fresh |= generation::fresh;
     keys_.resize_down(f.keys);
     return shape;
 }

@@ -98,7 +98,7 @@ void copier::visit(handle h) {
 }
 
 generation::interned copier::make(handle old, std::uint32_t header, const void* data, std::size_t bytes) {
-    if (movable_ && !movable_->is_interned(old)) return {to_->make_plain(header, data, bytes), true};
+    if (movable_ && !movable_->is_interned(old)) return {to_->make_plain(header, data, bytes), generation::fresh_and_plain};
     return to_->intern(header, data, bytes);
 }
 
@@ -159,7 +159,7 @@ void copier::close(const place& p) {
     }
     const bool object = header_is_object(*p.node);
     const std::uint32_t header = object ? shape(*p.node) : *p.node;
-    generation::interned made{missing_handle, false};
+    generation::interned made{missing_handle, generation::known};
     try {
         made = make(p.old, header, done_.at(first), std::size_t{p.size} * 4);
     } catch (...) {

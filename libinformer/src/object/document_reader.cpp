@@ -32,6 +32,7 @@ void document_reader::begin() {
     projected_ = projecting_ && !plain_;
     careful_ = true;
     in_metadata_ = at_managed_fields_ = false;
+    watching_ = true;
     type_first_ = !projected_;
     sort_type_ = projected_;
     type_awaited_ = type_member::none;
@@ -52,11 +53,13 @@ void document_reader::begin_part(bool is_metadata, bool is_skipped) noexcept {
     type_first_ = false;
     if (is_skipped) next_ = verdict::skip;
     set_careful();
+    set_watching();
 }
 
 void document_reader::end_part() noexcept {
     careful_ = true;
     in_metadata_ = at_managed_fields_ = false;
+    watching_ = true;
     type_first_ = !projected_;
     skipping_ = 0;
     next_ = verdict::keep;
@@ -201,6 +204,7 @@ bool document_reader::careful_begin(bool object) {
     else
         builder_.begin_array();
     set_careful();
+    set_watching();
     return true;
 }
 
@@ -224,6 +228,7 @@ void document_reader::careful_end(bool object) {
     } else {
         builder_.end_array();
     }
+    set_watching();
 }
 
 } // namespace informer::detail

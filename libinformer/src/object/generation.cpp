@@ -374,9 +374,9 @@ generation::interned generation::intern(std::uint32_t header, const void* data, 
 generation::interned generation::intern(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes) {
     if (const handle found = find(hash, header, data, bytes)) {
         retain(found);
-        return {found, false};
+        return {found, known};
     }
-    return {make_interned(hash, header, data, bytes), true};
+    return {make_interned(hash, header, data, bytes), fresh};
 }
 
 void generation::bury(handle h) noexcept {

@@ -1,5 +1,6 @@
 #include "detail/packed.hpp"
 
+#include "detail/json_tokens.hpp"
 #include "root/processor.hpp"
 
 #include <algorithm>
@@ -45,13 +46,6 @@ bool take_pattern(std::uint64_t& characters) noexcept {
 void put(char* p, unsigned count, unsigned v) noexcept {
     for (unsigned i = count; i-- > 0; v /= 10)
         p[i] = static_cast<char>('0' + v % 10);
-}
-
-/// The value of eight digits, the first one in the lowest byte; they are pairs, then fours, then all.
-std::uint64_t eight_digits(std::uint64_t digits) noexcept {
-    digits = digits * 10 + (digits >> 8);
-    return ((digits & 0x0000'00ff'0000'00ff) * (100 + (std::uint64_t{1'000'000} << 32)) +
-            (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
 }
 
 constexpr std::uint64_t whole_powers[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000, 1'000'000'000,

@@ -110,7 +110,7 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
         if (!read_change(c, json, max_depth, scratch)) return missing_handle;
     }
     if (open_.empty()) { // only what is not stored differs, if anything
-        bool made_now = false;
+        std::uint8_t made_now = generation::known;
         const handle whole = reconcile(template_->document, previous_, template_->containers[0].path, made_now);
         return hard_ ? missing_handle : whole;
     }
@@ -178,6 +178,7 @@ void text_difference::put_string(const text_change& c, std::string_view s) {
         if (*n == f.header && same_bytes(n + 1, f.data, f.bytes)) return put(c.slot, there);
     }
     const text_template::container& t = *in.of;
+    owned_.need(1);
     const auto made = reader_->nodes().make(child_path(t.path, key_of(t, c.slot)), f.header, f.data, f.bytes);
     put_owned(c.slot, made.h, made.fresh);
 }
@@ -186,17 +187,11 @@ void text_difference::put(std::uint32_t slot, handle h) noexcept {
     open_.back().values[slot] = h;
 }
 
-/// Takes over a count.
-void text_difference::put_owned(std::uint32_t slot, handle h, bool fresh) {
+/// Takes over a count, for which there is room in `owned_`.
+void text_difference::put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept {
     put(slot, h);
-    open_.back().fresh = open_.back().fresh || fresh;
-    if (!is_node(h)) return;
-    try {
-        owned_.emplace_back(h, slot);
-    } catch (...) {
-        generation_->release(h);
-        throw;
-    }
+    open_.back().fresh |= fresh;
+    if (is_node(h)) owned_.push({h, slot});
 }
 
 /// The builder's next value belongs here; `take_part` takes it.
@@ -207,7 +202,8 @@ void text_difference::place(std::uint32_t slot) {
 }
 
 void text_difference::take_part(std::uint32_t slot) {
-    bool fresh = false;
+    owned_.need(1);
+    std::uint8_t fresh = generation::known;
     const handle h = reader_->nodes().take_part(fresh);
     put_owned(slot, h, fresh);
 }
@@ -215,8 +211,7 @@ void text_difference::take_part(std::uint32_t slot) {
 [[gnu::always_inline]] inline void text_difference::enter(std::uint32_t i) {
     const text_template::container& c = template_->containers[i];
     const handle p = open_.empty() ? previous_ : previous_value(open_.back(), c.slot);
-    // Made in its place: a copy would wait for each of its parts to be written.
-    open_container& in = open_.emplace_back(&c, values_.data() + c.values, nullptr, missing_handle, size32(owned_.size()), false);
+    open_container& in = open_.push({&c, values_.data() + c.values, nullptr, missing_handle, size32(owned_.size()), generation::known});
     if (is_node(p)) {
         const std::uint32_t* const n = generation_->node(p);
         if (*n == c.header) {
@@ -237,13 +232,12 @@ void text_difference::open(std::uint32_t i) {
     const text_template::container* const containers = template_->containers.data();
     const std::uint32_t innermost = open_.empty() ? none : static_cast<std::uint32_t>(open_.back().of - containers);
     // Upwards first. There may be a thousand of them: recursion would take much more memory.
-    for (; containers[i].parent != innermost; i = containers[i].parent) way_.push_back(i);
-    for (;;) {
-        enter(i);
-        if (way_.empty()) return;
-        i = way_.back();
-        way_.pop_back();
+    for (; containers[i].parent != innermost; i = containers[i].parent) {
+        way_.need(1);
+        way_.push(i);
     }
+    open_.need(way_.size() + 1);
+    for (enter(i); !way_.empty();) enter(way_.pop());
 }
 
 /// Two shapes may have the same keys by their text. Then the new version needs that of the previous one: left to the parser.
@@ -266,30 +260,32 @@ handle text_difference::moved_value(const open_container& in, std::uint32_t slot
 }
 
 /// The container open innermost is complete and becomes a member of the one around it. The count is ours, or another's
-/// that lasts as long.
+/// that lasts as long. `is_new`: of the previous version there is nothing, and a member is new and not to be found by its content; so
+/// will the container be, which is what most are in a first list.
+template <bool is_new>
 [[gnu::always_inline]] inline handle text_difference::close() {
     const open_container& in = open_.back(); // a copy would wait for what the member before has just written
     const text_template::container& c = *in.of;
     handle* const values = in.values;
     generation::interned made{in.previous, in.fresh};
     bool counted = false;
-    if (!in.theirs || std::memcmp(values, in.theirs, std::size_t{c.n} * 4) != 0) {
-        bool fresh_child = in.fresh;
-        if (in.previous) reconcile_members(in, fresh_child);
-        if (in.theirs && std::memcmp(values, in.theirs, std::size_t{c.n} * 4) == 0) {
-            made = {in.previous, false};
+    if (is_new || !in.theirs || std::memcmp(values, in.theirs, std::size_t{c.n} * 4) != 0) {
+        std::uint8_t fresh_child = is_new ? std::uint8_t{generation::fresh_and_plain} : in.fresh;
+        if (!is_new && in.previous) reconcile_members(in, fresh_child);
+        if (!is_new && in.theirs && std::memcmp(values, in.theirs, std::size_t{c.n} * 4) == 0) {
+            made = {in.previous, generation::known};
         } else {
-            if (owned_.size() == owned_.capacity()) owned_.reserve(owned_.size() * 2 + 16);
+            owned_.need(1);
             made = reader_->nodes().make_container(c.path, fresh_child, c.header, values, c.n);
             counted = true;
         }
     } else {
-        made.fresh = false;
+        made.fresh = generation::known;
     }
     // A new node takes over the counts of new members and needs its own of the others.
-    const bool takes_over = counted && made.fresh;
-    const owned_member* const end = owned_.data() + owned_.size();
-    for (const owned_member* m = owned_.data() + in.owned; m != end; ++m) {
+    const bool takes_over = is_new || (counted && made.fresh);
+    const std::uint32_t owned = in.owned;
+    for (const owned_member *m = owned_.begin() + owned, *const end = owned_.end(); m != end; ++m) {
         if (takes_over)
             values[m->slot] = missing_handle;
         else
@@ -299,24 +295,25 @@ handle text_difference::moved_value(const open_container& in, std::uint32_t slot
         generation_->retain(values, c.n);
         if (header_is_object(c.header)) generation_->retain(c.header);
     }
-    owned_.resize(in.owned);
-    if (counted) owned_.emplace_back(made.h, c.slot);
-    open_.pop_back();
+    owned_.resize_down(owned);
+    if (counted) owned_.push({made.h, c.slot});
+    open_.pop();
     if (open_.empty()) return made.h;
     put(c.slot, made.h);
-    open_.back().fresh = open_.back().fresh || made.fresh;
+    open_.back().fresh |= made.fresh;
     return made.h;
 }
 
 /// Closes what ends before that place of the template's text. The outermost one that was.
 handle text_difference::close_until(std::uint32_t place) {
     handle h = missing_handle;
-    while (!open_.empty() && open_.back().of->end <= place) h = close();
+    while (!open_.empty() && open_.back().of->end <= place)
+        h = !open_.back().previous && open_.back().fresh == generation::fresh_and_plain ? close<true>() : close<false>();
     return h;
 }
 
 /// What the template lends unchanged: the previous version's, where it reads alike.
-void text_difference::reconcile_members(const open_container& in, bool& made_now) {
+void text_difference::reconcile_members(const open_container& in, std::uint8_t& made_now) {
     const text_template::container& c = *in.of;
     const handle* const ours = generation_->node(c.h) + 1;
     handle* const values = in.values;
@@ -328,7 +325,7 @@ void text_difference::reconcile_members(const open_container& in, bool& made_now
 
 /// A value of the template at the place of another in the previous version. What is stored without interning may be there
 /// twice; two versions of an object share what they have in common all the same. `made_now` is set, never cleared.
-handle text_difference::reconcile(handle ours, handle theirs, path_id path, bool& made_now) {
+handle text_difference::reconcile(handle ours, handle theirs, path_id path, std::uint8_t& made_now) {
     if (ours == theirs || !is_node(ours) || !is_node(theirs)) return ours;
     const std::uint32_t header = *generation_->node(ours), other = *generation_->node(theirs);
     const children a = children_of(generation_, ours), b = children_of(generation_, theirs);
@@ -343,7 +340,8 @@ handle text_difference::reconcile(handle ours, handle theirs, path_id path, bool
     hard_ = hard_ || (a.keys && may_be_alike(header, other));
     std::vector<handle> values(a.values, a.values + a.n);
     member_finder members(generation_, b);
-    bool any = false, fresh_child = false;
+    bool any = false;
+    std::uint8_t fresh_child = generation::known;
     for (std::uint32_t k = 0; k < a.n; ++k) {
         if (!is_node(values[k])) continue;
         const std::uint32_t at = header == other || !a.keys ? k : members.find(generation_, a.keys[k], k);
@@ -354,14 +352,14 @@ handle text_difference::reconcile(handle ours, handle theirs, path_id path, bool
     }
     if (generation_->has_content(theirs, header, values.data(), std::size_t{a.n} * 4)) return theirs;
     if (!any) return ours;
-    kept_.reserve(kept_.size() + 1 < kept_.capacity() ? 0 : kept_.capacity() * 2 + 16);
+    kept_.need(1);
     const auto made = reader_->nodes().make_container(path, fresh_child, header, values.data(), a.n);
-    kept_.push_back(made.h);
+    kept_.push(made.h);
     if (made.fresh) {
         generation_->retain(values.data(), a.n);
         if (header_is_object(header)) generation_->retain(header);
     }
-    made_now = made_now || made.fresh;
+    made_now |= made.fresh;
     return made.h;
 }
 

@@ -38,19 +38,22 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
     if (end_ != at_ && end_[-1] != '}' && end_[-1] != ']') end_ = at_;
 }
 
-inline bool text_reader::open(char bracket) {
-    if (depth_ == max_depth_) return false;
-    const bool object = bracket == '{';
+// Places are handed to and fro by their value: one whose address is known to others would be stored and loaded at every call. All of these give
+// nullptr for what is refused.
+
+/// Opens the container that begins at `p`. Gives the place of its first member, or of its end.
+[[gnu::always_inline]] inline const char* text_reader::enter(const char* p) {
+    if (depth_ == max_depth_) return nullptr;
+    const bool object = *p == '{';
     const std::uint64_t bit = std::uint64_t{1} << (depth_ % 64);
     std::uint64_t& bits = objects_[depth_ / 64];
     bits = in_object_ ? bits | bit : bits & ~bit;
     ++depth_;
     in_object_ = object;
-    first_ = true;
-    return object ? to_.begin_object() : to_.begin_array();
+    return (object ? to_.begin_object() : to_.begin_array()) ? behind_space(p + 1) : nullptr;
 }
 
-inline void text_reader::close() {
+[[gnu::always_inline]] inline void text_reader::close() {
     if (in_object_)
         to_.end_object();
     else
@@ -59,67 +62,56 @@ inline void text_reader::close() {
     in_object_ = (objects_[depth_ / 64] >> (depth_ % 64) & 1) != 0;
 }
 
-/// With its colon; `p` is then at the value.
-[[gnu::always_inline]] inline bool text_reader::key(const char*& p) {
-    if (*p != '"') return false;
+/// With its colon. Gives the place of the value.
+[[gnu::always_inline]] inline const char* text_reader::key(const char* p) {
+    if (*p != '"') return nullptr;
     if (const char* const end = plain_string_end(p + 1, end_)) [[likely]] {
         to_.key(between(p + 1, end - 1));
         p = end;
     } else {
-        std::string_view text;
-        p = read_string(p + 1, give_up(p, end_), room_, text);
-        if (!p) return false;
-        to_.key(text);
+        p = odd_key(p + 1);
+        if (!p) return nullptr;
     }
     p = behind_space(p);
-    if (*p != ':') return false;
-    p = behind_space(p + 1);
-    return true;
+    return *p == ':' ? behind_space(p + 1) : nullptr;
 }
 
-/// One that is no container.
-[[gnu::always_inline]] inline bool text_reader::value(const char*& p) {
+const char* text_reader::odd_key(const char* p) {
+    std::string_view text;
+    p = read_string(p, give_up(p, end_), room_, text);
+    if (p) to_.key(text);
+    return p;
+}
+
+/// One that is no container. Gives the place behind it, or where it stops within a string that goes on.
+[[gnu::always_inline]] inline const char* text_reader::value(const char* p) {
     if (*p == '"') {
-        if (const char* const end = plain_string_end(p + 1, end_)) [[likely]] {
-            const std::string_view text = between(p + 1, end - 1);
-            p = end;
-            return to_.string(text);
-        }
-        return not_plain(p);
+        if (const char* const end = plain_string_end(p + 1, end_)) [[likely]]
+            return to_.string(between(p + 1, end - 1)) ? end : nullptr;
+        part_ = string_part();
+        inside_ = inside::string;
+        return in_string(p + 1);
     }
-    // Numbers mostly are short. What comes behind it, be it a digit, is seen where the value has to end.
+    // Most numbers are whole ones that fit. What comes behind them, be it a digit, is seen where the value has to end.
     if (const unsigned first = digit(*p); first <= 9) {
-        std::int32_t v = static_cast<std::int32_t>(first);
-        const char* q = p + 1;
-        for (unsigned d; first != 0 && q - p < 8 && (d = digit(*q)) <= 9; ++q) v = v * 10 + static_cast<std::int32_t>(d);
-        if (*q == ',' || *q == '}' || *q == ']') {
-            p = q;
-            return to_.literal(make_small_int(v));
-        }
+        std::int64_t v = 0;
+        const char* const q = first != 0 ? take_digits(p, end_, v) : p + 1;
+        if (*q == ',' || *q == '}' || *q == ']')
+            return (fits_small_int(v) ? to_.literal(make_small_int(v)) : to_.integer(v)) ? q : nullptr;
     }
     return bare(p);
 }
 
-bool text_reader::not_plain(const char*& p) {
-    part_ = string_part();
-    ++p;
-    const outcome o = in_string(p);
-    if (o == outcome::more) inside_ = inside::string;
-    return o == outcome::whole;
-}
-
-text_reader::outcome text_reader::in_string(const char*& p) {
+const char* text_reader::in_string(const char* p) {
     p = read_string(p, stop_, end_, room_, part_);
-    if (!p) return outcome::refused;
-    if (!part_.whole) return outcome::more;
-    return to_.string({room_.data(), part_.size}) ? outcome::whole : outcome::refused;
+    if (!p || !part_.whole) return p;
+    inside_ = inside::nothing;
+    return to_.string({room_.data(), part_.size}) ? p : nullptr;
 }
 
-bool text_reader::bare(const char*& p) {
+const char* text_reader::bare(const char* p) {
     const auto word = [&](std::string_view w, handle h) {
-        if (!between(p, end_).starts_with(w)) return false;
-        p += w.size();
-        return to_.literal(h);
+        return between(p, end_).starts_with(w) && to_.literal(h) ? p + w.size() : nullptr;
     };
     switch (*p) {
     case 't': return word("true", true_handle);
@@ -128,25 +120,16 @@ bool text_reader::bare(const char*& p) {
     default: break;
     }
     const char* const end = number_end(p, give_up(p, end_));
-    if (!end) return false;
-    const std::string_view text = between(p, end);
-    p = end;
-    return to_.number(text);
+    return end && to_.number(between(p, end)) ? end : nullptr;
 }
 
 /// The value need have but complete strings and balanced brackets, and end in the one it began with: a third of an object, with two
 /// thirds of its containers, and nobody's concern.
-text_reader::outcome text_reader::skip(const char*& p) {
+const char* text_reader::skip(const char* p) {
     if (p < stop_) p = scanner_.scan(p, stop_); // the slice may have ended in the key
-    if (!scanner_.complete()) return outcome::more;
-    return p[-1] == skipped_to_ && to_.literal(null_handle) ? outcome::whole : outcome::refused;
-}
-
-/// With the value that is begun, to its end; or `more`: up to where this step ends it is not complete.
-text_reader::outcome text_reader::go_on(const char*& p) {
-    const outcome o = inside_ == inside::skipped ? skip(p) : in_string(p);
-    if (o != outcome::more) inside_ = inside::nothing;
-    return o;
+    if (!scanner_.complete()) return p;
+    inside_ = inside::nothing;
+    return p[-1] == skipped_to_ && to_.literal(null_handle) ? p : nullptr;
 }
 
 /// Until the next step, if there is one.
@@ -155,58 +138,50 @@ text_reader::outcome text_reader::pause(const char* p) noexcept {
     return p == end_ ? outcome::refused : outcome::more;
 }
 
-/// Closes what is complete. `more`: `p` is at the next member or element.
-inline text_reader::outcome text_reader::behind_value(const char*& p) {
-    for (;;) {
-        if (p == end_) return outcome::refused;
-        p = behind_space(p);
-        if (*p == ',') {
-            ++p;
-            first_ = false;
-            return outcome::more;
-        }
-        if (*p != closing()) return outcome::refused;
-        ++p;
-        close();
-        if (depth_ == 0) return p == end_ ? outcome::whole : outcome::refused;
-    }
-}
-
 text_reader::outcome text_reader::read(std::size_t bytes) {
     if (at_ == end_) return outcome::refused; // nothing, or not a container
     const char* p = at_;
-    stop_ = p + std::min(bytes, static_cast<std::size_t>(end_ - p));
+    const char* const stop = p + std::min(bytes, static_cast<std::size_t>(end_ - p));
+    stop_ = stop;
     if (depth_ == 0) {
         p = behind_space(p);
-        if ((*p != '{' && *p != '[') || !open(*p)) return outcome::refused;
-        ++p;
+        if ((*p != '{' && *p != '[') || !(p = enter(p))) return outcome::refused;
+        if (*p == closing()) {
+            close();
+            return p + 1 == end_ ? outcome::whole : outcome::refused;
+        }
     }
     for (;;) {
-        if (inside_ != inside::nothing) {
-            const outcome o = go_on(p);
-            if (o == outcome::refused) return o;
-            if (o == outcome::more) return pause(p);
-        } else {
-            if (p >= stop_) return pause(p);
+        if (inside_ == inside::nothing) [[likely]] {
+            if (p >= stop) return pause(p);
             p = behind_space(p);
-            const bool empty = first_ && *p == closing();
-            if (!empty) {
-                if (in_object_ && !key(p)) return outcome::refused;
-                if (*p == '{' || *p == '[') {
-                    if (to_.at_skipped_managed_fields()) {
-                        scanner_.begin(*p);
-                        inside_ = inside::skipped;
-                        skipped_to_ = *p == '[' ? ']' : '}';
-                    } else {
-                        if (!open(*p)) return outcome::refused;
-                        ++p;
-                    }
-                    continue;
-                }
-                if (!value(p)) return inside_ == inside::string ? pause(p) : outcome::refused;
+            if (in_object_ && !(p = key(p))) return outcome::refused;
+            if (*p != '{' && *p != '[') {
+                p = value(p);
+            } else if (!to_.at_skipped_managed_fields()) {
+                p = enter(p);
+                if (p && *p != closing()) continue;
+            } else {
+                scanner_.begin(*p);
+                inside_ = inside::skipped;
+                skipped_to_ = *p == '[' ? ']' : '}';
+                p = skip(p);
             }
+        } else {
+            p = inside_ == inside::string ? in_string(p) : skip(p);
         }
-        if (const outcome o = behind_value(p); o != outcome::more) return o;
+        if (!p) return outcome::refused;
+        if (inside_ != inside::nothing) return pause(p);
+        // What is complete is closed.
+        if (p == end_) return outcome::refused;
+        for (p = behind_space(p); *p != ','; p = behind_space(p)) {
+            if (*p != closing()) return outcome::refused;
+            close();
+            ++p;
+            if (depth_ == 0) return p == end_ ? outcome::whole : outcome::refused;
+            if (p == end_) return outcome::refused;
+        }
+        ++p;
     }
 }
 

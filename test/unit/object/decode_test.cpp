@@ -129,6 +129,26 @@ TEST_CASE("numbers keep their text unless a binary form prints back exactly", "[
     CHECK(extreme["t"].as_double() == 0.0);
 }
 
+TEST_CASE("whole numbers of every length are what is written, wherever the text ends", "[pool]") {
+    const std::string most = "98765432109876543210", least = "10000000000000000000";
+    for (std::size_t n = 1; n <= most.size(); ++n) {
+        for (const std::string& digits : {most.substr(0, n), least.substr(0, n), std::string(n, '9')}) {
+            for (const std::string behind : {"", " ", ",0", " ,\"0\"", ",[]", ",\"a text that is longer than what is read at once\""}) {
+                const std::string text = "{\"n\":[" + digits + behind + "]}";
+                INFO(text);
+                const object o = parse_object(text);
+                const value v = o["n"][0];
+                if (n < 19) CHECK(v.kind() == value_kind::int64);
+                CHECK(dom(o.to_json()) == dom(text));
+                CHECK(to_value(o) == dom(text));
+            }
+            for (const std::string wrong : {"a", ":", "/", "-", "+", ".", "e", "\"", " 1", "\x01"})
+                CHECK_THROWS_AS(parse_object("{\"n\":[" + digits + wrong + "]}"), error);
+        }
+        if (n > 1) CHECK_THROWS_AS(parse_object("{\"n\":[" + std::string(n, '0') + "]}"), error);
+    }
+}
+
 TEST_CASE("random documents equal what a DOM parser makes of them", "[pool]") {
     const auto pool = document_pool::make(decode_options().keep_managed_fields());
     generator g(42);

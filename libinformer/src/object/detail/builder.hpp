@@ -69,13 +69,13 @@ public:
     /// Where the next value belongs, and what is there in the previous version.
     void place(path_id container, handle key, handle cursor) noexcept;
     /// That value, with its count, and whether it was made just now.
-    handle take_part(bool& fresh) noexcept;
+    handle take_part(std::uint8_t& fresh) noexcept;
     void end_parts() noexcept { abort(); }
     /// Finds or makes a node without children at this path, with one more count.
     generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     /// Finds or makes a container at this path; if it is fresh, it takes over one count of each child and of the shape.
-    /// `fresh_child`: one of them was made just now.
-    generation::interned make_container(path_id path, bool fresh_child, std::uint32_t header, const handle* children,
+    /// `fresh_child`: what is new among them.
+    generation::interned make_container(path_id path, std::uint8_t fresh_child, std::uint32_t header, const handle* children,
                                         std::uint32_t n);
     void document(handle h) { same(h); }
 
@@ -85,7 +85,7 @@ public:
     void begin_array() { begin(false); }
     void end_object();
     void end_array();
-    void key(std::string_view k) {
+    [[gnu::always_inline]] void key(std::string_view k) {
         const frame& f = frames_.back();
         if (f.same_keys && f.at < f.cursor_size && key_is(f.cursor_keys[f.at], k)) {
             value_cursor_ = f.cursor_values[f.at];
@@ -93,7 +93,7 @@ public:
         }
         other_key(k);
     }
-    void string(std::string_view s) {
+    [[gnu::always_inline]] void string(std::string_view s) {
         if (s.size() <= 3) return immediate(make_small_string(s));
         if (const handle c = take_cursor(); is_node(c)) {
             const std::uint32_t* n = generation_->node(c);
@@ -135,7 +135,7 @@ private:
         bool object = false;
         bool same_values = false;           ///< all so far are the cursor's: none is on the stack
         bool same_keys = false;             ///< likewise; true wherever same_values is
-        bool fresh = false;                 ///< holds a node made just now, so it is new itself
+        std::uint8_t fresh = 0;             ///< `novelty` of its values: holding a node made just now it is new itself
         bool new_key = false;               ///< one of its keys was made just now
         bool known_key = false;             ///< one was not, nor is it in its place in the cursor: it may be there twice
         bool loose = false;                 ///< one of its keys may not be interned
@@ -195,7 +195,7 @@ private:
     void leaf_inline(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf_of_eight(std::uint32_t header, const void* data);
-    generation::interned make_findable(path_id path, bool fresh_child, std::uint32_t header, const handle* children,
+    generation::interned make_findable(path_id path, std::uint8_t fresh_child, std::uint32_t header, const handle* children,
                                        std::uint32_t n);
     bool begin_policy();
     std::uint32_t find_in_cursor(const frame& f, std::string_view k);
@@ -208,7 +208,7 @@ private:
     bool let_wait(const frame& f, std::string_view k, std::uint64_t hash);
     void find_waiting();
     void container(std::uint32_t header);
-    bool key_is(handle h, std::string_view k) const noexcept {
+    [[gnu::always_inline]] bool key_is(handle h, std::string_view k) const noexcept {
         if (k.size() <= 3) return h == make_small_string(k);
         if (!is_node(h)) return false;
         const std::uint32_t* n = generation_->node(h);

@@ -15,7 +15,7 @@ namespace informer::detail {
     generation& g = *generation_;
     if (!policy_ && !begin_policy()) return g.intern(header, data, bytes);
     const std::uint64_t hash = g.hash(header, data, bytes);
-    generation::interned made{policy_->seen(hash), false};
+    generation::interned made{policy_->seen(hash), generation::known};
     // It may have fallen out of the document since: a key came twice, or a part was read in vain.
     if (made.h && g.is_alive(made.h) && g.has_content(made.h, header, data, bytes)) {
         g.retain(made.h);
@@ -31,35 +31,38 @@ namespace informer::detail {
         else
             g.retain(made.h);
     } else {
-        made = {g.make_plain(header, data, bytes), true};
+        made = {g.make_plain(header, data, bytes), generation::fresh_and_plain};
     }
     policy_->remember(hash, made.h);
     return made;
 }
 
 /// Only what holds nothing but interned nodes can be found by its content and is interned.
-[[gnu::always_inline]] inline generation::interned builder::make_container(path_id path, bool fresh_child,
+[[gnu::always_inline]] inline generation::interned builder::make_container(path_id path, std::uint8_t fresh_child,
                                                                            std::uint32_t header, const handle* children,
                                                                            std::uint32_t n) {
     generation& g = *generation_;
     const std::size_t bytes = std::size_t{n} * 4;
     if (!policy_) {
         if (!fresh_child) return g.intern(header, children, bytes);
-        return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), true};
+        return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), generation::fresh};
     }
-    std::uint32_t interned = 0;
-    while (interned < n && g.is_interned(children[interned])) ++interned;
-    const bool plain = interned < n || (fresh_child && header_is_object(header) && g.is_loose(header));
+    bool plain = fresh_child == generation::fresh_and_plain;
+    if (!plain) {
+        std::uint32_t interned = 0;
+        while (interned < n && g.is_interned(children[interned])) ++interned;
+        plain = interned < n || (fresh_child && header_is_object(header) && g.is_loose(header));
+    }
     // What a document repeats of itself is small.
     const bool may_repeat = n <= 8;
-    if (plain && !may_repeat) return {g.make_plain(header, children, bytes), true};
+    if (plain && !may_repeat) return {g.make_plain(header, children, bytes), generation::fresh_and_plain};
     const std::uint64_t repeat_hash = may_repeat ? g.quick_hash(header, children, n) : 0;
-    generation::interned made{missing_handle, true};
+    generation::interned made{missing_handle, generation::fresh_and_plain};
     if (may_repeat && !fresh_child) {
         made.h = policy_->seen(repeat_hash);
         if (made.h && g.is_alive(made.h) && g.has_content(made.h, header, children, bytes)) {
             g.retain(made.h);
-            return {made.h, false};
+            return {made.h, generation::known};
         }
     }
     if (plain) {

@@ -43,9 +43,11 @@ public:
 
     // ---- the writer
 
+    /// Whether a node was made just now, and whether it can be found by its content. Of several together: what any of them is.
+    enum novelty : std::uint8_t { known = 0, fresh = 1, fresh_and_plain = 3 };
     struct interned {
         handle h;
-        bool fresh; ///< it did not exist before
+        std::uint8_t fresh; ///< `novelty`
     };
     /// The interned node with this content, with one more count.
     interned intern(std::uint32_t header, const void* data, std::size_t bytes);

@@ -3,6 +3,7 @@
 
 #include "text_scan.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -17,6 +18,29 @@ inline const char* digits_end(const char* p, const char* end) noexcept {
         if (others != 0) return p + place_of(others);
     }
     while (p != end && *p >= '0' && *p <= '9') ++p;
+    return p;
+}
+
+/// The value of eight digits, the first one in the lowest byte; each is its value. They become pairs, then fours, then all.
+constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
+    digits = digits * 10 + (digits >> 8);
+    return ((digits & 0x0000'00ff'0000'00ff) * (100 + (std::uint64_t{1'000'000} << 32)) +
+            (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
+}
+
+/// Appends the digits that come to the number, 18 in all at most. Gives the place behind them. At `p` there is one; `end` is not the end of the
+/// last one.
+[[gnu::always_inline]] inline const char* take_digits(const char* p, const char* end, std::int64_t& number) noexcept {
+    const char* const most = p + std::min<std::ptrdiff_t>(end - p, 18);
+    if (end - p > 8 && static_cast<unsigned char>(p[1] - '0') <= 9) {
+        std::uint64_t x = eight_bytes(p) ^ '0' * each_byte;
+        const std::uint64_t others = ((x + 0x76 * each_byte) | x) & top_bits;
+        const int n = others != 0 ? place_of(others) : 8;
+        number = static_cast<std::int64_t>(eight_digits(x << 8 * (8 - n))); // those that are not there are zeros before
+        p += n;
+        if (n < 8) return p;
+    }
+    for (unsigned d; p != most && (d = static_cast<unsigned char>(*p - '0')) <= 9; ++p) number = number * 10 + d;
     return p;
 }
 

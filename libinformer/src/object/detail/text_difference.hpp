@@ -2,6 +2,7 @@
 #pragma once
 
 #include "document_reader.hpp"
+#include "plain_stack.hpp"
 #include "text_template.hpp"
 
 #include <cstdint>
@@ -50,7 +51,7 @@ private:
         const handle* theirs; ///< as they are in the previous version, if they have the same keys in the same order
         handle previous;      ///< the container of its kind there, or missing
         std::uint32_t owned;  ///< where the counts of its new members begin
-        bool fresh;           ///< a new member was made just now
+        std::uint8_t fresh;   ///< `novelty` of the new members
     };
     /// A new member of an open container, with one count.
     struct owned_member {
@@ -66,7 +67,7 @@ private:
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
     void put_string(const text_change& c, std::string_view s);
     void put(std::uint32_t slot, handle h) noexcept;
-    void put_owned(std::uint32_t slot, handle h, bool fresh);
+    void put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept;
     void take_part(std::uint32_t slot);
     handle key_of(const text_template::container& c, std::uint32_t slot) const noexcept {
         return header_is_object(c.header) ? generation_->node(c.header)[1 + slot] : element_key;
@@ -74,6 +75,7 @@ private:
     void place(std::uint32_t slot);
     void open(std::uint32_t container);
     void enter(std::uint32_t container);
+    template <bool is_new>
     handle close();
     handle close_until(std::uint32_t place);
     handle previous_value(const open_container& c, std::uint32_t slot) {
@@ -81,8 +83,8 @@ private:
     }
     bool may_be_alike(handle a, handle b) noexcept;
     handle moved_value(const open_container& c, std::uint32_t slot);
-    void reconcile_members(const open_container& c, bool& made_now);
-    handle reconcile(handle ours, handle theirs, path_id path, bool& made_now);
+    void reconcile_members(const open_container& c, std::uint8_t& made_now);
+    handle reconcile(handle ours, handle theirs, path_id path, std::uint8_t& made_now);
     void drop_last(generation& g) noexcept; ///< the one not used for the longest time
     void after_use(entry& e, std::string_view json, handle document);
     std::uint64_t budget(const generation& g) const noexcept;
@@ -108,11 +110,11 @@ private:
     bool scalars_ = false; ///< nothing else is among the changes
     std::int64_t reconciled_ = 0; ///< what comparing with the previous version has cost
     std::vector<text_change> changes_, other_changes_;
-    std::vector<open_container> open_;
-    std::vector<std::uint32_t> way_;  ///< containers about to be opened, the outermost one last
+    plain_stack<open_container> open_;
+    plain_stack<std::uint32_t> way_;  ///< containers about to be opened, the outermost one last
     std::vector<handle> values_;      ///< the members of the containers opened so far, in the template's order
-    std::vector<owned_member> owned_; ///< of the open containers
-    std::vector<handle> kept_;        ///< one count each, until the document is complete
+    plain_stack<owned_member> owned_; ///< of the open containers
+    plain_stack<handle> kept_;        ///< one count each, until the document is complete
 };
 
 } // namespace informer::detail

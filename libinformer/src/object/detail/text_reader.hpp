@@ -39,17 +39,15 @@ public:
     bool read_all() { return read(static_cast<std::size_t>(end_ - at_)) == outcome::whole; }
 
 private:
-    bool open(char bracket);
+    const char* enter(const char* p);
     void close();
-    bool key(const char*& p);
-    bool value(const char*& p);
-    bool bare(const char*& p);
-    bool not_plain(const char*& p);
-    outcome go_on(const char*& p);
+    const char* key(const char* p);
+    const char* odd_key(const char* p);
+    const char* value(const char* p);
+    const char* bare(const char* p);
+    const char* in_string(const char* p);
+    const char* skip(const char* p);
     outcome pause(const char* p) noexcept;
-    outcome skip(const char*& p);
-    outcome in_string(const char*& p);
-    outcome behind_value(const char*& p);
     char closing() const noexcept { return in_object_ ? '}' : ']'; }
 
     document_reader& to_;
@@ -60,7 +58,6 @@ private:
     const std::size_t max_depth_;
     std::size_t depth_ = 0;
     bool in_object_ = false; ///< of the container open innermost
-    bool first_ = true;      ///< nothing came in it yet
     enum class inside : unsigned char { nothing, skipped, string };
     inside inside_ = inside::nothing; ///< a value that the next step goes on with
     char skipped_to_ = ' ';           ///< what managedFields end in
