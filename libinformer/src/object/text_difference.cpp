@@ -191,7 +191,7 @@ void text_difference::put(std::uint32_t slot, handle h) noexcept {
 void text_difference::put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept {
     put(slot, h);
     open_.back().fresh |= fresh;
-    if (is_node(h)) owned_.push({h, slot});
+    if (is_node(h)) owned_.push(h, slot);
 }
 
 /// The builder's next value belongs here; `take_part` takes it.
@@ -211,7 +211,7 @@ void text_difference::take_part(std::uint32_t slot) {
 [[gnu::always_inline]] inline void text_difference::enter(std::uint32_t i) {
     const text_template::container& c = template_->containers[i];
     const handle p = open_.empty() ? previous_ : previous_value(open_.back(), c.slot);
-    open_container& in = open_.push({&c, values_.data() + c.values, nullptr, missing_handle, size32(owned_.size()), generation::known});
+    open_container& in = open_.push(&c, values_.data() + c.values, nullptr, missing_handle, size32(owned_.size()), generation::known);
     if (is_node(p)) {
         const std::uint32_t* const n = generation_->node(p);
         if (*n == c.header) {
@@ -296,7 +296,7 @@ template <bool is_new>
         if (header_is_object(c.header)) generation_->retain(c.header);
     }
     owned_.resize_down(owned);
-    if (counted) owned_.push({made.h, c.slot});
+    if (counted) owned_.push(made.h, c.slot);
     open_.pop();
     if (open_.empty()) return made.h;
     put(c.slot, made.h);

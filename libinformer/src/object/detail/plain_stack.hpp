@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -28,7 +29,11 @@ public:
     void need(std::size_t n) {
         if (capacity_ - size_ < n) [[unlikely]] grow(n);
     }
-    T& push(const T& t) noexcept { return data_[size_++] = t; }
+    /// Made in its place: a copy would wait for each of its parts to be written.
+    template <class... Parts>
+    T& push(Parts... parts) noexcept {
+        return *::new (&data_[size_++]) T{parts...};
+    }
     T pop() noexcept { return data_[--size_]; }
     void resize_down(std::size_t n) noexcept { size_ = n; }
     void clear() noexcept { size_ = 0; }
