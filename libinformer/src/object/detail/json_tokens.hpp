@@ -21,15 +21,14 @@ inline const char* digits_end(const char* p, const char* end) noexcept {
     return p;
 }
 
-/// The value of eight digits, the first one in the lowest byte; each is its value. They become pairs, then fours, then all.
+/// The number that eight digits make, each as its value, the first one in the lowest byte. They become pairs, then fours, then all.
 constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
     digits = digits * 10 + (digits >> 8);
     return ((digits & 0x0000'00ff'0000'00ff) * (100 + (std::uint64_t{1'000'000} << 32)) +
             (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
 }
 
-/// Appends the digits that come to the number, 18 in all at most. Gives the place behind them. At `p` there is one; `end` is not the end of the
-/// last one.
+/// Reads the digits at `p`, of which there is one, into a number that is zero: 18 at most. Gives the place behind them, which is before `end`.
 [[gnu::always_inline]] inline const char* take_digits(const char* p, const char* end, std::int64_t& number) noexcept {
     const char* const most = p + std::min<std::ptrdiff_t>(end - p, 18);
     if (end - p > 8 && static_cast<unsigned char>(p[1] - '0') <= 9) {
