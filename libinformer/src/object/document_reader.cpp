@@ -31,8 +31,8 @@ void document_reader::begin() {
         if (s->capacity() > most_kept) std::string().swap(*s);
     projected_ = projecting_ && !plain_;
     careful_ = true;
-    in_metadata_ = at_managed_fields_ = false;
-    watching_ = true;
+    at_managed_fields_ = false;
+    watched_ = 1;
     type_first_ = !projected_;
     sort_type_ = projected_;
     type_awaited_ = type_member::none;
@@ -49,17 +49,16 @@ void document_reader::begin() {
 }
 
 void document_reader::begin_part(bool is_metadata, bool is_skipped) noexcept {
-    in_metadata_ = is_metadata;
+    watched_ = is_metadata ? 2 : 1;
     type_first_ = false;
     if (is_skipped) next_ = verdict::skip;
     set_careful();
-    set_watching();
 }
 
 void document_reader::end_part() noexcept {
     careful_ = true;
-    in_metadata_ = at_managed_fields_ = false;
-    watching_ = true;
+    at_managed_fields_ = false;
+    watched_ = 1;
     type_first_ = !projected_;
     skipping_ = 0;
     next_ = verdict::keep;
@@ -145,7 +144,7 @@ void document_reader::careful_key(std::string_view k) {
     if (skipping_) return;
     const std::size_t depth = builder_.depth();
     if (depth == 1) {
-        in_metadata_ = k == "metadata";
+        watched_ = k == "metadata" ? 2 : 1;
         if (const bool kind = k == "kind"; kind || k == "apiVersion") {
             if (type_first_) {
                 type_awaited_ = kind ? type_member::kind : type_member::api_version;
@@ -156,7 +155,7 @@ void document_reader::careful_key(std::string_view k) {
         } else if (type_first_) {
             put_type();
         }
-    } else if (depth == 2 && in_metadata_ && k == "managedFields" && skips_managed_fields()) {
+    } else if (depth == 2 && watched_ == 2 && k == "managedFields" && skips_managed_fields()) {
         next_ = verdict::skip;
         careful_ = at_managed_fields_ = true;
         return;
@@ -204,7 +203,6 @@ bool document_reader::careful_begin(bool object) {
     else
         builder_.begin_array();
     set_careful();
-    set_watching();
     return true;
 }
 
@@ -228,7 +226,6 @@ void document_reader::careful_end(bool object) {
     } else {
         builder_.end_array();
     }
-    set_watching();
 }
 
 } // namespace informer::detail

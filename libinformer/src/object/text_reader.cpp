@@ -22,6 +22,9 @@ const char* give_up(const char* p, const char* end) noexcept {
     return p;
 }
 
+/// A container: these brackets differ in that bit alone.
+constexpr bool opens(char c) noexcept { return (c | 0x20) == '{'; }
+
 constexpr unsigned digit(char c) noexcept { return static_cast<unsigned char>(c) - unsigned{'0'}; }
 
 std::string_view between(const char* from, const char* to) noexcept {
@@ -45,10 +48,7 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
 [[gnu::always_inline]] inline const char* text_reader::enter(const char* p) {
     if (depth_ == max_depth_) return nullptr;
     const bool object = *p == '{';
-    const std::uint64_t bit = std::uint64_t{1} << (depth_ % 64);
-    std::uint64_t& bits = objects_[depth_ / 64];
-    bits = in_object_ ? bits | bit : bits & ~bit;
-    ++depth_;
+    objects_[depth_++] = in_object_;
     in_object_ = object;
     return (object ? to_.begin_object() : to_.begin_array()) ? behind_space(p + 1) : nullptr;
 }
@@ -58,8 +58,7 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
         to_.end_object();
     else
         to_.end_array();
-    --depth_;
-    in_object_ = (objects_[depth_ / 64] >> (depth_ % 64) & 1) != 0;
+    in_object_ = objects_[--depth_];
 }
 
 /// With its colon. Gives the place of the value.
@@ -145,7 +144,7 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
     stop_ = stop;
     if (depth_ == 0) {
         p = behind_space(p);
-        if ((*p != '{' && *p != '[') || !(p = enter(p))) return outcome::refused;
+        if (!opens(*p) || !(p = enter(p))) return outcome::refused;
         if (*p == closing()) {
             close();
             return p + 1 == end_ ? outcome::whole : outcome::refused;
@@ -156,7 +155,7 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
             if (p >= stop) return pause(p);
             p = behind_space(p);
             if (in_object_ && !(p = key(p))) return outcome::refused;
-            if (*p != '{' && *p != '[') {
+            if (!opens(*p)) {
                 p = value(p);
             } else if (!to_.at_skipped_managed_fields()) {
                 p = enter(p);

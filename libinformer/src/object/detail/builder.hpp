@@ -121,7 +121,7 @@ public:
     void floating(double d);
     void literal(handle h) { immediate(h); } ///< null, true, false
 
-    std::size_t depth() const noexcept { return frames_.size() - 1; }
+    std::size_t depth() const noexcept { return depth_; }
     /// Before `end_object` of the outermost object: apiVersion and kind first, the given ones where there are none.
     void put_type_first(std::string_view api_version, std::string_view kind);
     /// Memory held for the next document.
@@ -152,6 +152,10 @@ private:
         const handle* cursor_keys = nullptr;
     };
     void begin(bool object);
+    void leave() noexcept {
+        frames_.pop_back();
+        --depth_;
+    }
     /// The value alongside the one about to come. Beyond the cursor's end of an array: the element before.
     handle take_cursor() const noexcept {
         const frame& f = frames_.back();
@@ -227,6 +231,7 @@ private:
     std::uint32_t shapes_ = 0; ///< made in the document
     handle_stack values_, keys_;
     std::vector<frame> frames_; ///< the first one holds the document
+    std::size_t depth_ = 0;     ///< of them, without it
 
     /// Keys nobody knows where to find but the table, where each would wait for memory twice: so they are looked for together.
     /// Until then their places on `keys_` are empty.

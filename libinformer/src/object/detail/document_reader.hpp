@@ -29,27 +29,23 @@ public:
     bool begin_object() {
         if (careful_) return careful_begin(true);
         builder_.begin_object();
-        set_watching();
         return true;
     }
     bool begin_array() {
         if (careful_) return careful_begin(false);
         builder_.begin_array();
-        set_watching();
         return true;
     }
     void end_object() {
         if (careful_ || builder_.depth() == 1) return careful_end(true);
         builder_.end_object();
-        set_watching();
     }
     void end_array() {
         if (careful_) return careful_end(false);
         builder_.end_array();
-        set_watching();
     }
     [[gnu::always_inline]] void key(std::string_view k) { // as often as all the others together
-        if (careful_ || watching_) return careful_key(k);
+        if (careful_ || builder_.depth() <= watched_) return careful_key(k);
         builder_.key(k);
     }
     [[gnu::always_inline]] bool string(std::string_view s) {
@@ -113,11 +109,6 @@ private:
     void set_careful() noexcept {
         careful_ = projected_ || skipping_ > 0 || next_ != verdict::keep || type_awaited_ != type_member::none;
     }
-    /// At depths of the document where a key may be more than one.
-    void set_watching() noexcept {
-        const std::size_t depth = builder_.depth();
-        watching_ = depth <= 1 || (depth == 2 && in_metadata_);
-    }
     void begin();
     bool skips_managed_fields() const noexcept { return !plain_ && !options_.keep_managed_fields_; }
     void put_type();
@@ -128,10 +119,9 @@ private:
     const bool projecting_;
     builder builder_;
     bool careful_ = true; ///< something other than handing on is to be done
-    bool watching_ = true; ///< the keys of the container at hand are to be looked at
+    std::size_t watched_ = 1; ///< down to this depth keys are looked at: that of the document, or of its metadata while these are read
     bool plain_ = false;
     bool projected_ = false;
-    bool in_metadata_ = false; ///< the member of the outermost object being read is `metadata`
     bool at_managed_fields_ = false;
     bool sort_type_ = false;  ///< apiVersion and kind may stand elsewhere than in front
     bool type_first_ = false; ///< of the outermost object only apiVersion and kind came so far; they are held back

@@ -63,7 +63,7 @@ private:
     char skipped_to_ = ' ';           ///< what managedFields end in
     value_scanner scanner_;           ///< of them
     string_part part_;                ///< of a string that is not plain
-    std::array<std::uint64_t, deepest / 64> objects_{}; ///< a bit for each container around it: whether it is an object
+    std::array<bool, deepest> objects_; ///< of each container around it, whether that is an object; of others not written
 };
 
 } // namespace informer::detail
