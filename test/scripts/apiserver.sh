@@ -18,7 +18,7 @@ usage: ./dev apiserver <command> [--instance NAME]
   restart --etcd               stop the etcd only, and start it on the same data and port
   down [--all]                 stop it (all instances) and remove its files
   status                       what runs, and where
-  kubectl                      print the path of a kubectl (from the PATH, else built from source)
+  kubectl ARG…                 run kubectl on it (with --instance first): that of the PATH, else one built from source
   etcdctl ARG…                 run etcdctl on its etcd (with --instance first), e.g. etcdctl compact 1234
 END
 }
@@ -32,8 +32,8 @@ while [[ $# -gt 0 ]]; do
         --data) data=${2:?--data needs a folder}; shift 2 ;;
         --all) all=1; shift ;;
         --etcd) etcd=1; shift ;;
-        --) shift; flags=("$@"); flags_given=1; break ;;
-        *) [[ $command == etcdctl ]] && break; die "unknown argument '$1' (see ./dev apiserver)" ;;
+        --) [[ $command == kubectl ]] || shift; flags=("$@"); flags_given=1; break ;;
+        *) [[ $command == etcdctl || $command == kubectl ]] && break; die "unknown argument '$1' (see ./dev apiserver)" ;;
     esac
 done
 select_instance "$instance"
@@ -190,7 +190,11 @@ status() {
 
 case $command in
     up | down | restart | status) "$command" ;;
-    kubectl) command -v kubectl || echo "$("$here/apiserver_build.sh")/kubectl" ;;
+    kubectl)
+        alive kube-apiserver || die "instance '$instance' is not up"
+        program=$(command -v kubectl) || program="$("$here/apiserver_build.sh")/kubectl"
+        exec "$program" --kubeconfig "$state/kubeconfig" "$@"
+        ;;
     etcdctl)
         alive etcd || die "instance '$instance' is not up"
         exec "$("$here/apiserver_build.sh")/etcdctl" --endpoints "$(cat "$state/etcd")" "$@"
