@@ -39,7 +39,6 @@ void builder::start(generation& g, handle cursor, std::unique_ptr<interning_poli
     root_cursor_ = cursor;
     if (waiting_) waiting_->n = 0;
     frames_.clear();
-    depth_ = 0;
     frame& f = frames_.emplace_back();
     f.same_values = true;
     f.cursor_values = &root_cursor_;
@@ -91,7 +90,6 @@ void builder::forget() noexcept {
     keys_.forget_if_large();
     if (waiting_) waiting_->n = 0;
     if (frames_.size() > 1) frames_.resize(1); // there is none where the first one had no room
-    depth_ = 0;
 }
 
 void builder::begin_parts() {
@@ -101,7 +99,6 @@ void builder::begin_parts() {
     f.keys = keys_.size();
     keys_.need(1);
     frames_.push_back(f);
-    ++depth_;
     keys_.push(missing_handle);
     value_cursor_ = missing_handle;
 }
@@ -128,7 +125,6 @@ void builder::begin(bool object) {
     const handle c = take_cursor();
     const path_id path = child_path(frames_.back().path, key_of_next(frames_.back()));
     frame& f = frames_.emplace_back();
-    ++depth_;
     f.object = object;
     f.same_values = f.same_keys = true;
     f.shapes = shapes_;
@@ -139,7 +135,7 @@ void builder::begin(bool object) {
         const std::uint32_t* shape = generation_->node(*n);
         f.cursor_size = shape_size(*shape);
         f.cursor_keys = shape + 1;
-        f.loose_cursor = shape_is_hashed(*shape) && !generation_->is_interned(*n);
+        f.loose_cursor = generation_->is_loose(*n, *shape);
     } else if (!object && !header_is_object(*n) && header_kind(*n) == node_kind::array) {
         f.cursor_size = header_length(*n);
     } else {
@@ -280,7 +276,7 @@ void builder::container(std::uint32_t header) {
         if (f.object) generation_->release(header);
     }
     values_.resize_down(f.values);
-    leave();
+    frames_.pop_back();
     if (is_expected(parent, made.h)) {
         generation_->release(made.h);
     } else {
@@ -294,13 +290,13 @@ void builder::container(std::uint32_t header) {
 void builder::end_array() {
     frame& f = frames_.back();
     if (f.at == 0) {
-        leave();
+        frames_.pop_back();
         return immediate(empty_array_handle);
     }
     if (f.same_values) {
         if (f.at == f.cursor_size) {
             const handle whole = f.cursor;
-            leave();
+            frames_.pop_back();
             return same(whole);
         }
         leave_values(f, 0);
@@ -312,13 +308,13 @@ void builder::end_array() {
 void builder::end_object() {
     frame& f = frames_.back();
     if (f.at == 0) {
-        leave();
+        frames_.pop_back();
         return immediate(empty_object_handle);
     }
     if (f.same_values) {
         if (f.at == f.cursor_size) {
             const handle whole = f.cursor;
-            leave();
+            frames_.pop_back();
             return same(whole);
         }
         leave_keys(f);

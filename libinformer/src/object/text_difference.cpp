@@ -29,12 +29,9 @@ void prefetch(const generation& g, handle document) noexcept {
 /// A whole number of at most eight digits, which nearly all are.
 handle short_number(std::string_view s) noexcept {
     if (s.empty() || s.size() > 8 || (s.size() > 1 && s[0] == '0')) return missing_handle;
-    std::int32_t v = 0;
-    for (const char c : s) {
-        if (c < '0' || c > '9') return missing_handle;
-        v = v * 10 + (c - '0');
-    }
-    return make_small_int(v);
+    const char* const end = s.data() + s.size();
+    std::int64_t v = 0;
+    return take_digits(s.data(), end, v) == end ? make_small_int(v) : missing_handle;
 }
 
 handle literal_of(std::string_view s) noexcept {
@@ -47,9 +44,9 @@ struct text_difference::guard {
     text_difference& d;
     ~guard() {
         for (const owned_member& m : d.owned_) d.generation_->release(m.h);
-        for (const handle h : d.kept_) d.generation_->release(h);
+        for (std::uint32_t i = 0; i < d.kept_.size(); ++i) d.generation_->release(*d.kept_.at(i));
         d.owned_.clear();
-        d.kept_.clear();
+        d.kept_.resize_down(0);
         d.open_.clear();
         d.way_.clear();
     }

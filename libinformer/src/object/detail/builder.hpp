@@ -8,6 +8,7 @@
 #include "generation.hpp"
 #include "handle_stack.hpp"
 #include "interning.hpp"
+#include "json_tokens.hpp"
 #include "root/bytes.hpp"
 
 #include <memory>
@@ -105,15 +106,9 @@ public:
     }
     void number(std::string_view text) {
         // Up to eight digits, which is nearly all of them; the parser lets no leading zeros through.
-        if (text.size() <= 8) {
-            std::int32_t v = 0;
-            for (const char c : text) {
-                const unsigned d = static_cast<unsigned char>(c) - unsigned{'0'};
-                if (d > 9) return other_number(text);
-                v = v * 10 + static_cast<std::int32_t>(d);
-            }
-            return immediate(make_small_int(v));
-        }
+        const char* const end = text.data() + text.size();
+        std::int64_t v = 0;
+        if (text.size() <= 8 && take_digits(text.data(), end, v) == end) return immediate(make_small_int(v));
         other_number(text);
     }
     void integer(std::int64_t v);
@@ -121,7 +116,7 @@ public:
     void floating(double d);
     void literal(handle h) { immediate(h); } ///< null, true, false
 
-    std::size_t depth() const noexcept { return depth_; }
+    std::size_t depth() const noexcept { return frames_.size() - 1; }
     /// Before `end_object` of the outermost object: apiVersion and kind first, the given ones where there are none.
     void put_type_first(std::string_view api_version, std::string_view kind);
     /// Memory held for the next document.
@@ -152,10 +147,6 @@ private:
         const handle* cursor_keys = nullptr;
     };
     void begin(bool object);
-    void leave() noexcept {
-        frames_.pop_back();
-        --depth_;
-    }
     /// The value alongside the one about to come. Beyond the cursor's end of an array: the element before.
     handle take_cursor() const noexcept {
         const frame& f = frames_.back();
@@ -231,7 +222,6 @@ private:
     std::uint32_t shapes_ = 0; ///< made in the document
     handle_stack values_, keys_;
     std::vector<frame> frames_; ///< the first one holds the document
-    std::size_t depth_ = 0;     ///< of them, without it
 
     /// Keys nobody knows where to find but the table, where each would wait for memory twice: so they are looked for together.
     /// Until then their places on `keys_` are empty.

@@ -66,7 +66,8 @@ public:
     /// Whatever has this content is this node.
     bool is_interned(handle h) noexcept { return !is_node(h) || (count(h) & interned_bit) != 0; }
     /// A shape that may have keys which are not interned: others may have the same. Its keys are told by their text.
-    bool is_loose(handle shape) noexcept { return shape_is_hashed(*node(shape)) && !is_interned(shape); }
+    bool is_loose(handle shape) noexcept { return is_loose(shape, *node(shape)); }
+    bool is_loose(handle shape, std::uint32_t header) noexcept { return shape_is_hashed(header) && !is_interned(shape); }
     bool has_content(handle h, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
         const std::uint32_t* n = node(h);
         return *n == header && same_bytes(n + 1, data, bytes);

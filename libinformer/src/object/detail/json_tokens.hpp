@@ -10,12 +10,16 @@
 
 namespace informer::detail {
 
+/// Of eight bytes less that of a zero each, which makes a digit's less than ten: the lowest bit set is the top one of the first that is none. What
+/// carries comes behind it.
+constexpr std::uint64_t first_no_digit(std::uint64_t x) noexcept {
+    return ((x + 0x76 * each_byte) | x) & top_bits;
+}
+
 /// Behind the digits that come, if any.
 inline const char* digits_end(const char* p, const char* end) noexcept {
     for (; end - p >= 8; p += 8) {
-        const std::uint64_t x = eight_bytes(p) ^ '0' * each_byte; // a digit's byte is below ten; what carries comes behind the first other
-        const std::uint64_t others = ((x + 0x76 * each_byte) | x) & top_bits;
-        if (others != 0) return p + place_of(others);
+        if (const std::uint64_t other = first_no_digit(eight_bytes(p) ^ '0' * each_byte)) return p + place_of(other);
     }
     while (p != end && *p >= '0' && *p <= '9') ++p;
     return p;
@@ -28,13 +32,13 @@ constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
             (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
 }
 
-/// Reads the digits at `p`, of which there is one, into a number that is zero: 18 at most. Gives the place behind them, which is before `end`.
+/// Reads the digits at `p` into a number that is zero, 18 at most, and gives the place behind them. There is one, or no more than eight bytes are
+/// left.
 [[gnu::always_inline]] inline const char* take_digits(const char* p, const char* end, std::int64_t& number) noexcept {
     const char* const most = p + std::min<std::ptrdiff_t>(end - p, 18);
     if (end - p > 8 && static_cast<unsigned char>(p[1] - '0') <= 9) {
-        std::uint64_t x = eight_bytes(p) ^ '0' * each_byte;
-        const std::uint64_t others = ((x + 0x76 * each_byte) | x) & top_bits;
-        const int n = others != 0 ? place_of(others) : 8;
+        const std::uint64_t x = eight_bytes(p) ^ '0' * each_byte, other = first_no_digit(x);
+        const int n = other != 0 ? place_of(other) : 8;
         number = static_cast<std::int64_t>(eight_digits(x << 8 * (8 - n))); // those that are not there are zeros before
         p += n;
         if (n < 8) return p;

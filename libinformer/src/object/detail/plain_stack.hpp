@@ -20,7 +20,6 @@ public:
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
     std::size_t capacity() const noexcept { return capacity_; }
-    T* data() noexcept { return data_.get(); }
     T& back() noexcept { return data_[size_ - 1]; }
     T* begin() noexcept { return data_.get(); }
     T* end() noexcept { return data_.get() + size_; }

@@ -114,7 +114,7 @@ private:
     plain_stack<std::uint32_t> way_;  ///< containers about to be opened, the outermost one last
     std::vector<handle> values_;      ///< the members of the containers opened so far, in the template's order
     plain_stack<owned_member> owned_; ///< of the open containers
-    plain_stack<handle> kept_;        ///< one count each, until the document is complete
+    handle_stack kept_;               ///< until the document is complete
 };
 
 } // namespace informer::detail
