@@ -35,7 +35,7 @@ std::int64_t learn_cost(std::size_t bytes) noexcept {
 constexpr std::int64_t build_cost = 64;
 /// Where a string ends that is not plain is found no faster than the reader reads it.
 std::int64_t scalar_cost(const text_change& c) noexcept {
-    return 50 + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
+    return 33 + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
 }
 
 } // namespace

@@ -238,6 +238,37 @@ TEST_CASE("small objects are read by their differences, too", "[pool][difference
     CHECK(pool->statistics().template_hits > 3 * n * 8 / 10);
 }
 
+TEST_CASE("containers around one change are the nodes that the reader makes of them", "[pool][difference]") {
+    const auto pool = make_pool(true), reference = make_pool(false);
+    const auto document = [](unsigned i) {
+        const std::string n = std::to_string(i), unique = "\"value " + n + "\"";
+        return R"({"metadata":{"name":"o-)" + n + R"("},"chain":{"a":{"b":{"c":)" + unique + R"(}}},"arrays":[[[)" + unique +
+               R"(]]],"siblings":{"first":"the same","second":{"many":[1,"two",{"three":)" + unique + R"(}]},"third":[true]},"twice":[{"x":)" +
+               unique + R"(},{"x":)" + unique + R"(}],"number":{"of":[)" + n + R"(]},"word":[{"on":)" + (i % 2 ? "true" : "false") +
+               R"(}],"short":{"s":[")" + n.substr(n.size() - 1) + R"("]},"long":{"n":[)" + n + R"(00000000000]},"escaped":{"e":["\n)" + n + "\"]}}";
+    };
+    const auto is_shared = [](const object& o) { return o.at_pointer("/twice/0").same_as(o.at_pointer("/twice/1")); };
+    std::vector<object> read, expected;
+    int shared = 0, expected_shared = 0; // not all: two values may fall on one place
+    for (unsigned i = 1000; i < 4000; ++i) {
+        read.push_back(decode(*pool, document(i)));
+        expected.push_back(decode(*reference, document(i)));
+        REQUIRE(read.back().to_json() == expected.back().to_json());
+        shared += is_shared(read.back());
+        expected_shared += is_shared(expected.back());
+    }
+    CHECK(shared > 2900);
+    CHECK(expected_shared > 2900);
+    CHECK(pool->statistics().template_hits > 1000);
+    const auto about = [](std::uint64_t a, std::uint64_t b) { return std::max(a, b) - std::min(a, b) <= b / 200; };
+    CHECK(about(pool->statistics().nodes, reference->statistics().nodes));
+    CHECK(about(pool->statistics().referenced_nodes, reference->statistics().referenced_nodes));
+    read.clear();
+    drain(*pool);
+    CHECK(pool->statistics().nodes == 0);
+    CHECK(pool->statistics().referenced_nodes == 0);
+}
+
 TEST_CASE("templates go when they weigh too much beside what is left", "[pool][difference]") {
     const auto pool = make_pool(true, decode_options(), 64);
     std::vector<object> pods;

@@ -113,13 +113,16 @@ public:
         ++count(h);
         ++references_;
     }
-    void retain(const handle* first, std::uint32_t n) noexcept {
+    /// What a new container refers to, its shape included.
+    void retain_members(std::uint32_t header, const handle* first, std::uint32_t n) noexcept {
         std::uint32_t nodes = 0;
-        for (std::uint32_t i = 0; i < n; ++i) {
-            if (!is_node(first[i])) continue;
-            ++count(first[i]);
+        const auto one = [&](handle h) {
+            ++count(h);
             ++nodes;
-        }
+        };
+        for (std::uint32_t i = 0; i < n; ++i)
+            if (is_node(first[i])) one(first[i]);
+        if (header_is_object(header)) one(header);
         references_ += nodes;
     }
     /// At the last one the node leaves the table at once and waits for `collect` to free it.

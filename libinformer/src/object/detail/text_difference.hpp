@@ -66,6 +66,8 @@ private:
     bool read_change(const text_change& c, std::string_view json, std::size_t max_depth, std::string& scratch);
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
     void put_string(const text_change& c, std::string_view s);
+    bool put_alone(const text_change& c, std::uint32_t next, std::string_view json);
+    generation::interned with_member(const text_template::container& c, std::uint32_t slot, generation::interned member);
     void put(std::uint32_t slot, handle h) noexcept;
     void put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept;
     void take_part(std::uint32_t slot);
