@@ -17,15 +17,6 @@ void* checked(void* p) {
     return p;
 }
 
-/// Such a block is filled once, from front to back, and soon goes: a fault for each 4 KiB took an eighth to a fifth of
-/// the time to read it.
-void ask_for_huge_pages([[maybe_unused]] void* p, [[maybe_unused]] std::size_t size) noexcept {
-#ifdef MADV_HUGEPAGE
-    constexpr std::size_t least = 4 * 1024 * 1024;
-    if (size >= least) static_cast<void>(::madvise(p, size, MADV_HUGEPAGE));
-#endif
-}
-
 } // namespace
 
 growing_block::growing_block(growing_block&& other) noexcept
@@ -59,7 +50,6 @@ void growing_block::resize(std::size_t size) {
         *this = std::move(other);
     }
     size_ = size;
-    ask_for_huge_pages(data_, size);
 }
 
 } // namespace informer::detail
