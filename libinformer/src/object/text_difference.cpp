@@ -34,7 +34,9 @@ handle short_number(std::string_view s) noexcept {
     return take_digits(s.data(), end, v) == end ? make_small_int(v) : missing_handle;
 }
 
-handle literal_of(std::string_view s) noexcept {
+/// That, or a word.
+handle short_scalar(std::string_view s) noexcept {
+    if (const handle h = short_number(s)) return h;
     return s == "true" ? true_handle : s == "false" ? false_handle : s == "null" ? null_handle : missing_handle;
 }
 
@@ -139,9 +141,7 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     }
     case text_change::kind::bare: break;
     }
-    handle h = short_number(s);
-    if (!h) h = literal_of(s);
-    if (h) {
+    if (const handle h = short_scalar(s)) {
         if (stored) put(c.slot, h);
         return true;
     }
@@ -191,23 +191,22 @@ void text_difference::put(std::uint32_t slot, handle h) noexcept {
     open_.back().values[slot] = h;
 }
 
-/// A plain value that is all that changes in the container around it, of a document that has no previous version. Such containers are
-/// made at once, from the inside out: to open and close each takes three times as long. `next`: where the next change is. False: this is
-/// none, and nothing was done.
+/// A plain value that is all that changes in the container around it, which is not open, of a document without a previous version. Such
+/// containers are made at once, from the inside out: to open and close each takes twice as long. `next`: where the next change is, behind
+/// that container. False: it is not so plain, or the container is the document, and nothing was done.
 bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::string_view json) {
     using container = text_template::container;
     const container* const all = template_->containers.data();
     const container* const innermost = open_.empty() ? nullptr : open_.back().of;
     const auto is_alone = [&](const container& x) { return x.end <= next && x.parent != none && &x != innermost; };
     const container* in = all + c.parent;
-    if (!is_alone(*in) || c.what == text_change::kind::string || c.what == text_change::kind::container) return false;
+    if (in->parent == none || c.what == text_change::kind::string || c.what == text_change::kind::container) return false;
     const std::string_view s = json.substr(c.begin, c.end - c.begin);
     const bool quoted = c.what == text_change::kind::plain;
     const string_form form(quoted ? s.substr(1, s.size() - 2) : std::string_view());
     generation::interned member{form.immediate, generation::known};
-    if (!quoted && !(member.h = short_number(s)) && !(member.h = literal_of(s))) return false;
+    if (!quoted && !(member.h = short_scalar(s))) return false;
 
-    owned_.need(1);
     kept_.need(1);
     if (!member.h) member = reader_->nodes().make(child_path(in->path, key_of(*in, c.slot)), form.header, form.data, form.bytes);
     kept_.push(member.h); // in case that there is no room
@@ -219,10 +218,8 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
         slot = in->slot;
         in = all + in->parent;
     } while (is_alone(*in));
-    if (in != innermost) {
-        open(static_cast<std::uint32_t>(in - all));
-        owned_.need(1);
-    }
+    if (in != innermost) open(static_cast<std::uint32_t>(in - all));
+    owned_.need(1);
     kept_.resize_down(kept_.size() - 1);
     put_owned(slot, member.h, member.fresh);
     return true;
@@ -352,9 +349,7 @@ template <bool is_new>
         else
             generation_->release(m->h);
     }
-    if (takes_over) {
-        generation_->retain_members(c.header, values, c.n);
-    }
+    if (takes_over) generation_->retain_members(c.header, values, c.n);
     owned_.resize_down(owned);
     if (counted) owned_.push(made.h, c.slot);
     open_.pop();
@@ -415,9 +410,7 @@ handle text_difference::reconcile(handle ours, handle theirs, path_id path, std:
     kept_.need(1);
     const auto made = reader_->nodes().make_container(path, fresh_child, header, values.data(), a.n);
     kept_.push(made.h);
-    if (made.fresh) {
-        generation_->retain_members(header, values.data(), a.n);
-    }
+    if (made.fresh) generation_->retain_members(header, values.data(), a.n);
     made_now |= made.fresh;
     return made.h;
 }
