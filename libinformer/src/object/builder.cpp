@@ -135,7 +135,7 @@ void builder::begin(bool object) {
         const std::uint32_t* shape = generation_->node(*n);
         f.cursor_size = shape_size(*shape);
         f.cursor_keys = shape + 1;
-        f.loose_cursor = generation_->is_loose(*n, *shape);
+        f.loose_cursor = generation_->is_loose(*n);
     } else if (!object && !header_is_object(*n) && header_kind(*n) == node_kind::array) {
         f.cursor_size = header_length(*n);
     } else {

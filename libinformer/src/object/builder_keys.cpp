@@ -14,6 +14,7 @@ namespace informer::detail {
 namespace {
 
 constexpr std::uint32_t no_member = ~0u;
+constexpr std::uint8_t most_strange = 4;
 /// Which keys are looked up where interning stopped, by their ends: few are, so to hash all would cost more than it tells. At
 /// least four bytes.
 std::uint64_t sample_of(std::string_view key) noexcept {
@@ -74,7 +75,7 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) {
             found = i;
             return true;
         }
-        if (--tries > 0) return false;
+        if (f.loose_cursor || --tries > 0) return false; // of a loose one few look alike
         // Keys made to look alike; these are all interned.
         const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
         const handle key = generation_->find(generation_->hash(header, k.data(), k.size()), header, k.data(), k.size());
@@ -90,23 +91,26 @@ void builder::other_key(std::string_view k) {
     keys_.need(1);
     value_cursor_ = missing_handle;
     // An object that went ways of its own so far goes on so.
-    if (f.cursor && (older_ || f.strange < 8))
-        if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) {
-            keys_.push(key_of_cursor(f, f.cursor_keys[i]));
-            f.known_key = true;
-            value_cursor_ = f.cursor_values[i];
-            f.cursor_at = i + 1;
-            f.strange = 0;
-            return;
-        }
-    if (f.strange < 8) ++f.strange;
+    if (f.cursor && (older_ || f.strange < most_strange)) {
+        if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) return take_key_of_cursor(f, i);
+    }
+    if (f.strange < most_strange) ++f.strange;
     // Interned as a value would be: where such keys hardly repeat, they are nodes that no look-up finds.
     if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(sample_of(k))) {
         check_length(k.size());
         f.loose = true;
-        return keys_.push(generation_->make_plain(make_header(node_kind::string, size32(k.size())), k.data(), k.size()));
+        keys_.push(generation_->make_plain(make_header(node_kind::string, size32(k.size())), k.data(), k.size()));
+    } else {
+        keys_.push(new_key(f, k));
     }
-    keys_.push(new_key(f, k));
+}
+
+void builder::take_key_of_cursor(frame& f, std::uint32_t i) {
+    keys_.push(key_of_cursor(f, f.cursor_keys[i]));
+    f.known_key = true;
+    value_cursor_ = f.cursor_values[i];
+    f.cursor_at = i + 1;
+    f.strange = 0;
 }
 
 /// A key that the cursor lacks, with a count; missing if it waits.
@@ -119,7 +123,7 @@ handle builder::new_key(frame& f, std::string_view k) {
     if (!policy_) begin_policy();
     const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
     const std::uint64_t hash = generation_->hash(header, k.data(), k.size());
-    if (f.strange >= 8 && let_wait(f, k, hash)) return missing_handle;
+    if (f.strange >= most_strange && let_wait(f, k, hash)) return missing_handle;
     const auto r = generation_->intern(hash, header, k.data(), k.size());
     if (interning_record* const record = key_record(f)) record->looked_up(!r.fresh);
     (r.fresh ? f.new_key : f.known_key) = true;

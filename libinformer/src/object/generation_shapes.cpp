@@ -2,6 +2,7 @@
 #include "detail/generation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +18,13 @@ handle generation::find_shape(const handle* keys, std::uint32_t n) {
     return found;
 }
 
+/// Of a short key, which is looked for by its handle, any will do.
+[[gnu::always_inline]] inline std::uint64_t generation::quick_hash_of_key(handle key) const noexcept {
+    if (!is_node(key)) return key * 0x9e37'79b9'7f4a'7c15U;
+    const std::uint32_t* const k = node(key);
+    return detail::quick_hash({reinterpret_cast<const char*>(k + 1), header_length(*k)});
+}
+
 handle generation::make_shape(const handle* keys, std::uint32_t n) {
     const std::uint32_t header = make_shape_header(n, n >= wide_shape);
     const std::uint64_t hash = this->hash(header, keys, std::size_t{n} * 4);
@@ -30,28 +38,47 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
         return h;
     }
     auto* prints = reinterpret_cast<unsigned char*>(payload + n);
-    for (std::uint32_t i = 0; i < n; ++i) {
-        char small[3];
-        std::string_view key;
-        if (is_small_string(keys[i])) {
-            for (std::uint32_t c = 0; c < 3; ++c) small[c] = static_cast<char>(keys[i] >> (8 * c));
-            key = {small, small_string_size(keys[i])};
-        } else {
-            const std::uint32_t* k = node(keys[i]);
-            key = {reinterpret_cast<const char*>(k + 1), header_length(*k)};
-        }
-        prints[i] = key_fingerprint(key);
-    }
+    for (std::uint32_t i = 0; i < n; ++i) prints[i] = fingerprint_of(quick_hash_of_key(keys[i]));
     table_->insert(hash, h);
     return h;
 }
 
+/// The fingerprints of fewer than 256 keys, and whether a key is there twice: most differ in a few bits more of what a fingerprint is made
+/// of. Only so many are compared that to make a hash table would cost no less.
+generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints) const noexcept {
+    std::array<std::uint64_t, 32> seen;
+    seen.fill(0);
+    std::uint32_t pairs = 2 * n;
+    for (std::uint32_t i = 0; i < n; ++i) {
+        const std::uint64_t hash = quick_hash_of_key(keys[i]), bit = std::uint64_t{1} << (hash >> 53) % 64;
+        const unsigned char print = prints[i] = fingerprint_of(hash);
+        std::uint64_t& word = seen[hash >> 59];
+        const bool is_new = (word & bit) == 0;
+        word |= bit;
+        if (is_new) [[likely]] continue;
+        const unsigned char* other = prints;
+        while ((other = static_cast<const unsigned char*>(std::memchr(other, print, static_cast<std::size_t>(prints + i - other))))) {
+            if (pairs-- == 0) return alike::too_many;
+            if (same_key(keys[other - prints], keys[i])) return alike::twice;
+            ++other;
+        }
+    }
+    return alike::none;
+}
+
 handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
-    const std::uint32_t header = make_shape_header(n, true);
+    unsigned char prints[256];
+    const alike found = n < sizeof prints ? compare_keys(keys, n, prints) : alike::too_many;
+    if (found == alike::twice) return missing_handle;
+    const std::uint32_t header = make_shape_header(n, found == alike::too_many);
     const std::uint32_t node_words = 2 + n + shape_finder_words(header);
     const handle h = make_node(header, node_words, 1);
     std::uint32_t* const payload = words(h & (node_bit - 1)) + 2;
     std::memcpy(payload, keys, std::size_t{n} * 4);
+    if (found == alike::none) {
+        std::memcpy(payload + n, prints, n);
+        return h;
+    }
     if (has_narrow_slots(n) ? index_keys<true>(keys, n, reinterpret_cast<std::uint16_t*>(payload + n))
                             : index_keys<true>(keys, n, payload + n))
         return h;

@@ -4,6 +4,7 @@
 #include "detail/text_scan.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace informer::detail {
 
@@ -61,9 +62,34 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
     in_object_ = objects_[--depth_];
 }
 
-/// With its colon. Gives the place of the value.
-[[gnu::always_inline]] inline const char* text_reader::key(const char* p) {
+/// Gives the place of the value.
+[[gnu::always_inline]] inline const char* text_reader::colon(const char* p) {
+    p = behind_space(p);
+    return *p == ':' ? behind_space(p + 1) : nullptr;
+}
+
+/// With its colon. Gives the place of the value, or the place behind it where it is `done`: a short string right behind its key.
+[[gnu::always_inline]] inline const char* text_reader::key(const char* p, bool& done) {
     if (*p != '"') return nullptr;
+#if defined(INFORMER_STRING_STOPS)
+    if (end_ - p > 36) [[likely]] { // what ends the key and what ends the value is mostly found in one look
+        const std::uint32_t stops = string_stops(p + 1);
+        const int n = std::countr_zero(stops);
+        if (stops != 0 && p[1 + n] == '"') [[likely]] {
+            to_.key({p + 1, static_cast<std::size_t>(n)});
+            p += n + 2;
+            if (p[0] == ':' && p[1] == '"') {
+                const std::uint64_t behind = std::uint64_t{stops} >> (n + 3);
+                const int size = std::countr_zero(behind);
+                if (behind != 0 && p[2 + size] == '"') {
+                    done = true;
+                    return to_.string({p + 2, static_cast<std::size_t>(size)}) ? p + 3 + size : nullptr;
+                }
+            }
+            return colon(p);
+        }
+    }
+#endif
     if (const char* const end = plain_string_end(p + 1, end_)) [[likely]] {
         to_.key(between(p + 1, end - 1));
         p = end;
@@ -71,8 +97,7 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
         p = odd_key(p + 1);
         if (!p) return nullptr;
     }
-    p = behind_space(p);
-    return *p == ':' ? behind_space(p + 1) : nullptr;
+    return colon(p);
 }
 
 const char* text_reader::odd_key(const char* p) {
@@ -154,8 +179,11 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
         if (inside_ == inside::nothing) [[likely]] {
             if (p >= stop) return pause(p);
             p = behind_space(p);
-            if (in_object_ && !(p = key(p))) return outcome::refused;
-            if (!opens(*p)) {
+            bool done = false;
+            if (in_object_ && !(p = key(p, done))) return outcome::refused;
+            if (done) {
+                // nothing is left to do
+            } else if (!opens(*p)) {
                 p = value(p);
             } else if (!to_.at_skipped_managed_fields()) {
                 p = enter(p);

@@ -83,7 +83,7 @@ inline const std::vector<edge>& edges() {
         {"alike_keys", "keys that look alike to the look-up of members, 20,000 an object", 50,
          [](std::size_t i) {
              return wrap(i, data(many(20'000, [i](std::size_t k) {
-                             return "\"a" + hex(i * 20'000 + k, 9) + "m" + hex(k + 7, 9) + "z\":1";
+                             return "\"abcd" + hex(i * 20'000 + k, 9) + "mmmm" + hex(k + 7, 9) + "wxyz\":1";
                          })));
          }},
         {"repeated_key", "one key 20,000 times in an object", 50,

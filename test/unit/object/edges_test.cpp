@@ -42,8 +42,8 @@ std::string padded(std::size_t n, std::size_t width) {
     return s.insert(0, width - std::min(width, s.size()), '0');
 }
 
-/// Keys of one length that differ only where a fingerprint of their ends, middle and length does not look.
-std::string alike(std::size_t n) { return "a" + padded(n, 9) + "mm" + padded(n + 7, 9) + "z"; }
+/// Keys of one length that differ only where a fingerprint of their ends and middle does not look.
+std::string alike(std::size_t n) { return "abcd" + padded(n, 9) + "mmmm" + padded(n + 7, 9) + "wxyz"; }
 
 std::string object_of(std::size_t n, const std::function<std::string(std::size_t)>& key) {
     return "{" + join(n, [&](std::size_t i) { return field(key(i), std::to_string(i)); }) + "}";

@@ -25,6 +25,9 @@ std::string padded(std::size_t n, std::size_t width) {
     return s.insert(0, width - std::min(width, s.size()), '0');
 }
 
+/// Of one fingerprint.
+std::string alike(std::size_t a, std::size_t b) { return "abcd" + padded(a, 9) + "mmmm" + padded(b, 9) + "wxyz"; }
+
 struct field {
     std::string key, value;
     bool operator==(const field&) const = default;
@@ -76,7 +79,7 @@ public:
         switch (below(8)) {
         case 0: return "common-" + std::to_string(below(10));
         case 1: return std::to_string(below(100));                                       // short
-        case 2: return "a" + padded(below(1'000'000), 9) + "mm" + padded(random_() % 1'000'000, 9) + "z"; // of one fingerprint
+        case 2: return alike(below(1'000'000), random_() % 1'000'000);
         case 3: return padded(random_(), 90);                                            // too long to wait
         default: return "key-" + std::to_string(random_());
         }
@@ -119,7 +122,7 @@ private:
 
 } // namespace
 
-TEST_CASE("a key that does not repeat costs its node, its place and three bytes", "[pool][keys]") {
+TEST_CASE("a key that does not repeat costs its node, its place and a byte", "[pool][keys]") {
     const taught_pool p;
     const pool_statistics before = p.pool->statistics();
     std::vector<object> held;
@@ -130,9 +133,34 @@ TEST_CASE("a key that does not repeat costs its node, its place and three bytes"
     }
     const pool_statistics after = p.pool->statistics();
     // A sixteenth is interned all the same; each document has some bytes of its own.
-    const std::uint64_t keys = 200 * 200, one = (8 + 24) + 4 + 4 + 3;
+    const std::uint64_t keys = 200 * 200, one = (8 + 24) + 4 + 4 + 1;
     CHECK(after.bytes - after.free_bytes - (before.bytes - before.free_bytes) <= keys * one + keys / 16 * 13 + 200 * 200);
     CHECK(after.table_bytes - before.table_bytes <= keys * 2);
+}
+
+TEST_CASE("keys that do not repeat are told from each other however much they look alike", "[pool][keys]") {
+    const taught_pool p;
+    for (const unsigned n : {2u, 9u, 10u, 40u, 255u, 256u, 300u}) {
+        CAPTURE(n);
+        fields m;
+        for (unsigned i = 0; i < n; ++i) m.push_back({alike(i, 1000 * n), std::to_string(i)});
+        const object o = decode(*p.pool, document(n, m));
+        CHECK(o.to_json() == document(n, m));
+        unsigned wrong = 0;
+        for (unsigned i = 0; i < n; ++i) wrong += o["data"][alike(i, 1000 * n)].as_int64() != i;
+        for (unsigned i = n; i < 2 * n; ++i) wrong += o["data"][alike(i, 1000 * n)].exists();
+        CHECK(wrong == 0);
+        for (const unsigned again : {0u, n / 2, n - 1}) {
+            fields twice = m;
+            twice.push_back({m[again].key, "\"the last value\""});
+            CHECK(decode(*p.pool, document(n, twice)).to_json() == document(n, kept_of(twice)));
+        }
+        fields turned(m.rbegin(), m.rend());
+        turned.push_back({"one more", "1"});
+        const object next = decode(*p.pool, document(n, turned), o);
+        CHECK(next.to_json() == document(n, turned));
+        CHECK(diff(o, next).size() == 1);
+    }
 }
 
 TEST_CASE("keys that repeat after all are shared again", "[pool][keys]") {

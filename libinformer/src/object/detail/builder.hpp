@@ -136,6 +136,7 @@ private:
         bool loose = false;                 ///< one of its keys may not be interned
         bool loose_cursor = false;          ///< likewise the cursor's
         std::uint8_t strange = 0;           ///< keys in a row that the cursor lacks, as far as it matters
+        std::uint16_t record = unknown_record; ///< of its keys, once it was asked for
         std::uint32_t at = 0;               ///< members complete
         std::uint32_t shapes = 0;           ///< made in the document when it began
         std::uint32_t values = 0, keys = 0; ///< where its part of the stacks begins, once it is there
@@ -197,8 +198,12 @@ private:
     static std::uint32_t find_handle(const frame& f, handle key) noexcept;
     handle new_key(frame& f, std::string_view k);
     handle key_of_cursor(frame& f, handle key);
-    interning_record* key_record(const frame& f) const noexcept {
-        return policy_ ? &policy_->record(child_path(f.path, keys_of_path)) : nullptr;
+    void take_key_of_cursor(frame& f, std::uint32_t i);
+    static constexpr std::uint16_t unknown_record = 0xffff;
+    interning_record* key_record(frame& f) const noexcept {
+        if (!policy_) return nullptr;
+        if (f.record == unknown_record) f.record = interning_policy::place(child_path(f.path, keys_of_path));
+        return &policy_->at(f.record);
     }
     bool let_wait(const frame& f, std::string_view k, std::uint64_t hash);
     void find_waiting();

@@ -48,10 +48,11 @@ namespace informer::detail {
         return {g.make_interned(g.hash(header, children, bytes), header, children, bytes), generation::fresh};
     }
     bool plain = fresh_child == generation::fresh_and_plain;
+    if (!plain) plain = fresh_child && header_is_object(header) && g.is_loose(header);
     if (!plain) {
         std::uint32_t interned = 0;
         while (interned < n && g.is_interned(children[interned])) ++interned;
-        plain = interned < n || (fresh_child && header_is_object(header) && g.is_loose(header));
+        plain = interned < n;
     }
     // What a document repeats of itself is small.
     const bool may_repeat = n <= 8;

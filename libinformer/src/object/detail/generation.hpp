@@ -66,8 +66,7 @@ public:
     /// Whatever has this content is this node.
     bool is_interned(handle h) noexcept { return !is_node(h) || (count(h) & interned_bit) != 0; }
     /// A shape that may have keys which are not interned: others may have the same. Its keys are told by their text.
-    bool is_loose(handle shape) noexcept { return is_loose(shape, *node(shape)); }
-    bool is_loose(handle shape, std::uint32_t header) noexcept { return shape_is_hashed(header) && !is_interned(shape); }
+    bool is_loose(handle shape) noexcept { return !is_interned(shape); }
     bool has_content(handle h, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
         const std::uint32_t* n = node(h);
         return *n == header && same_bytes(n + 1, data, bytes);
@@ -219,6 +218,9 @@ private:
         return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
     }
     std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
+    std::uint64_t quick_hash_of_key(handle key) const noexcept;
+    enum class alike { none, twice, too_many };
+    alike compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints) const noexcept;
     template <bool loose, class Slot>
     bool index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept;
     template <class Same>

@@ -41,7 +41,8 @@ public:
 private:
     const char* enter(const char* p);
     void close();
-    const char* key(const char* p);
+    const char* key(const char* p, bool& done);
+    const char* colon(const char* p);
     const char* odd_key(const char* p);
     const char* value(const char* p);
     const char* bare(const char* p);
