@@ -28,7 +28,6 @@
 #include <ctime>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,7 +54,7 @@ double cpu_seconds() {
 int run(const edge& e) {
     const auto pool = document_pool::make(decode_options().type("v1", "Thing").text_difference(e.text_difference));
     indexer index;
-    auto collected = std::make_unique<detail::replacement>(std::random_device()());
+    auto collected = std::make_unique<detail::replacement>(index);
     list_framer framer;
     framer.guess();
     failure f;
@@ -141,7 +140,7 @@ int run(const edge& e) {
     timed([&] {
         const auto all = std::make_shared<cache_snapshot::data>();
         all->objects = std::move(collected->objects());
-        index.begin_fill(cache_snapshot(all));
+        index.begin_fill(cache_snapshot(all), *collected->draft());
         collected.reset();
     });
     for (bool whole = false; !whole;) timed([&] { whole = index.fill_step(1024); });

@@ -50,6 +50,13 @@ void put_in(index_version& index, const std::string& value, object o, const obje
     index.postings.put(std::move(made));
 }
 
+index_version empty_index(std::shared_ptr<const index_definition> definition, std::uint64_t seed) {
+    index_version i;
+    i.definition = std::move(definition);
+    i.postings = posting_map(posting_traits{seed});
+    return i;
+}
+
 void erase_in(index_version& index, const std::string& value, const object& o) {
     posting_ref* there = index.postings.edit(std::string_view(value));
     if (!there) return;
@@ -64,6 +71,15 @@ void erase_in(index_version& index, const std::string& value, const object& o) {
 }
 
 } // namespace
+
+class indexer::draft {
+public:
+    object_traits traits;
+    detail::namespace_census namespaces;
+    std::vector<index_version> indexes;
+    std::size_t objects = 0;
+    bool broken = false; ///< an index function threw: what it says counts when the object is in the cache
+};
 
 struct indexer::impl {
     // An index that is being filled while the cache changes: first the objects there were, then what changed meanwhile.
@@ -189,8 +205,7 @@ struct indexer::impl {
 
     building begin(std::shared_ptr<const index_definition> definition) const {
         building b;
-        b.version.definition = std::move(definition);
-        b.version.postings = posting_map(posting_traits{traits.seed});
+        b.version = empty_index(std::move(definition), traits.seed);
         b.rest = detail::object_cursor(objects);
         return b;
     }
@@ -386,6 +401,35 @@ void indexer::begin_fill(const cache_snapshot& all) {
     if (all.contents()) impl_->objects = all.contents()->objects;
     impl_->traits = impl_->objects.traits(); // of what comes into the indexes
     impl_->filling = detail::object_cursor(impl_->objects);
+}
+
+std::shared_ptr<indexer::draft> indexer::begin_draft() {
+    auto d = std::make_shared<draft>();
+    d->traits = impl_->traits;
+    for (const index_version& i : impl_->indexes) d->indexes.push_back(empty_index(i.definition, impl_->traits.seed));
+    return d;
+}
+
+void indexer::add(draft& to, const object& o, std::uint64_t hash) {
+    if (to.broken) return;
+    ++to.objects; // also of what fails half way: then there are too many
+    for (index_version& i : to.indexes) {
+        const std::vector<std::string> values = impl_->values_of(*i.definition, o, [&](const char*) { to.broken = true; });
+        for (const std::string& v : values) put_in(i, v, o, o, hash, to.traits);
+    }
+    const text name_space = o.name_space();
+    to.namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
+}
+
+void indexer::begin_fill(const cache_snapshot& all, draft& made) {
+    begin_fill(all);
+    const auto same = [](const index_version& a, const index_version& b) { return a.definition == b.definition; };
+    if (made.broken || made.objects != impl_->objects.size() || made.traits.seed != impl_->traits.seed || !impl_->begun.empty() ||
+        !std::ranges::equal(made.indexes, impl_->indexes, same))
+        return;
+    impl_->namespaces = std::move(made.namespaces);
+    impl_->indexes = std::move(made.indexes);
+    impl_->filling = detail::object_cursor();
 }
 
 bool indexer::fill_step(std::size_t objects) {

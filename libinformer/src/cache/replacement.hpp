@@ -3,6 +3,7 @@
 
 #include "object_map.hpp"
 
+#include <informer/cache/indexer.hpp>
 #include <informer/source/list_watch.hpp>
 
 #include <algorithm>
@@ -24,6 +25,11 @@ inline constexpr std::size_t most_bad_told = 16;
 /// About 16 bytes an object: the objects themselves are shared with the cache where they did not change.
 struct replacement {
     explicit replacement(std::uint64_t seed) : objects_(object_traits{seed}) {}
+    /// Of an empty cache: its indexes are made on the way. *Lifetime*: the indexer's is longer.
+    explicit replacement(indexer& of) : replacement(of.seed()) {
+        indexer_ = &of;
+        draft_ = of.begin_draft();
+    }
 
     object_map& objects() {
         settle(before_last_);
@@ -62,6 +68,8 @@ struct replacement {
         bad_unnamed = std::move(of.bad_unnamed);
     }
     void end_page() { page_.reset(); }
+    /// The indexes of all objects that were put, or null.
+    const std::shared_ptr<indexer::draft>& draft() const noexcept { return draft_; }
 
     using story = std::shared_ptr<const bad_object>; ///< shared by what is kept to go back to
     std::unordered_map<object_key, story> bad_keys;  ///< there, but unusable: their last good version stays
@@ -111,6 +119,7 @@ private:
     };
     void settle(waiting& w) {
         if (!w.o) return;
+        if (draft_) indexer_->add(*draft_, w.o, w.hash);
         if (page_ && !page_->first) {
             auto& changes = page_->changes;
             if (changes.size() == changes.capacity()) changes.reserve(2 * changes.size() + 512); // before: it may throw
@@ -123,6 +132,8 @@ private:
         w.o = object();
     }
 
+    indexer* indexer_ = nullptr; ///< of the draft
+    std::shared_ptr<indexer::draft> draft_;
     object_map objects_; ///< all but these
     waiting before_last_, last_;
     std::optional<page> page_; ///< under way

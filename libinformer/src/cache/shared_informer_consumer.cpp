@@ -295,7 +295,10 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         // Nobody has been told anything yet: no events to make, and no second map.
         const auto collected = std::make_shared<cache_snapshot::data>();
         collected->objects = listed;
-        index.begin_fill(cache_snapshot(collected));
+        if (all->draft())
+            index.begin_fill(cache_snapshot(collected), *all->draft());
+        else
+            index.begin_fill(cache_snapshot(collected));
         while (!index.fill_step(32)) {
             co_await breathe(s);
             if (s->stopping) co_return;

@@ -33,7 +33,10 @@ public:
         ended_ = false;
         check_ = a.check;
         if (a.fresh) {
-            collected_ = std::make_shared<detail::replacement>(owner_.store->index.seed()); // it will be compared with that
+            indexer& index = owner_.store->index;
+            const bool first = !owner_.store->has_synced() && index.current_size() == 0;
+            collected_ = first ? std::make_shared<detail::replacement>(index)
+                               : std::make_shared<detail::replacement>(index.seed()); // it will be compared with that
             objects_ = 0;
         }
         if (a.what != reflector::step::watch && collected_) collected_->begin_page();

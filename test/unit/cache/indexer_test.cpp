@@ -3,11 +3,13 @@
 #include "indexer_scene.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -359,6 +361,64 @@ TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, al
     compare();
     CHECK(source.current_size() == 500); // shares what was taken over, and is as it was
     CHECK(thrown_by([&] { filled.begin_fill(source.current_snapshot()); }) == errc::bad_configuration);
+}
+
+TEST_CASE("indexer: indexes made while objects are collected are as those made of the cache, and are only used where they are") {
+    enum class way { whole, one_twice, one_missing, index_added, index_begun, function_throws };
+    const auto how = GENERATE(way::whole, way::one_twice, way::one_missing, way::index_added, way::index_begun, way::function_throws);
+    indexer source, filled(source.seed()), put(source.seed());
+    const index_function by_node = [how](const object& o) {
+        if (how == way::function_throws && o.name() == "p77") throw std::runtime_error("of 77 nothing is known");
+        return index_by_pointer("/spec/nodeName")(o);
+    };
+    filled.add_index("node", by_node);
+    put.add_index("node", by_node);
+    const auto draft = filled.begin_draft();
+    const detail::object_traits traits{source.seed()};
+    for (int i = 0; i < 200; ++i) {
+        const std::string n = std::to_string(i);
+        const object o = make_pod("ns" + std::to_string(i % 40), "p" + n, "1", "u", "n" + std::to_string(i % 7));
+        source.put(o);
+        put.put(o);
+        if (how == way::one_missing && i == 100) continue;
+        filled.add(*draft, o, traits.hash(o));
+        if (how == way::one_twice && i == 100) filled.add(*draft, o, traits.hash(o));
+    }
+    CHECK(filled.current_size() == 0);
+    CHECK(filled.index_error_count() == 0); // none of them is in the cache
+    if (how == way::index_added) filled.add_index("late", by_node);
+    if (how == way::index_begun) filled.begin_index("late", by_node);
+    filled.begin_fill(source.current_snapshot(), *draft);
+    CHECK(filled.fill_step(10) == (how == way::whole)); // nothing was left to do
+    while (!filled.fill_step(10)) {
+    }
+    while (!filled.add_index_step(10)) {
+    }
+    const bool late = filled.knows_index("late");
+    if (late) put.add_index("late", by_node);
+    for (int i = 0; i < 300; i += 3) {
+        const object o = make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), "2", "u", "n9");
+        for (indexer* one : {&filled, &put}) {
+            if (i % 2)
+                one->put(o);
+            else
+                one->erase(o.key());
+        }
+    }
+    filled.publish();
+    put.publish();
+    const cache_snapshot a = filled.snapshot(), b = put.snapshot();
+    CHECK(names(a.list()) == names(b.list()));
+    for (int i = 0; i < 41; ++i) {
+        const std::string space = "ns" + std::to_string(i);
+        CHECK(names(a.list_namespace(space)) == names(b.list_namespace(space)));
+    }
+    CHECK(a.index_values("node") == b.index_values("node"));
+    for (const std::string& node : b.index_values("node")) {
+        CHECK(names(a.by_index("node", node)) == names(b.by_index("node", node)));
+        if (late) CHECK(names(a.by_index("late", node)) == names(b.by_index("node", node)));
+    }
+    CHECK(filled.index_error_count() == put.index_error_count());
 }
 
 TEST_CASE("indexer: what a map of the same seed knows of a hash is enough to find and to put an object") {

@@ -1,4 +1,5 @@
 // The indexer where the system refuses memory amid a write: what was published is found again, and nothing is hidden.
+#include "cache/object_map.hpp"
 #include "refusal.hpp"
 
 #include <informer/cache/indexer.hpp>
@@ -71,20 +72,28 @@ TEST_CASE("indexer: where memory ends amid a write, revert takes all of it back"
     }
     indexer source(seed);
     for (const object& o : first) source.put(o);
-    for_every_request([&](const refusal& r) {
-        indexer cache(seed);
-        cache.add_index("node", index_by_pointer("/spec/nodeName"));
-        const cache_snapshot all = source.current_snapshot();
-        try {
-            const lack l(r);
-            cache.begin_fill(all);
-            cache.fill_step(3);
-        } catch (const std::bad_alloc&) {
-        }
-        cache.revert();
-        CHECK(cache.current_size() == 0);
-        CHECK(cache.current_snapshot().by_index("node", "one").empty());
-    });
+    for (const bool drafted : {false, true}) {
+        for_every_request([&](const refusal& r) {
+            indexer cache(seed);
+            cache.add_index("node", index_by_pointer("/spec/nodeName"));
+            const cache_snapshot all = source.current_snapshot();
+            try {
+                const lack l(r);
+                if (drafted) {
+                    const auto draft = cache.begin_draft();
+                    for (const object& o : first) cache.add(*draft, o, detail::object_traits{seed}.hash(o));
+                    cache.begin_fill(all, *draft);
+                } else {
+                    cache.begin_fill(all);
+                    cache.fill_step(3);
+                }
+            } catch (const std::bad_alloc&) {
+            }
+            cache.revert();
+            CHECK(cache.current_size() == 0);
+            CHECK(cache.current_snapshot().by_index("node", "one").empty());
+        });
+    }
 }
 
 TEST_CASE("indexer: what memory sufficed for at the second attempt is found in its namespace", "[memory]") {

@@ -140,6 +140,14 @@ public:
     /// for `begin_index`.
     void begin_fill(const cache_snapshot& all);
     bool fill_step(std::size_t objects);
+    /// The indexes of objects that are collected for an empty indexer, made while each is at hand: later it has to come from memory again.
+    class draft;
+    std::shared_ptr<draft> begin_draft();
+    /// `hash`: of its key, by a map of the same `seed()`. Calls the index functions.
+    void add(draft& to, const object& o, std::uint64_t hash);
+    /// As above, but nothing is left to do where `made` was given each object of `all` once and nothing else, where no index function threw, and
+    /// where no index was added meanwhile.
+    void begin_fill(const cache_snapshot& all, draft& made);
     /// Highest wins. An empty one does not count, nor an incomparable one where the present one is comparable; where that is empty or
     /// incomparable itself, any other takes its place.
     void set_resource_version(informer::resource_version v);
