@@ -140,7 +140,7 @@ int run(const edge& e) {
     timed([&] {
         const auto all = std::make_shared<cache_snapshot::data>();
         all->objects = std::move(collected->objects());
-        index.begin_fill(cache_snapshot(all), *collected->draft());
+        index.begin_fill(cache_snapshot(all), collected->draft());
         collected.reset();
     });
     for (bool whole = false; !whole;) timed([&] { whole = index.fill_step(1024); });

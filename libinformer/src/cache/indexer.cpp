@@ -57,6 +57,17 @@ index_version empty_index(std::shared_ptr<const index_definition> definition, st
     return i;
 }
 
+/// `hash`: of its key.
+void count_in(detail::namespace_census& namespaces, const object& o, std::uint64_t hash) {
+    const text name_space = o.name_space();
+    namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
+}
+
+void count_out(detail::namespace_census& namespaces, const object& o, std::uint64_t hash) {
+    const text name_space = o.name_space();
+    namespaces.remove(name_space.view(), detail::namespace_census::bucket(hash));
+}
+
 void erase_in(index_version& index, const std::string& value, const object& o) {
     posting_ref* there = index.postings.edit(std::string_view(value));
     if (!there) return;
@@ -74,7 +85,7 @@ void erase_in(index_version& index, const std::string& value, const object& o) {
 
 class indexer::draft {
 public:
-    object_traits traits;
+    std::uint64_t seed = 0;
     detail::namespace_census namespaces;
     std::vector<index_version> indexes;
     std::size_t objects = 0;
@@ -147,10 +158,14 @@ struct indexer::impl {
 
     /// Brings an index from one version of an object to the next; either may be empty.
     void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash) {
-        const std::vector<std::string> old_values = values_of(*index.definition, before);
-        const std::vector<std::string> new_values = values_of(*index.definition, after, [&](const char* what) {
+        reindex(index, before, after, hash, [&](const char* what) {
             if (!(before == after)) note(*index.definition, after, what); // else it was moved, and noted when it came
         });
+    }
+    template <class Note>
+    void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash, Note thrown) {
+        const auto old_values = before ? values_of(*index.definition, before) : std::vector<std::string>();
+        const std::vector<std::string> new_values = values_of(*index.definition, after, thrown);
         for (const std::string& v : old_values) {
             if (!std::binary_search(new_values.begin(), new_values.end(), v)) erase_in(index, v, before);
         }
@@ -161,16 +176,6 @@ struct indexer::impl {
     void reindex_all(const object& before, const object& after, std::uint64_t hash) {
         for (index_version& i : indexes) reindex(i, before, after, hash);
         for (building& b : begun) b.changes.emplace_back(before, after);
-    }
-
-    /// `hash`: of its key.
-    void count(const object& o, std::uint64_t hash, bool added) {
-        const text name_space = o.name_space();
-        const std::size_t bucket = detail::namespace_census::bucket(hash);
-        if (added)
-            namespaces.add(name_space.view(), bucket);
-        else
-            namespaces.remove(name_space.view(), bucket);
     }
 
     std::shared_ptr<const detail::mixed_namespaces> mixed() const {
@@ -249,6 +254,17 @@ struct indexer::impl {
         next->begun = definitions_begun();
         indexes.push_back(std::move(index));
         published.store(std::move(next));
+    }
+
+    /// The indexes of `objects`, if they are.
+    bool take(draft& made) {
+        const auto same = [](const index_version& a, const index_version& b) { return a.definition == b.definition; };
+        if (made.broken || made.objects != objects.size() || made.seed != traits.seed || !begun.empty() ||
+            !std::ranges::equal(made.indexes, indexes, same))
+            return false;
+        namespaces = std::move(made.namespaces);
+        indexes = std::move(made.indexes);
+        return true;
     }
 
     void revert() {
@@ -371,7 +387,7 @@ std::uint64_t indexer::seed() const noexcept {
 
 void indexer::put(object o, const place& at) {
     impl_->changed = true;
-    if (!at.before) impl_->count(o, at.hash, true); // first: one too many does no harm, one too few would
+    if (!at.before) count_in(impl_->namespaces, o, at.hash); // first: one too many does no harm, one too few would
     object leaf = o;
     // Where the predecessor is known, it is found by its identity, and no key is read.
     impl_->objects.put(leaf, at.before ? at.before : o, at.hash, !at.before);
@@ -390,22 +406,23 @@ object indexer::erase(const object_key& key) {
     if (!before) return {};
     impl_->changed = true;
     const std::uint64_t hash = impl_->traits.hash(*before);
-    impl_->count(*before, hash, false);
+    count_out(impl_->namespaces, *before, hash);
     impl_->reindex_all(*before, object(), hash);
     return std::move(*before);
 }
 
-void indexer::begin_fill(const cache_snapshot& all) {
+void indexer::begin_fill(const cache_snapshot& all, draft* made) {
     if (!impl_->objects.empty()) throw error(errc::bad_configuration, "fill an indexer that has objects");
     impl_->changed = true;
     if (all.contents()) impl_->objects = all.contents()->objects;
     impl_->traits = impl_->objects.traits(); // of what comes into the indexes
+    if (made && impl_->take(*made)) return;
     impl_->filling = detail::object_cursor(impl_->objects);
 }
 
 std::shared_ptr<indexer::draft> indexer::begin_draft() {
     auto d = std::make_shared<draft>();
-    d->traits = impl_->traits;
+    d->seed = impl_->traits.seed;
     for (const index_version& i : impl_->indexes) d->indexes.push_back(empty_index(i.definition, impl_->traits.seed));
     return d;
 }
@@ -413,23 +430,8 @@ std::shared_ptr<indexer::draft> indexer::begin_draft() {
 void indexer::add(draft& to, const object& o, std::uint64_t hash) {
     if (to.broken) return;
     ++to.objects; // also of what fails half way: then there are too many
-    for (index_version& i : to.indexes) {
-        const std::vector<std::string> values = impl_->values_of(*i.definition, o, [&](const char*) { to.broken = true; });
-        for (const std::string& v : values) put_in(i, v, o, o, hash, to.traits);
-    }
-    const text name_space = o.name_space();
-    to.namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
-}
-
-void indexer::begin_fill(const cache_snapshot& all, draft& made) {
-    begin_fill(all);
-    const auto same = [](const index_version& a, const index_version& b) { return a.definition == b.definition; };
-    if (made.broken || made.objects != impl_->objects.size() || made.traits.seed != impl_->traits.seed || !impl_->begun.empty() ||
-        !std::ranges::equal(made.indexes, impl_->indexes, same))
-        return;
-    impl_->namespaces = std::move(made.namespaces);
-    impl_->indexes = std::move(made.indexes);
-    impl_->filling = detail::object_cursor();
+    for (index_version& i : to.indexes) impl_->reindex(i, object(), o, hash, [&](const char*) { to.broken = true; });
+    count_in(to.namespaces, o, hash);
 }
 
 bool indexer::fill_step(std::size_t objects) {
@@ -441,8 +443,7 @@ bool indexer::fill_step(std::size_t objects) {
         }
         const std::uint64_t hash = impl_->filling.hash();
         impl_->changed = true;
-        const text name_space = o->name_space();
-        impl_->namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
+        count_in(impl_->namespaces, *o, hash);
         impl_->reindex_all(object(), *o, hash);
     }
     return false;

@@ -55,6 +55,7 @@ struct replacement {
     void take_back_page() {
         if (!page_) return;
         objects();
+        draft_.reset(); // of that page, too
         page of = *std::exchange(page_, std::nullopt);
         if (of.first) objects_.clear();
         for (auto c = of.changes.rbegin(); c != of.changes.rend(); ++c) {
@@ -69,7 +70,7 @@ struct replacement {
     }
     void end_page() { page_.reset(); }
     /// The indexes of all objects that were put, or null.
-    const std::shared_ptr<indexer::draft>& draft() const noexcept { return draft_; }
+    indexer::draft* draft() const noexcept { return draft_.get(); }
 
     using story = std::shared_ptr<const bad_object>; ///< shared by what is kept to go back to
     std::unordered_map<object_key, story> bad_keys;  ///< there, but unusable: their last good version stays

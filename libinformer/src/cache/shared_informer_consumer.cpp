@@ -295,10 +295,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         // Nobody has been told anything yet: no events to make, and no second map.
         const auto collected = std::make_shared<cache_snapshot::data>();
         collected->objects = listed;
-        if (all->draft())
-            index.begin_fill(cache_snapshot(collected), *all->draft());
-        else
-            index.begin_fill(cache_snapshot(collected));
+        index.begin_fill(cache_snapshot(collected), all->draft());
         while (!index.fill_step(32)) {
             co_await breathe(s);
             if (s->stopping) co_return;

@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::uint32_t no_member = ~0u;
 constexpr std::uint8_t most_strange = 4;
-/// Which keys are looked up where interning stopped, by their ends: few are, so to hash all would cost more than it tells. At
-/// least four bytes.
-std::uint64_t sample_of(std::string_view key) noexcept {
-    const auto* const p = reinterpret_cast<const unsigned char*>(key.data());
-    return (load_u32(p) << 32 ^ load_u32(p + key.size() - 4)) * 0x9e3779b97f4a7c15ULL >> 32;
-}
 
 } // namespace
 
@@ -96,7 +90,7 @@ void builder::other_key(std::string_view k) {
     }
     if (f.strange < most_strange) ++f.strange;
     // Interned as a value would be: where such keys hardly repeat, they are nodes that no look-up finds.
-    if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(sample_of(k))) {
+    if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(quick_hash(k) >> 32)) {
         check_length(k.size());
         f.loose = true;
         keys_.push(generation_->make_plain(make_header(node_kind::string, size32(k.size())), k.data(), k.size()));

@@ -43,8 +43,8 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
     return h;
 }
 
-/// The fingerprints of fewer than 256 keys, and whether a key is there twice: most differ in a few bits more of what a fingerprint is made
-/// of. Only so many are compared that to make a hash table would cost no less.
+/// The fingerprints of fewer than 256 keys, and whether a key is there twice: nearly all differ in the eleven bits that begin with the
+/// fingerprint. Only so many of the others are compared that to make a hash table would cost no less.
 generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints) const noexcept {
     std::array<std::uint64_t, 32> seen;
     seen.fill(0);
@@ -68,7 +68,7 @@ generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, 
 
 handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
     unsigned char prints[256];
-    const alike found = n < sizeof prints ? compare_keys(keys, n, prints) : alike::too_many;
+    const alike found = has_narrow_slots(n) ? compare_keys(keys, n, prints) : alike::too_many;
     if (found == alike::twice) return missing_handle;
     const std::uint32_t header = make_shape_header(n, found == alike::too_many);
     const std::uint32_t node_words = 2 + n + shape_finder_words(header);

@@ -71,9 +71,9 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
 /// With its colon. Gives the place of the value, or the place behind it where it is `done`: a short string right behind its key.
 [[gnu::always_inline]] inline const char* text_reader::key(const char* p, bool& done) {
     if (*p != '"') return nullptr;
-#if defined(INFORMER_STRING_STOPS)
+#if defined(INFORMER_SSE2)
     if (end_ - p > 36) [[likely]] { // what ends the key and what ends the value is mostly found in one look
-        const std::uint32_t stops = string_stops(p + 1);
+        const std::uint32_t stops = string_stops(p + 1) | string_stops(p + 17) << 16;
         const int n = std::countr_zero(stops);
         if (stops != 0 && p[1 + n] == '"') [[likely]] {
             to_.key({p + 1, static_cast<std::size_t>(n)});

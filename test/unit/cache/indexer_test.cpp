@@ -314,11 +314,48 @@ TEST_CASE("list by labels gives what the selector says of each object alone") {
     }
 }
 
+namespace {
+
+object pod_on_node(int i, const char* version, const std::string& node) {
+    return make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), version, "u", node);
+}
+
+object pod_of_list(int i) { return pod_on_node(i, "1", "n" + std::to_string(i % 7)); }
+
+/// Replaces, adds and erases as if nothing had been.
+void go_on(indexer& one, int pods) {
+    for (int i = 0; i < pods; i += 3) {
+        const object o = pod_on_node(i, "2", "n9");
+        if (i % 2)
+            one.put(o);
+        else
+            one.erase(o.key());
+    }
+}
+
+/// What readers see of both. `late`: the first has an index of that name.
+void require_alike(indexer& filled, indexer& put, bool late) {
+    filled.publish();
+    put.publish();
+    const cache_snapshot a = filled.snapshot(), b = put.snapshot();
+    REQUIRE(names(a.list()) == names(b.list()));
+    for (int i = 0; i < 41; ++i) {
+        const std::string space = "ns" + std::to_string(i);
+        REQUIRE(names(a.list_namespace(space)) == names(b.list_namespace(space)));
+    }
+    REQUIRE(a.index_values("node") == b.index_values("node"));
+    for (const std::string& node : b.index_values("node")) {
+        REQUIRE(names(a.by_index("node", node)) == names(b.by_index("node", node)));
+        if (late) REQUIRE(names(a.by_index("late", node)) == names(b.by_index("node", node)));
+    }
+}
+
+} // namespace
+
 TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, also where an index is begun meanwhile") {
     indexer source, filled, put;
     for (int i = 0; i < 500; ++i) {
-        const std::string n = std::to_string(i);
-        const object o = make_pod("ns" + std::to_string(i % 40), "p" + n, "1", "u", "n" + std::to_string(i % 7));
+        const object o = pod_of_list(i);
         source.put(o);
         put.put(o);
     }
@@ -333,32 +370,10 @@ TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, al
     CHECK(steps == 10);
     while (!filled.add_index_step(64)) {
     }
-    const auto compare = [&] {
-        filled.publish();
-        put.publish();
-        const cache_snapshot a = filled.snapshot(), b = put.snapshot();
-        REQUIRE(names(a.list()) == names(b.list()));
-        for (int i = 0; i < 41; ++i) {
-            const std::string space = "ns" + std::to_string(i);
-            REQUIRE(names(a.list_namespace(space)) == names(b.list_namespace(space)));
-        }
-        REQUIRE(a.index_values("node") == b.index_values("node"));
-        for (const std::string& node : b.index_values("node")) {
-            REQUIRE(names(a.by_index("node", node)) == names(b.by_index("node", node)));
-            REQUIRE(names(a.by_index("late", node)) == names(b.by_index("node", node)));
-        }
-    };
-    compare();
-    for (int i = 0; i < 600; i += 3) { // replaces, adds and erases as if nothing had been
-        const object o = make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), "2", "u", "n9");
-        for (indexer* one : {&filled, &put}) {
-            if (i % 2)
-                one->put(o);
-            else
-                one->erase(o.key());
-        }
-    }
-    compare();
+    require_alike(filled, put, true);
+    go_on(filled, 600);
+    go_on(put, 600);
+    require_alike(filled, put, true);
     CHECK(source.current_size() == 500); // shares what was taken over, and is as it was
     CHECK(thrown_by([&] { filled.begin_fill(source.current_snapshot()); }) == errc::bad_configuration);
 }
@@ -376,8 +391,7 @@ TEST_CASE("indexer: indexes made while objects are collected are as those made o
     const auto draft = filled.begin_draft();
     const detail::object_traits traits{source.seed()};
     for (int i = 0; i < 200; ++i) {
-        const std::string n = std::to_string(i);
-        const object o = make_pod("ns" + std::to_string(i % 40), "p" + n, "1", "u", "n" + std::to_string(i % 7));
+        const object o = pod_of_list(i);
         source.put(o);
         put.put(o);
         if (how == way::one_missing && i == 100) continue;
@@ -388,7 +402,7 @@ TEST_CASE("indexer: indexes made while objects are collected are as those made o
     CHECK(filled.index_error_count() == 0); // none of them is in the cache
     if (how == way::index_added) filled.add_index("late", by_node);
     if (how == way::index_begun) filled.begin_index("late", by_node);
-    filled.begin_fill(source.current_snapshot(), *draft);
+    filled.begin_fill(source.current_snapshot(), draft.get());
     CHECK(filled.fill_step(10) == (how == way::whole)); // nothing was left to do
     while (!filled.fill_step(10)) {
     }
@@ -396,28 +410,9 @@ TEST_CASE("indexer: indexes made while objects are collected are as those made o
     }
     const bool late = filled.knows_index("late");
     if (late) put.add_index("late", by_node);
-    for (int i = 0; i < 300; i += 3) {
-        const object o = make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), "2", "u", "n9");
-        for (indexer* one : {&filled, &put}) {
-            if (i % 2)
-                one->put(o);
-            else
-                one->erase(o.key());
-        }
-    }
-    filled.publish();
-    put.publish();
-    const cache_snapshot a = filled.snapshot(), b = put.snapshot();
-    CHECK(names(a.list()) == names(b.list()));
-    for (int i = 0; i < 41; ++i) {
-        const std::string space = "ns" + std::to_string(i);
-        CHECK(names(a.list_namespace(space)) == names(b.list_namespace(space)));
-    }
-    CHECK(a.index_values("node") == b.index_values("node"));
-    for (const std::string& node : b.index_values("node")) {
-        CHECK(names(a.by_index("node", node)) == names(b.by_index("node", node)));
-        if (late) CHECK(names(a.by_index("late", node)) == names(b.by_index("node", node)));
-    }
+    go_on(filled, 300);
+    go_on(put, 300);
+    require_alike(filled, put, late);
     CHECK(filled.index_error_count() == put.index_error_count());
 }
 

@@ -82,7 +82,7 @@ TEST_CASE("indexer: where memory ends amid a write, revert takes all of it back"
                 if (drafted) {
                     const auto draft = cache.begin_draft();
                     for (const object& o : first) cache.add(*draft, o, detail::object_traits{seed}.hash(o));
-                    cache.begin_fill(all, *draft);
+                    cache.begin_fill(all, draft.get());
                 } else {
                     cache.begin_fill(all);
                     cache.fill_step(3);

@@ -3,6 +3,7 @@
 #include "object/detail/packed.hpp"
 #include "root/hash.hpp"
 
+#include "alike_keys.hpp"
 #include "support/pool.hpp"
 
 #include <informer/object/diff.hpp>
@@ -23,6 +24,7 @@
 using namespace informer;
 using informer::testing::decode;
 using informer::testing::drain;
+using informer::testing::padded;
 
 namespace {
 
@@ -37,13 +39,7 @@ std::string field(const std::string& key, const std::string& value) {
     return s.append(key).append("\":").append(value);
 }
 
-std::string padded(std::size_t n, std::size_t width) {
-    std::string s = std::to_string(n);
-    return s.insert(0, width - std::min(width, s.size()), '0');
-}
-
-/// Keys of one length that differ only where a fingerprint of their ends and middle does not look.
-std::string alike(std::size_t n) { return "abcd" + padded(n, 9) + "mmmm" + padded(n + 7, 9) + "wxyz"; }
+std::string alike(std::size_t n) { return testing::alike(n, n + 7); }
 
 std::string object_of(std::size_t n, const std::function<std::string(std::size_t)>& key) {
     return "{" + join(n, [&](std::size_t i) { return field(key(i), std::to_string(i)); }) + "}";

@@ -1,5 +1,6 @@
 // Keys that hardly repeat are not interned. What documents say, what their versions share and what they cost must not show it
 // but for the memory saved.
+#include "alike_keys.hpp"
 #include "support/pool.hpp"
 
 #include <informer/object/diff.hpp>
@@ -15,18 +16,12 @@
 #include <vector>
 
 using namespace informer;
+using informer::testing::alike;
 using informer::testing::decode;
 using informer::testing::drain;
+using informer::testing::padded;
 
 namespace {
-
-std::string padded(std::size_t n, std::size_t width) {
-    std::string s = std::to_string(n);
-    return s.insert(0, width - std::min(width, s.size()), '0');
-}
-
-/// Of one fingerprint.
-std::string alike(std::size_t a, std::size_t b) { return "abcd" + padded(a, 9) + "mmmm" + padded(b, 9) + "wxyz"; }
 
 struct field {
     std::string key, value;

@@ -71,7 +71,8 @@ private:
 ///
 /// *Thread safety*: one writer (the informer's executor); `snapshot()`, the read short-cuts, the figures and the index
 /// errors from any thread. Taking a snapshot is wait-free, and no number of readers holds up the writer. *Errors*: an index function
-/// that throws is contained: the object stays in the cache without values in that index, and `index_errors()` names it.
+/// that throws is contained: the object stays in the cache without values in that index, and `index_errors()` names it. Index functions are
+/// called on the writer's executor, once or more for an object, and also for those of a first list that is given up.
 /// *Complexity*: writes are O(log32 n) for the map and each value of each index; nodes are copied at most once between two
 /// calls of `publish()`, so larger batches are cheaper. Replacing an object by one that is `same_as` it costs a look-up.
 class indexer {
@@ -135,19 +136,17 @@ public:
     /// items of an unfinished list prove nothing.
     object put(object o);
     object erase(const object_key& key); ///< returns what was there
-    /// Fills an empty indexer: takes over what `all` holds, without putting it in one by one, and then enters about
-    /// `objects` of them into the indexes at each step, until `fill_step` returns true. No other writes until then, but
-    /// for `begin_index`.
-    void begin_fill(const cache_snapshot& all);
-    bool fill_step(std::size_t objects);
     /// The indexes of objects that are collected for an empty indexer, made while each is at hand: later it has to come from memory again.
     class draft;
     std::shared_ptr<draft> begin_draft();
     /// `hash`: of its key, by a map of the same `seed()`. Calls the index functions.
     void add(draft& to, const object& o, std::uint64_t hash);
-    /// As above, but nothing is left to do where `made` was given each object of `all` once and nothing else, where no index function threw, and
-    /// where no index was added meanwhile.
-    void begin_fill(const cache_snapshot& all, draft& made);
+    /// Fills an empty indexer: takes over what `all` holds, without putting it in one by one, and then enters about
+    /// `objects` of them into the indexes at each step, until `fill_step` returns true. No other writes until then, but
+    /// for `begin_index`. Nothing is left to enter where `made` was given each object of `all` once and nothing else, no index function threw, and
+    /// no index was added meanwhile.
+    void begin_fill(const cache_snapshot& all, draft* made = nullptr);
+    bool fill_step(std::size_t objects);
     /// Highest wins. An empty one does not count, nor an incomparable one where the present one is comparable; where that is empty or
     /// incomparable itself, any other takes its place.
     void set_resource_version(informer::resource_version v);

@@ -71,7 +71,7 @@ class interning_policy {
 public:
     static constexpr std::size_t paths = 4096, values = 256;
 
-    interning_record& record(path_id path) noexcept { return records_[path % paths]; }
+    interning_record& record(path_id path) noexcept { return at(place(path)); }
     /// The same in two steps.
     static std::uint16_t place(path_id path) noexcept { return static_cast<std::uint16_t>(path % paths); }
     interning_record& at(std::uint16_t place) noexcept { return records_[place]; }

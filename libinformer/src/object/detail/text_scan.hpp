@@ -105,31 +105,20 @@ inline const char* next_mark(const char* p, const char* end) noexcept {
     return next_mark_portable(p, end);
 }
 
-/// Inlined: most strings are short.
-[[gnu::always_inline]] inline const char* plain_end(const char* p, const char* end) noexcept {
-    const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
-    for (; end - p >= 16; p += 16) {
-        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-        // Signed: below the space are control characters and all that is not ASCII.
-        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote),
-                                          _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
-        const auto where = static_cast<unsigned>(_mm_movemask_epi8(stop));
-        if (where != 0) return p + std::countr_zero(where);
-    }
-    return plain_end_portable(p, end);
-}
-
-/// A bit for each of the 32 bytes from `p` on that is no plain part of a string; the first one lowest.
-#define INFORMER_STRING_STOPS
+/// A bit for each of the sixteen bytes from `p` on that is no plain part of a string; the first one lowest.
 [[gnu::always_inline]] inline std::uint32_t string_stops(const char* p) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
-    const auto stops = [&](const char* at) {
-        const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-        const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote),
-                                          _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
-        return static_cast<std::uint32_t>(_mm_movemask_epi8(stop));
-    };
-    return stops(p) | stops(p + 16) << 16;
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    // Signed: below the space are control characters and all that is not ASCII.
+    const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(stop));
+}
+
+/// Inlined: most strings are short.
+[[gnu::always_inline]] inline const char* plain_end(const char* p, const char* end) noexcept {
+    for (; end - p >= 16; p += 16)
+        if (const std::uint32_t where = string_stops(p); where != 0) return p + std::countr_zero(where);
+    return plain_end_portable(p, end);
 }
 #else
 inline std::size_t common_prefix(const char* a, const char* b, std::size_t n) noexcept {
