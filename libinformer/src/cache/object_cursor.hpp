@@ -9,9 +9,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <new>
 #include <utility>
 
 namespace informer::detail {
+
+/// The objects of a map in the order in which they came: where one is told from the map's own, it lies behind the one before in memory.
+using arrivals = std::deque<root*>;
 
 /// For those who read what they are given: objects lie anywhere in memory, so each, its document and that one's first members are
 /// asked for some objects before they are needed, and their ways overlap. In slices as one likes; its memory does not grow with
@@ -21,32 +27,52 @@ public:
     object_cursor() = default;
     explicit object_cursor(object_map m) : cursor_(std::move(m)) {}
     explicit object_cursor(const cache_snapshot& s);
-
-    /// The next object, or null at the end; valid while the cursor lives.
-    const object* next() noexcept {
-        while (fetched_ - taken_ < roots_ahead) {
-            const object* const o = cursor_.next();
-            if (!o) break;
-            prefetch(*o);
-            at(fetched_++) = {o, cursor_.hash()};
-        }
-        if (taken_ == fetched_) return nullptr;
-        if (taken_ + values_ahead < fetched_) prefetch(at(taken_ + values_ahead).o->value());
-        if (taken_ + members_ahead < fetched_) prefetch_members(*at(taken_ + members_ahead).o);
-        return at(taken_++).o;
+    /// By `order`, which is of all its objects; null: by that of the map.
+    object_cursor(const cache_snapshot& s, std::shared_ptr<const arrivals> order) : object_cursor(s) {
+        if (!order) return;
+        next_root_ = order->begin();
+        order_ = std::move(order);
     }
-    /// What the map uses of the hash of that object's key, by its own traits.
+
+    /// The next object, or null at the end; valid until the next call.
+    const object* next() noexcept {
+        while (fetched_ - taken_ < roots_ahead && fetch(at(fetched_))) ++fetched_;
+        if (taken_ == fetched_) return nullptr;
+        if (taken_ + values_ahead < fetched_) prefetch(at(taken_ + values_ahead).get().value());
+        if (taken_ + members_ahead < fetched_) prefetch_members(at(taken_ + members_ahead).get());
+        return &at(taken_++).get();
+    }
+    /// What the map uses of the hash of that object's key, by its own traits. Not where another order was given.
     std::uint64_t hash() const noexcept { return ring_[(taken_ - 1) % ring_.size()].hash; }
 
 private:
     static constexpr std::size_t roots_ahead = 12, values_ahead = 8, members_ahead = 4;
     struct one {
+        const object& get() const noexcept { return o ? *o : *std::launder(reinterpret_cast<const object*>(lent)); }
+
         const object* o = nullptr;
-        std::uint64_t hash = 0;
+        union {
+            std::uint64_t hash = 0;
+            alignas(object) std::byte lent[sizeof(object)]; ///< without `o`: the map holds its count
+        };
     };
     one& at(std::size_t n) noexcept { return ring_[n % ring_.size()]; }
+    bool fetch(one& to) noexcept {
+        if (!order_) {
+            to.o = cursor_.next();
+            if (!to.o) return false;
+            to.hash = cursor_.hash();
+        } else {
+            if (next_root_ == order_->end()) return false;
+            ::new (static_cast<void*>(to.lent)) object(*next_root_++); // it is never destroyed
+        }
+        prefetch(to.get());
+        return true;
+    }
 
     object_map::cursor cursor_;
+    std::shared_ptr<const arrivals> order_;
+    arrivals::const_iterator next_root_;
     std::array<one, 16> ring_;
     std::size_t fetched_ = 0, taken_ = 0;
 };

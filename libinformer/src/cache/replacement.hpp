@@ -1,6 +1,7 @@
 // A whole new state of the cache, while it is collected and until it is applied.
 #pragma once
 
+#include "object_cursor.hpp"
 #include "object_map.hpp"
 
 #include <informer/cache/indexer.hpp>
@@ -29,6 +30,7 @@ struct replacement {
     explicit replacement(indexer& of) : replacement(of.seed()) {
         indexer_ = &of;
         draft_ = of.begin_draft();
+        order_ = std::make_shared<arrivals>();
     }
 
     object_map& objects() {
@@ -56,6 +58,7 @@ struct replacement {
         if (!page_) return;
         objects();
         draft_.reset(); // of that page, too
+        order_.reset();
         page of = *std::exchange(page_, std::nullopt);
         if (of.first) objects_.clear();
         for (auto c = of.changes.rbegin(); c != of.changes.rend(); ++c) {
@@ -71,6 +74,11 @@ struct replacement {
     void end_page() { page_.reset(); }
     /// The indexes of all objects that were put, or null.
     indexer::draft* draft() const noexcept { return draft_.get(); }
+    /// In what order they were put; null where that is not known, as some went or came again.
+    std::shared_ptr<const arrivals> order() {
+        const std::size_t different = objects().size();
+        return order_ && order_->size() == different ? order_ : nullptr;
+    }
 
     using story = std::shared_ptr<const bad_object>; ///< shared by what is kept to go back to
     std::unordered_map<object_key, story> bad_keys;  ///< there, but unusable: their last good version stays
@@ -120,7 +128,10 @@ private:
     };
     void settle(waiting& w) {
         if (!w.o) return;
-        if (draft_) indexer_->add(*draft_, w.o, w.hash);
+        if (draft_) {
+            indexer_->add(*draft_, w.o, w.hash);
+            order_->push_back(w.o.root());
+        }
         if (page_ && !page_->first) {
             auto& changes = page_->changes;
             if (changes.size() == changes.capacity()) changes.reserve(2 * changes.size() + 512); // before: it may throw
@@ -135,6 +146,7 @@ private:
 
     indexer* indexer_ = nullptr; ///< of the draft
     std::shared_ptr<indexer::draft> draft_;
+    std::shared_ptr<arrivals> order_; ///< as long as there is a draft
     object_map objects_; ///< all but these
     waiting before_last_, last_;
     std::optional<page> page_; ///< under way

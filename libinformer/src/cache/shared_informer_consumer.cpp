@@ -269,6 +269,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     const bool first = !s->store->has_synced();
     std::vector<event> events;
     std::size_t steps = 0, unproven = 0;
+    std::shared_ptr<const detail::arrivals> order;
 
     // Both are walked in the order of the same hashes: what did not change is found where the walk is anyway, and of the object
     // itself nothing is read.
@@ -296,6 +297,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         const auto collected = std::make_shared<cache_snapshot::data>();
         collected->objects = listed;
         index.begin_fill(cache_snapshot(collected), all->draft());
+        order = all->order();
         while (!index.fill_step(32)) {
             co_await breathe(s);
             if (s->stopping) co_return;
@@ -345,7 +347,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     std::vector<subscriber> beginners = std::move(s->waiting);
     s->waiting.clear();
     for (const subscriber& one : beginners) {
-        one->start(index.snapshot(), version);
+        one->start(index.snapshot(), version, order);
         s->subscribers.push_back(one);
     }
     s->store->synced.store(true, std::memory_order_release);

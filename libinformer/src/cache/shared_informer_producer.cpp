@@ -215,9 +215,9 @@ private:
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
         const api_resource& expected = owner_.resource;
         const bool is_ours = o.has_type(owner_.api_version, expected.kind);
-        if (is_ours && !o.name().empty()) [[likely]] return true;
+        if (is_ours && o.has_name()) [[likely]] return true;
         bad_object b;
-        if (o.name().empty()) {
+        if (!o.has_name()) {
             b.why = failure(errc::no_metadata, "an object without metadata.name");
         } else {
             b.key = o.key();

@@ -66,12 +66,13 @@ subscription::state::~state() = default;
 
 // ---- producer -------------------------------------------------------------------------------------------------------
 
-void subscription::state::start(cache_snapshot initial, informer::resource_version version) {
+void subscription::state::start(cache_snapshot initial, informer::resource_version version,
+                                std::shared_ptr<const detail::arrivals> order) {
     {
         const guard lock(mutex_);
         if (closed_ || ended_) return;
         assert(!initial_ && nothing_pending());
-        if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial);
+        if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial, std::move(order));
     }
     mark(std::move(version), true);
 }

@@ -35,8 +35,9 @@ public:
 
     // ---- producer's side -------------------------------------------------------------------------------------------
     /// The initial state of a late subscriber, complete. It is not copied but walked as the consumer asks, and does not
-    /// count into the capacity. Resync events are ignored while it lasts.
-    void start(cache_snapshot initial, informer::resource_version version);
+    /// count into the capacity. Resync events are ignored while it lasts. `order`: to be walked by, if known.
+    void start(cache_snapshot initial, informer::resource_version version,
+               std::shared_ptr<const detail::arrivals> order = nullptr);
     /// Queues an event, or merges it into a pending one when `capacity` is reached (policy coalesce). A resync event of a
     /// key with a pending event is dropped. Ignored when closed or ended.
     void push(event e);

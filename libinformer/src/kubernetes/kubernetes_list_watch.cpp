@@ -132,7 +132,7 @@ private:
             fatal = why.within(doing + ": decode");
             return {};
         }
-        if (!why && o.name().empty()) {
+        if (!why && !o.has_name()) {
             about.resource_version = o.resource_version();
             why = failure(errc::no_metadata, "");
         }

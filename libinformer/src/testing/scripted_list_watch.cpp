@@ -79,7 +79,7 @@ object decode(object_sink& sink, const std::string& text, bad_object about, fail
         fatal = std::move(about.why);
         return {};
     }
-    if (!about.why && o.name().empty()) {
+    if (!about.why && !o.has_name()) {
         about.resource_version = o.resource_version();
         about.why = failure(errc::no_metadata, "decode object " + std::to_string(about.position));
     }

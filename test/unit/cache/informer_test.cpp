@@ -6,6 +6,8 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/json/value.hpp>
 
+#include <catch2/generators/catch_generators.hpp>
+
 #include <malloc.h>
 
 #include <algorithm>
@@ -46,6 +48,29 @@ TEST_CASE("WL1 an informer syncs by watch-list and follows the same stream", "[i
     CHECK(b.pods.status().phase == informer_phase::stopped);
     CHECK(b.source->under_way() == 0);
     CHECK_FALSE(events.try_next());
+}
+
+TEST_CASE("who was there before the first list is told its objects in its order, also what goes meanwhile", "[informer]") {
+    constexpr int n = 100; // longer than what is read ahead
+    const bool pages = GENERATE(false, true);
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    words expected;
+    std::vector<std::string> items;
+    for (int i = 0; i < n; ++i) {
+        const std::string name = "p" + std::to_string(i * 37 % n);
+        items.push_back(pod(name, i + 1));
+        expected.push_back("+" + name + ":" + std::to_string(i + 1) + "!");
+        if (i + 1 == n / 2 && pages) b.source->on_list(list_of(std::exchange(items, {}), "200", "more"));
+    }
+    b.source->on_list(list_of(std::move(items), "200"));
+    const auto w = b.source->on_watch();
+    b.start();
+    REQUIRE(b.pods.has_synced());
+    w->deleted(pod("p37", 201)).modified(pod("p0", 202));
+    b.settle();
+    expected.insert(expected.end(), {"-p37:201", "~p0:202"});
+    CHECK(read_all(events) == expected);
 }
 
 TEST_CASE("W1 a list of three pages yields every object once, then watches from the first page's version",

@@ -1,6 +1,7 @@
 // What is collected of a new state is there whenever it is asked for, the object put last included.
 #include "cache/replacement.hpp"
 
+#include <informer/cache/indexer.hpp>
 #include <informer/object/document_pool.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -30,6 +31,48 @@ TEST_CASE("replacement: of one key the object put last stays, whenever it is loo
     REQUIRE(all.objects().size() == 2);
     CHECK(all.objects().find(made("a", 0))->value()["v"].as_int64() == 3);
     CHECK(all.objects().find(made("b", 0))->value()["v"].as_int64() == 4);
+}
+
+TEST_CASE("replacement: of an empty cache the order in which objects came is known, unless one came again or went") {
+    indexer cache(7);
+    const auto names = [](detail::replacement& all) {
+        const auto order = all.order();
+        REQUIRE(order);
+        std::string out;
+        for (detail::root* const r : *order) {
+            detail::retain(r);
+            const object o(r);
+            out += o.name().str();
+        }
+        return out;
+    };
+    detail::replacement all(cache);
+    CHECK(names(all).empty());
+    all.begin_page();
+    for (const char* name : {"c", "a", "d"}) all.put(made(name, 1));
+    CHECK(names(all) == "cad");
+    all.begin_page();
+    for (const char* name : {"f", "b"}) all.put(made(name, 1));
+    CHECK(names(all) == "cadfb");
+
+    SECTION("again") { all.put(made("a", 2)); }
+    SECTION("gone") { all.objects().erase(made("f", 1)); }
+    SECTION("gone and another one") {
+        all.objects().erase(made("f", 1));
+        all.put(made("g", 1));
+    }
+    SECTION("gone and again") {
+        all.objects().erase(made("f", 1));
+        all.put(made("f", 1));
+    }
+    SECTION("a page") { all.take_back_page(); }
+    CHECK_FALSE(all.order());
+}
+
+TEST_CASE("replacement: of a cache that has objects no order is kept") {
+    detail::replacement all(7);
+    all.put(made("a", 1));
+    CHECK_FALSE(all.order());
 }
 
 TEST_CASE("replacement: a page that is taken back leaves what was there before it") {

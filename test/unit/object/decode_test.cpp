@@ -417,7 +417,29 @@ TEST_CASE("the type of an object is found wherever it stands", "[object]") {
     CHECK(plain.kind().empty());
     CHECK(plain.api_version().empty());
     CHECK_FALSE(plain.has_type("v1", "Pod"));
+    CHECK_FALSE(plain.has_type("1", ""));
+    CHECK(plain.has_type("", ""));
     CHECK_FALSE(object().has_type("v1", "Pod"));
+}
+
+TEST_CASE("an object has a name if metadata.name is a text and not empty", "[object]") {
+    failure f;
+    const auto pool = document_pool::make();
+    const auto named = [&](const std::string& metadata) {
+        const object o = pool->decode(R"({"kind":"Pod","metadata":)" + metadata + "}", object(), f);
+        REQUIRE(o);
+        CHECK(o.has_name() == !o.name().empty());
+        return o.has_name();
+    };
+    for (const char* name : {"a", "abc", "abcd", "2026-11-01T08:00:00Z", "93d14f0e-93d1-4f0e-9a3c-161d100b05e5"}) {
+        INFO(name);
+        CHECK(named(R"({"name":")" + std::string(name) + R"("})"));
+    }
+    for (const char* metadata : {"{}", "[]", "null", R"({"name":""})", R"({"name":7})", R"({"name":{"name":"a"}})", R"({"name":null})"}) {
+        INFO(metadata);
+        CHECK_FALSE(named(metadata));
+    }
+    CHECK_FALSE(object().has_name());
 }
 
 TEST_CASE("apiVersion and kind come first and are restored when missing", "[pool]") {

@@ -85,6 +85,8 @@ public:
     /// As `meta()` has them, without the walk to there.
     text name() const& noexcept;
     text name_space() const& noexcept;
+    /// False for those that no cache can hold.
+    bool has_name() const noexcept;
     text kind() const&& = delete;
     text api_version() const&& = delete;
     text name() const&& = delete;

@@ -48,6 +48,8 @@ inline bool is_text(const generation* g, handle h, std::string_view s) noexcept 
         const std::uint32_t* n = g->node(h);
         if (!header_is_object(*n) && header_kind(*n) == node_kind::string)
             return header_length(*n) == s.size() && same_bytes(n + 1, s.data(), s.size());
+    } else if (is_small_string(h)) {
+        return s.size() <= 3 && h == make_small_string(s);
     }
     return string_of(g, h) == s;
 }
