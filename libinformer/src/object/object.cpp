@@ -14,9 +14,8 @@ informer::value object::value() const& noexcept {
 namespace {
 
 // These two come first in what a pool has read.
-constexpr std::uint32_t at_api_version = 0, at_kind = 1;
-value api_version_of(const value& v) noexcept { return detail::member_at(v, at_api_version, "apiVersion"); }
-value kind_of(const value& v) noexcept { return detail::member_at(v, at_kind, "kind"); }
+value api_version_of(const value& v) noexcept { return detail::member_at(v, 0, "apiVersion"); }
+value kind_of(const value& v) noexcept { return detail::member_at(v, 1, "kind"); }
 
 } // namespace
 
@@ -26,14 +25,8 @@ text object::kind() const& noexcept { return kind_of(this->value()).string_or_em
 
 bool object::has_type(std::string_view api_version, std::string_view kind) const noexcept {
     const auto v = this->value();
-    const detail::generation* g = v.generation();
-    const detail::children c = detail::children_of(g, v.handle());
-    if (!c.keys) return api_version.empty() && kind.empty();
-    const auto is = [&](std::string_view key, std::uint32_t guess, std::string_view wanted) {
-        const std::uint32_t at = detail::find_member(g, c, key, guess);
-        return at < c.n ? detail::is_text(g, c.values[at], wanted) : wanted.empty();
-    };
-    return is("apiVersion", at_api_version, api_version) && is("kind", at_kind, kind);
+    return detail::is_text(v.generation(), api_version_of(v).handle(), api_version) &&
+           detail::is_text(v.generation(), kind_of(v).handle(), kind);
 }
 
 bool object::has_name() const noexcept { return root_ && !detail::is_text(root_->generation, root_->key.name, {}); }
