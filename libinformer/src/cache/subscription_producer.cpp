@@ -1,0 +1,233 @@
+// The informer's side of a subscription: what comes into the queue, and what is merged there. No coroutine in here.
+#include "subscription_aftermath.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+bool same_uid(const object& a, const object& b) noexcept {
+    const text x = a.meta().uid(), y = b.meta().uid();
+    return x == y;
+}
+
+} // namespace
+
+void subscription::state::start(cache_snapshot initial, informer::resource_version version,
+                                std::shared_ptr<const detail::arrivals> order) {
+    {
+        const guard lock(mutex_);
+        if (closed_ || ended_) return;
+        assert(!initial_ && nothing_pending());
+        if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial, std::move(order));
+    }
+    mark(std::move(version), true);
+}
+
+void subscription::state::push(event e) {
+    assert(e.kind != event_kind::synced);
+    if (!e.current) e.current = e.previous;
+    entries one;
+    one.emplace_back(std::move(e));
+    aftermath a;
+    const guard lock(mutex_);
+    if (closed_ || ended_) return;
+    unfold();
+    if (!merge(one.front(), a)) append(one);
+    pass_hidden_marks(a);
+    wake_consumer(a);
+}
+
+bool subscription::state::push_all(const shared_events& events, detail::wake_list& to_wake) {
+    assert(events && !events->empty());
+    const std::size_t n = events->size();
+    const guard lock(mutex_);
+    if (closed_ || ended_) return true;
+    if (n > options_.capacity_ || queued_ > options_.capacity_ - n) return false;
+    if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && n <= gift_->most_) {
+        gift_->events_ = events;
+        given_ = true;
+        gift_sequence_ = next_sequence_;
+        next_sequence_ += n;
+        peak_ = std::max(peak_, n);
+        delivered_ += n;
+        in_hand_ = true;
+        note_drained();
+        return true;
+    }
+    segments_.push_back(segment{events});
+    queued_ += n;
+    peak_ = std::max(peak_, queued_);
+    drained_.store(false, std::memory_order_relaxed);
+    return true;
+}
+
+/// To the front, where it would still be.
+void subscription::state::give_back(shared_events events) {
+    aftermath a;
+    const guard lock(mutex_);
+    delivered_ -= events->size();
+    given_ = false;
+    if (discarded_) {
+        a.drop(std::move(events));
+        return;
+    }
+    queued_ += events->size();
+    if (pending_.empty()) {
+        segments_.insert(segments_.begin(), segment{std::move(events)});
+    } else {
+        entries all;
+        for (const event& e : *events) {
+            entry& one = all.emplace_back(e);
+            one.sequence = gift_sequence_++;
+            one.self = std::prev(all.end());
+        }
+        pending_.splice(pending_.begin(), all);
+        by_key_.reset(); // it does not know them
+        a.drop(std::move(events));
+    }
+    wake_consumer(a); // the next one, who may wait already
+}
+
+void subscription::state::initial_complete(informer::resource_version version) { mark(std::move(version), true); }
+
+void subscription::state::relisted(informer::resource_version version) { mark(std::move(version), false); }
+
+void subscription::state::mark(informer::resource_version version, bool completes_initial) {
+    entries one;
+    one.emplace_back(event(event_kind::synced, object(), object(),
+                           completes_initial ? event_reason::snapshot : event_reason::relist));
+    one.front().what.initial = completes_initial;
+    one.front().what.version = std::move(version);
+    one.front().completes_initial = completes_initial;
+    aftermath a;
+    const guard lock(mutex_);
+    if (closed_ || ended_) return;
+    if (!completes_initial && !options_.sync_marks_) return;
+    if (!completes_initial && queued_ >= options_.capacity_ && marks_ >= 2) {
+        // The first one stays where it is, so that a slow consumer still comes to it; the last one moves back.
+        a.drop(pending_, last_mark_);
+        --marks_;
+        --queued_;
+        ++coalesced_;
+    }
+    unfold();
+    append(one);
+    pass_hidden_marks(a);
+    wake_consumer(a);
+}
+
+bool subscription::state::over_locked() const noexcept {
+    return options_.policy_ == overflow_policy::back_pressure && queued_ >= options_.capacity_ && !closed_ && !ended_;
+}
+
+bool subscription::state::over() const {
+    const guard lock(mutex_);
+    return over_locked();
+}
+
+// ---- queue ----------------------------------------------------------------------------------------------------------
+
+void subscription::state::append(entries& one) {
+    entry& e = one.front();
+    e.sequence = next_sequence_++;
+    e.self = one.begin();
+    pending_.splice(pending_.end(), one);
+    if (e.mark()) {
+        ++marks_;
+        last_mark_ = e.self;
+    } else if (by_key_) {
+        remember(e);
+    }
+    if (hidden(e)) return;
+    ++queued_;
+    peak_ = std::max(peak_, queued_);
+}
+
+/// Shared events become entries of our own, which can be merged, and behind which others can stand.
+void subscription::state::unfold() {
+    if (segments_.empty()) return;
+    entries all;
+    for (const segment& s : segments_)
+        for (std::size_t i = s.at; i < s.events->size(); ++i) all.emplace_back((*s.events)[i]);
+    queued_ -= all.size();
+    segments_.clear(); // never the last to hold them: the producer does while it pushes
+    while (!all.empty()) {
+        entries one;
+        one.splice(one.end(), all, all.begin());
+        append(one);
+    }
+}
+
+void subscription::state::remember(entry& e) {
+    const auto [there, fresh] = by_key_->insert(&e);
+    if (fresh) return;
+    e.before = *there;
+    e.before_sequence = e.before->sequence;
+    by_key_->erase(there);
+    by_key_->insert(&e);
+}
+
+subscription::state::entry* subscription::state::last_of_key(entry& like) {
+    if (!by_key_) {
+        by_key_.emplace(pending_.size());
+        for (entry& e : pending_) {
+            e.before = nullptr;
+            if (!e.mark()) remember(e);
+        }
+    }
+    const auto found = by_key_->find(&like);
+    return found == by_key_->end() ? nullptr : *found;
+}
+
+/// Takes an event out of the middle: the last one of its key.
+void subscription::state::drop(entry& e, aftermath& a) {
+    by_key_->erase(&e);
+    if (e.before && e.before_sequence >= pending_.front().sequence) by_key_->insert(e.before);
+    a.drop(pending_, e.self);
+    --queued_;
+    if (pending_.empty()) by_key_.reset();
+}
+
+/// The table of the public header. True: the incoming event is in a pending one now.
+bool subscription::state::merge(entry& incoming, aftermath& a) {
+    event& e = incoming.what;
+    const bool resync = e.reason == event_reason::resync;
+    if (resync && initial_) {
+        ++coalesced_;
+        return true;
+    }
+    const bool full = options_.policy_ == overflow_policy::coalesce && queued_ >= options_.capacity_;
+    if ((!full && !resync) || pending_.empty()) return false;
+    entry* const last = last_of_key(incoming);
+    if (!last) return false;
+    event& p = last->what;
+    const bool created_anew = p.kind == event_kind::deleted && e.kind == event_kind::added;
+    if (!resync && created_anew && !same_uid(p.current, e.current)) return false;
+    ++coalesced_;
+    if (resync) return true;
+    if (p.kind == event_kind::added && e.kind == event_kind::deleted) {
+        drop(*last, a);
+        return true;
+    }
+    if (p.kind != event_kind::added) {
+        p.reason = e.reason;
+        p.final_state_known = e.final_state_known;
+        if (e.kind == event_kind::deleted) {
+            p.kind = event_kind::deleted;
+        } else if (p.kind == event_kind::deleted) {
+            p.kind = event_kind::updated;
+            if (!p.previous) p.previous = p.current;
+        }
+    }
+    using std::swap;
+    swap(p.current, e.current); // what was there goes with `incoming`, outside of the lock
+    p.version = std::move(e.version);
+    return true;
+}
+
+} // namespace informer
