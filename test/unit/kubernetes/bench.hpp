@@ -227,6 +227,15 @@ inline std::string status(int code, const std::string& reason, const std::string
            reason + R"(","code":)" + std::to_string(code) + more + "}";
 }
 
+inline object get(bench& b, const std::string& name, failure& f) {
+    return b.run(b.api->get(pods(), object_key("default", name), f));
+}
+
+/// Of the last request.
+inline std::string header(const bench& b, std::string_view name) {
+    return std::string(b.answers->requests.back().header(name));
+}
+
 /// Writes down what it is given.
 class recorder final : public object_sink {
 public:

@@ -7,18 +7,6 @@
 
 using namespace kubernetes_test;
 
-namespace {
-
-void get(bench& b, failure& f) {
-    b.run(b.api->get(pods(), object_key("default", "a"), f));
-}
-
-std::string header(const bench& b, std::string_view name) {
-    return std::string(b.answers->requests.back().header(name));
-}
-
-} // namespace
-
 TEST_CASE("client: credentials go over TLS or to loopback only, wherever the configuration comes from") {
     kubernetes::credentials who;
     who.token = "s3cret";
@@ -26,7 +14,7 @@ TEST_CASE("client: credentials go over TLS or to loopback only, wherever the con
     bench b(who);
     failure f;
     b.answers->next.emplace_back(pod("a"));
-    get(b, f);
+    get(b, "a", f);
     CHECK_FALSE(f);
     CHECK(header(b, "Authorization") == "Bearer s3cret");
 
@@ -34,7 +22,7 @@ TEST_CASE("client: credentials go over TLS or to loopback only, wherever the con
     b.config.server = "http://0.0.0.0:" + std::to_string(b.server->port());
     b.api.emplace(b.rt, b.config);
     b.answers->next.emplace_back(pod("a"));
-    get(b, f);
+    get(b, "a", f);
     CHECK_FALSE(f);
     CHECK(header(b, "Authorization").empty());
     CHECK(header(b, "Impersonate-User").empty());
@@ -57,7 +45,7 @@ TEST_CASE("client: a server without a scheme is asked over TLS where anything ab
         config.tls = tls;
         b.api.emplace(b.rt, config);
         b.answers->next.assign(1, reply(pod("a")));
-        get(b, f);
+        get(b, "a", f);
         return b.api->config().server;
     };
     const http::tls_options nothing;
