@@ -24,6 +24,12 @@ void subscription::state::wake_sync_waiters(aftermath& a) {
     sync_waiters_.clear();
 }
 
+void subscription::state::wake_all_at_the_end(aftermath& a) {
+    wake_consumer(a);
+    a.producer = std::move(producer_);
+    if (sync_is_hopeless()) wake_sync_waiters(a);
+}
+
 void subscription::state::pass_hidden_marks(aftermath& a) {
     while (!initial_ && !in_hand_ && !pending_.empty() && hidden(pending_.front())) {
         if (pending_.front().completes_initial) set_synced(a);
@@ -72,9 +78,7 @@ void subscription::state::end(std::shared_ptr<const std::string> why) {
     const guard lock(mutex_);
     if (!ended_) why_ended_.swap(why);
     ended_ = true;
-    wake_consumer(a);
-    a.producer = std::move(producer_);
-    if (sync_is_hopeless()) wake_sync_waiters(a);
+    wake_all_at_the_end(a);
 }
 
 void subscription::state::close(pending_events p) {
@@ -93,9 +97,7 @@ void subscription::state::close(pending_events p) {
         walked = std::move(initial_);
         queued_ = marks_ = 0;
     }
-    wake_consumer(a);
-    a.producer = std::move(producer_);
-    if (sync_is_hopeless()) wake_sync_waiters(a);
+    wake_all_at_the_end(a);
 }
 
 subscription_figures subscription::state::figures() const {

@@ -138,6 +138,7 @@ private:
     bool take(event& into, aftermath& a);
     void wake_consumer(aftermath& a);
     void wake_sync_waiters(aftermath& a);
+    void wake_all_at_the_end(aftermath& a);
     void set_synced(aftermath& a);
     bool over_locked() const noexcept;
     bool sync_is_hopeless() const noexcept;
