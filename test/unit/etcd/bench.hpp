@@ -7,22 +7,20 @@
 #include <informer/http/server/server.hpp>
 #include <informer/testing/manual_clock.hpp>
 
+#include "support/drive.hpp"
 #include "support/log_capture.hpp"
+#include "support/object_recorder.hpp"
 #include "support/run.hpp"
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <chrono>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,37 +149,10 @@ public:
 
     template <class T>
     T run(asio::awaitable<T> work) {
-        std::optional<T> result;
-        std::exception_ptr failed;
-        bool done = false;
-        asio::co_spawn(io, std::move(work), [&](std::exception_ptr e, T r) {
-            failed = std::move(e);
-            result.emplace(std::move(r));
-            done = true;
-        });
-        until([&] { return done; });
-        if (failed) std::rethrow_exception(failed);
-        return std::move(*result);
-    }
-    void run(asio::awaitable<void> work) {
-        std::exception_ptr failed;
-        bool done = false;
-        asio::co_spawn(io, std::move(work), [&](std::exception_ptr e) {
-            failed = std::move(e);
-            done = true;
-        });
-        until([&] { return done; });
-        if (failed) std::rethrow_exception(failed);
+        return testing::driven(io, std::move(work), [&](const auto& done) { until(done); });
     }
     /// Runs until it is so; time stands unless somebody turns it.
-    void until(const std::function<bool()>& there) {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (!there() && std::chrono::steady_clock::now() < end) {
-            io.restart();
-            io.run_one_for(std::chrono::milliseconds(20));
-        }
-        REQUIRE(there());
-    }
+    void until(const std::function<bool()>& there) { testing::step_until(io, there); }
 
     asio::io_context io{1};
     std::shared_ptr<testing::manual_clock> clock;
@@ -197,46 +168,14 @@ private:
     }
 };
 
-/// Writes down what it is given.
-class recorder final : public object_sink {
+/// Of what is bad, also the version.
+class recorder final : public testing::object_recorder {
 public:
     explicit recorder(decode_options o = decode_options())
-        : pool_(document_pool::make(std::move(o.type("etcd/v3", "KeyValue")))) {}
-
-    document_pool& pool() override { return *pool_; }
-    object previous(const object_key& key, std::size_t) override {
-        const auto found = objects.find(key);
-        return found == objects.end() ? object() : found->second;
-    }
-    void opened() override { lines.push_back("opened"); }
-    void received(std::size_t n) override { bytes += n; }
-    void item(object o) override { note("item", std::move(o)); }
-    void event(watch_event_type t, object o) override {
-        note(t == watch_event_type::added      ? "added"
-             : t == watch_event_type::modified ? "modified"
-                                               : "deleted",
-             std::move(o));
-    }
-    void bookmark(resource_version v, bool) override { lines.push_back("bookmark " + v.str()); }
-    void quarantine(bad_object b) override {
-        lines.push_back("bad " + b.key.str() + " " + b.resource_version.str());
-        bad.push_back(std::move(b));
-    }
-    asio::awaitable<bool> ready() override { return answer(lines.size() < enough); }
-
-    std::vector<std::string> lines;
-    std::vector<bad_object> bad;
-    std::map<object_key, object> objects;
-    std::size_t bytes = 0, enough = std::size_t(-1);
+        : object_recorder(document_pool::make(std::move(o.type("etcd/v3", "KeyValue")))) {}
 
 private:
-    static asio::awaitable<bool> answer(bool wanted) { co_return wanted; }
-    void note(const std::string& what, object o) {
-        lines.push_back(what + " " + o.key().str() + " " + o.resource_version().str());
-        const object_key key = o.key();
-        objects[key] = std::move(o);
-    }
-    std::shared_ptr<document_pool> pool_;
+    std::string name(const bad_object& b) const override { return b.key.str() + " " + b.resource_version.str(); }
 };
 
 using lines = std::vector<std::string>;

@@ -5,10 +5,11 @@
 #include <informer/kubernetes/client.hpp>
 #include <informer/testing/manual_clock.hpp>
 
+#include "support/drive.hpp"
 #include "support/log_capture.hpp"
+#include "support/object_recorder.hpp"
 #include "support/run.hpp"
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -141,38 +142,13 @@ public:
     /// Runs until the coroutine has ended; whenever somebody sleeps, time is turned to the end of the sleep.
     template <class T>
     T run(asio::awaitable<T> work) {
-        std::optional<T> result;
-        std::exception_ptr failed;
-        bool done = false;
-        asio::co_spawn(io, std::move(work), [&](std::exception_ptr e, T r) {
-            failed = std::move(e);
-            result.emplace(std::move(r));
-            done = true;
+        return testing::driven(io, std::move(work), [&](const auto& done) {
+            testing::step_until(io, done, [&] { turn_the_clock(); });
         });
-        drive(done);
-        if (failed) std::rethrow_exception(failed);
-        return std::move(*result);
-    }
-    void run(asio::awaitable<void> work) {
-        std::exception_ptr failed;
-        bool done = false;
-        asio::co_spawn(io, std::move(work), [&](std::exception_ptr e) {
-            failed = std::move(e);
-            done = true;
-        });
-        drive(done);
-        if (failed) std::rethrow_exception(failed);
     }
 
     /// Runs until it is so; time stands.
-    void until(const std::function<bool()>& there) {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (!there() && std::chrono::steady_clock::now() < end) {
-            io.restart();
-            io.run_one_for(std::chrono::milliseconds(20));
-        }
-        REQUIRE(there());
-    }
+    void until(const std::function<bool()>& there) { testing::step_until(io, there); }
 
     asio::io_context io{1};
     std::shared_ptr<testing::manual_clock> clock;
@@ -190,17 +166,12 @@ private:
         c.credentials = std::move(who);
         return c;
     }
-    void drive(const bool& done) {
-        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (!done && std::chrono::steady_clock::now() < until) {
-            io.restart();
-            io.run_one_for(std::chrono::milliseconds(20));
-            if (const auto due = clock->next_deadline(); due && !done) {
-                slept.push_back(*due - clock->now());
-                clock->set(*due);
-            }
-        }
-        if (!done) throw std::runtime_error("the coroutine did not end in time");
+    /// To the end of the next sleep, if anybody sleeps.
+    void turn_the_clock() {
+        const auto due = clock->next_deadline();
+        if (!due) return;
+        slept.push_back(*due - clock->now());
+        clock->set(*due);
     }
 };
 
@@ -236,47 +207,10 @@ inline std::string header(const bench& b, std::string_view name) {
     return std::string(b.answers->requests.back().header(name));
 }
 
-/// Writes down what it is given.
-class recorder final : public object_sink {
+class recorder final : public testing::object_recorder {
 public:
     recorder() : recorder(document_pool::make(decode_options().type("v1", "Pod"))) {}
-    explicit recorder(std::shared_ptr<document_pool> pool) : pool_(std::move(pool)) {}
-
-    document_pool& pool() override { return *pool_; }
-    bool has_previous() const override { return !objects.empty() || asks_always; }
-    object previous(const object_key& key, std::size_t) override {
-        ++asked;
-        const auto found = objects.find(key);
-        return found == objects.end() ? object() : found->second;
-    }
-    void opened() override { lines.push_back("opened"); }
-    void received(std::size_t n) override { bytes += n; }
-    void item(object o) override { note("item", std::move(o)); }
-    void event(watch_event_type t, object o) override {
-        note(t == watch_event_type::added ? "added" : t == watch_event_type::modified ? "modified" : "deleted", std::move(o));
-    }
-    void bookmark(resource_version v, bool end) override { lines.push_back("bookmark " + v.str() + (end ? " end" : "")); }
-    void quarantine(bad_object b) override {
-        lines.push_back("bad " + (b.key.empty() ? std::to_string(b.position) : b.key.str()));
-        bad.push_back(std::move(b));
-    }
-    asio::awaitable<bool> ready() override { return answer(lines.size() < enough); }
-
-    std::vector<std::string> lines;
-    std::vector<bad_object> bad;
-    std::map<object_key, object> objects;
-    std::size_t bytes = 0, enough = std::size_t(-1), asked = 0;
-    bool asks_always = true;
-
-private:
-    static asio::awaitable<bool> answer(bool wanted) { co_return wanted; }
-    void note(const std::string& what, object o) {
-        lines.push_back(what + " " + o.key().str() + " " + o.resource_version().str());
-        const object_key key = o.key();
-        objects[key] = std::move(o);
-    }
-
-    std::shared_ptr<document_pool> pool_;
+    using object_recorder::object_recorder;
 };
 
 using lines = std::vector<std::string>;
