@@ -4,9 +4,11 @@
 #include "detail/fingerprints.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace informer::detail {
@@ -15,6 +17,47 @@ namespace {
 
 constexpr std::uint32_t no_member = ~0u;
 constexpr std::uint8_t most_strange = 4;
+
+/// Numbers from 0 on, found by the hash of what has this number. It grows with these, not with how often each is looked for: a key that
+/// comes 20,000 times needs no memory.
+class places_by_hash {
+public:
+    places_by_hash() = default;
+    places_by_hash(const places_by_hash&) = delete;
+    places_by_hash& operator=(const places_by_hash&) = delete;
+    /// The number that `is` says yes to, or else `next`, which is in it from then on; `hash_of` gives the hash of a number that is.
+    template <class Is, class Hash>
+    std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, const Is& is, const Hash& hash_of) {
+        if (next > mask_ / 2) grow(next, hash_of);
+        std::size_t at = hash & mask_;
+        while (table_[at] != 0) {
+            if (is(table_[at] - 1)) return table_[at] - 1;
+            at = (at + 1) & mask_;
+        }
+        table_[at] = next + 1;
+        return next;
+    }
+
+private:
+    template <class Hash>
+    void grow(std::uint32_t n, const Hash& hash_of) {
+        const std::size_t mask = mask_ * 4 + 3;
+        std::vector<std::uint32_t> bigger(mask + 1);
+        for (std::uint32_t i = 0; i < n; ++i) {
+            std::size_t at = hash_of(i) & mask;
+            while (bigger[at] != 0) at = (at + 1) & mask;
+            bigger[at] = i + 1;
+        }
+        large_ = std::move(bigger);
+        table_ = large_.data();
+        mask_ = mask;
+    }
+
+    std::uint32_t small_[64] = {}; ///< a number and one, or 0
+    std::vector<std::uint32_t> large_;
+    std::uint32_t* table_ = small_;
+    std::size_t mask_ = std::size(small_) - 1;
+};
 
 } // namespace
 
@@ -57,6 +100,8 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) {
     // Mostly the next one, or the one after a member that is gone.
     for (std::uint32_t ahead = f.cursor_at; ahead < std::min(n, f.cursor_at + 2); ++ahead)
         if (key_is(f.cursor_keys[ahead], k)) return ahead;
+    // Or the same key again.
+    if (f.cursor_at > 0 && key_is(f.cursor_keys[f.cursor_at - 1], k)) return f.cursor_at - 1;
     if (k.size() <= 3 && n < wide_shape) return find_handle(f, make_small_string(k));
     if (shape_is_hashed(f.cursor_keys[-1])) {
         const std::uint32_t i = generation_->find_key(f.cursor_keys - 1, k);
@@ -156,24 +201,33 @@ void builder::remove_duplicates() {
     handle* const keys = keys_.at(f.keys);
     handle* const values = values_.at(f.values);
     constexpr std::uint32_t few = 16;
-    std::vector<std::uint32_t> places(n <= few ? 0 : std::bit_ceil(2 * n)); // a hash table: the place and one
     const bool loose = f.loose; // else equal keys are equal handles
     const auto same = [&](handle a, handle b) { return loose ? generation_->same_key(a, b) : a == b; };
-    // Nothing below can fail.
+    const auto hash = [&](handle k) { return loose ? generation_->hash_of_key(k) : generation_->hash(k); };
+    std::optional<places_by_hash> places;
+    if (n > few) places.emplace();
     std::uint32_t kept = 0;
+    // The members from `next` on, which are not looked at, follow those that are kept.
+    const auto close_gap = [&](std::uint32_t next) noexcept {
+        std::copy(keys + next, keys + n, keys + kept);
+        std::copy(values + next, values + n, values + kept);
+        f.at = kept + (n - next);
+        f.fresh = generation::known; // the fresh child may be among the removed
+        keys_.resize_down(f.keys + f.at);
+        values_.resize_down(f.values + f.at);
+    };
     for (std::uint32_t i = 0; i < n; ++i) {
-        std::uint32_t first = kept;
-        if (n <= few) {
-            first = 0;
+        std::uint32_t first = 0;
+        if (!places) {
             while (first < kept && !same(keys[first], keys[i])) ++first;
         } else {
-            const std::uint64_t hash = loose ? generation_->hash_of_key(keys[i]) : generation_->hash(keys[i]);
-            std::size_t at = hash & (places.size() - 1);
-            while (places[at] != 0 && !same(keys[places[at] - 1], keys[i])) at = (at + 1) & (places.size() - 1);
-            if (places[at] != 0)
-                first = places[at] - 1;
-            else
-                places[at] = kept + 1;
+            try {
+                first = places->find_or_add(hash(keys[i]), kept, [&](std::uint32_t at) { return same(keys[at], keys[i]); },
+                                            [&](std::uint32_t at) { return hash(keys[at]); });
+            } catch (...) {
+                close_gap(i);
+                throw;
+            }
         }
         if (first == kept) {
             keys[kept] = keys[i];
@@ -184,11 +238,7 @@ void builder::remove_duplicates() {
             values[first] = values[i];
         }
     }
-    if (kept == n) return;
-    f.fresh = generation::known; // the fresh child may be among the removed
-    f.at = kept;
-    keys_.resize_down(f.keys + kept);
-    values_.resize_down(f.values + kept);
+    if (kept < n) close_gap(n);
 }
 
 /// The shape of the object that ends, with a count; its keys leave the stack.

@@ -111,11 +111,17 @@ texts documents() {
     std::string list = "[";
     for (int i = 0; i < 300; ++i) list.append("\"text number ").append(std::to_string(i)).append("\",");
     list += "0]";
+    std::string doubled = "{"; // every key twice, so that some are gone before the rest is looked at
+    for (int i = 0; i < 300; ++i)
+        doubled.append(i == 0 ? "\"key number " : ",\"key number ").append(std::to_string(i / 2)).append("\":\"a text, number ").append(std::to_string(i)).append("\"");
+    doubled += "}";
     return {text_and_result(R"({"metadata":{"name":"a","uid":"123e4567-e89b-12d3-a456-426614174000"},"w":)" + wide(100, 1) + "}"),
             text_and_result(R"({"metadata":{"uid":"123e4567-e89b-12d3-a456-426614174000","name":"a"},"w":)" + wide(100, 7) + "}", 0),
             text_and_result(R"({"metadata":{"name":"b"},"w":)" + wide(300, 1) + R"(,"x":)" + wide(300, 7) + "}"),
             text_and_result(R"({"metadata":{"name":"b"},"w":)" + wide(300, 7) + R"(,"x":0,"d":)" + deep + "}", 2),
             text_and_result(R"({"metadata":{"name":"c"},"list":)" + list + R"(,"twice":["some text"],"n":1e400,"twice":[12345678901]})"),
+            text_and_result(R"({"metadata":{"name":"e"},"w":)" + wide(150, 1) + "}"),
+            text_and_result(R"({"metadata":{"name":"e"},"w":)" + doubled + "}", 5),
             text_and_result("{\"metadata\":{\"name\":\"d\"},\"line\\n\":\"" + std::string(2000, 'x') + "\\n\"}")};
 }
 
