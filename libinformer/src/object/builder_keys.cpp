@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <memory>
-#include <optional>
-#include <utility>
+#include <span>
 #include <vector>
 
 namespace informer::detail {
@@ -28,35 +26,31 @@ public:
     /// The number that `is` says yes to, or else `next`, which is in it from then on; `hash_of` gives the hash of a number that is.
     template <class Is, class Hash>
     std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, const Is& is, const Hash& hash_of) {
-        if (next > mask_ / 2) grow(next, hash_of);
-        std::size_t at = hash & mask_;
-        while (table_[at] != 0) {
-            if (is(table_[at] - 1)) return table_[at] - 1;
-            at = (at + 1) & mask_;
-        }
-        table_[at] = next + 1;
-        return next;
+        if (next >= table_.size() / 2) grow(next, hash_of);
+        std::uint32_t& found = slot(hash, is);
+        if (found == 0) found = next + 1;
+        return found - 1;
     }
 
 private:
+    /// Of the number that `is` says yes to, or a free one.
+    template <class Is>
+    std::uint32_t& slot(std::uint64_t hash, const Is& is) noexcept {
+        const std::size_t mask = table_.size() - 1;
+        std::size_t at = hash & mask;
+        while (table_[at] != 0 && !is(table_[at] - 1)) at = (at + 1) & mask;
+        return table_[at];
+    }
     template <class Hash>
     void grow(std::uint32_t n, const Hash& hash_of) {
-        const std::size_t mask = mask_ * 4 + 3;
-        std::vector<std::uint32_t> bigger(mask + 1);
-        for (std::uint32_t i = 0; i < n; ++i) {
-            std::size_t at = hash_of(i) & mask;
-            while (bigger[at] != 0) at = (at + 1) & mask;
-            bigger[at] = i + 1;
-        }
-        large_ = std::move(bigger);
-        table_ = large_.data();
-        mask_ = mask;
+        large_ = std::vector<std::uint32_t>(table_.size() * 4);
+        table_ = large_;
+        for (std::uint32_t i = 0; i < n; ++i) slot(hash_of(i), [](std::uint32_t) { return false; }) = i + 1;
     }
 
-    std::uint32_t small_[64] = {}; ///< a number and one, or 0
+    std::uint32_t small_[64] = {};
     std::vector<std::uint32_t> large_;
-    std::uint32_t* table_ = small_;
-    std::size_t mask_ = std::size(small_) - 1;
+    std::span<std::uint32_t> table_ = small_; ///< a number and one, or 0
 };
 
 } // namespace
@@ -200,15 +194,14 @@ void builder::remove_duplicates() {
     const std::uint32_t n = f.at;
     handle* const keys = keys_.at(f.keys);
     handle* const values = values_.at(f.values);
-    constexpr std::uint32_t few = 16;
     const bool loose = f.loose; // else equal keys are equal handles
     const auto same = [&](handle a, handle b) { return loose ? generation_->same_key(a, b) : a == b; };
     const auto hash = [&](handle k) { return loose ? generation_->hash_of_key(k) : generation_->hash(k); };
-    std::optional<places_by_hash> places;
-    if (n > few) places.emplace();
-    std::uint32_t kept = 0;
-    // The members from `next` on, which are not looked at, follow those that are kept.
-    const auto close_gap = [&](std::uint32_t next) noexcept {
+    places_by_hash places;
+    std::uint32_t kept = 0, next = 0;
+    // Also where there is no memory for the table: then members are left that were not looked at.
+    const auto close_gap = [&]() noexcept {
+        if (kept == next) return;
         std::copy(keys + next, keys + n, keys + kept);
         std::copy(values + next, values + n, values + kept);
         f.at = kept + (n - next);
@@ -216,29 +209,25 @@ void builder::remove_duplicates() {
         keys_.resize_down(f.keys + f.at);
         values_.resize_down(f.values + f.at);
     };
-    for (std::uint32_t i = 0; i < n; ++i) {
-        std::uint32_t first = 0;
-        if (!places) {
-            while (first < kept && !same(keys[first], keys[i])) ++first;
-        } else {
-            try {
-                first = places->find_or_add(hash(keys[i]), kept, [&](std::uint32_t at) { return same(keys[at], keys[i]); },
-                                            [&](std::uint32_t at) { return hash(keys[at]); });
-            } catch (...) {
-                close_gap(i);
-                throw;
+    try {
+        for (; next < n; ++next) {
+            const std::uint32_t first = places.find_or_add(
+                hash(keys[next]), kept, [&](std::uint32_t i) { return same(keys[i], keys[next]); },
+                [&](std::uint32_t i) { return hash(keys[i]); });
+            if (first == kept) {
+                keys[kept] = keys[next];
+                values[kept++] = values[next];
+            } else {
+                generation_->release(keys[next]);
+                generation_->release(values[first]);
+                values[first] = values[next];
             }
         }
-        if (first == kept) {
-            keys[kept] = keys[i];
-            values[kept++] = values[i];
-        } else {
-            generation_->release(keys[i]);
-            generation_->release(values[first]);
-            values[first] = values[i];
-        }
+    } catch (...) {
+        close_gap();
+        throw;
     }
-    if (kept < n) close_gap(n);
+    close_gap();
 }
 
 /// The shape of the object that ends, with a count; its keys leave the stack.

@@ -112,8 +112,10 @@ texts documents() {
     for (int i = 0; i < 300; ++i) list.append("\"text number ").append(std::to_string(i)).append("\",");
     list += "0]";
     std::string doubled = "{"; // every key twice, so that some are gone before the rest is looked at
-    for (int i = 0; i < 300; ++i)
-        doubled.append(i == 0 ? "\"key number " : ",\"key number ").append(std::to_string(i / 2)).append("\":\"a text, number ").append(std::to_string(i)).append("\"");
+    for (int i = 0; i < 300; ++i) {
+        doubled.append(i == 0 ? "\"key number " : ",\"key number ").append(std::to_string(i / 2));
+        doubled.append("\":\"a text, number ").append(std::to_string(i)).append("\"");
+    }
     doubled += "}";
     return {text_and_result(R"({"metadata":{"name":"a","uid":"123e4567-e89b-12d3-a456-426614174000"},"w":)" + wide(100, 1) + "}"),
             text_and_result(R"({"metadata":{"uid":"123e4567-e89b-12d3-a456-426614174000","name":"a"},"w":)" + wide(100, 7) + "}", 0),
