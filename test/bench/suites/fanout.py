@@ -70,11 +70,11 @@ def run(options):
     report = "\n".join([
         "## Fan-out", "",
         sections.written_by("fanout", peers.go_versions() if theirs else None), "",
-        "CPU nanoseconds for one event at one listener, without what an informer costs that has no listener (measured in turn, of",
-        "both), and bytes an idle listener costs; the median of %d runs of both, in turn. What a few listeners add is a small" % options.runs,
-        "difference of large figures. *Singly*: each listener is woken for each event; client-go gets the next one when all handlers",
-        "have seen the one before. Else events come back to back: to client-go as fast as it takes them, to ours 64 in a slice of the",
-        "executor. Goal: a %dth of client-go's." % goal, "",
+        "CPU nanoseconds for one event at one listener, without what an informer costs that has no listener (of both: ours the median",
+        "difference of pairs of short runs, as that of a few listeners is small beside the rest), and bytes an idle listener costs; the",
+        "median of %d runs of both, in turn. *Singly*: each listener is woken for each event; client-go gets the next one when all" % options.runs,
+        "handlers have seen the one before. Else events come back to back: to client-go as fast as it takes them, to ours 64 in a slice",
+        "of the executor. Goal: a %dth of client-go's." % goal, "",
         table(["listeners by", "events", "listeners", "CPU ns", "bytes", "Go CPU ns", "Go bytes", "ratio (CPU)", "ratio (bytes)", "goal"], rows)])
     print(report)
     sections.keep("fanout", report, theirs and options.runs >= 3)
