@@ -136,7 +136,7 @@ void alone(scene& s, unsigned rounds) {
     measure("get_by_parts", rounds, gets, [&] {
         for (unsigned i = 0; i < gets; ++i) {
             const auto& [name_space, name] = parts[i % pods];
-            demand(static_cast<bool>(s.index.snapshot().get(object_key(name_space, name))));
+            demand(static_cast<bool>(s.index.snapshot().get(name_space, name)));
         }
     });
     measure("get_of_held_snapshot", rounds, gets, [&] {

@@ -110,12 +110,20 @@ const object* cache_snapshot::find(std::string_view namespace_slash_name) const&
     return objects_of(data_.get()).find(key_view::parse(namespace_slash_name));
 }
 
+const object* cache_snapshot::find(std::string_view name_space, std::string_view name) const& noexcept {
+    return objects_of(data_.get()).find(key_view{name_space, name});
+}
+
 object cache_snapshot::get(const object_key& key) const {
     return counted(find(key));
 }
 
 object cache_snapshot::get(std::string_view namespace_slash_name) const {
     return counted(find(namespace_slash_name));
+}
+
+object cache_snapshot::get(std::string_view name_space, std::string_view name) const {
+    return counted(find(name_space, name));
 }
 
 std::size_t cache_snapshot::size() const noexcept {

@@ -22,9 +22,9 @@ lister lister::in(std::string name_space) const { return lister(source_, std::mo
 object lister::find(std::string_view name_or_key) const {
     const cache_snapshot s = filled(*source_, "read");
     if (name_space_.empty()) return s.get(name_or_key);
-    object_key key = object_key::parse(name_or_key);
-    if (name_or_key.find('/') == std::string_view::npos) key.name_space = name_space_;
-    return key.name_space == name_space_ ? s.get(key) : object();
+    const std::size_t slash = name_or_key.find('/');
+    if (slash == std::string_view::npos) return s.get(name_space_, name_or_key);
+    return name_or_key.substr(0, slash) == name_space_ ? s.get(name_or_key) : object();
 }
 
 object lister::get(std::string_view name_or_key) const {

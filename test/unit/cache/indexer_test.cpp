@@ -57,6 +57,12 @@ TEST_CASE("indexer: keys are ns/name, or name for cluster-scoped objects") {
     REQUIRE(s.get("node1").resource_version().str() == "1");
     REQUIRE(s.get("a/node1").resource_version().str() == "2");
     REQUIRE(s.get(object_key("b", "node1")).resource_version().str() == "3");
+    REQUIRE(s.get("b", "node1").resource_version().str() == "3");
+    REQUIRE(s.get("", "node1").resource_version().str() == "1");
+    REQUIRE(s.find("a", "node1") == s.find("a/node1"));
+    REQUIRE_FALSE(s.get("a/node1", ""));
+    REQUIRE_FALSE(s.get("", "a/node1"));
+    REQUIRE(s.find("c", "node1") == nullptr);
     REQUIRE_FALSE(s.get("c/node1"));
     REQUIRE_FALSE(s.get("node2"));
     REQUIRE_FALSE(s.get(""));

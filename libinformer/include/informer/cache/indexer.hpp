@@ -39,11 +39,14 @@ public:
     cache_snapshot() = default; ///< empty
     object get(const object_key& key) const; ///< empty when absent
     object get(std::string_view namespace_slash_name) const; ///< "ns/name", cluster-scoped: "name"; does not allocate
+    object get(std::string_view name_space, std::string_view name) const; ///< nor does this
     /// Lent, null when absent: valid while this snapshot or a copy of it is held.
     const object* find(const object_key& key) const& noexcept;
     const object* find(std::string_view namespace_slash_name) const& noexcept;
+    const object* find(std::string_view name_space, std::string_view name) const& noexcept;
     const object* find(const object_key& key) const&& = delete;
     const object* find(std::string_view namespace_slash_name) const&& = delete;
+    const object* find(std::string_view name_space, std::string_view name) const&& = delete;
     std::size_t size() const noexcept;
     /// All objects, in no particular order.
     lent_objects list() const;
