@@ -24,7 +24,7 @@ object lister::find(std::string_view name_or_key) const {
     if (name_space_.empty()) return s.get(name_or_key);
     const std::size_t slash = name_or_key.find('/');
     if (slash == std::string_view::npos) return s.get(name_space_, name_or_key);
-    return name_or_key.substr(0, slash) == name_space_ ? s.get(name_or_key) : object();
+    return name_or_key.substr(0, slash) == name_space_ ? s.get(name_space_, name_or_key.substr(slash + 1)) : object();
 }
 
 object lister::get(std::string_view name_or_key) const {
