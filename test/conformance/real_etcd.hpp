@@ -29,6 +29,8 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+
 namespace informer::conformance {
 
 inline std::string b64(std::string_view s) {
@@ -71,8 +73,8 @@ public:
                           "are skipped") != 0;
             SKIP("no etcd");
         }
-        port_ = free_port(context);
-        peer_ = free_port(context);
+        port_ = hold_port(context);
+        peer_ = hold_port(context);
         http::tls_options trust;
         if (ca != nullptr) {
             const testing::key_pair own = ca->server({"127.0.0.1"});
@@ -105,6 +107,7 @@ public:
             command.push_back(value);
         }
         command.emplace_back("--unsafe-no-fsync");
+        held_.clear();
         if (tls_) {
             command.push_back("--cert-file=" + certificate_);
             command.push_back("--key-file=" + key_);
@@ -122,7 +125,9 @@ public:
             timer.expires_after(std::chrono::milliseconds(50));
             co_await timer.async_wait(asio::use_awaitable);
         }
-        FAIL("etcd did not start: " << f.what());
+        const int code = e->process_->wait(std::chrono::milliseconds(100)); // reads what it wrote
+        FAIL("etcd did not start: " << f.what() << "; " << (code < 0 ? "it runs" : "it ended with " + std::to_string(code)) << ": "
+                                    << e->process_->err());
     }
     static asio::awaitable<void> start(real_etcd* e) {
         e->launch();
@@ -166,9 +171,12 @@ public:
     std::string token;
 
 private:
-    static std::uint16_t free_port(asio::io_context& context) {
-        asio::ip::tcp::acceptor a(context, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-        return a.local_endpoint().port();
+    /// A free one, that nobody else is given until this member is launched; nor do those launched before it hold it.
+    std::uint16_t hold_port(asio::io_context& context) {
+        auto& bound = held_.emplace_back(context, asio::ip::tcp::v4());
+        ::fcntl(bound.native_handle(), F_SETFD, FD_CLOEXEC);
+        bound.bind(asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+        return bound.local_endpoint().port();
     }
 
     std::string peer_url() const { return "http://127.0.0.1:" + std::to_string(peer_); }
@@ -177,6 +185,7 @@ private:
     std::string name_, program_, certificate_, key_;
     runtime runtime_;
     bool tls_ = false;
+    std::vector<asio::ip::tcp::acceptor> held_;
     std::uint16_t port_ = 0, peer_ = 0;
     std::unique_ptr<http::client> http_;
     std::optional<testing::process> process_;
