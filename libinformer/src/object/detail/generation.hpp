@@ -179,6 +179,9 @@ private:
     static constexpr std::uint32_t large_words = segment_words / 2; // above 512 KiB in memory of their own
     static constexpr std::uint32_t classes = exact_sizes + 4 * 8;
     static constexpr std::uint32_t page_words = 1024;
+    static constexpr std::uint64_t segment_size = std::uint64_t{segment_words} * 4;
+    /// To give so many back takes about as long as to free a node: 1 KiB.
+    static constexpr std::uint32_t words_a_node = 256;
     static constexpr std::uint32_t inline_segments = 7;
     static constexpr std::uint32_t none = ~0u;
 
