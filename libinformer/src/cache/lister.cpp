@@ -22,9 +22,10 @@ lister lister::in(std::string name_space) const { return lister(source_, std::mo
 object lister::find(std::string_view name_or_key) const {
     const cache_snapshot s = filled(*source_, "read");
     if (name_space_.empty()) return s.get(name_or_key);
+    if (object found = s.get(name_space_, name_or_key)) return found; // a name may have a slash itself, in an etcd
     const std::size_t slash = name_or_key.find('/');
-    if (slash == std::string_view::npos) return s.get(name_space_, name_or_key);
-    return name_or_key.substr(0, slash) == name_space_ ? s.get(name_space_, name_or_key.substr(slash + 1)) : object();
+    if (slash == std::string_view::npos || name_or_key.substr(0, slash) != name_space_) return {};
+    return s.get(name_space_, name_or_key.substr(slash + 1));
 }
 
 object lister::get(std::string_view name_or_key) const {

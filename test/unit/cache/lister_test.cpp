@@ -74,6 +74,18 @@ TEST_CASE("lister: within one namespace") {
     REQUIRE(all.by_index("node", "n1").size() == 3);
 }
 
+TEST_CASE("lister: within one namespace a name that has a slash is found by itself, before a key that reads the same") {
+    const auto source = filled();
+    source->cache.put(make_pod("a", "b/c", "5"));
+    source->cache.put(make_pod("a", "a/q", "6"));
+    source->cache.publish();
+    const lister in_a = lister(source).in("a");
+    REQUIRE(in_a.get("b/c").resource_version().str() == "5");
+    REQUIRE(in_a.get("a/b/c").resource_version().str() == "5");
+    REQUIRE(in_a.get("a/q").resource_version().str() == "6");
+    REQUIRE(in_a.get("q").resource_version().str() == "2");
+}
+
 TEST_CASE("lister: a cache that was never filled is an error, not an empty answer") {
     auto source = filled();
     source->synced = false;

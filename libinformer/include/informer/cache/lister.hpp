@@ -19,7 +19,8 @@ public:
     explicit lister(std::shared_ptr<const source> s, std::string name_space = {});
     /// One namespace of it; empty: all.
     lister in(std::string name_space) const;
-    /// By "ns/name" (cluster-scoped: "name"); within one namespace also by name alone.
+    /// By "ns/name" (cluster-scoped: "name"); within one namespace by name alone, else by that, too. A
+    /// cluster-scoped name with a slash in it (in an etcd) is found by `snapshot().get(object_key)`.
     object get(std::string_view name_or_key) const;
     object find(std::string_view name_or_key) const;
     lent_objects list() const;
