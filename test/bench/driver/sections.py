@@ -26,6 +26,7 @@ def put(path, name, text):
 def rewrite(path, text):
     """Writes the whole file anew, but keeps the marked parts, at its end."""
     kept = [m.group(0) for m in _pattern().finditer(path.read_text(encoding="utf-8"))] if path.exists() else []
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n\n".join([text.rstrip("\n"), *kept]) + "\n", encoding="utf-8")
 
 

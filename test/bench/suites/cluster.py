@@ -28,7 +28,8 @@ def arguments(parser):
     parser.add_argument("--replicas", type=count, default=500, metavar="N", help="replicas of each (500)")
     parser.add_argument("--rollouts", type=count, default=1, metavar="N", help="roll-outs, one after the other (1)")
     parser.add_argument("--nodes", type=count, default=50, metavar="N", help="nodes (50)")
-    parser.add_argument("--peer", action="append", metavar="NAME", help="client-go's way: typed-protobuf (default), typed-json, dynamic, controller-runtime")
+    parser.add_argument("--peer", action="append", metavar="NAME",
+                        choices=["typed-protobuf", "typed-json", "dynamic", "controller-runtime"], help="client-go's way: typed-protobuf (default), typed-json, dynamic, controller-runtime")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
                         help="where the figures go; docs/benchmarks.md at the default size, else build/bench/cluster.md")
 

@@ -136,11 +136,11 @@ def run(options):
     whole = not (options.scale or options.only or options.quick or missing or results.skipped or results.problems)
     text = report.write(results, found, missing, versions, scales, main, more)
     path = options.report or (programs.repository / "docs/benchmarks.md" if whole else programs.folder / "report.md")
+    print(text)
     sections.rewrite(path, text)
     short = report.headline(results, found, main)
     if short and whole and not options.report:
         sections.put(programs.repository / "README.md", "headline", short)
-    print(text)
     programs.log("written to %s after %.0f minutes" % (path, (time.monotonic() - results.started) / 60))
     for problem in results.problems:
         print("error: " + problem, file=sys.stderr)
