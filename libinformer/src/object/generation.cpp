@@ -1,5 +1,6 @@
 // The memory of the nodes of a generation, how they are made, and what they weigh.
 #include "detail/generation.hpp"
+#include "detail/joining.hpp"
 
 #include <sys/mman.h>
 
@@ -120,11 +121,8 @@ void generation::make_free_heads() {
 }
 
 void generation::set_aside(range r) {
-    if (r.left() < 2) return;
-    if (r.left() < exact_sizes)
-        free_node(r.next, r.left());
-    else
-        spare_.push_back(r);
+    free_list_words_ += r.left();
+    set_free(r);
 }
 
 /// Where so much more would exceed it, what nobody needs goes back first.
@@ -136,14 +134,10 @@ void generation::keep_to_limit(std::uint64_t more) noexcept {
 
 /// False: there is no more room, by the limit or by what the system has.
 bool generation::refill(std::uint32_t size) {
-    if (small_.left() > 0) { // set_aside must not fail half way
-        spare_.reserve(spare_.size() + 1);
-        make_free_heads();
-    }
-    const auto fits = [&](const range& s) { return s.left() >= size; };
-    if (const auto it = std::find_if(spare_.begin(), spare_.end(), fits); it != spare_.end()) {
-        const range taken = *it;
-        spare_.erase(it);
+    if (small_.left() > 0) make_free_heads(); // set_aside must not fail half way
+    if (!spare_.empty()) {
+        const range taken = spare_.back();
+        spare_.pop_back();
         set_aside(std::exchange(small_, taken));
         return true;
     }
@@ -245,28 +239,38 @@ std::uint32_t generation::allocate(std::uint32_t size) {
             free_list_words_ -= size;
             return head;
         }
+        // So much is free that it will hardly be wanted as it is.
+        if (free_list_words_ * 4 > segment_bytes_ / (small_.left() < size ? 32 : 16)) {
+            if (worth_joining()) begin_joining();
+            if (const std::uint32_t piece = cut(size); piece != none) return piece;
+        }
     }
-    if (small_.left() < size && !refill(size)) return split_larger(size);
+    if (small_.left() < size && !refill(size)) return make_room(size);
     return std::exchange(small_.next, small_.next + size);
 }
 
-/// The last resort: a piece of something larger.
-std::uint32_t generation::split_larger(std::uint32_t size) {
-    for (range& r : spare_)
-        if (r.left() >= size) return std::exchange(r.next, r.next + size);
-    for (std::uint32_t w = rounded(size + 1); free_heads_ && w <= small_words; w = rounded(w + 1)) {
-        const std::uint32_t c = class_of(w);
+/// The next larger piece on the lists, what is too much of it put back, or `none`.
+std::uint32_t generation::cut(std::uint32_t size) {
+    for (std::uint32_t c = class_of(size); free_heads_ && c < classes; ++c) {
         const std::uint32_t head = free_heads_[c];
         if (head == none) continue;
-        spare_.reserve(spare_.size() + 1);
         free_heads_[c] = words(head)[0];
-        free_list_words_ -= w;
-        set_aside(range{head + size, head + w});
+        free_list_words_ -= size;
+        set_free(range{head + size, head + size_of_class(c)});
         return head;
     }
+    return none;
+}
+
+/// The last resort.
+std::uint32_t generation::make_room(std::uint32_t size) {
+    if (free_list_words_ > left_by_joining_ + segment_bytes_ / 4 / 64) {
+        join_all();
+        if (!spare_.empty() && refill(size)) return std::exchange(small_.next, small_.next + size);
+    }
+    if (const std::uint32_t piece = cut(size); piece != none) return piece;
     for (const auto& p : paged_) {
         if (p->longest_room() * paged_segment::unit_words < size) continue;
-        spare_.reserve(spare_.size() + 1);
         make_free_heads();
         const std::uint32_t n = std::min(p->longest_room(), 64u), start = take(*p, n);
         set_aside(std::exchange(small_, range{start, start + n * paged_segment::unit_words}));
@@ -293,9 +297,7 @@ void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexce
     } catch (const std::bad_alloc&) { // free until a compaction, and not to be found
         return;
     }
-    const std::uint32_t c = class_of(size);
-    words(index)[0] = free_heads_[c];
-    free_heads_[c] = index;
+    put_free(index, size);
 }
 
 // ---- nodes
@@ -381,13 +383,12 @@ void generation::bury(handle h) noexcept {
 }
 
 std::uint64_t generation::free_bytes() const noexcept {
-    std::uint64_t w = free_list_words_ + small_.left();
-    for (const range& r : spare_) w += r.left();
+    const std::uint64_t w = free_list_words_ + spare_words() + small_.left();
     return w * 4 + (present_units_ - taken_units_) * unit_size + leaving_bytes_;
 }
 
 std::uint64_t generation::dead_bytes() const noexcept {
-    return free_list_words_ * 4;
+    return (free_list_words_ + spare_words()) * 4;
 }
 
 void generation::add_to(pool_statistics& s) const noexcept {
@@ -408,6 +409,7 @@ void generation::add_to(pool_statistics& s) const noexcept {
     if (directory_size_ > inline_segments) side += std::uint64_t{directory_size_} * 2 * sizeof(void*);
     if (free_heads_) side += classes * 4;
     if (table_) side += table_->bytes();
+    if (joining_) side += joining_->bytes();
     s.table_bytes += side;
     s.bytes += side + segment_bytes_;
     ++s.generations;

@@ -1,5 +1,6 @@
 // How a generation ends: moving its nodes to the next one, freeing them in shares, giving the memory back.
 #include "detail/generation.hpp"
+#include "detail/joining.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -49,6 +50,7 @@ bool generation::dismantle(generation& current, std::size_t& budget) noexcept {
     if (!drop_forwards(current, budget)) return false;
     // What is left of it holds nothing, nor is it room for anything.
     std::ranges::fill(bytes_by_kind_, std::uint64_t{0});
+    joining_.reset();
     nodes_ = references_ = free_list_words_ = 0;
     small_ = range();
     std::size_t i = segments_.size();
@@ -100,6 +102,7 @@ bool generation::collect(std::size_t& budget) noexcept {
         end_node(h, header, size);
     }
     if (nodes_ == 0 && (free_list_words_ > 0 || !paged_.empty())) start_over();
+    if (joining_ && !join(budget)) return false;
     return give_leaving_back(budget);
 }
 
@@ -115,12 +118,13 @@ void generation::start_over() noexcept {
         leaving_bytes_ = segment_bytes_;
     }
     segments_.clear();
+    joining_.reset();
     small_ = range();
     spare_.clear();
     paged_.clear();
     rooms_.clear();
     free_heads_.reset();
-    free_list_words_ = 0;
+    free_list_words_ = left_by_joining_ = 0;
     try {
         table_ = std::make_unique<intern_table>();
     } catch (const std::bad_alloc&) { // the old one is empty as well, only larger
@@ -148,6 +152,7 @@ void generation::give_all_leaving_back() noexcept {
 
 void generation::seal() noexcept {
     table_.reset();
+    joining_.reset();
     free_heads_.reset();
     dying_ = last_dying;
     std::vector<range>().swap(spare_);

@@ -199,11 +199,20 @@ private:
     static constexpr std::uint32_t step_shift(std::uint32_t w) noexcept {
         return static_cast<std::uint32_t>(std::bit_width(w - 1)) - 4;
     }
+    /// The largest of them that is no larger.
+    static constexpr std::uint32_t rounded_down(std::uint32_t w) noexcept {
+        return rounded(w) == w ? w : (w - 1) >> step_shift(w) << step_shift(w);
+    }
     /// The free list of a size up to `small_words`.
     static constexpr std::uint32_t class_of(std::uint32_t size) noexcept {
         if (size < exact_sizes) return size;
         const std::uint32_t s = step_shift(size);
         return exact_sizes + ((size - 1) >> s) - 8 + 8 * (s - step_shift(exact_sizes));
+    }
+    static constexpr std::uint32_t size_of_class(std::uint32_t c) noexcept {
+        if (c < exact_sizes) return c;
+        const std::uint32_t k = c - exact_sizes;
+        return (9 + k % 8) << (step_shift(exact_sizes) + k / 8);
     }
 
     struct segment {
@@ -217,6 +226,7 @@ private:
         std::uint32_t next = 0, end = 0;
         std::uint32_t left() const noexcept { return end - next; }
     };
+    struct joining;
     std::uint32_t* words(std::uint32_t index) noexcept {
         return directory_.load(std::memory_order_relaxed)[index >> segment_shift] + (index & (segment_words - 1));
     }
@@ -243,7 +253,17 @@ private:
     template <class F>
     void change(paged_segment& s, const F& f) noexcept;
     void give_idle_pages_back(std::uint64_t most_left) noexcept;
-    std::uint32_t split_larger(std::uint32_t size);
+    std::uint32_t cut(std::uint32_t size);
+    std::uint32_t make_room(std::uint32_t size);
+    bool worth_joining() const noexcept;
+    void begin_joining() noexcept;
+    bool join(std::size_t& budget) noexcept;
+    void join_all() noexcept;
+    bool mark(std::uint32_t index, std::uint32_t size) noexcept;
+    std::size_t join_in(std::uint32_t slot) noexcept;
+    void set_free(range r) noexcept;
+    void put_free(std::uint32_t index, std::uint32_t size) noexcept;
+    std::uint64_t spare_words() const noexcept;
     bool refill(std::uint32_t size);
     void make_free_heads();
     void start_over() noexcept;
@@ -275,7 +295,7 @@ private:
     std::uint64_t next_segment_bytes_;
     std::uint64_t segment_bytes_ = 0;
     range small_;
-    std::vector<range> spare_;
+    std::vector<range> spare_; ///< each longer than any small node
     std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
     std::unique_ptr<intern_table> table_;
     std::uint32_t dying_ = last_dying; ///< the one that goes next
@@ -286,6 +306,8 @@ private:
     std::uint64_t nodes_ = 0, nodes_made_ = 0, shapes_died_ = 0, references_ = 0;
     std::uint64_t large_work_made_ = 0; ///< beyond one a node
     std::uint64_t free_list_words_ = 0;
+    std::unique_ptr<joining> joining_; ///< while it goes on
+    std::uint64_t left_by_joining_ = 0; ///< on the lists, by the last one
     std::vector<std::unique_ptr<paged_segment>> paged_;
     std::vector<std::uint32_t> rooms_; ///< the longest of each, side by side: of thousands a look at each itself takes too long
     std::uint64_t taken_units_ = 0, present_units_ = 0, idle_units_ = 0; ///< of all these

@@ -1,0 +1,144 @@
+// Free room: on a list by its size, and joined with its neighbours when a generation would grow though much is free.
+//
+// A list serves nodes of its own size only, so where texts get longer, or are of any length, room would be freed that nobody wants
+// again. No node says whether the one before it is free, which would take room in each of them; so all that is free is marked
+// and joined at once, in shares of what frees nodes, and not before the lists hold more than the last time left there.
+#include "detail/joining.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <new>
+
+namespace informer::detail {
+
+namespace {
+
+/// So little is joined at once, in some 2 ms at most: a small pool would grow by a tenth meanwhile.
+constexpr std::uint64_t words_at_once = 256 * 1024;
+
+/// To make and to walk the marks of a segment takes about as long as to free so many nodes.
+constexpr std::size_t nodes_a_map = 64;
+
+} // namespace
+
+std::uint64_t generation::spare_words() const noexcept {
+    std::uint64_t w = 0;
+    for (const range& r : spare_) w += r.left();
+    return w;
+}
+
+void generation::put_free(std::uint32_t index, std::uint32_t size) noexcept {
+    std::uint32_t& head = free_heads_[class_of(size)];
+    words(index)[0] = head;
+    head = index;
+}
+
+/// Puts on the lists what is counted among them already. A word alone is found again between its neighbours when they are free.
+void generation::set_free(range r) noexcept {
+    if (r.left() > small_words) {
+        try {
+            spare_.push_back(r);
+            free_list_words_ -= r.left();
+            return;
+        } catch (const std::bad_alloc&) {
+        }
+    }
+    while (r.left() > 1) {
+        std::uint32_t size = rounded_down(std::min(r.left(), small_words));
+        if (r.left() - size == 1) size = rounded_down(size - 1);
+        put_free(r.next, size);
+        r.next += size;
+    }
+    free_list_words_ -= r.left();
+}
+
+/// A 16th of what is held, and a 32nd more than what could not be joined the last time.
+bool generation::worth_joining() const noexcept {
+    const std::uint64_t held = segment_bytes_ / 4;
+    return !joining_ && free_list_words_ > std::max(held / 16, left_by_joining_ + held / 32);
+}
+
+void generation::begin_joining() noexcept {
+    if (!free_heads_) return;
+    joining_.reset(new (std::nothrow) joining);
+    if (!joining_) return;
+    if (free_list_words_ <= words_at_once) join_all();
+}
+
+void generation::join_all() noexcept {
+    std::size_t all = std::numeric_limits<std::size_t>::max();
+    if (!joining_) begin_joining();
+    if (joining_) join(all);
+}
+
+/// Takes what it took off the budget, in nodes; true when it is done.
+bool generation::join(std::size_t& budget) noexcept {
+    joining& j = *joining_;
+    for (; j.list < classes; ++j.list) {
+        std::uint32_t& head = free_heads_[j.list];
+        while (head != none) {
+            if (budget == 0) return false;
+            --budget;
+            const std::uint32_t next = words(head)[0];
+            if (!mark(head, size_of_class(j.list))) break; // then it stays on its list
+            head = next;
+        }
+    }
+    for (; j.segment < j.marks.size(); ++j.segment) {
+        if (!j.marks[j.segment]) continue;
+        if (budget == 0) return false;
+        budget -= std::min(budget, join_in(j.segment));
+    }
+    joining_.reset();
+    left_by_joining_ = free_list_words_;
+    return true;
+}
+
+/// False: there is no memory for it.
+bool generation::mark(std::uint32_t index, std::uint32_t size) noexcept {
+    joining& j = *joining_;
+    const std::uint32_t of = index >> segment_shift, at = index & (segment_words - 1);
+    try {
+        if (of >= j.marks.size()) j.marks.resize(segments_.size());
+        if (!j.marks[of]) {
+            j.marks[of] = std::make_unique<std::uint64_t[]>(segments_[of].words / 64 + 1);
+            j.marked_words += segments_[of].words;
+        }
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    j.marks[of][at / 64] |= std::uint64_t{1} << at % 64;
+    words(index)[1] = size;
+    return true;
+}
+
+/// What it took, in nodes.
+std::size_t generation::join_in(std::uint32_t slot) noexcept {
+    joining& j = *joining_;
+    const std::uint32_t first = slot << segment_shift, maps = segments_[slot].words / 64 + 1;
+    const std::unique_ptr<std::uint64_t[]> marks = std::move(j.marks[slot]);
+    j.marked_words -= segments_[slot].words;
+    std::size_t nodes = 0;
+    range run;
+    for (std::uint32_t m = 0; m < maps; ++m) {
+        for (std::uint64_t bits = marks[m]; bits; bits &= bits - 1, ++nodes) {
+            const std::uint32_t at = first + m * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+            const std::uint32_t size = words(at)[1];
+            if (run.left() > 0 && at - run.end <= 1) { // no node has one word: that was left over
+                free_list_words_ += at - run.end;
+            } else {
+                set_free(run);
+                run.next = at;
+            }
+            run.end = at + size;
+        }
+    }
+    set_free(run);
+    return nodes_a_map + nodes;
+}
+
+} // namespace informer::detail
