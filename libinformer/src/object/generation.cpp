@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::uint64_t unit_size = std::uint64_t{paged_segment::unit_words} * 4;
 
+/// So little is joined at once, in some 2 ms at most: a small pool would grow by a tenth meanwhile.
+constexpr std::uint64_t words_joined_at_once = 256 * 1024;
+
 /// Pages without a node that are kept for the next ones: to get them anew takes a fourth of the time that reading a text does.
 constexpr std::uint64_t idle_units_kept(std::uint64_t taken) noexcept {
     return 256 + taken / 64;
@@ -241,7 +244,7 @@ std::uint32_t generation::allocate(std::uint32_t size) {
         }
         // So much is free that it will hardly be wanted as it is.
         if (free_list_words_ * 4 > segment_bytes_ / (small_.left() < size ? 32 : 16)) {
-            if (worth_joining()) begin_joining();
+            if (worth_joining()) join_free_room(words_joined_at_once);
             if (const std::uint32_t piece = cut(size); piece != none) return piece;
         }
     }
@@ -265,7 +268,7 @@ std::uint32_t generation::cut(std::uint32_t size) {
 /// The last resort.
 std::uint32_t generation::make_room(std::uint32_t size) {
     if (free_list_words_ > left_by_joining_ + segment_bytes_ / 4 / 64) {
-        join_all();
+        join_free_room(free_list_words_);
         if (!spare_.empty() && refill(size)) return std::exchange(small_.next, small_.next + size);
     }
     if (const std::uint32_t piece = cut(size); piece != none) return piece;

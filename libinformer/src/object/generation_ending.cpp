@@ -50,7 +50,6 @@ bool generation::dismantle(generation& current, std::size_t& budget) noexcept {
     if (!drop_forwards(current, budget)) return false;
     // What is left of it holds nothing, nor is it room for anything.
     std::ranges::fill(bytes_by_kind_, std::uint64_t{0});
-    joining_.reset();
     nodes_ = references_ = free_list_words_ = 0;
     small_ = range();
     std::size_t i = segments_.size();

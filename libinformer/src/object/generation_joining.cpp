@@ -17,9 +17,6 @@ namespace informer::detail {
 
 namespace {
 
-/// So little is joined at once, in some 2 ms at most: a small pool would grow by a tenth meanwhile.
-constexpr std::uint64_t words_at_once = 256 * 1024;
-
 /// To make and to walk the marks of a segment takes about as long as to free so many nodes.
 constexpr std::size_t nodes_a_map = 64;
 
@@ -62,17 +59,11 @@ bool generation::worth_joining() const noexcept {
     return !joining_ && free_list_words_ > std::max(held / 16, left_by_joining_ + held / 32);
 }
 
-void generation::begin_joining() noexcept {
-    if (!free_heads_) return;
-    joining_.reset(new (std::nothrow) joining);
-    if (!joining_) return;
-    if (free_list_words_ <= words_at_once) join_all();
-}
-
-void generation::join_all() noexcept {
+/// Begins, or goes on. Where so many words or fewer are free it is done at once, else in shares by `collect`.
+void generation::join_free_room(std::uint64_t most_at_once) noexcept {
+    if (!joining_ && free_heads_) joining_.reset(new (std::nothrow) joining);
     std::size_t all = std::numeric_limits<std::size_t>::max();
-    if (!joining_) begin_joining();
-    if (joining_) join(all);
+    if (joining_ && free_list_words_ <= most_at_once) join(all);
 }
 
 /// Takes what it took off the budget, in nodes; true when it is done.

@@ -19,15 +19,18 @@ def put(path, name, text):
     new = _pattern(name).sub(lambda _: _marked(name, text), old)
     if not _pattern(name).search(old):
         new = old.rstrip("\n") + "\n\n" + _marked(name, text) + "\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(new, encoding="utf-8")
+    _write(path, new)
 
 
 def rewrite(path, text):
     """Writes the whole file anew, but keeps the marked parts, at its end."""
     kept = [m.group(0) for m in _pattern().finditer(path.read_text(encoding="utf-8"))] if path.exists() else []
+    _write(path, "\n\n".join([text.rstrip("\n"), *kept]) + "\n")
+
+
+def _write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n\n".join([text.rstrip("\n"), *kept]) + "\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
 
 
 def written_by(suite, peers=None):

@@ -21,6 +21,7 @@ from driver.text import number
 summary = "a roll-out of 5,000 pods on a real cluster (./dev cluster), followed by libinformer and client-go over TLS (needs Go)"
 patience = 600  # seconds for a roll-out; the cluster shares the machine
 marker_rate = 20
+client_go_ways = ("typed-protobuf", "typed-json", "dynamic", "controller-runtime")
 
 
 def arguments(parser):
@@ -28,8 +29,8 @@ def arguments(parser):
     parser.add_argument("--replicas", type=count, default=500, metavar="N", help="replicas of each (500)")
     parser.add_argument("--rollouts", type=count, default=1, metavar="N", help="roll-outs, one after the other (1)")
     parser.add_argument("--nodes", type=count, default=50, metavar="N", help="nodes (50)")
-    parser.add_argument("--peer", action="append", metavar="NAME",
-                        choices=["typed-protobuf", "typed-json", "dynamic", "controller-runtime"], help="client-go's way: typed-protobuf (default), typed-json, dynamic, controller-runtime")
+    parser.add_argument("--peer", action="append", choices=client_go_ways, metavar="NAME",
+                        help="client-go's way: %s; the first where nothing is said" % ", ".join(client_go_ways))
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
                         help="where the figures go; docs/benchmarks.md at the default size, else build/bench/cluster.md")
 
@@ -257,7 +258,7 @@ def run(options):
         programs.log("error: the roll-out needs client-go and a cluster: %s" % why)
         return 1
     programs.build("libinformer")
-    ways = options.peer or ["typed-protobuf"]
+    ways = options.peer or client_go_ways[:1]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # the cluster goes with us
     with Cluster(options.nodes) as cluster:
         programs.log("creating %d Deployments of %d replicas" % (options.deployments, options.replicas))

@@ -256,9 +256,8 @@ private:
     std::uint32_t cut(std::uint32_t size);
     std::uint32_t make_room(std::uint32_t size);
     bool worth_joining() const noexcept;
-    void begin_joining() noexcept;
+    void join_free_room(std::uint64_t most_at_once) noexcept;
     bool join(std::size_t& budget) noexcept;
-    void join_all() noexcept;
     bool mark(std::uint32_t index, std::uint32_t size) noexcept;
     std::size_t join_in(std::uint32_t slot) noexcept;
     void set_free(range r) noexcept;
