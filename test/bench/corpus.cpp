@@ -17,6 +17,7 @@
 #include "bench/support/object_generator.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -50,6 +51,14 @@ int usage(const std::string& problem) {
                  "pods|configmaps|secrets|events|crs|leases] [--count N] "
                  "[--replicas N] [--structures N] [--shuffle] [--managed-fields PERCENT] [--no-events]\n";
     return 2;
+}
+
+/// Whether `text` is a number from `least` to `most`, which `into` becomes.
+template <class Number>
+bool read(std::string_view text, Number& into, Number least, Number most) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, into);
+    return error == std::errc() && stop == end && into >= least && into <= most;
 }
 
 /// Repeats the first entry of managedFields under other managers until they are `percent` of the text.
@@ -112,7 +121,9 @@ std::string_view between(std::string_view text, std::string_view before) {
 } // namespace
 
 int main(int argc, char** argv) {
+    static constexpr unsigned most = 100'000'000;
     options o;
+    bool in_range = true;
     for (int i = 1; i < argc; ++i) {
         const std::string_view a = argv[i];
         if (a == "--shuffle")
@@ -135,18 +146,18 @@ int main(int argc, char** argv) {
         } else if (a == "--kind")
             o.kind = find_object_kind(argv[++i]);
         else if (a == "--count" || a == "--pods")
-            o.count = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+            in_range = read(argv[++i], o.count, 1u, most);
         else if (a == "--replicas")
-            o.replicas = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+            in_range = read(argv[++i], o.replicas, 1u, most);
         else if (a == "--structures")
-            o.structures = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+            in_range = read(argv[++i], o.structures, 1u, most);
         else if (a == "--managed-fields")
-            o.managed_fields = std::atoi(argv[++i]);
+            in_range = read(argv[++i], o.managed_fields, 0, 90);
         else
             return usage("unknown option " + std::string(a));
+        if (!in_range) return usage(std::string(a) + " cannot be '" + argv[i] + "'");
     }
-    if (o.out.empty() || !o.kind || o.count == 0) return usage("--out, a known --kind and a --count are needed");
-    if (o.managed_fields > 90) return usage("--managed-fields: at most 90 percent");
+    if (o.out.empty() || !o.kind) return usage("--out and a known --kind are needed");
     std::filesystem::create_directories(o.out);
 
     std::vector<unsigned> order(o.count);

@@ -14,6 +14,7 @@ usage: ./dev apiserver <command> [--instance NAME]
                                contexts admin (client certificate), token (admin by token) and nobody (a token without
                                rights); FLAGs go to kube-apiserver, e.g. -- --feature-gates=WatchList=false
                                --data keeps etcd's data in DIR; without it they are gone after down
+                               Again: what has stopped is started, on the same data and port
   restart [-- FLAG…]           stop the kube-apiserver only, and start it on the same data and port (same flags, or these)
   restart --etcd               stop the etcd only, and start it on the same data and port
   down [--all]                 stop it (all instances) and remove its files
@@ -28,8 +29,8 @@ command=${1:-}
 [[ $# -eq 0 ]] || shift
 while [[ $# -gt 0 ]]; do
     case $1 in
-        --instance) instance=${2:?--instance needs a name}; shift 2 ;;
-        --data) data=${2:?--data needs a folder}; shift 2 ;;
+        --instance) operand "$@"; instance=$2; shift 2 ;;
+        --data) operand "$@"; data=$2; shift 2 ;;
         --all) all=1; shift ;;
         --etcd) etcd=1; shift ;;
         --) [[ $command == kubectl ]] || shift; flags=("$@"); flags_given=1; break ;;
@@ -111,15 +112,33 @@ contexts:
 END
 }
 
+write_flags() {
+    : >"$state/flags"
+    [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
+}
+
+again() { # <program> <how to start it>, on the data and the port that it had, if it does not run
+    alive "$1" || "$2" || die "$1 did not start again (its last words are above); down removes the instance and its data"
+}
+
 up() {
-    if alive etcd && alive kube-apiserver && [[ -s $state/kubeconfig ]]; then
-        [[ -z $data$flags_given ]] || log "already up; --data and flags do not apply (use restart, or down first)"
-        echo "$state/kubeconfig"
-        return
+    [[ ! -s $state/kubeconfig || -z $data$flags_given ]] || log "already there; --data and flags do not apply (use restart, or down first)"
+    if [[ ! -s $state/kubeconfig ]] || ! alive etcd || ! alive kube-apiserver; then
+        programs=$("$here/apiserver_build.sh")
+        lock
+        if [[ -s $state/kubeconfig ]]; then # what was made here is not lost because a program ended
+            again etcd start_etcd
+            again kube-apiserver start_apiserver
+        else
+            start_anew
+        fi
+        log "kube-apiserver at https://127.0.0.1:$(cat "$state/port"), etcd at $(cat "$state/etcd"), logs in $state"
     fi
-    programs=$("$here/apiserver_build.sh")
-    lock
-    down_instance # what a crash left behind
+    echo "$state/kubeconfig"
+}
+
+start_anew() {
+    down_instance # what did not come up to its end
     mkdir -p "$state"
     local etcd_data="$state/etcd-data" found client peer port
     if [[ -n $data ]]; then
@@ -133,8 +152,7 @@ up() {
     echo "http://127.0.0.1:$peer" >"$state/etcd-peer"
     echo "$etcd_data" >"$state/etcd-folder"
     echo "$port" >"$state/port"
-    : >"$state/flags"
-    [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
+    write_flags
     if ! start_etcd; then
         down_instance
         die "etcd did not start (its last words are above)"
@@ -144,14 +162,13 @@ up() {
         die "kube-apiserver did not become ready (its last words are above)"
     fi
     write_kubeconfig
-    log "kube-apiserver at https://127.0.0.1:$port, etcd at http://127.0.0.1:$client, logs in $state"
-    echo "$state/kubeconfig"
 }
 
 down() {
     if [[ -n $all ]]; then
         for state in "$states"/*/; do state=${state%/}; down_instance; done
     else
+        [[ -d $state ]] || log "there is no instance '$instance'"
         down_instance
     fi
 }
@@ -160,18 +177,14 @@ restart() {
     [[ -s $state/kubeconfig ]] || die "instance '$instance' is not up"
     programs=$("$here/apiserver_build.sh")
     lock
-    if [[ -n $etcd ]] || ! alive etcd; then
+    if [[ -n $etcd ]]; then
         stop etcd
-        start_etcd || die "etcd did not start again (its last words are above)"
-    fi
-    if [[ -z $etcd ]]; then
+    else
         stop kube-apiserver
-        if [[ -n $flags_given ]]; then
-            : >"$state/flags"
-            [[ ${#flags[@]} -eq 0 ]] || printf '%s\n' "${flags[@]}" >"$state/flags"
-        fi
-        start_apiserver || die "kube-apiserver did not become ready again (its last words are above)"
+        [[ -z $flags_given ]] || write_flags
     fi
+    again etcd start_etcd
+    [[ -n $etcd ]] || again kube-apiserver start_apiserver
     echo "$state/kubeconfig"
 }
 
@@ -193,7 +206,7 @@ case $command in
     kubectl)
         alive kube-apiserver || die "instance '$instance' is not up"
         program=$(command -v kubectl) || program="$("$here/apiserver_build.sh")/kubectl"
-        exec "$program" --kubeconfig "$state/kubeconfig" "$@"
+        exec "$program" "${kubectl_flags[@]}" "$@"
         ;;
     etcdctl)
         alive etcd || die "instance '$instance' is not up"

@@ -172,7 +172,7 @@ class Guard(unittest.TestCase):
     def script(self, name, text):
         return script(os.path.join(self.folder, name), text)
 
-    def judge(self, tool, machine=None, compiler="ours", **environment):
+    def judge(self, tool, machine=None, compiler="ours", damage=None, **environment):
         """(exit status, last line) with a guard that works and this script in place of valgrind (None: there is none). Recorded are
         1000 instructions for each part, ten times those of its floor."""
         names = [*check.what, "floor"]
@@ -182,6 +182,8 @@ class Guard(unittest.TestCase):
         recorded = pathlib.Path(self.folder) / "recorded.json"
         recorded.write_text(json.dumps({"machine": "this", "toolchain": {"libinformer": "an older one", "compiler": "ours", "Boost": "1"},
                                         "parts": {name: {"ratio": 10, "instructions": 1000} for name in check.what}}))
+        if damage:
+            recorded.write_text(damage(recorded.read_text()))
         out = io.StringIO()
         with mock.patch.object(check.programs, "build", return_value=[guard]), mock.patch.object(check, "valgrind", return_value=tool), \
                 mock.patch.object(check.platform, "machine", return_value=machine or "this"), mock.patch.object(check, "recorded", recorded), \
@@ -215,6 +217,12 @@ class Guard(unittest.TestCase):
         for tool in ("exit 1", "kill -SEGV $$", "true", "echo '{broken'", '"${@: -1}"'):
             with self.subTest(tool):
                 self.assertEqual(self.judge(tool), (1, "0 passed, 1 failed"))
+
+    def test_a_damaged_record_is_a_failure(self):
+        for damage in (lambda t: t[:-9], lambda t: t.replace('"ratio": 10', '"ratio": 0'), lambda t: t.replace("ratio", "rate"), lambda t: "[]",
+                       lambda t: t.replace('"toolchain"', '"chain"')):
+            self.assertEqual(self.counted(1000, 100, damage=damage), (1, "0 passed, 1 failed"))
+        self.assertEqual(self.counted(1000, 100, damage=lambda t: t), (0, "%d passed, 0 failed" % len(check.what)))
 
     def test_without_valgrind_or_on_another_architecture_nothing_is_judged(self):
         self.assertEqual(self.judge(None), (0, "0 passed, 0 failed"))
@@ -297,8 +305,7 @@ class Published(unittest.TestCase):
             into.extend(broken)
             return served
 
-        answer = types.SimpleNamespace(run=lambda *_, **__: types.SimpleNamespace(returncode=0, stdout=""), PIPE=None)
-        return self.written(edges, dict(runs=3), subprocess=answer, _from_server=from_server, _server_table=lambda *_: "", _memory_table=lambda *_: "")
+        return self.written(edges, dict(runs=3), answers=lambda *_, **__: ([], 0), _from_server=from_server, _server_table=lambda *_: "", _memory_table=lambda *_: "")
 
     def test_of_the_edges(self):
         both, ours = {"client_go": {"sync_cpu": 2}}, {}

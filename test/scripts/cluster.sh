@@ -32,8 +32,8 @@ command=${1:-}
 [[ $# -eq 0 ]] || shift
 while [[ $# -gt 0 ]]; do
     case $1 in
-        --instance) instance=${2:?--instance needs a name}; shift 2 ;;
-        --nodes) nodes=${2:?--nodes needs a number}; shift 2 ;;
+        --instance) operand "$@"; instance=$2; shift 2 ;;
+        --nodes) operand "$@"; nodes=$2; shift 2 ;;
         --all) all=1; shift ;;
         --) [[ $command == kubectl ]] || shift; flags=("$@"); break ;;
         *)
@@ -107,11 +107,11 @@ set_nodes() {
             metadata: {name: ., annotations: {"kwok.x-k8s.io/node": "fake"}, labels: {type: "kwok",
                 "kubernetes.io/hostname": ., "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}},
             status: {capacity: $size, allocatable: $size}}' <<<"$missing" >"$state/new-nodes.json"
-        "$programs/kubectl" --kubeconfig "$state/kubeconfig" create -f "$state/new-nodes.json" >/dev/null || return 1
+        "$programs/kubectl" "${kubectl_flags[@]}" create -f "$state/new-nodes.json" >/dev/null || return 1
     fi
     if [[ -n $surplus ]]; then
         # shellcheck disable=SC2086
-        "$programs/kubectl" --kubeconfig "$state/kubeconfig" delete --wait=false node $surplus >/dev/null || return 1
+        "$programs/kubectl" "${kubectl_flags[@]}" delete --wait=false node $surplus >/dev/null || return 1
     fi
     echo "$1" >"$state/nodes"
 }
@@ -135,17 +135,17 @@ up() {
     programs=$("$here/apiserver_build.sh" cluster)
     alone
     local began=$SECONDS fresh= c
-    if [[ -s $state/kubeconfig ]] && alive etcd; then # with it lives everything that was made here
-        [[ ${#flags[@]} -eq 0 ]] || log "already up; the flags do not apply (use down first)"
+    if [[ -s $state/kubeconfig ]]; then # what was made here is not lost because a program ended
+        [[ ${#flags[@]} -eq 0 ]] || log "already there; the flags do not apply (use down first)"
     else
         log "starting etcd and kube-apiserver"
         "$here/apiserver.sh" up --instance "$instance" -- ${flags[@]+"${flags[@]}"} >/dev/null
         fresh=1
     fi
-    for c in apiserver controller-manager scheduler kwok; do
+    for c in "${components[@]}"; do
         alive "$(program_of "$c")" && continue
         log "starting $c"
-        start_component "$c"
+        start_component "$c" || give_up "$fresh" "$c did not start (./dev cluster down removes what is left of '$instance')"
     done
     if [[ -n $nodes || ! -e $state/nodes ]]; then
         log "making ${nodes:-50} nodes"
@@ -167,6 +167,7 @@ give_up() { # <fresh> <why>: what did not come up leaves nothing behind
 
 down() {
     if [[ -n $all ]]; then exec "$here/apiserver.sh" down --all; fi
+    [[ -d $state ]] || log "there is no instance '$instance'"
     down_instance
 }
 
@@ -223,7 +224,7 @@ case $command in
         ;;
     kubectl)
         must_be_up
-        exec "$("$here/apiserver_build.sh")/kubectl" --kubeconfig "$state/kubeconfig" "$@"
+        exec "$("$here/apiserver_build.sh")/kubectl" "${kubectl_flags[@]}" "$@"
         ;;
     "" | -h | --help | help) usage ;;
     *) usage >&2; die "unknown command '$command'" ;;

@@ -3,6 +3,8 @@
 
 log() { printf '%s\n' "$*" >&2; }
 die() { log "error: $*"; exit 1; }
+# operand <option> [value…]: ends us where the command line ends before the value of the option.
+operand() { [[ -n ${2:-} ]] || die "$1 needs a value"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

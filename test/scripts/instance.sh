@@ -3,10 +3,11 @@
 
 states="$cache/run" # secrets inside: only ours to read
 
-# select_instance <name>: sets state.
+# select_instance <name>: sets state, and the flags that point kubectl at it (its cache of discovery goes with the instance).
 select_instance() {
     [[ $1 =~ ^[A-Za-z0-9_.-]+$ && $1 != .* ]] || die "'$1' cannot be the name of an instance"
     state="$states/$1"
+    kubectl_flags=(--kubeconfig "$state/kubeconfig" --cache-dir "$state/kubectl")
     mkdir -p "$states"
     chmod 700 "$states"
     umask 077

@@ -28,7 +28,7 @@ program=$repo/build/bin/sample-controller
 [[ -x $program ]] || die "$program is missing (./dev chaos builds it)"
 
 manifests=$repo/docs/examples/sample-controller
-instance=chaos-$$
+instance=chaos-$$-$EPOCHSECONDS
 select_instance "$instance"
 work=$(mktemp -d)
 passed=0 failed=0

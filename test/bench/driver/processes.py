@@ -60,6 +60,20 @@ class Meter:
         return before
 
 
+def answers(command, name=lambda line: line["name"], any_status=False):
+    """The JSON lines of a program that needs no words from us, and its status. What takes long tells how far it is: by `name`."""
+    found, told = [], time.monotonic()
+    with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True) as process:
+        for text in process.stdout:
+            found.append(json.loads(text))
+            if time.monotonic() - told > 2:
+                told = time.monotonic()
+                programs.log("    %s: done" % name(found[-1]))
+    if process.returncode != 0 and not any_status:
+        raise Failed("%s ended with status %d" % (os.path.basename(str(command[0])), process.returncode))
+    return found, process.returncode
+
+
 _started = weakref.WeakSet()
 
 

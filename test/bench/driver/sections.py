@@ -39,6 +39,11 @@ def written_by(suite, peers=None):
     return "Written by `./dev bench %s` on %s, on %s. With %s." % (suite, today(), machine(), ", ".join("%s %s" % p for p in made.items()))
 
 
+def tell_missed(goals):
+    for goal in goals:
+        programs.log("missed: " + goal)
+
+
 def keep(name, report, usual, path=None):
     """Writes the part to docs/benchmarks.md, or beside the programs where the run was not the usual one."""
     path = path or (programs.repository / "docs/benchmarks.md" if usual else programs.folder / (name + ".md"))

@@ -10,7 +10,7 @@ import pathlib
 
 from driver import programs
 from driver.arguments import amount
-from driver.processes import Failed
+from driver.processes import Failed, answers
 from driver.text import number, table, versions
 
 summary = "counts the instructions of load, relist, events, reads and queue; fails when they rise over the recorded ones"
@@ -46,10 +46,6 @@ def toolchain():
     return {k: v for k, v in versions().items() if k != "OpenSSL"}
 
 
-def lines(text):
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-
-
 def count(program, tool):
     """Instructions of each part: callgrind writes its counters to a file whenever `measured` is left."""
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +54,7 @@ def count(program, tool):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
             raise Failed("%s under valgrind ended with status %d:\n%s" % (program.name, done.returncode, done.stderr[-2000:]))
-        parts = lines(done.stdout)
+        parts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         for i, part in enumerate(parts, 1):
             text = pathlib.Path("%s.%d" % (out, i)).read_text()
             part["instructions"] = int(re.search(r"^totals: (\d+)", text, re.M).group(1))
@@ -68,10 +64,33 @@ def count(program, tool):
     return {part["part"]: part for part in parts}
 
 
+def what_is_recorded():
+    if not recorded.exists():
+        return {"parts": {}}
+    try:
+        found = json.loads(recorded.read_text())
+        if all(part[figure] > 0 for part in found["parts"].values() for figure in ("ratio", "instructions")) and found["machine"] and dict(found["toolchain"]):
+            return found
+        problem = "a part of no cost"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = repr(error)
+    raise Failed("%s is damaged (%s); ./dev bench check --record writes it anew" % (recorded, problem))
+
+
 def run(options):
+    try:
+        return judge(options)
+    except (Failed, programs.Unavailable, subprocess.CalledProcessError, OSError) as problem:
+        programs.log("error: %s" % problem)
+        print("0 passed, 1 failed")
+        return 1
+
+
+def judge(options):
+    before = {"parts": {}} if options.record else what_is_recorded()
     program, = programs.build("guard")
-    times = {part["part"]: part for part in lines(subprocess.run([program, "5"], stdout=subprocess.PIPE, text=True, check=True).stdout)}
-    before = json.loads(recorded.read_text()) if recorded.exists() and not options.record else {"parts": {}}
+    programs.log("timing")
+    times = {part["part"]: part for part in answers([program, 5], lambda part: part["part"])[0]}
     machine = platform.machine()
     if before.get("machine", machine) != machine: # other instructions, other counts
         programs.log("note: recorded on %s, and this is %s: nothing is judged" % (before["machine"], machine))
@@ -82,6 +101,7 @@ def run(options):
     # guarded. A count that fails where it should come about does not.
     tool, parts, why, uncounted = valgrind(), {}, "valgrind is not here and could not be installed", 0
     if tool:
+        programs.log("counting instructions")
         try:
             parts = count(program, tool)
         except (Failed, OSError, AttributeError, ValueError, KeyError) as problem:

@@ -39,7 +39,7 @@ class Cluster:
     """A cluster of its own, for as long as the context lasts."""
 
     def __init__(self, nodes):
-        self.instance, self.nodes = "bench-%d" % os.getpid(), nodes
+        self.instance, self.nodes = "bench-%d-%d" % (os.getpid(), time.time()), nodes
         self.folder = tempfile.TemporaryDirectory(prefix="informer-bench-")
 
     def _dev(self, *words, **how):

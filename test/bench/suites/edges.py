@@ -1,13 +1,11 @@
 """What a server could send that an informer does not see every day: huge, tiny, and hostile."""
-import json
 import pathlib
 import statistics
-import subprocess
 
 from driver import measure, peers, programs, sections
 from driver.arguments import count
 from driver.corpora import Corpus
-from driver.processes import Failed, Server
+from driver.processes import Failed, Server, answers
 from driver.text import Sample, number, table
 
 summary = "a 300 MB list, an object of 50 MB, a million tiny ones, hostile keys: cost per byte and memory beside what the pool says"
@@ -25,10 +23,10 @@ def run(options):
     runs, broken, times = {}, [], max(options.runs, 1)
     for turn in range(times):
         programs.log("run %d of %d" % (turn + 1, times))
-        done = subprocess.run([program], stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
+        lines, status = answers([program], any_status=True)
+        if status != 0:
             broken.append("a case did not come through whole")
-        for line in map(json.loads, done.stdout.splitlines()):
+        for line in lines:
             runs.setdefault(line["name"], []).append(line)
     served = _from_server({n: r[0]["about"] for n, r in runs.items()}, times + 2, broken)
 
@@ -51,8 +49,7 @@ def run(options):
     print(report)
     whole = options.runs >= 3 and all(beside) and not broken
     sections.keep("edges", report, whole, options.report)
-    for m in missed:
-        programs.log("missed: " + m)
+    sections.tell_missed(missed)
     for b in broken:
         programs.log("error: " + b)
     return 1 if missed or broken else 0
@@ -78,6 +75,7 @@ def _from_server(names, times, broken):
         for turn in range(times):
             programs.log("from a server, run %d of %d" % (turn + 1, times))
             for name, about in names.items():
+                programs.log("    " + about)
                 try:
                     if name not in corpora:
                         corpora[name] = Corpus(edge=name)

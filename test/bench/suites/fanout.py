@@ -1,10 +1,9 @@
 """One informer's changes to 1 … 1,000 listeners, beside client-go's shared informer, in one run."""
-import json
 import statistics
-import subprocess
 
 from driver import peers, programs, sections
 from driver.arguments import count
+from driver.processes import answers
 from driver.text import number, table
 
 summary = "one informer's changes to 1 to 1,000 listeners beside client-go's shared informer: CPU an event and listener, bytes"
@@ -13,11 +12,6 @@ goal = 5  # times less than client-go, by CPU and by bytes
 
 def arguments(parser):
     parser.add_argument("--runs", type=count, default=3, help="runs of both programs, in turn; the median counts (3)")
-
-
-def lines_of(command):
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def medians(runs):
@@ -48,10 +42,10 @@ def run(options):
     for turn in range(options.runs):
         programs.log("run %d of %d" % (turn + 1, options.runs))
         if go:
-            their_runs.append(listeners_alone(lines_of([go, "--only", "fanout"])))
-        our_runs.append(lines_of([ours]))
+            their_runs.append(listeners_alone(answers([go, "--only", "fanout"])[0]))
+        our_runs.append(answers([ours], lambda line: "%s, %d listeners" % (line["by"], line["listeners"]))[0])
     theirs = {(line["singly"], line["listeners"]): line for line in medians(their_runs)}
-    rows, missed = [], 0
+    rows, missed = [], []
     for line in medians(our_runs):
         listeners = int(line["listeners"])
         singly = line["events_a_slice"] == 1
@@ -63,7 +57,7 @@ def run(options):
             ratios = [theirs_of / own if own > 0 and theirs_of > 0 else None
                       for theirs_of, own in ((peer["cpu_ns_per_op"], cpu), (idle["bytes_per_item"], size))]
             met = all(r is None or r >= goal for r in ratios)
-            missed += not met
+            missed += [] if met else ["%s, %s, %s listeners" % tuple(row[:3])]
             row += [number(peer["cpu_ns_per_op"]), number(idle["bytes_per_item"]), *("%.1f" % r if r else "–" for r in ratios),
                     "met" if met else "MISSED"]
         rows.append(row + [""] * (10 - len(row)))
@@ -78,4 +72,5 @@ def run(options):
         table(["listeners by", "events", "listeners", "CPU ns", "bytes", "Go CPU ns", "Go bytes", "ratio (CPU)", "ratio (bytes)", "goal"], rows)])
     print(report)
     sections.keep("fanout", report, theirs and options.runs >= 3)
+    sections.tell_missed(missed)
     return 1 if missed else 0

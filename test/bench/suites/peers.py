@@ -29,7 +29,7 @@ class Results:
     """Figures of every (scale, peer), run by run; what went wrong, and what there was no time for."""
 
     def __init__(self, minutes):
-        self.runs, self.problems, self.skipped = {}, [], []
+        self.runs, self.problems, self.skipped, self.signal = {}, [], [], 0
         self.started = time.monotonic()
         self.end = self.started + 60 * minutes
 
@@ -40,7 +40,7 @@ class Results:
 
         def finish_early(number, _):
             """The first signal lets the running measurement end and the report be written; the second is the usual one."""
-            self.end = 0
+            self.end, self.signal = 0, number
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
             programs.log("writing the report after this measurement")
 
@@ -144,4 +144,4 @@ def run(options):
     programs.log("written to %s after %.0f minutes" % (path, (time.monotonic() - results.started) / 60))
     for problem in results.problems:
         print("error: " + problem, file=sys.stderr)
-    return 1 if results.problems else 0
+    return 1 if results.problems else 128 + results.signal if results.signal else 0

@@ -1,9 +1,7 @@
 """The work queue beside client-go's and controller-runtime's, in one run."""
-import json
-import subprocess
-
 from driver import peers, programs, sections
 from driver.arguments import count
+from driver.processes import answers
 from driver.text import number, table
 from suites import fanout
 
@@ -30,11 +28,8 @@ def arguments(parser):
     parser.add_argument("--rounds", type=count, default=5, help="how often a run repeats each case; the best counts (5)")
 
 
-def answers(command):
-    """The JSON lines of a program, by name."""
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, check=True)
-    lines = (json.loads(line) for line in done.stdout.splitlines())
-    return {line["name"].removeprefix("queue/"): line for line in lines}
+def by_name(command):
+    return {line["name"].removeprefix("queue/"): line for line in answers(command)[0]}
 
 
 def run(options):
@@ -47,21 +42,21 @@ def run(options):
     results = {"ours": [], "theirs": []}
     for turn in range(max(options.runs, 1)):
         programs.log("run %d of %d" % (turn + 1, max(options.runs, 1)))
-        results["ours"].append(answers([ours, options.rounds]))
+        results["ours"].append(by_name([ours, options.rounds]))
         if theirs:
-            results["theirs"].append(answers([theirs, "--only", "queue", "--rounds", options.rounds]))
+            results["theirs"].append(by_name([theirs, "--only", "queue", "--rounds", options.rounds]))
 
     def best(side, name, what):  # a case takes less than a second, and a machine may be slow for longer
         return min((r[name][what] for r in results[side] if name in r), default=None)
 
-    lines, missed = [], 0
+    lines, missed = [], []
     for what, our_name, their_name, goal in rows:
         our, their = best("ours", our_name, "cpu_ns_per_op"), best("theirs", their_name, "cpu_ns_per_op")
         ratio = their / our if our and their else None
         met = ""
         if goal and ratio:
             met = ">= %d: %s" % (goal, "met" if ratio >= goal else "MISSED")
-            missed += ratio < goal
+            missed += [what] if ratio < goal else []
         sizes = [best("ours", our_name, "bytes_per_item") or None, best("theirs", their_name, "bytes_per_item") or None]
         lines.append([what, number(our), number(best("ours", our_name, "ns_per_op")), number(their),
                       number(best("theirs", their_name, "ns_per_op")), "%.1f" % ratio if ratio else "–", met, *map(number, sizes)])
@@ -75,5 +70,6 @@ def run(options):
     print(report)
     print()
     sections.keep("queue", report, theirs and options.runs == 3 and options.rounds == 5)
+    sections.tell_missed(missed)
     listeners = fanout.run(options)
     return 1 if missed or listeners else 0

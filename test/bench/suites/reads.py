@@ -1,11 +1,10 @@
 """Reads of a full cache beside client-go's lister and controller-runtime's reader, and readers beside a writer."""
-import json
 import pathlib
 import statistics
-import subprocess
 
 from driver import peers, programs, sections
 from driver.arguments import amount, count
+from driver.processes import answers
 from driver.text import number, table
 
 summary = "get, list, index and selector reads beside client-go's and controller-runtime's; readers on 1 to 4 threads beside a writer"
@@ -38,11 +37,6 @@ def arguments(parser):
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 
-def lines(command):
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def run(options):
     ours, = programs.build("reads")
     try:
@@ -60,10 +54,10 @@ def run(options):
 
     for turn in range(max(options.runs, 1)):
         programs.log("run %d of %d" % (turn + 1, max(options.runs, 1)))
-        for line in lines([ours, 5, options.seconds]):
+        for line in answers([ours, 5, options.seconds])[0]:
             keep(line)
         if theirs:
-            for line in lines([theirs, "--only", "indexer,cache,together", "--rounds", 3, "--seconds", options.seconds]):
+            for line in answers([theirs, "--only", "indexer,cache,together", "--rounds", 3, "--seconds", options.seconds])[0]:
                 keep(line)
 
     def median(name):

@@ -13,8 +13,8 @@ most_growth = 1.06
 
 
 def arguments(parser):
-    parser.add_argument("--pods", type=count, default=3000, help="by day; half as many at night (3,000)")
-    parser.add_argument("--changes", type=count, default=4_000_000, help="one a second, of the turned clock (4,000,000)")
+    parser.add_argument("--pods", type=count, default=3000, help="by day, 50 or more; half as many at night (3,000)")
+    parser.add_argument("--changes", type=count, default=4_000_000, help="one a second, of the turned clock, 20 or more (4,000,000)")
     parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 
