@@ -87,7 +87,7 @@ json::value new_deployment(const object& foo, const std::string& name, std::int6
 asio::awaitable<object> foo_controller::deployment_for(object foo, std::string name, std::int64_t replicas,
                                                        failure& f) { // lint: law2 the caller keeps it
     const object_key key(foo.meta().name_space().str(), name);
-    object d = deployments_->find(key.str());
+    object d = deployments_->find(key);
     if (d) co_return d;
     json::value wanted = new_deployment(foo, name, replicas, f);
     if (f) co_return object();
@@ -115,7 +115,7 @@ asio::awaitable<void> foo_controller::remove_others(object foo, std::string name
 }
 
 asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request request) {
-    const object foo = foos_->find(request.key.str());
+    const object foo = foos_->find(request.key);
     if (!foo) co_return reconcile_result::done(); // its Deployment goes by garbage collection
     if (foo.meta().value()["deletionTimestamp"].exists()) co_return reconcile_result::done();
     failure f;

@@ -15,7 +15,7 @@ inline informer::controller make_info_controller(informer::runtime runtime, info
         [client,
          &factory](informer::reconcile_request request) mutable -> boost::asio::awaitable<informer::reconcile_result> {
         // 1. What is? Read the caches; they are in sync before the first call.
-        const auto deployment = factory.lister(deployments).find(request.key.str());
+        const auto deployment = factory.lister(deployments).find(request.key);
         if (!deployment) co_return informer::reconcile_result::done(); // its ConfigMap goes by garbage collection
         const auto [name_space, name] = request.key;
         const auto info = factory.lister(config_maps).find(name_space + "/" + name + "-info");

@@ -56,14 +56,14 @@ struct copier {
     }
 
     asio::awaitable<reconcile_result> copy(object_key key) {
-        const auto w = factory.lister(widgets, c.name_space()).find(key.str());
+        const auto w = factory.lister(widgets, c.name_space()).find(key);
         if (!w) {
             done.erase(key.name);
             co_return reconcile_result::done();
         }
         failure f;
         const std::string value = w["spec"]["value"].string_or_empty().str();
-        const auto had = factory.lister(c.config_maps(), c.name_space()).find(key.str());
+        const auto had = factory.lister(c.config_maps(), c.name_space()).find(key);
         auto wanted = c.config_map(key.name, value);
         set_controller_reference(wanted, w, f);
         if (f) co_return reconcile_result::error(f);

@@ -254,7 +254,7 @@ asio::awaitable<void> follows_with_a_password(real_etcd* e) {
 
 asio::awaitable<reconcile_result> note(std::vector<std::string>* seen, const informer_factory* factory,
                                        api_resource flags, object_key key) {
-    const object o = factory->lister(flags).find(key.str());
+    const object o = factory->lister(flags).find(key);
     seen->push_back(key.str() + (o ? " is " + o["value"].to_json() : " is gone"));
     co_return reconcile_result::done();
 }

@@ -19,6 +19,17 @@ lister::lister(std::shared_ptr<const source> s, std::string name_space)
 
 lister lister::in(std::string name_space) const { return lister(source_, std::move(name_space)); }
 
+object lister::find(const object_key& key) const {
+    const cache_snapshot s = filled(*source_, "read");
+    return name_space_.empty() || key.name_space == name_space_ ? s.get(key) : object();
+}
+
+object lister::get(const object_key& key) const {
+    object found = find(key);
+    if (!found) not_found(key.str());
+    return found;
+}
+
 object lister::find(std::string_view name_or_key) const {
     const cache_snapshot s = filled(*source_, "read");
     if (name_space_.empty()) return s.get(name_or_key);
@@ -30,8 +41,12 @@ object lister::find(std::string_view name_or_key) const {
 
 object lister::get(std::string_view name_or_key) const {
     object found = find(name_or_key);
-    if (found) return found;
-    std::string what = "read " + source_->describe() + " \"" + std::string(name_or_key) + "\"";
+    if (!found) not_found(std::string(name_or_key));
+    return found;
+}
+
+void lister::not_found(std::string key) const {
+    std::string what = "read " + source_->describe() + " \"" + std::move(key) + "\"";
     if (!name_space_.empty()) what += " in namespace \"" + name_space_ + "\"";
     throw error(errc::not_found, std::move(what));
 }

@@ -74,6 +74,22 @@ TEST_CASE("lister: within one namespace") {
     REQUIRE(all.by_index("node", "n1").size() == 3);
 }
 
+TEST_CASE("lister: by the key that a reconciler gets, whatever its name looks like") {
+    const auto source = filled();
+    source->cache.put(make_pod("", "a/p", "5"));
+    source->cache.publish();
+    const lister all(source), in_a = all.in("a");
+    REQUIRE(all.get(object_key("a", "p")).resource_version().str() == "1");
+    REQUIRE(all.get(object_key("", "a/p")).resource_version().str() == "5");
+    REQUIRE(in_a.get(object_key("a", "q")).resource_version().str() == "2");
+    REQUIRE_FALSE(in_a.find(object_key("b", "p")));
+    REQUIRE_FALSE(in_a.find(object_key("", "a/p")));
+    REQUIRE_FALSE(all.find(object_key("a", "missing")));
+    REQUIRE(message_of([&] { all.get(object_key("a", "missing")); }, errc::not_found).find("a/missing") != std::string::npos);
+    source->synced = false;
+    message_of([&] { all.find(object_key("a", "p")); }, errc::not_synced);
+}
+
 TEST_CASE("lister: within one namespace a name that has a slash is found by itself, before a key that reads the same") {
     const auto source = filled();
     source->cache.put(make_pod("a", "b/c", "5"));

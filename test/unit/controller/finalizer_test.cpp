@@ -114,7 +114,7 @@ asio::awaitable<void> with_predicates() {
     informer_factory factory(rt, [client](const api_resource& r, const std::string& ns) { return client.make_list_watch(r, ns); });
     finalizing f(client, deployments, ours);
     reconciler reconcile = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
-        const object current = factory.lister(deployments).find(q.key.str());
+        const object current = factory.lister(deployments).find(q.key);
         if (!current) co_return reconcile_result::done();
         const reconcile_result r = co_await f.step(current);
         co_return r;

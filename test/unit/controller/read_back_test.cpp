@@ -57,7 +57,7 @@ asio::awaitable<void> brought_in_line() {
     int begun = 0, ended = 0;
     reconciler reconcile = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
         ++begun;
-        const object d = s.factory.lister(deployments).find(q.key.str());
+        const object d = s.factory.lister(deployments).find(q.key);
         json::value status = {{"phase", wanted}};
         const kubernetes::write_options options;
         failure f;

@@ -19,8 +19,11 @@ public:
     explicit lister(std::shared_ptr<const source> s, std::string name_space = {});
     /// One namespace of it; empty: all.
     lister in(std::string name_space) const;
-    /// By "ns/name" (cluster-scoped: "name"); within one namespace by name alone, else by that, too. A
-    /// cluster-scoped name with a slash in it (in an etcd) is found by `snapshot().get(object_key)`.
+    /// What a reconciler is called with, say; within one namespace no other has anything.
+    object get(const object_key& key) const;
+    object find(const object_key& key) const;
+    /// By "ns/name" (cluster-scoped: "name"); within one namespace by name alone, else by that, too. A cluster-scoped
+    /// name with a slash in it (in an etcd) is found by its `object_key` only.
     object get(std::string_view name_or_key) const;
     object find(std::string_view name_or_key) const;
     lent_objects list() const;
@@ -29,6 +32,8 @@ public:
     cache_snapshot snapshot() const; ///< all namespaces
 
 private:
+    [[noreturn]] void not_found(std::string key) const;
+
     std::shared_ptr<const source> source_;
     std::string name_space_;
 };
