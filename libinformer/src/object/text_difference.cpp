@@ -329,7 +329,7 @@ template <bool is_new>
     bool counted = false;
     if (is_new || !in.theirs || std::memcmp(values, in.theirs, std::size_t{c.n} * 4) != 0) {
         std::uint8_t fresh_child = is_new ? std::uint8_t{generation::fresh_and_plain} : in.fresh;
-        if (!is_new && in.previous) reconcile_members(in, fresh_child);
+        if (!is_new && in.previous) reconcile_lent(in, fresh_child);
         if (!is_new && in.theirs && std::memcmp(values, in.theirs, std::size_t{c.n} * 4) == 0) {
             made = {in.previous, generation::known};
         } else {
@@ -365,6 +365,16 @@ handle text_difference::close_until(std::uint32_t place) {
     while (!open_.empty() && open_.back().of->end <= place)
         h = !open_.back().previous && open_.back().fresh == generation::fresh_and_plain ? close<true>() : close<false>();
     return h;
+}
+
+/// Members that a change has made are counted as what they are, and were reconciled when they were made: nobody may replace them, also
+/// where they came out as what the template has.
+void text_difference::reconcile_lent(const open_container& in, std::uint8_t& made_now) {
+    if (hard_) return; // thrown away anyhow
+    const owned_member *const mine = owned_.begin() + in.owned, *const end = owned_.end();
+    for (const owned_member* m = mine; m != end; ++m) in.values[m->slot] = missing_handle;
+    reconcile_members(in, made_now);
+    for (const owned_member* m = mine; m != end; ++m) in.values[m->slot] = m->h;
 }
 
 /// What the template lends unchanged: the previous version's, where it reads alike.

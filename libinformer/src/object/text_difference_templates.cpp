@@ -133,7 +133,7 @@ void text_difference::after_use(entry& e, std::string_view json, handle document
 
 void text_difference::learn(generation& g, handle document, std::string_view json,
                             std::uint64_t live_documents) noexcept {
-    if (!wanted_ || json.size() > max_text) return;
+    if (!wanted_ || json.size() > max_text || !is_node(document)) return;
     if (live_documents < min_documents_) {
         balance_ = -1; // it has not begun
         return;

@@ -4,6 +4,8 @@
 #include "object/detail/text_difference.hpp"
 #include "support/fuzz.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -43,7 +45,8 @@ public:
         }
         if (!x) return;
         ++decoded_;
-        if (with_previous && a_[slot] && x && ++checked_ % 4 == 0) {
+        // (What is interned at the moment each pool decides for itself: then one may share more.)
+        if (with_previous && a_[slot] && x && fillers_.empty() && ++checked_ % 4 == 0) {
             const std::uint64_t with = apart(a_[slot].value(), x.value()), without = apart(b_[slot].value(), y.value());
             if (with > without) {
                 UNSCOPED_INFO("text " << json << " after " << texts_[slot]);
@@ -59,6 +62,13 @@ public:
         texts_[slot] = json;
     }
     void drop(std::size_t slot) { a_[slot] = b_[slot] = object(); }
+    /// One more, which stays: in a large pool paths stop being interned, and begin anew.
+    void fill(const std::string& json) {
+        failure f;
+        fillers_.push_back(with_->decode(json, object(), f));
+        fillers_.push_back(without_->decode(json, object(), f));
+        if (fillers_.size() > 40'000) fillers_.erase(fillers_.begin(), fillers_.begin() + 20'000);
+    }
     void begin_generation() {
         with_->begin_generation();
         without_->begin_generation();
@@ -66,6 +76,7 @@ public:
     void finish() {
         std::fill(a_.begin(), a_.end(), object());
         std::fill(b_.begin(), b_.end(), object());
+        fillers_.clear();
         drain(*with_);
         CHECK(with_->statistics().nodes == 0);
         CHECK(with_->statistics().referenced_nodes == 0);
@@ -81,6 +92,7 @@ private:
     std::shared_ptr<document_pool> with_, without_;
     std::vector<object> a_, b_;
     std::vector<std::string> texts_;
+    std::vector<object> fillers_;
     /// Places at which two versions read alike and are not the same.
     static std::uint64_t apart(value a, value b) {
         if (a.same_as(b)) return 0;
@@ -120,11 +132,21 @@ public:
             if (v.second > v.first && s[v.first] != '{' && s[v.first] != '[')
                 s.replace(v.first, v.second - v.first, good_scalar());
         }
+        if (pick(8) == 0) spell_otherwise(s);
         return s;
     }
     std::string change(std::string s, const std::string& other) {
         for (std::size_t n = 1 + pick(pick(4) == 0 ? 12 : 3); n > 0; --n) change_once(s, other);
         return s;
+    }
+
+    /// The same text, with a letter as its escape.
+    void spell_otherwise(std::string& s) {
+        const std::size_t at = s.find_first_of("aeinotu", pick(s.size()));
+        if (at == std::string::npos || s[at - 1] == '\\' || s.rfind('"', at) == std::string::npos) return;
+        const char* const digits = "0123456789abcdef";
+        const auto c = static_cast<unsigned char>(s[at]);
+        s.replace(at, 1, std::string("\\u00") + digits[c >> 4] + digits[c & 15]);
     }
 
 private:
@@ -306,14 +328,6 @@ private:
     std::mt19937 random_;
 };
 
-class tireless {
-public:
-    tireless() noexcept { informer::detail::text_difference::tireless = true; }
-    tireless(const tireless&) = delete;
-    tireless& operator=(const tireless&) = delete;
-    ~tireless() { informer::detail::text_difference::tireless = false; }
-};
-
 void fuzz(const decode_options& options, unsigned with_seed, std::size_t n, bool pods,
           ways w = ways::difference_and_reader) {
     const tireless tries;
@@ -380,6 +394,47 @@ TEST_CASE("by differences or not: the same documents and the same errors", "[poo
                  projection::keep({"/spec/nodeName", "/status/phase", "/status/conditions/*/type"})),
              8, 1'000, true);
     }
+}
+
+// Where interning stops and begins anew what reads alike is there twice; keys of their own are not interned, nor are objects that have
+// them; what has very many members is looked through otherwise; and a text may be spelled in several ways.
+TEST_CASE("by differences or not, while interning stops and begins: the same documents, and nothing is left", "[pool][difference]") {
+    const tireless tries;
+    const unsigned seed = GENERATE(31u, 32u, 33u, 34u);
+    pair_of_pools pools(ways::difference_and_reader, decode_options(), 24);
+    mutator m(fuzz_seed(seed));
+    std::uint64_t made = 0;
+    const auto value = [&](std::size_t kinds) {
+        std::string s = "\"a value of some length, number " + std::to_string(m.pick(kinds)) + '"';
+        if (m.pick(3) == 0) m.spell_otherwise(s);
+        return s;
+    };
+    const auto members = [&](std::size_t n) {
+        std::string s;
+        const bool own = m.pick(4) == 0; // keys that nobody else has
+        for (std::size_t i = 0; i < n; ++i)
+            s += (s.empty() ? "\"" : ",\"") + (own ? "own-" + std::to_string(++made) : "k" + std::to_string(i)) + "\":" +
+                 (m.pick(4) == 0 && n < 10 ? "{\"k0\":" + value(20) + "}" : value(20));
+        return s;
+    };
+    std::string data = members(2);
+    for (std::size_t i = 0; i < fuzz_rounds(1'200); ++i) {
+        if (i % 100 == 0) {
+            const std::size_t kinds = m.pick(2) ? 100 : 1'000'000; // of values: they repeat, or they do not
+            for (unsigned n = 0; n < 4'000; ++n)
+                pools.fill(R"({"metadata":{"name":"f)" + std::to_string(++made) + R"("},"data":{"k0":)" + value(kinds) + "}}");
+        }
+        const std::size_t slot = m.pick(pools.slots());
+        if (m.pick(3) == 0) data = members(std::array<std::size_t, 5>{1, 2, 3, 20, 300}[m.pick(5)]);
+        std::string text = R"({"metadata":{"name":"n)" + std::to_string(slot) + R"("},"data":{)" + data + "}" +
+                           (m.pick(2) ? R"(,"g":1)" : "") + (m.pick(4) == 0 ? R"(,"h":[1,2])" : "") + "}";
+        if (m.pick(3) == 0) m.spell_otherwise(text);
+        pools.decode(slot, text, m.pick(5) != 0);
+        if (m.pick(40) == 0) pools.drop(m.pick(pools.slots()));
+        if (m.pick(100) == 0) drain(pools.with());
+    }
+    CHECK(pools.with().statistics().template_hits > fuzz_rounds(1'200) / 4);
+    pools.finish();
 }
 
 // managedFields kept: what is skipped of it is asked less of.

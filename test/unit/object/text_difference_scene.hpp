@@ -4,6 +4,8 @@
 #include "support/pod_generator.hpp"
 #include "support/pool.hpp"
 
+#include "object/detail/text_difference.hpp"
+
 #include <informer/object/document_pool.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -43,5 +45,14 @@ inline std::string replaced(std::string s, std::string_view what, std::string_vi
     REQUIRE(at != std::string::npos);
     return s.replace(at, what.size(), by);
 }
+
+/// Texts are compared whether that pays or not, and each is learned from.
+class tireless {
+public:
+    tireless() noexcept { informer::detail::text_difference::tireless = true; }
+    tireless(const tireless&) = delete;
+    tireless& operator=(const tireless&) = delete;
+    ~tireless() { informer::detail::text_difference::tireless = false; }
+};
 
 } // namespace text_difference_test

@@ -417,3 +417,54 @@ TEST_CASE("a template of very many short keys is made without looking for each a
     CHECK(templates == 1);
     CHECK(with_template < 6 * parsed);
 }
+
+// What is stored without interning may be there twice, and versions share what they have in common all the same: what the template
+// lends is replaced by the previous version's. What a change has made is nobody's to replace, also where it is what the template has.
+TEST_CASE("a value that is spelled otherwise than the template's is counted as often as it is used", "[pool][difference]") {
+    const tireless tries;
+    const auto pool = make_pool(true);
+    const auto document = [](const std::string& name, const std::string& data, const char* more = "") {
+        return R"({"metadata":{"name":")" + name + R"("},"data":{)" + data + "}" + more + "}";
+    };
+    unsigned named = 0;
+    std::vector<object> fillers;
+    // Interning of /data and of what is in it stops, and begins anew, by what this teaches it.
+    const auto fill = [&](unsigned n, unsigned values) {
+        for (; n > 0; --n, ++named)
+            fillers.push_back(decode(*pool, document("f" + std::to_string(named),
+                                                     "\"k0\":\"a filler's value " + std::to_string(named % values) + '"')));
+    };
+    std::string others; // more keys than are looked through for what has moved
+    for (unsigned k = 1; k < 300; ++k) others += ",\"k" + std::to_string(k) + "\":" + std::to_string(k);
+    const auto data = [](unsigned i, const char* a) {
+        return "\"k0\":\"the v" + std::string(a) + "lue number " + std::to_string(i) + '"';
+    };
+    constexpr unsigned slots = 40;
+    unsigned twice = 0; // values that are there twice
+    for (unsigned round = 0; round < 3; ++round) {
+        fill(round == 0 ? 10'000 : 4'000, std::numeric_limits<unsigned>::max());
+        std::vector<object> before;
+        for (unsigned i = 0; i < slots; ++i)
+            before.push_back(decode(*pool, document("slot " + std::to_string(i), data(i, "a") + others)));
+        fill(40'000, 200);
+        std::vector<object> now, templates;
+        for (unsigned i = 0; i < slots; ++i) {
+            const char* const more = R"(,"g":1)";
+            for (unsigned n = 0; n < 3; ++n)
+                templates.push_back(decode(*pool, document("t" + std::to_string(n), data(i, "a"), n == 0 ? R"(,"h":{"g":[]})" : more)));
+            twice += !templates.back().at_pointer("/data/k0").same_as(before[i].at_pointer("/data/k0"));
+            const object one = decode(*pool, document("slot " + std::to_string(i), data(i, "\\u0061"), more), before[i]);
+            REQUIRE(one.to_json() == document("slot " + std::to_string(i), data(i, "a"), more));
+            if (i % 2 == 0) now.push_back(one);
+        }
+        fillers.clear();
+        templates.clear();
+        drain(*pool);
+        for (unsigned i = 0; i < slots; i += 2)
+            CHECK(now[i / 2].to_json() == document("slot " + std::to_string(i), data(i, "a"), R"(,"g":1)"));
+    }
+    CHECK(twice > slots / 2); // by chance, in each round most of them
+    drain(*pool);
+    CHECK(pool->statistics().nodes == 0);
+    CHECK(pool->statistics().referenced_nodes == 0);
+}
