@@ -3,6 +3,8 @@
 
 #include "object_map.hpp"
 
+#include <informer/detail/text_hash.hpp>
+
 #include <array>
 #include <bitset>
 #include <cstddef>
@@ -55,7 +57,7 @@ public:
 private:
     struct hash {
         using is_transparent = void;
-        std::size_t operator()(std::string_view s) const noexcept { return std::hash<std::string_view>()(s); }
+        std::size_t operator()(std::string_view s) const noexcept { return text_hash(s); }
     };
     void set(std::size_t bucket, bool mixed) {
         auto next = std::make_shared<mixed_namespaces>(*mixed_);

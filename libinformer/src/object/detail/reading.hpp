@@ -5,6 +5,7 @@
 #include "packed.hpp"
 #include "root/bytes.hpp"
 
+#include <informer/detail/text_hash.hpp>
 #include <informer/object/value.hpp>
 
 #include <string_view>
@@ -115,7 +116,10 @@ public:
 private:
     const generation* generation_;
     children in_;
-    std::unordered_map<std::string_view, std::uint32_t> by_name_; // only for large objects
+    struct hash {
+        std::size_t operator()(std::string_view s) const noexcept { return text_hash(s); }
+    };
+    std::unordered_map<std::string_view, std::uint32_t, hash> by_name_; // only for large objects
 };
 
 } // namespace informer::detail
