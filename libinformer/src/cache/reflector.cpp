@@ -120,10 +120,10 @@ void reflector::progress(time_point now) {
     request_.last_progress = now;
 }
 
-/// The server is as new as we are.
-void reflector::sign(time_point now) noexcept {
+/// The server is not older than we are; `confirmed`: nor are we older.
+void reflector::sign(time_point now, bool confirmed) noexcept {
     last_sign_ = now;
-    confirmed_ = now;
+    if (confirmed) confirmed_ = now;
     away_ = false;
 }
 
@@ -339,14 +339,17 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
             polled_ = true;
             parked_ = false;
         }
+        const bool newer = last_ < r.resource_version;
         if (below(r.resource_version)) {
             fetch_again(true);
-        } else if (polled_ && last_ < r.resource_version) { // and no watch tells of it
-            fetch_again(false);
+        } else if (newer && (polled_ || now - *confirmed_ >= options_.watch_timeout_)) {
+            // By what is not ours, perhaps; or the watch does not tell. For as long as a watch lasts that is left open, but
+            // from a server whose watch cache stands still it would never be heard.
+            fetch_again(!polled_);
             list_this_time_ = true;
         } else {
             goal_ = goal::follow;
-            sign(now);
+            sign(now, !newer);
         }
         if (!polled_) succeeded();
         return page_verdict::checked;

@@ -258,12 +258,14 @@ void reflector::follow_ended(time_point now, const failure& f) {
         failed(now, f, !polled_);
         return;
     case kind::missing: // while it was away its objects may have gone without an event
+        refused_behind_a_list();
         fetch_again(false);
-        failed(now, f, true);
+        failed(now, f, !polled_);
         return;
     case kind::unwatchable: return; // seen to
     case kind::rejected: // this version means nothing to the server
-        fetch_again(true);
+        refused_behind_a_list();
+        fetch_again(!polled_);
         failed(now, f, false);
         return;
     case kind::other: {
@@ -278,6 +280,11 @@ void reflector::follow_ended(time_point now, const failure& f) {
         return;
     }
     }
+}
+
+/// Each time a list works between two of them: then lists are all there is.
+void reflector::refused_behind_a_list() {
+    if (!request_.opened && ++watch_refusals_ >= most_watch_refusals) polled_ = true;
 }
 
 } // namespace informer

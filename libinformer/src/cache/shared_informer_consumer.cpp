@@ -42,6 +42,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         if (asked.cancelled() != asio::cancellation_type::none || s->stopping) co_return;
         std::vector<delta> batch = co_await s->live->queue.pop(batch_size);
         if (batch.empty()) co_return;
+        s->batch_under_way = true;
         const clock::time_point oldest = batch.front().received;
         s->applying.begin();
         s->count_deltas(batch);
@@ -85,7 +86,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         s->observe_lag(oldest);
         co_await tidy(s);
         s->applying.end();
-        s->consumer_held_up = false;
+        s->consumer_held_up = s->batch_under_way = false;
         s->refresh_figures();
         s->call_owed_handlers();
         // What came meanwhile is the next turn's: batches of bookmarks, or handlers after each, would hold the executor for all of them.
@@ -120,12 +121,14 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         index.set_resource_version(d.current.resource_version());
         if (!before) clear_quarantine(key); // it never was good
         // Nothing to tell of what nobody knows; and a resumed watch may repeat the end of a predecessor.
-        if (!before || d.current.resource_version() < before.resource_version()) break;
-        if (is_another(d.current.meta(), before.meta())) doubt_state();
-        index.erase(key);
-        clear_quarantine(key);
-        event e(event_kind::deleted, d.current, before, event_reason::watch);
-        e.version = d.current.resource_version();
+        if (!before || (d.current.resource_version() < before.resource_version() && !is_of_old_epoch(key))) break;
+        // What is gone is one of whom nobody told us, and ours before it, whose end we missed.
+        const bool another = is_another(d.current.meta(), before.meta());
+        if (another) doubt_state();
+        forget(key);
+        event e(event_kind::deleted, another ? before : d.current, before, event_reason::watch);
+        e.final_state_known = !another;
+        e.version = e.current.resource_version();
         events.push_back(std::move(e));
         break;
     }
@@ -133,10 +136,12 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         index.set_resource_version(d.version);
         if (!bad.empty()) clear_quarantine(d.current.key(), d.version);
         const object before = index.find_current(d.current).before;
-        if (!before || d.version < before.resource_version() || !is_another(d.current.meta(), before.meta())) break;
+        if (!before || (d.version < before.resource_version() && !is_of_old_epoch(before.key())) ||
+            !is_another(d.current.meta(), before.meta())) break;
         // Ours was deleted, and nobody told us.
         doubt_state();
         index.erase(before.key());
+        of_old_epoch.erase(before.key());
         event e(event_kind::deleted, before, before, event_reason::watch);
         e.final_state_known = false;
         e.version = before.resource_version();
@@ -147,11 +152,10 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     case delta::kind::bad: {
         index.set_resource_version(d.version);
         const object before = d.bad->key.empty() ? object() : index.current(d.bad->key);
-        if (before && d.version < before.resource_version()) break; // a repetition
+        if (before && d.version < before.resource_version() && !is_of_old_epoch(before.key())) break; // a repetition
         if (d.type == watch_event_type::deleted && before) {
             // Its last state cannot be read, but that it is gone can.
-            index.erase(d.bad->key);
-            clear_quarantine(d.bad->key);
+            forget(d.bad->key);
             event e(event_kind::deleted, before, before, event_reason::watch);
             e.final_state_known = false;
             e.version = d.version.empty() ? before.resource_version() : d.version;
@@ -205,7 +209,8 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     const object_meta old = before.meta();
     const informer::resource_version known = old.resource_version();
     if (known.view() == version.view() && before == o) return; // else they differ in this at least
-    if (guarded && version < known) return;
+    if (guarded && version < known && !is_of_old_epoch(before.key())) return;
+    if (!of_old_epoch.empty()) of_old_epoch.erase(before.key());
     index.put(o, there);
     if (is_another(o.meta(), old)) {
         // Another object under the same name: its predecessor was deleted, and nobody told us.
@@ -274,7 +279,9 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     // Both are walked in the order of the same hashes: what did not change is found where the walk is anyway, and of the object
     // itself nothing is read.
     const detail::object_map& listed = all->objects();
+    const bool new_epoch = all->epoch != s->epoch;
     if (!first) {
+        std::set<object_key> of_old_epoch;
         detail::object_map::cursor old(index.snapshot().contents()->objects);
         while (const object* o = old.next()) {
             if (++steps % 32 == 0) co_await breathe(s);
@@ -283,6 +290,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             const object_key key = o->key();
             if (!all->proves_absence(key)) { // it is there, or may be, but cannot be read
                 if (!all->bad_keys.contains(key)) ++unproven;
+                if (new_epoch || s->is_of_old_epoch(key)) of_old_epoch.insert(key);
                 continue;
             }
             const object last = index.erase(key);
@@ -291,6 +299,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             e.version = last.resource_version();
             events.push_back(std::move(e));
         }
+        s->of_old_epoch = std::move(of_old_epoch);
     }
     if (first && !s->home && index.current_size() == 0) {
         // Nobody has been told anything yet: no events to make, and no second map.
@@ -327,7 +336,6 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     co_await quarantine_all(s, all);
     if (s->stopping) co_return;
 
-    const bool new_epoch = all->epoch != s->epoch;
     s->epoch = all->epoch;
     // Without versions of lists it goes with the objects, also down: the newest may be the one that went.
     const bool unversioned = all->version.empty();
@@ -475,6 +483,12 @@ void shared_informer::impl::quarantine(const bad_object& b, bool logged) {
         bad.insert_or_assign(b.key, b);
     }
     tell_bad(b);
+}
+
+void shared_informer::impl::forget(const object_key& key) {
+    store->index.erase(key);
+    of_old_epoch.erase(key);
+    clear_quarantine(key);
 }
 
 void shared_informer::impl::clear_quarantine(const object_key& key) {

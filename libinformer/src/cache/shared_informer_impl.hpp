@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -215,6 +216,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<object> bring_home(self s, object o);
     void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
                 bool guarded, std::vector<event>& events);
+    bool is_of_old_epoch(const object_key& key) const { return !of_old_epoch.empty() && of_old_epoch.contains(key); }
+    void forget(const object_key& key); ///< it is gone
     void quarantine(const bad_object& b, bool logged = true);
     void clear_quarantine(const object_key& key);
     void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless that is older
@@ -265,6 +268,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     bool held_up = false; ///< the request under way waits for room: that time is not its own
     std::optional<clock::time_point> confirmed; ///< as it was told last
     bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
+    bool batch_under_way = false;  ///< the cache is not yet where the queue ends
     detail::slice_watch reading;
     std::string api_version; ///< of the resource
 
@@ -277,6 +281,9 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     detail::slice_watch applying;
     std::uint64_t epoch = 1;
     bool unversioned = false; ///< the last list had no version
+    /// Objects that a list of a new epoch did not tell of and did not disprove: their versions are of another time, and say nothing
+    /// of what is newer.
+    std::set<object_key> of_old_epoch;
     std::vector<subscriber> subscribers; ///< told of everything from now on
     std::vector<subscriber> waiting;     ///< that came before the first state was complete
     bool handlers_owed = false;          ///< they are to be called at the end of this turn

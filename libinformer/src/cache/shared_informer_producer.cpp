@@ -330,8 +330,7 @@ asio::awaitable<void> shared_informer::impl::produce(self s) {
             auto& hurry = s->live->hurry.emplace(s->rt.executor());
             const bool hurried = co_await hurry.wait_until(s->rt.clock(), a.until);
             s->live->hurry.reset();
-            if (!hurried && s->now() < a.until) co_return;
-            s->machine.slept();
+            if (hurried || s->now() >= a.until) s->machine.slept(); // else cancelled, or a clock that wakes too early
             continue;
         }
         const bool go_on = co_await carry_out(s, std::move(a));

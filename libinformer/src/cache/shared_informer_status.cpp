@@ -56,7 +56,7 @@ void shared_informer::impl::note_next_attempt() {
 /// Of the cache, so not before what was told has come there.
 void shared_informer::impl::note_confirmed() {
     const auto at = machine.confirmed();
-    if (at == confirmed || !live || live->queue.size() != 0 || consumer_held_up) return;
+    if (at == confirmed || !live || live->queue.size() != 0 || batch_under_way) return;
     confirmed = at;
     const auto wall = wall_of(*at);
     {

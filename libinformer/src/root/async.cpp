@@ -118,7 +118,13 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
 
     const auto executor = co_await asio::this_coro::executor;
     const auto passed = std::make_shared<bool>(false);
+    const auto failed = std::make_shared<std::exception_ptr>();
     task_group ticker(executor);
+    ticker.on_error([s, passed, failed](std::exception_ptr e) { // also where there was no memory to begin
+        *failed = std::move(e);
+        *passed = true;
+        s->look_again();
+    });
     ticker.spawn(tick(s, passed, c, when));
     bool notified = false;
     for (;;) {
@@ -131,6 +137,7 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     // The clock may go as soon as we return, so the ticker must have left it, cancelled or not.
     ticker.stop();
     co_await ticker.join();
+    if (*failed) std::rethrow_exception(*failed);
     co_return notified;
 }
 

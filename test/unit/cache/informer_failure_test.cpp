@@ -2,6 +2,7 @@
 #include "informer_fixture.hpp"
 #include "support/throwing_sink.hpp"
 
+#include <boost/asio/detached.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <memory>
@@ -220,4 +221,40 @@ TEST_CASE("what another informer has learnt of watch-list is kept where this one
     b.settle();
     CHECK(b.pods.status().attempts == 1);
     CHECK(b.source->watch_list() == watch_list_support::no);
+}
+
+namespace {
+
+/// Comes back from a sleep a little too early, as a timer does that counts otherwise than its clock.
+class hasty_clock final : public informer::clock {
+public:
+    explicit hasty_clock(std::shared_ptr<manual_clock> c) : of_(std::move(c)) {}
+    time_point now() const override { return of_->now(); }
+    std::chrono::system_clock::time_point wall() const override { return of_->wall(); }
+    boost::asio::awaitable<bool> sleep_until(time_point when) override {
+        return of_->sleep_until(when - now() > 2ms ? when - 1ms : when);
+    }
+
+private:
+    std::shared_ptr<manual_clock> of_;
+};
+
+} // namespace
+
+TEST_CASE("a clock that wakes too early does not end what waits by it", "[informer]") {
+    bench b;
+    runtime rt(b.context.get_executor());
+    rt.with_clock(std::make_shared<hasty_clock>(b.clock)).with_seed(1);
+    const auto source = std::make_shared<scripted_list_watch>(b.context.get_executor());
+    shared_informer pods(rt, source);
+    source->on_watch_fail(failure(errc::connection_refused, "watch pods"));
+    boost::asio::co_spawn(b.context, pods.run(), boost::asio::detached);
+    b.settle();
+    REQUIRE(pods.status().phase == informer_phase::backing_off);
+    source->on_watch()->added(pod("a", 1)).bookmark("1", true);
+    for (clock::duration passed{}; passed < 5s; passed += 1ms) b.pass(1ms);
+    CHECK(pods.status().synced);
+    CHECK(pods.status().phase == informer_phase::watching);
+    pods.stop();
+    b.settle();
 }

@@ -310,3 +310,32 @@ TEST_CASE("when the server last showed that the cache is not behind it is told, 
     m.here.settle();
     CHECK(age() == 0);
 }
+
+TEST_CASE("that the cache is not behind the server is told when a state is in it, not while it is put there", "[informer][metrics]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    const auto confirmed = b.pods.status().confirmed;
+    b.pass(10s);
+    w->fail(status_failure(410, "Expired"));
+    const auto next = b.source->on_watch();
+    for (int i = 0; i < 30'000; ++i) next->added(pod("b" + std::to_string(i), 10));
+    b.settle();
+    for (int i = 0; i < 5; ++i) b.pass(2s);
+    REQUIRE(next->pending() == 0);
+    next->bookmark("20", true);
+    // One handler at a time, with time going by, so that the guard of the watch looks, too.
+    std::size_t meanwhile = 0;
+    b.context.restart();
+    while (b.context.poll_one() != 0) {
+        const auto now = b.pods.status();
+        if (now.objects == 1) { // the state before
+            ++meanwhile;
+            REQUIRE(now.confirmed == confirmed);
+        }
+        if (meanwhile != 0) b.clock->advance(100ms);
+        b.context.restart();
+    }
+    CHECK(meanwhile > 10);
+    CHECK(b.pods.status().objects == 30'000);
+    CHECK(b.pods.status().confirmed > confirmed);
+}

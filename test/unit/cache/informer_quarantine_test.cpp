@@ -391,3 +391,54 @@ TEST_CASE("X7 bad objects without a name count once, by watch-list as by list", 
         CHECK(b.pods.status().quarantined == 2);
     }
 }
+
+TEST_CASE("X7 a bad object of a server that went back in time does not hide what comes of it later", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    auto events = b.pods.subscribe();
+    b.source->on_list(list_of({pod("x", 1000), pod("y", 1001)}, "1001"));
+    const auto before = b.source->on_watch();
+    b.start();
+    b.settle();
+    read_all(events);
+    before->bookmark("500"); // a restored backup
+    b.source->on_list(list_of({}, "505"));
+    b.source->on_list(list_of({R"({"metadata":{"namespace":"default","name":"x"},"spec":})", pod("y", 400)}, "505"));
+    const auto w = b.source->on_watch();
+    b.settle();
+    b.pass(1min);
+    REQUIRE(b.pods.status().epoch == 2);
+    CHECK(read_all(events) == words{"~y:400#"});
+    CHECK(b.pods.get("default/x").resource_version().str() == "1000");
+    SECTION("an update") {
+        w->modified(pod("x", 510));
+        b.settle();
+        CHECK(read_all(events) == words{"~x:510"});
+        w->modified(pod("x", 509)); // and what repeats itself from now on is a repetition
+        b.settle();
+        CHECK(read_all(events).empty());
+        w->deleted(pod("x", 520));
+        b.settle();
+        CHECK(read_all(events) == words{"-x:520"});
+    }
+    SECTION("a deletion") {
+        w->deleted(pod("x", 520));
+        b.settle();
+        CHECK(read_all(events) == words{"-x:520"});
+    }
+    SECTION("a deletion that cannot be read") {
+        w->deleted(
+            R"({"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"namespace":"default","name":"x","resourceVersion":"520"}})");
+        b.settle();
+        CHECK(read_all(events) == words{"-x:520?"});
+    }
+    SECTION("another bad list of the same epoch, and a deletion") {
+        w->fail(status_failure(410, "Expired"));
+        b.source->on_list(list_of({R"({"metadata":{"namespace":"default","name":"x"},"spec":})", pod("y", 400)}, "515"));
+        const auto next = b.source->on_watch();
+        b.settle();
+        b.pass(1min);
+        next->deleted(pod("x", 520));
+        b.settle();
+        CHECK(read_all(events) == words{"-x:520"});
+    }
+}

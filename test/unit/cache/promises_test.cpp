@@ -549,10 +549,22 @@ TEST_CASE("completeness: a watch that tells nothing of a deletion has the state 
     auto events = b.pods.subscribe();
     const auto w = b.sync_with({pod("a", 1, "", "u1"), pod("b", 2)}, 5);
     read_all(events);
-    SECTION("another object has taken the place of one") { w->modified(pod("a", 7, "", "u2")); }
-    SECTION("another object than the one that is there was deleted") { w->deleted(pod("a", 7, "", "u2")); }
-    b.settle();
-    read_all(events);
+    SECTION("another object has taken the place of one") {
+        w->modified(pod("a", 7, "", "u2"));
+        b.settle();
+        CHECK(read_all(events) == words{"-a:1?", "+a:7"});
+    }
+    SECTION("another object than the one that is there was deleted") {
+        w->deleted(pod("a", 7, "", "u2"));
+        b.settle();
+        const auto gone = events.try_next(); // ours: of the other one nobody has heard
+        REQUIRE(gone);
+        CHECK(gone->kind == event_kind::deleted);
+        CHECK_FALSE(gone->final_state_known);
+        CHECK(gone->current.meta().uid() == "u1");
+        CHECK(gone->version.str() == "1");
+        CHECK_FALSE(events.try_next());
+    }
     b.source->on_watch()->added(pod("a", 8, "", "u3")).bookmark("9", true); // b is gone, too
     CHECK(b.pods.snapshot().size() >= 1);
     b.pass(2s); // within two

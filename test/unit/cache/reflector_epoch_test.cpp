@@ -54,13 +54,47 @@ TEST_CASE("epoch: a whole time-out without event or bookmark asks for the newest
     m.pass(m.last.watch.timeout_);
     m.watch_done(clean ? failure() : cut_off);
     CHECK(m.next().check);
-    CHECK(m.page_done("21") == page::checked);
+    CHECK(m.page_done("20") == page::checked);
+    CHECK(m.r.confirmed() == m.now);
     CHECK(m.next().watch.resource_version_ == "20");
     m.r.opened(m.now);
     m.event("22");
     m.pass(m.last.watch.timeout_);
     m.watch_done();
     CHECK_FALSE(m.next().check);
+}
+
+TEST_CASE("epoch: a newest version that no watch told of is fetched once a whole time-out has passed", "[reflector]") {
+    machine m;
+    m.follow("20");
+    const auto confirmed = m.r.confirmed();
+    m.pass(2s);
+    m.watch_done(cut_off);
+    m.next();
+    m.watch_done(refused);
+    m.wait();
+    m.next();
+    m.r.opened(m.now);
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    CHECK(m.next().check); // early, since it was away
+    CHECK(m.page_done("21") == page::checked);
+    CHECK(m.next().what == step::watch); // by what is not ours, perhaps
+    CHECK(m.r.confirmed() == confirmed);
+    m.r.opened(m.now);
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    CHECK(m.next().check);
+    CHECK(m.page_done("22") == page::checked);
+    CHECK(m.r.confirmed() == confirmed);
+    CHECK(m.next().what == step::list);
+    CHECK_FALSE(m.last.check);
+    CHECK(m.last.list.resource_version_.empty()); // from behind the cache that stands still
+    CHECK(m.page_done("22") == page::complete);
+    CHECK(m.r.confirmed() == m.now);
+    CHECK(m.r.epoch() == 1);
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.next().watch.resource_version_ == "22");
 }
 
 TEST_CASE("epoch: after the server was away a watch is short, so that silence tells early", "[reflector]") {

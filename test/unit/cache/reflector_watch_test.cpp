@@ -523,6 +523,29 @@ TEST_CASE("a version the server does not understand: the newest state", "[reflec
     CHECK(m.last.watch.resource_version_.empty());
 }
 
+TEST_CASE("watches that are refused behind each list that works are one failure that lasts", "[reflector]") {
+    const failure no = GENERATE(as<failure>(), status(400, "BadRequest"), status(404, "NotFound"));
+    machine m(no_watch_list());
+    m.list("20");
+    std::uint64_t attempts = 0;
+    for (unsigned round = 0; round < 6; ++round) {
+        m.watch_done(no);
+        const auto pause = m.wait();
+        CHECK(pause <= 1min);
+        if (round >= reflector::most_watch_refusals) {
+            CHECK(m.r.attempts() > attempts);
+            CHECK(m.r.phase() == informer_phase::backing_off);
+        }
+        attempts = m.r.attempts();
+        CHECK(m.next().what == step::list);
+        CHECK(m.page_done(std::to_string(21 + round)) == page::complete);
+        m.next();
+    }
+    m.stay_proven();
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.r.phase() == informer_phase::watching);
+}
+
 TEST_CASE("what is known of the source is used: no watch-list where there is none", "[reflector]") {
     machine m(reflector_options(), watch_list_support::no);
     CHECK(m.next().what == step::list);

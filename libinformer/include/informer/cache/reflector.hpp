@@ -113,7 +113,7 @@ public:
     /// The resource version to resume from.
     const resource_version& version() const noexcept { return last_; }
     std::uint64_t epoch() const noexcept { return epoch_; }
-    /// When the server last showed that `version()` is not behind it: an event, a bookmark, a state, a check.
+    /// When the server last showed that `version()` is not behind it: an event, a bookmark, a state, or a check that found no newer one.
     std::optional<time_point> confirmed() const noexcept { return confirmed_; }
     std::uint64_t attempts() const noexcept { return attempts_; } ///< failed in a row
     std::optional<time_point> waits() const noexcept { return wait_; } ///< until then nothing is asked
@@ -130,7 +130,7 @@ public:
 
     // Times that are ours. The rest are client-go's (see backoff_options).
     static constexpr unsigned most_page_failures = 5; ///< of one page, in a row; then the list begins anew
-    static constexpr unsigned most_watch_refusals = 3; ///< 403, in a row; then it is found out whether lists are allowed
+    static constexpr unsigned most_watch_refusals = 3; ///< in a row; of 403 it is found out then whether lists are allowed
     static constexpr std::chrono::seconds silence = std::chrono::seconds(2);  ///< watch-list: nothing at all came
     static constexpr std::chrono::seconds pause = std::chrono::seconds(5);    ///< watch-list: events, but no end
     /// Watch-list: nothing more came; and from the first change to the end, where it is not known whether that comes at all.
@@ -142,7 +142,7 @@ public:
     /// distance, and not less than this: HTTP/1.1 has no ping, and behind a proxy the connection of a lost path stays up.
     static constexpr int quiet_halves = 5;
     static constexpr std::chrono::seconds shortest_quiet = std::chrono::seconds(60);
-    static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< R13
+    static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< client-go's
     /// 404: the longest delay, drawn from four fifths of it up. controller-runtime asks so for a kind that is not installed.
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
     /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
@@ -178,7 +178,7 @@ private:
     bool by_watch_list() const noexcept;
     std::string fetch_version() const;
     std::uint64_t page_size() const noexcept { return options_.page_size_.value_or(default_page_size); }
-    void sign(time_point now) noexcept;
+    void sign(time_point now, bool confirmed = true) noexcept;
     std::optional<clock::duration> quiet_patience() const;
     void learn_rhythm(time_point now);
     void advance(const resource_version& v);
@@ -192,6 +192,7 @@ private:
     void initial_ended(time_point now, const failure& f);
     void follow_by_fetching(time_point now, const failure& f);
     void follow_ended(time_point now, const failure& f);
+    void refused_behind_a_list();
     failure our_words(const failure& f) const;
     /// "watch pods: …"
     failure ours(errc code, std::string_view verb, std::string_view what) const;
@@ -231,7 +232,7 @@ private:
     clock::duration rhythm_{};    // of bookmarks: the longest distance of late
     unsigned rhythm_seen_ = 0;    // so often
     unsigned quiet_cuts_ = 0;     // without a bookmark between them: it was not the path, the server sends none now
-    unsigned watch_refusals_ = 0; // watches in a row that were forbidden
+    unsigned watch_refusals_ = 0; // watches in a row that were forbidden, or refused though a list worked
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
     bool failing_ = false, parked_ = false;

@@ -39,9 +39,10 @@ struct informer_status {
     /// Last bytes from the server, whatever they said; the epoch of the clock before any.
     std::chrono::system_clock::time_point last_contact{};
     /// When the server last showed that the cache is not behind it: an event or a bookmark came, a whole state, or a look at the newest
-    /// version; the epoch of the clock before any. Where nothing changes bookmarks come about every minute, and from a server that sends
-    /// none a look once the watch has lasted its time (5 to 10 minutes by default). Older than that, changes may be missing, whatever the
-    /// phase; so while a subscriber holds up the informer (`overflow_policy::back_pressure`).
+    /// version found none that is newer; the epoch of the clock before any. Where nothing changes bookmarks come about every minute. From
+    /// a server that sends none the look comes once the watch has lasted its time (5 to 10 minutes by default), and where others' objects
+    /// have made its version newer, a list. Older than that, changes may be missing, whatever the phase; so while a subscriber holds up
+    /// the informer (`overflow_policy::back_pressure`).
     std::chrono::system_clock::time_point confirmed{};
     std::uint64_t epoch = 1;     ///< grows when the server went back in time
     std::size_t objects = 0;
