@@ -97,6 +97,14 @@ struct shard_group::impl {
         if (options.identity_.empty()) options.identity_ = detail::host_label();
         throw_on(options.check());
     }
+    ~impl() {
+        auto* m = rt.metrics();
+        if (m == nullptr) return;
+        for (const char* what : {"informer_shard_members", "informer_shard_active"})
+            m->forget(what, {{"group", options.group_}}); // names have no end, a sink's room has
+    }
+    impl(const impl&) = delete;
+    impl& operator=(const impl&) = delete;
 
     runtime rt;
     kubernetes::client client;
@@ -233,7 +241,9 @@ void shard_group::impl::settle(const shard_logic::step& s, clock::time_point sen
     if (!f && s.what == action::list && (!call->page().continue_token.empty() || !call->page().bad.empty()))
         f = failure(errc::too_large, "list leases: more than " + std::to_string(shard_group_options::most_members) +
                                          " Leases, or some that cannot be read, have the label of this group");
-    if (!logic->abandon(now()) || !f) note_error(s.what, s.what == action::collect && f == errc::conflict ? failure() : f);
+    // The Lease was renewed after all, or another one deleted it.
+    const bool spared = s.what == action::collect && (f == errc::conflict || f == errc::not_found);
+    if (!logic->abandon(now()) || !f) note_error(s.what, spared ? failure() : f);
     if (f) {
         logic->failed(now(), f);
         return;
@@ -290,7 +300,7 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
     self->logic.emplace(self->options, self->member, self->rt.draw_seed());
     self->wake = std::make_shared<detail::async_event>(self->rt.executor());
     self->over = std::make_shared<detail::async_event>(self->rt.executor());
-    self->call.emplace(self->rt.executor(), self->client, self->wake);
+    self->call.emplace(self->rt.executor(), self->client, self->wake, self->options.effective_request_timeout());
     self->own = object();
     self->stopping = false;
     self->running = true;

@@ -72,7 +72,7 @@ struct election : std::enable_shared_from_this<election> {
     election(const runtime& r, const kubernetes::client& c, leader_election_options o)
         : rt(r), options(std::move(o)), logic(options, rt.draw_seed()),
           wake(std::make_shared<detail::async_event>(rt.executor())), over(rt.executor()),
-          call(rt.executor(), c, wake) {}
+          call(rt.executor(), c, wake, options.effective_request_timeout()) {}
 
     runtime rt;
     leader_election_options options;
@@ -284,6 +284,15 @@ struct leader_elector::impl {
     leader_election_options options;
     bool running = false;
     std::shared_ptr<election> latest; ///< also after its end: for what was seen last
+
+    ~impl() {
+        auto* m = rt.metrics();
+        if (m == nullptr || !latest) return;
+        for (const char* what : {"leader_election_master_status", "leader_election_slowpath_total"})
+            m->forget(what, {{"name", options.name_}}); // names have no end, a sink's room has
+    }
+    impl(const impl&) = delete;
+    impl& operator=(const impl&) = delete;
 
     static asio::awaitable<election_end> run(std::shared_ptr<impl> self, leading_work lead);
 };

@@ -2,12 +2,16 @@
 
 #include "controller/lease_record.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace informer::detail {
 
-lease_call::lease_call(asio::any_io_executor executor, const kubernetes::client& c, std::shared_ptr<async_event> wake)
-    : executor_(std::move(executor)), client_(c.without_retries()), wake_(std::move(wake)) {}
+lease_call::lease_call(asio::any_io_executor executor, const kubernetes::client& c, std::shared_ptr<async_event> wake,
+                       std::chrono::nanoseconds at_most)
+    : executor_(std::move(executor)), client_(c.without_retries()), wake_(std::move(wake)),
+      limit_(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(at_most - at_most / 8),
+                      std::chrono::milliseconds(1))) {}
 
 void lease_call::answer::end() {
     finished = true;
@@ -15,7 +19,7 @@ void lease_call::answer::end() {
 }
 
 std::shared_ptr<lease_call::answer> lease_call::begin() {
-    answer_ = std::make_shared<answer>(client_, wake_);
+    answer_ = std::make_shared<answer>(client_, wake_, limit_);
     group_ = std::make_unique<task_group>(executor_);
     return answer_;
 }
@@ -32,19 +36,23 @@ asio::awaitable<void> lease_call::abandon() {
 }
 
 asio::awaitable<void> lease_call::run_get(std::shared_ptr<answer> a, object_key key) {
-    a->lease = co_await a->client.get(leases(), std::move(key), a->why);
+    kubernetes::get_options in_time;
+    in_time.time_limit(a->limit);
+    a->lease = co_await a->client.get(leases(), std::move(key), in_time, a->why);
     a->end();
 }
 
 asio::awaitable<void> lease_call::run_create(std::shared_ptr<answer> a, boost::json::value lease) {
-    const kubernetes::write_options plain;
-    a->lease = co_await a->client.create(leases(), std::move(lease), plain, a->why);
+    kubernetes::write_options in_time;
+    in_time.time_limit(a->limit);
+    a->lease = co_await a->client.create(leases(), std::move(lease), in_time, a->why);
     a->end();
 }
 
 asio::awaitable<void> lease_call::run_update(std::shared_ptr<answer> a, boost::json::value lease) {
-    const kubernetes::write_options plain;
-    a->lease = co_await a->client.update(leases(), std::move(lease), plain, a->why);
+    kubernetes::write_options in_time;
+    in_time.time_limit(a->limit);
+    a->lease = co_await a->client.update(leases(), std::move(lease), in_time, a->why);
     a->end();
 }
 
@@ -55,6 +63,7 @@ asio::awaitable<void> lease_call::run_list(std::shared_ptr<answer> a, std::strin
 
 asio::awaitable<void> lease_call::run_remove(std::shared_ptr<answer> a, object_key key,
                                              kubernetes::delete_options options) {
+    options.time_limit(a->limit);
     co_await a->client.remove(leases(), std::move(key), std::move(options), a->why);
     a->end();
 }

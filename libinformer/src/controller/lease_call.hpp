@@ -7,6 +7,7 @@
 
 #include <boost/json/value.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -16,8 +17,11 @@ namespace informer::detail {
 class lease_call {
 public:
     /// `wake` is notified when a request has ended. Each request is sent once: whoever holds a Lease asks again in his own rhythm,
-    /// and a Retry-After that the client slept through would cost the Lease and hide why.
-    lease_call(asio::any_io_executor executor, const kubernetes::client& c, std::shared_ptr<async_event> wake);
+    /// and a Retry-After that the client slept through would cost the Lease and hide why. `at_most`: when its owner abandons it. Writes and
+    /// `get` give up by themselves a little sooner: what is cancelled takes the exec plugin along that it waits for, and one that needs
+    /// longer than that would be begun and ended for ever.
+    lease_call(asio::any_io_executor executor, const kubernetes::client& c, std::shared_ptr<async_event> wake,
+               std::chrono::nanoseconds at_most);
 
     void get(object_key key);
     void create(boost::json::value lease);
@@ -35,9 +39,11 @@ public:
 
 private:
     struct answer {
-        answer(kubernetes::client c, std::shared_ptr<async_event> w) : client(std::move(c)), wake(std::move(w)) {}
+        answer(kubernetes::client c, std::shared_ptr<async_event> w, std::chrono::milliseconds l)
+            : client(std::move(c)), wake(std::move(w)), limit(l) {}
         kubernetes::client client;
         std::shared_ptr<async_event> wake;
+        std::chrono::milliseconds limit;
         failure why;
         object lease;
         kubernetes::object_list page;
@@ -56,6 +62,7 @@ private:
     asio::any_io_executor executor_;
     kubernetes::client client_;
     std::shared_ptr<async_event> wake_;
+    std::chrono::milliseconds limit_;
     std::shared_ptr<answer> answer_;
     std::unique_ptr<task_group> group_;
 };

@@ -139,8 +139,12 @@ public:
     seat& operator=(const seat&) = delete;
     ~seat() {
         std::erase(run_.waiting_, &wake_);
-        run_.abandon();
+        if (late)
+            run_.leave();
+        else if (!run_.kept_)
+            run_.abandon();
     }
+    bool late = false; ///< his time is over; else he was cancelled, or it has ended
 
 private:
     child_process& run_;
@@ -156,7 +160,9 @@ std::shared_ptr<child_process> child_process::start(const asio::any_io_executor&
     error = run->spawn(what, doing);
     if (error != 0) return nullptr;
     run->heard_ = what.heard;
-    run->begin(what.time_limit);
+    run->patience_ = what.patience;
+    run->limit_ = informer::detail::later(asio::steady_timer::clock_type::now(), what.time_limit);
+    run->begin();
     return run;
 }
 
@@ -218,7 +224,7 @@ void child_process::undo() noexcept {
     pid_ = -1;
 }
 
-void child_process::begin(std::chrono::milliseconds limit) {
+void child_process::begin() {
     try {
         if (pid_ < 0) {
             take_all(out_);
@@ -229,10 +235,32 @@ void child_process::begin(std::chrono::milliseconds limit) {
         await_exit();
         read(out_);
         read(err_);
-        late_.expires_at(informer::detail::later(asio::steady_timer::clock_type::now(), limit));
-        late_.async_wait([self = shared_from_this()](const error_code& ec) {
-            if (!ec && !self->ended()) self->kill_because(ending::timed_out);
-        });
+        watch_time();
+    } catch (...) {
+        kill_because(ending::broken);
+    }
+}
+
+void child_process::watch_time() {
+    const auto until = forsaken() ? std::min(limit_, informer::detail::later(*left_, patience_)) : limit_;
+    late_.expires_at(until);
+    late_.async_wait([self = shared_from_this(), until](const error_code& ec) {
+        if (ec || self->ended()) return;
+        if (until == self->limit_) return self->kill_because(ending::timed_out);
+        if (self->forsaken()) return self->kill_because(ending::abandoned);
+        try {
+            self->watch_time();
+        } catch (...) {
+            self->kill_because(ending::broken);
+        }
+    });
+}
+
+void child_process::leave() noexcept {
+    if (!waiting_.empty() || ended()) return;
+    left_ = asio::steady_timer::clock_type::now();
+    try {
+        watch_time();
     } catch (...) {
         kill_because(ending::broken);
     }
@@ -262,16 +290,34 @@ void child_process::take_all(stream& s) {
             s.from.close(ec);
             return;
         }
-        keep(s, block.data(), n);
+        collect(s, block.data(), n);
         taken += n;
     }
 }
 
-void child_process::keep(stream& s, const char* bytes, std::size_t n) {
+void child_process::collect(stream& s, const char* bytes, std::size_t n) {
+    if (&s == &err_) {
+        hear(std::string_view(bytes, n));
+        complain(std::string_view(bytes, n));
+        return;
+    }
     s.text.append(bytes, n);
-    if (&s == &err_ && s.text.size() > most_complaint) s.text.erase(0, s.text.size() - most_complaint);
-    if (&s == &err_) hear(std::string_view(bytes, n));
-    if (&s == &out_ && s.text.size() > most_output) kill_because(ending::too_much);
+    if (s.text.size() > most_output) kill_because(ending::too_much);
+}
+
+/// Whole lines only: what is left of one may be half a secret, which nobody would know as one.
+void child_process::complain(std::string_view more) {
+    if (cut_) {
+        const std::size_t end = more.find('\n');
+        if (end == std::string_view::npos) return;
+        more.remove_prefix(end + 1);
+        cut_ = false;
+    }
+    err_.text.append(more);
+    if (err_.text.size() <= most_complaint) return;
+    const std::size_t end = err_.text.find('\n', err_.text.size() - most_complaint);
+    cut_ = end == std::string::npos;
+    err_.text.erase(0, cut_ ? err_.text.size() : end + 1);
 }
 
 void child_process::hear(std::string_view bytes) noexcept {
@@ -374,11 +420,14 @@ asio::awaitable<bool> child_process::wait(std::shared_ptr<child_process> run, cl
                                           std::optional<clock::time_point> deadline) {
     if (run->ended()) co_return true;
     informer::detail::async_event wake(run->executor_);
-    const seat here(*run, wake);
-    if (deadline)
+    seat here(*run, wake);
+    if (deadline) {
         co_await wake.wait_until(*c, *deadline);
-    else
+        const bool asked = co_await informer::detail::cancelled();
+        here.late = !asked;
+    } else {
         co_await wake.wait();
+    }
     co_return run->ended();
 }
 

@@ -27,6 +27,8 @@ struct program {
     std::vector<std::string> arguments;   ///< with the name it is called by
     std::vector<std::string> environment; ///< "NAME=value", all of it
     std::chrono::milliseconds time_limit; ///< real time
+    /// How long it runs on, in real time, when the time of the last who waited for it was over: he may come back, and finds it where it was.
+    std::chrono::milliseconds patience = std::chrono::seconds(10);
     /// Told what comes on stderr, when and as it comes, and at the end something empty; what it throws is lost. Not told of the end where
     /// the run was abandoned.
     std::function<void(std::string_view)> heard = {};
@@ -64,17 +66,20 @@ public:
     bool ended() const noexcept { return how_ != ending::none; }
     int code() const noexcept { return code_; }
     const std::string& output() const noexcept { return out_.text; }
-    /// The last of what it wrote to stderr.
+    /// The last of what it wrote to stderr, in whole lines: 4 KiB at most, and no part of one that is longer.
     const std::string& complaint() const noexcept { return err_.text; }
 
-    /// Waits for its end, at most until `deadline` by `c`; false where that, or a cancellation of any type, came first. Who leaves last
-    /// before the end has it killed.
+    /// Waits for its end, at most until `deadline` by `c`; false where that, or a cancellation of any type, came first. Who is cancelled and
+    /// was the last to wait has it killed; where his time was over it runs on for `program::patience`, and is killed unless somebody waits
+    /// again. Neither where it is to be kept.
     static asio::awaitable<bool> wait(std::shared_ptr<child_process> run, clock* c,
                                       std::optional<clock::time_point> deadline);
 
-    /// Told once when it ends, unless abandoned: for a run that is wanted though nobody waits. May destroy what it likes; what it throws
-    /// is lost. Not told where the execution context goes first.
+    /// Told once when it ends, unless abandoned. May destroy what it likes; what it throws is lost. Not told where the execution context
+    /// goes first.
     void when_ended(std::function<void(child_process&)> told) { told_ = std::move(told); }
+    /// It is wanted, though nobody waits.
+    void keep() noexcept { kept_ = true; }
     /// Kills it if it runs and nobody waits.
     void abandon() noexcept;
 
@@ -91,12 +96,16 @@ private:
     explicit child_process(const asio::any_io_executor& executor);
     int spawn(const program& what, std::string& doing);
     void undo() noexcept; ///< a start, where the process cannot be watched
-    void begin(std::chrono::milliseconds limit);
+    void begin();
+    void watch_time(); ///< until the first of the times at which it would be killed
+    bool forsaken() const noexcept { return left_ && waiting_.empty() && !kept_; }
     void read(stream& s);
     void take_all(stream& s);
-    void keep(stream& s, const char* bytes, std::size_t n);
+    void collect(stream& s, const char* bytes, std::size_t n);
+    void complain(std::string_view more);
     void hear(std::string_view bytes) noexcept;
     void await_exit();
+    void leave() noexcept;
     bool reap() noexcept;
     void kill_group() noexcept;
     void kill_because(ending how) noexcept;
@@ -106,6 +115,12 @@ private:
     asio::posix::stream_descriptor process_;
     asio::steady_timer late_;
     asio::any_io_executor executor_;
+    using time_point = asio::steady_timer::time_point;
+    std::chrono::milliseconds patience_{};
+    time_point limit_;
+    std::optional<time_point> left_; ///< when the last left who waited, his time being over
+    bool kept_ = false;
+    bool cut_ = false; ///< what comes on stderr is the rest of a line that was too long
     std::vector<informer::detail::async_event*> waiting_;
     std::function<void(child_process&)> told_;
     std::function<void(std::string_view)> heard_;

@@ -167,9 +167,10 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
         f = self->unusable.within(doing);
         co_return http::response();
     }
-    // A run of the plugin for a request without a deadline ends by its own time limit.
+    // Lists and watches have no deadline of their own; an informer cancels one that comes to nothing in half a minute.
     if (self->exec && !self->exec->ready()) {
-        co_await detail::exec_source::look(self, std::nullopt, doing, f);
+        const auto deadline = informer::detail::later(self->rt.clock().now(), detail::exec_source::longest_wait);
+        co_await detail::exec_source::look(self, deadline, doing, f);
         if (f) co_return http::response();
     }
     const std::uint64_t generation = self->exec ? self->exec->generation() : 0;

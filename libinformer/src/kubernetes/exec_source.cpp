@@ -73,15 +73,12 @@ asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std
     exec_source& self = *owner->exec;
     f = failure();
     if (const auto last = self.under_way_.lock(); last && last->ended())
-        self.adopt(*last, *owner); // who waited for it is on his way
+        self.adopt(*last, *owner); // killed, or there was no memory when it was told
     if (self.due()) {
         auto run = self.under_way_.lock();
-        if (!run) run = self.begin(*owner);
+        if (!run) run = self.begin(owner);
         if (run && self.good()) {
-            // In advance: nobody waits for that. Who has the run told keeps neither it nor the client.
-            run->when_ended([weak = std::weak_ptr<client::impl>(owner)](child_process& r) {
-                if (const auto there = weak.lock()) there->exec->adopt(r, *there);
-            });
+            run->keep(); // in advance: nobody waits for that
         } else if (run) {
             const bool ended = co_await child_process::wait(run, &owner->rt.clock(), deadline);
             if (!ended) {
@@ -91,7 +88,6 @@ asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std
                                     doing + ": " + self.name_ + " still runs: the time limit passed");
                 co_return;
             }
-            self.adopt(*run, *owner);
         }
     }
     if (self.usable()) co_return;
@@ -101,12 +97,12 @@ asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std
 }
 
 /// Null where it could not be started.
-std::shared_ptr<child_process> exec_source::begin(client::impl& owner) {
+std::shared_ptr<child_process> exec_source::begin(const std::shared_ptr<client::impl>& owner) {
     program what;
     what.path = on_path(plugin_.command);
     what.arguments.push_back(plugin_.command);
     what.arguments.insert(what.arguments.end(), plugin_.arguments.begin(), plugin_.arguments.end());
-    what.environment = exec_environment(plugin_, exec_info(owner.config, owner.tls.in_use().ca_pem_));
+    what.environment = exec_environment(plugin_, exec_info(owner->config, owner->tls.in_use().ca_pem_));
     what.time_limit = plugin_.time_limit;
     if (plugin_.on_stderr || runtime_.logs(log_level::info)) {
         const auto lines = std::make_shared<exec_lines>(runtime_, name_, plugin_);
@@ -118,6 +114,11 @@ std::shared_ptr<child_process> exec_source::begin(client::impl& owner) {
         if (auto run = child_process::start(runtime_.executor(), what, error, doing)) {
             if (runtime_.logs(log_level::debug)) runtime_.log(log_level::debug, name_ + " runs");
             under_way_ = run;
+            // By itself, not by who waits: he may have left. It keeps neither the run nor the client.
+            run->when_ended([weak = std::weak_ptr<client::impl>(owner)](child_process& r) {
+                if (const auto there = weak.lock()) there->exec->adopt(r, *there);
+            });
+            if (run->ended()) adopt(*run, *owner); // before it could be watched
             return run;
         }
     }
@@ -166,7 +167,7 @@ void exec_source::count(int code, std::string_view status) const {
 }
 
 void exec_source::adopt(child_process& run, client::impl& owner) {
-    if (under_way_.lock().get() != &run) return; // another who waited for it has
+    if (under_way_.lock().get() != &run) return; // it has been
     under_way_.reset();
     if (run.how() == child_process::ending::abandoned) return;
     next_run_ = informer::detail::later(runtime_.clock().now(), pause);

@@ -48,18 +48,21 @@ public:
         if (!certificate_.empty()) refused(generation);
     }
 
-    /// Runs the plugin where that is due, and waits for the run where what we have cannot be sent meanwhile. *Errors*: exec_plugin_failed; cancelled, at once: the
-    /// run goes on for those who wait for it still, and is killed where there are none; deadline_exceeded, likewise.
+    /// Runs the plugin where that is due, and waits for the run where what we have cannot be sent meanwhile. *Errors*: exec_plugin_failed;
+    /// cancelled, at once: the run goes on for those who wait for it still, and is killed where there are none; deadline_exceeded: it goes
+    /// on, and is killed where nobody waits for it within ten seconds.
     static asio::awaitable<void> look(std::shared_ptr<client::impl> owner, std::optional<clock::time_point> deadline,
                                       std::string doing, failure& f);
 
     static constexpr std::chrono::seconds pause = std::chrono::seconds(10), ahead = std::chrono::minutes(1);
+    /// Of a request without a deadline; its next attempt finds the run where it is.
+    static constexpr std::chrono::seconds longest_wait = std::chrono::seconds(25);
 
 private:
     bool due() const;
     bool good() const; ///< neither refused nor at its end, as far as we know
     bool usable() const;
-    std::shared_ptr<child_process> begin(client::impl& owner);
+    std::shared_ptr<child_process> begin(const std::shared_ptr<client::impl>& owner);
     void adopt(child_process& run, client::impl& owner);
     void take(exec_credential fresh, client::impl& owner, std::string& why);
     void failed(std::string why);
@@ -70,7 +73,7 @@ private:
     runtime runtime_;
     exec_plugin plugin_;
     std::string name_;                       ///< for messages
-    std::weak_ptr<child_process> under_way_; ///< belongs to those who wait for it, else to itself
+    std::weak_ptr<child_process> under_way_; ///< belongs to itself, and to those who wait for it
     clock::time_point next_run_ = clock::time_point::min();
     failure failed_; ///< the last run
     bool complained_ = false;

@@ -1,6 +1,10 @@
 // Exec plugins that misbehave, and what is left of a run when nobody wants it any more.
 #include "exec_scene.hpp"
 
+#include "kubernetes/child_process.hpp"
+
+#include <informer/cache/reflector.hpp>
+
 #include <boost/asio/strand.hpp>
 
 #include <stdexcept>
@@ -42,7 +46,12 @@ TEST_CASE("exec plugin: how it ended is told, with the last it said") {
     CHECK(complaint_of("for i in 1 2 3 4 5 6; do echo line $i >&2; done; echo >&2; exit 1") ==
           "exited with status 1, saying: line 3 line 4 line 5 line 6");
     CHECK(complaint_of("printf 'a\\033[2Jb\\377c' >&2; exit 1") == "exited with status 1, saying: a [2Jb?c");
-    CHECK(complaint_of("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1").size() < 600);
+    // Whole lines: a part of one may be a part of a secret.
+    const std::string much = "head -c 100000 /dev/zero | tr '\\0' x >&2; ";
+    CHECK(complaint_of(much + "exit 1") == "exited with status 1");
+    CHECK(complaint_of(much + "sleep 0.1; echo rest >&2; echo last >&2; exit 1") == "exited with status 1, saying: last");
+    CHECK(complaint_of("echo first >&2; head -c 4096 /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2; exit 1") ==
+          "exited with status 1, saying: last");
 }
 
 TEST_CASE("exec plugin: what is no credential is refused, and not shown") {
@@ -328,6 +337,123 @@ TEST_CASE("exec plugin: the cancellation of who waits alone ends the wait at onc
     CHECK(s.dir.runs() == 2);
 }
 
+TEST_CASE("exec plugin: a request that gives up sooner than it ends, again and again, has its credential in the end") {
+    exec_scene s(answers_later);
+    s.b.config.time_limit = 5s; // as a leader election's are bounded
+    s.b.api.emplace(s.b.rt, s.b.config);
+    s.prepare();
+    for (int i = 0; i < 3; ++i) {
+        auto& r = s.start();
+        s.b.until([&] { return s.dir.runs() == 1; });
+        s.b.io.restart();
+        while (s.b.io.poll_one() != 0) { // it waits
+        }
+        s.b.clock->advance(5s);
+        s.wait(r);
+        CHECK(r.f == errc::deadline_exceeded);
+        s.b.clock->advance(2s);
+    }
+    s.dir.go();
+    s.b.until(childless);
+    CHECK_FALSE(s.get());
+    CHECK(s.dir.runs() == 1);
+}
+
+TEST_CASE("a child process for which somebody waited as long as he could is killed when nobody comes back") {
+    asio::io_context io(1);
+    testing::manual_clock clock;
+    const plugin_folder dir;
+    kubernetes::detail::program what;
+    what.path = dir.script("sleep 1000 & echo $! > $D/other; wait");
+    what.arguments = {what.path};
+    what.environment = {"PATH=/usr/bin:/bin"};
+    what.time_limit = 1h;
+    what.patience = 50ms;
+    int error = 0;
+    std::string doing;
+    const auto run = kubernetes::detail::child_process::start(io.get_executor(), what, error, doing);
+    REQUIRE(run);
+    asio::cancellation_signal cancel;
+    const auto settle = [&] {
+        while (io.poll_one() != 0) {
+        }
+    };
+    bool left = false;
+    const auto begin = [&] {
+        left = false;
+        asio::co_spawn(io, kubernetes::detail::child_process::wait(run, &clock, clock.now() + 5s),
+                       asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr, bool) { left = true; }));
+        settle();
+        CHECK_FALSE(left);
+    };
+    const auto give_up = [&] {
+        clock.advance(5s);
+        while (!left) io.run_one();
+    };
+    while (dir.lines("other").empty()) io.run_one_for(10ms);
+    SECTION("not before anybody waited") {
+        io.run_for(100ms);
+        CHECK_FALSE(run->ended());
+        begin();
+        give_up();
+    }
+    SECTION("not while somebody waits again, but at once when he is cancelled") {
+        begin();
+        give_up();
+        begin();
+        io.run_for(100ms);
+        CHECK_FALSE(run->ended());
+        cancel.emit(asio::cancellation_type::terminal);
+        while (!left) io.run_one();
+        CHECK(run->ended());
+    }
+    SECTION("not where it is kept, whoever leaves") {
+        begin();
+        give_up();
+        run->keep();
+        begin();
+        cancel.emit(asio::cancellation_type::terminal);
+        while (!left) io.run_one();
+        io.run_for(100ms);
+        CHECK_FALSE(run->ended());
+        run->abandon();
+    }
+    io.run(); // until it is reaped
+    CHECK(run->how() == kubernetes::detail::child_process::ending::abandoned);
+    CHECK(childless());
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (!dead(dir.lines("other").at(0)) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    CHECK(dead(dir.lines("other").at(0))); // the whole group
+}
+
+TEST_CASE("exec plugin: a list waits for a long run less than an informer does for it, and finds it where it was") {
+    exec_scene s(answers_later);
+    s.b.answers->next.emplace_back(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]})");
+    failure f;
+    bool done = false;
+    const auto list = [&] {
+        done = false;
+        asio::co_spawn(s.b.io, s.b.api->list(pods(), "default", list_options(), f),
+                       [&](std::exception_ptr, const kubernetes::object_list&) { done = true; });
+        s.b.until([&] { return s.dir.runs() == 1; });
+        s.b.io.restart();
+        while (s.b.io.poll_one() != 0) {
+        }
+    };
+    list();
+    CHECK_FALSE(done);
+    s.b.clock->advance(reflector::no_progress - 1s);
+    s.b.until([&] { return done; });
+    CHECK(f == errc::deadline_exceeded);
+    s.b.clock->advance(1s);
+    list();
+    s.dir.go();
+    s.b.until([&] { return done; });
+    CHECK_FALSE(f);
+    CHECK(s.dir.runs() == 1);
+    CHECK(s.who() == "Bearer t1");
+}
+
 TEST_CASE("exec plugin: who is cancelled leaves the run to those who wait for it still") {
     exec_scene s(answers_later);
     s.prepare();
@@ -358,6 +484,8 @@ TEST_CASE("exec plugin: the time limit of a verb bounds the wait for it") {
     s.wait(r);
     CHECK(r.f == errc::deadline_exceeded);
     CHECK(has(r.f.what(), "still runs: the time limit passed"));
+    CHECK_FALSE(childless()); // the next one may have what it says
+    s.b.api.reset();
     s.b.until(childless);
 }
 

@@ -26,7 +26,8 @@ namespace informer::kubernetes {
 /// There is no shell, nothing on its stdin, and no terminal. It gets the environment of the process, with `environment`, and
 /// $KUBERNETES_EXEC_INFO, and writes an ExecCredential (JSON, with a token, a client certificate and its key, or both) to stdout, 1 MiB
 /// at most. When the process has ended so has the run, whoever still holds its stdout. One that takes longer than `time_limit`, writes
-/// too much, lost the last who waited for it or outlives its client is killed, with its whole process group. No thread and no handler
+/// too much, lost the last who waited for it or outlives its client is killed, with its whole process group. (Whose time limit is over asks
+/// again, mostly: for ten seconds it runs on, for him to find it where it was. Lists and watches wait for 25 s at a time.) No thread and no handler
 /// of SIGCHLD is used and nobody else's child is waited for, but for that the system must have pidfd_open (Linux 5.4).
 ///
 /// What it says on stderr goes to `on_stderr`, where that is given, else to the runtime's logger at `log_level::info`, while it runs,
