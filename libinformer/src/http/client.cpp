@@ -93,6 +93,7 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
     p.plan.way = way;
     p.plan.names = names;
     p.plan.tls = tls;
+    p.plan.generation = connections->generation();
     p.plan.certificate_name = options.tls_.server_name_;
     p.plan.limits = r.timeouts_.value_or(options.timeouts_);
     if (no_way) {

@@ -26,6 +26,7 @@ public:
     std::shared_ptr<const route> way; ///< through a proxy; null: directly
     std::shared_ptr<name_desk> names; ///< the client's
     std::shared_ptr<tls_context> tls; ///< when `to.tls`
+    std::uint64_t generation = 0;     ///< of that, in the client's pool
     std::string certificate_name;     ///< instead of the host's
     timeouts limits;
 };

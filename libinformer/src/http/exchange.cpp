@@ -63,7 +63,6 @@ asio::awaitable<void> exchange::perform(failure& f) {
         if (!fresh_only) connection_ = pool_->take();
         reused_ = connection_ != nullptr;
         if (!reused_) {
-            const std::uint64_t generation = pool_->generation();
             failure opening;
             auto stream = co_await open(executor_, request_.plan, timer_, opening);
             if (opening) {
@@ -73,7 +72,7 @@ asio::awaitable<void> exchange::perform(failure& f) {
             ++pool_->figures.connections_opened;
             connection_ = std::make_unique<connection>();
             connection_->stream = std::move(stream);
-            connection_->generation = generation;
+            connection_->generation = request_.plan.generation;
         }
         timer_->on_late([stream = connection_->stream] { stream->close(); });
         reader_.emplace(request_.no_response_body);

@@ -146,8 +146,10 @@ public:
         // It says that no search list applies; certificates and SNI are without it. (No name at all would not be verified.)
         if (name_.size() > 1 && name_.ends_with('.')) name_.pop_back();
         SSL* s = stream_.handle();
-        bool known = true;
-        if (is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
+        // OpenSSL takes no name for any, and one with a dot in front for whatever ends so.
+        bool known = !name_.empty() && !name_.starts_with('.') && name_.find('\0') == std::string::npos;
+        if (!known) {
+        } else if (is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
             if (context_->verify_)
                 known = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), name_.substr(0, name_.find('%')).c_str()) == 1;
         } else {

@@ -67,8 +67,9 @@ public:
     }
 
     /// Counts a text that is copied. Only by aliases can there be more than the file holds: a few of a large one would take all memory.
-    bool taken(const YAML::Node& n) {
-        taken_ += n.Scalar().size() + 1;
+    bool taken(const YAML::Node& n) { return counted(n, n.Scalar().size() + 1); }
+    bool counted(const YAML::Node& n, std::size_t bytes) {
+        taken_ += bytes;
         if (taken_ > informer::detail::largest_file) refuse(n, "aliases make more than 16 MiB of the file");
         return taken_ <= informer::detail::largest_file;
     }
@@ -123,6 +124,7 @@ public:
         const YAML::Node extensions = member(n, "extensions");
         if (extensions.IsDefined() && extensions.IsSequence())
             for (const YAML::Node& e : extensions) {
+                if (wrong || !counted(e, 1)) break;
                 const YAML::Node name = member(e, "name"), body = member(e, "extension");
                 if (!name.IsDefined() || !name.IsScalar() || name.Scalar() != "client.authentication.k8s.io/exec")
                     continue;
@@ -136,6 +138,7 @@ public:
         std::string why;
         std::string text = detail::yaml_to_json(n, why);
         if (!why.empty()) refuse(n, "extension client.authentication.k8s.io/exec: " + why);
+        if (!counted(n, text.size() + 1)) return {};
         return text;
     }
 

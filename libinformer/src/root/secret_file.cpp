@@ -1,5 +1,9 @@
 #include "root/secret_file.hpp"
 
+#include "root/one_line.hpp"
+
+#include <algorithm>
+
 namespace informer::detail {
 
 std::optional<std::string> secret_file::read(waiting how, std::string& why) const {
@@ -8,6 +12,10 @@ std::optional<std::string> secret_file::read(waiting how, std::string& why) cons
     if (text) {
         content = content_(*text);
         if (content.empty()) why = "the file is empty";
+        if (where_ == goes::into_a_header && std::any_of(content.begin(), content.end(), is_control)) {
+            why = "it has more than one line, or another character that no header can carry";
+            content = {};
+        }
     }
     if (!content.empty()) return std::string(content);
     why = of_ + what_ + " file " + path_ + ": " + why;

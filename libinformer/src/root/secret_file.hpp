@@ -12,12 +12,14 @@
 
 namespace informer::detail {
 
-/// What cannot be read, or is empty, leaves the old one in use, which is logged once. A pipe is read once, and not missed later.
+/// What cannot be read, is empty or cannot be sent leaves the old one in use, which is logged once. A pipe is read once, and not missed later.
 class secret_file {
 public:
+    enum class goes { anywhere, into_a_header };
     /// `what` stands there, for messages: "token", of whom: "etcd: " or none. `content`: the file's text without what is around it.
-    secret_file(std::string path, std::string of, std::string what, std::string_view (*content)(std::string_view))
-        : path_(std::move(path)), of_(std::move(of)), what_(std::move(what)), content_(content) {}
+    secret_file(std::string path, std::string of, std::string what, std::string_view (*content)(std::string_view),
+                goes where = goes::anywhere)
+        : path_(std::move(path)), of_(std::move(of)), what_(std::move(what)), content_(content), where_(where) {}
 
     /// None is named, or it was a pipe.
     bool empty() const noexcept { return path_.empty(); }
@@ -31,6 +33,7 @@ private:
 
     std::string path_, of_, what_;
     std::string_view (*content_)(std::string_view);
+    goes where_;
     bool complained_ = false;
 };
 

@@ -143,6 +143,32 @@ asio::awaitable<void> race(raw_peer::script script, http::request second, int co
     p.close();
 }
 
+/// As above; meanwhile the client is given other material.
+asio::awaitable<void> answer_once_and_renew(std::shared_ptr<tcp::socket> s, std::shared_ptr<http::client> c) {
+    co_await read_head(s);
+    co_await write_all(s, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    co_await read_head(s);
+    failure f;
+    c->set_tls(http::tls_options(), f);
+    CHECK_FALSE(f);
+}
+
+asio::awaitable<void> renewed_in_a_race() {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto c = std::make_shared<std::shared_ptr<http::client>>();
+    raw_peer p(ex, [c](std::shared_ptr<tcp::socket> s) { return answer_once_and_renew(std::move(s), *c); });
+    failure f;
+    *c = std::make_shared<http::client>(runtime(ex), p.endpoint(), http::client_options(), f);
+    co_await text_of(c->get(), get(), f);
+    CHECK((*c)->figures().idle == 1);
+    const std::string text = co_await text_of(c->get(), get(), f);
+    CHECK_FALSE(f);
+    CHECK(text == "ok");
+    CHECK(p.accepted() == 2);
+    CHECK((*c)->figures().idle == 0); // what was sent again was opened as it was begun, with the old
+    p.close();
+}
+
 /// Refuses the second request before it has read it, and is gone: a proxy with a limit for bodies.
 asio::awaitable<void> refuse_second(std::shared_ptr<tcp::socket> s) {
     co_await read_head(s);
@@ -330,6 +356,9 @@ TEST_CASE("an idle connection that the peer closed is noticed before it is used"
 }
 TEST_CASE("a GET that meets a closing connection is sent again once, on a new one") {
     run_test(race(answer_once, get(), 2, true));
+}
+TEST_CASE("a connection for a GET that is sent again is not kept where the material has changed meanwhile") {
+    run_test(renewed_in_a_race());
 }
 TEST_CASE("a POST that meets a closing connection is not sent again") {
     run_test(race(answer_once, post(), 1, false));

@@ -350,6 +350,13 @@ TEST_CASE("the dot at the end of a complete name is no part of what is checked a
         CHECK(run(server_tls(authority().server({"api.test"})), trusting().server_name(other)).f == errc::tls_failed);
 }
 
+TEST_CASE("a name that OpenSSL would take for many is none") {
+    using namespace std::string_literals;
+    for (const auto& name : {".test"s, ".api.test"s, "\0"s, "\0api.test"s, "api.test\0.other"s})
+        CHECK(run(server_tls(authority().server({"api.test", "x.api.test"})), trusting().server_name(name)).f ==
+              errc::tls_failed);
+}
+
 TEST_CASE("a certificate for another host is refused, and the names are said") {
     auto o = run(server_tls(authority().server({"api.test", "10.0.0.1"})), trusting());
     CHECK(o.f == errc::tls_failed);

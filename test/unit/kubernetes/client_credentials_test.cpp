@@ -63,6 +63,9 @@ TEST_CASE("client: the token file is read again every minute, a bad one leaves t
     folder.write("token", "");
     b.clock->advance(1min);
     CHECK(sent() == "Bearer two");
+    folder.write("token", "t\nsecond line");
+    b.clock->advance(1min);
+    CHECK(sent() == "Bearer two");
     std::filesystem::remove(file);
     b.clock->advance(1min);
     CHECK(sent() == "Bearer two");

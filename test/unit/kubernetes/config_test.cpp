@@ -169,6 +169,13 @@ TEST_CASE("kubeconfig: nesting, aliases and size are bounded") {
     }
     CHECK(has(refusal(clusters), "aliases make more than 16 MiB"));
     CHECK(has(refusal(users + "]}}\n"), "aliases make more than 16 MiB"));
+    const std::string told = "{name: client.authentication.k8s.io/exec, extension: " + std::string(60'000, 'a') + "}";
+    std::string extended = "clusters:\n- {name: k, cluster: &k {server: 'https://h', extensions: [&e " + told;
+    for (int i = 0; i < 1000; ++i) extended += ", *e";
+    CHECK(has(refusal(extended + "]}}\n"), "aliases make more than 16 MiB"));
+    extended = "clusters:\n- {name: k, cluster: &k {server: 'https://h', extensions: [" + told + "]}}\n";
+    for (int i = 0; i < 1000; ++i) extended += "- {name: k" + std::to_string(i) + ", cluster: *k}\n";
+    CHECK(has(refusal(extended), "aliases make more than 16 MiB"));
     good("x: &k {server: 'https://h'}\n" + config_with("*k", "{}"));
 }
 
