@@ -27,7 +27,7 @@ enum class errc {
     deadline_exceeded,      ///< a deadline given by the caller passed
     already_running,        ///< `run()` was called twice
     stopped,                ///< the object was stopped and cannot be used any more
-    // transport, one per phase (design, section 6)
+    // transport, one for each phase of a request
     resolve_failed,         ///< the host name has no address
     resolve_timeout,
     connection_refused,     ///< nobody listens there
@@ -79,6 +79,7 @@ enum class errc {
     unknown_index,
     duplicate_index,
     index_function_failed,
+    callback_failed,        ///< a function that you gave us, such as a reconciler, threw what is no error of ours
     new_epoch,              ///< the server went back in time; resource versions of the old epoch never come
 };
 

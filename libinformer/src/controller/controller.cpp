@@ -8,6 +8,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
+#include <array>
 #include <utility>
 
 namespace informer {
@@ -28,6 +29,13 @@ std::uint64_t by_namespace(const object_key& key) {
     return detail::text_hash(key.name_space);
 }
 
+constexpr std::array results = {"success", "error", "requeue", "requeue_after"};
+constexpr std::array failure_counters = {
+    "controller_runtime_reconcile_errors_total", "controller_runtime_terminal_reconcile_errors_total",
+    "controller_runtime_reconcile_panics_total", "controller_runtime_reconcile_timeouts_total"};
+constexpr const char *workers_gauge = "controller_runtime_max_concurrent_reconciles",
+                     *active_gauge = "controller_runtime_active_workers";
+
 } // namespace
 
 controller::impl::impl(runtime r, std::string n, controller_options o, reconciler f)
@@ -47,14 +55,23 @@ void controller::impl::count(std::string_view counter, std::string_view label, s
 }
 
 void controller::impl::begin_series() {
-    for (const char* result : {"success", "error", "requeue", "requeue_after"})
-        count("controller_runtime_reconcile_total", "result", result, 0);
-    for (const char* counter :
-         {"controller_runtime_reconcile_errors_total", "controller_runtime_terminal_reconcile_errors_total",
-          "controller_runtime_reconcile_panics_total", "controller_runtime_reconcile_timeouts_total"})
-        count(counter, {}, {}, 0);
-    gauge("controller_runtime_max_concurrent_reconciles", static_cast<double>(options.workers_));
+    for (const char* result : results) count("controller_runtime_reconcile_total", "result", result, 0);
+    for (const char* counter : failure_counters) count(counter, {}, {}, 0);
+    gauge(workers_gauge, static_cast<double>(options.workers_));
     at_work(0);
+}
+
+/// Names of controllers have no end, a sink's room has.
+controller::impl::~impl() {
+    auto* m = rt.metrics();
+    if (m == nullptr) return;
+    for (const char* what : {workers_gauge, active_gauge}) {
+        m->set(what, 0, {{"controller", name}}); // for who keeps what he was told last
+        m->forget(what, {{"controller", name}});
+    }
+    for (const char* result : results) m->forget("controller_runtime_reconcile_total", {{"controller", name}, {"result", result}});
+    for (const char* counter : failure_counters) m->forget(counter, {{"controller", name}});
+    m->forget("controller_runtime_reconcile_time_seconds", {{"controller", name}});
 }
 
 void controller::impl::gauge(std::string_view what, double value) const {
@@ -100,12 +117,15 @@ void controller::impl::attempt::fail() {
     } catch (const error& e) {
         result = reconcile_result::error(e.failure());
     } catch (const boost::system::system_error& e) {
-        result = reconcile_result::error(failure(e.code(), "reconcile"));
+        std::string words = e.what(); // which ends with what the code says
+        const std::string code = ": " + e.code().what();
+        words = words.ends_with(code) ? words.substr(0, words.size() - code.size()) : "reconcile";
+        result = reconcile_result::error(failure(e.code(), words));
     } catch (const std::exception& e) {
-        result = reconcile_result::error(failure(errc::bad_response, std::string("exception: ") + e.what()));
+        result = reconcile_result::error(failure(errc::callback_failed, std::string("exception: ") + e.what()));
         panic = true;
     } catch (...) {
-        result = reconcile_result::error(failure(errc::bad_response, "an exception of unknown type"));
+        result = reconcile_result::error(failure(errc::callback_failed, "an exception of unknown type"));
         panic = true;
     }
 }
@@ -126,7 +146,7 @@ void controller::impl::at_work(int change) {
         const std::lock_guard lock(mutex); // but not while the sink is told: it may ask for the figures
         active = figures.active += static_cast<std::size_t>(change);
     }
-    gauge("controller_runtime_active_workers", static_cast<double>(active));
+    gauge(active_gauge, static_cast<double>(active));
 }
 
 void controller::impl::drop(item& it) {
@@ -297,7 +317,12 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
         }
         const auto until = detail::later(s->stopped_at, s->options.shutdown_timeout_);
         if (s->rt.clock().now() >= until) {
-            s->log(log_level::warning, "reconciles still run after the shutdown time-out: cancelled");
+            std::size_t active = 0;
+            {
+                const std::lock_guard lock(s->mutex);
+                active = s->figures.active;
+            }
+            if (active != 0) s->log(log_level::warning, "reconciles still run after the shutdown time-out: cancelled");
             break;
         }
         co_await s->workers_news.wait_until(s->rt.clock(), until);
@@ -307,6 +332,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
 }
 
 asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
+    if (s->broken) throw error(s->broken);
     if (s->stops != 0) co_return; // nobody will bring the sources in sync any more
     std::exception_ptr failed;
     std::string why;
@@ -317,6 +343,7 @@ asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
         why = detail::what_is_wrong();
     }
     const bool asked = co_await detail::cancelled();
+    if (!asked && s->broken) throw error(s->broken);
     if (asked || s->stops != 0) co_return;
     if (failed) {
         s->rt.log(log_level::error, why); // whoever is to be told of an exception may look at it late, or never

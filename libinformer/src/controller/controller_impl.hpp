@@ -51,6 +51,9 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     };
 
     impl(runtime r, std::string n, controller_options o, reconciler f);
+    ~impl();
+    impl(const impl&) = delete;
+    impl& operator=(const impl&) = delete;
 
     runtime rt;
     const std::string name;

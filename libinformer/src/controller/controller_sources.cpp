@@ -246,9 +246,10 @@ asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chr
         else
             co_await source_synced(s, i);
         if (in_time) continue;
-        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most).count();
+        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(at_most).count();
+        const std::string time = ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
         throw error(errc::deadline_exceeded, "controller " + s->name + ": " + s->sources[i].name +
-                                                 " is not in sync after " + std::to_string(seconds) + " s (" +
+                                                 " is not in sync after " + time + " (" +
                                                  s->last_error_of(s->sources[i]) + ")");
     }
 }

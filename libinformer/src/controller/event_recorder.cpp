@@ -191,10 +191,13 @@ void event_recorder::impl::settle(const failure& f) {
         return;
     }
     if (f == condition::cancelled) return;
-    if (f == condition::retryable && ++one.tried < options.tries_) {
+    // Whatever is no answer may be one the next time: client-go gives up by the server's word only.
+    const bool nobody = f == errc::exec_plugin_failed;
+    const bool again = f == condition::retryable || f == errc::deadline_exceeded || nobody;
+    if (again && ++one.tried < options.tries_) {
         const double share = std::uniform_real_distribution<double>(0.0, 0.25)(random);
         const auto due = detail::later(rt.clock().now(), detail::stretched(options.retry_after_, share));
-        if (f == condition::transport && !(f == condition::timed_out)) paused = due; // it would be the same with the others
+        if (nobody || (f == condition::transport && !(f == condition::timed_out))) paused = due; // it would be the same with the others
         const std::string name = one.w.name;
         waiting.emplace(due, std::move(one));
         for (auto at = pending.begin(); at != pending.end();)

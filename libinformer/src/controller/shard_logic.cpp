@@ -137,6 +137,7 @@ void shard_logic::listed(time_point sent, time_point now, const std::vector<list
 
 void shard_logic::removed(time_point now) {
     const auto what = std::exchange(pending_, action::wait);
+    if (what == action::collect && doomed_) peers_.erase(doomed_->name); // dead, it was no member
     doomed_.reset();
     if (what == action::leave) over_ = true;
     advance(now);

@@ -62,6 +62,7 @@ const char* sentence(errc e) noexcept {
     case errc::unknown_index: return "unknown index";
     case errc::duplicate_index: return "duplicate index";
     case errc::index_function_failed: return "index function failed";
+    case errc::callback_failed: return "callback failed";
     case errc::new_epoch: return "the server went back in time";
     }
     return "unknown error";

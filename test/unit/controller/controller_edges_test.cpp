@@ -308,6 +308,78 @@ asio::awaitable<void> series_at_zero(bool apart) {
     co_await b.finish(c);
 }
 
+asio::awaitable<void> series_end() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const auto sink = std::make_shared<informer::testing::recording_sink>();
+    b.rt.with_metrics(sink);
+    b.serve({foo("good", 1), foo("bad", 2)});
+    b.answers["bad"] = {[] { return reconcile_result::error(failure(errc::conflict, "test")); }};
+    const auto of_it = [&] {
+        return std::count_if(sink->live.begin(), sink->live.end(), [](const std::string& s) {
+            return s.starts_with("controller_runtime_") || s.starts_with("workqueue_");
+        });
+    };
+    {
+        controller c = b.of_foos().build(b.noting());
+        b.start(c);
+        const std::function<bool()> both = [&] { return b.seen.size() >= 2; };
+        const bool ok = co_await eventually(both);
+        CHECK(ok);
+        CHECK(of_it() > 10);
+        co_await b.finish(c);
+    }
+    const std::function<bool()> none = [&] { return of_it() == 0; };
+    const bool gone = co_await eventually(none);
+    CHECK(gone);
+}
+
+/// The sources run before their replica leads; their informer ends meanwhile.
+asio::awaitable<void> broken_standby() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    controller c = b.of_foos().build(b.noting());
+    const auto sources_ended = std::make_shared<bool>(false), workers_ended = std::make_shared<bool>(false);
+    const auto why_sources = std::make_shared<std::string>(), why_workers = std::make_shared<std::string>();
+    b.group.spawn(bench::keep_error(c.run_sources(), why_sources, sources_ended));
+    const std::function<bool()> synced = [&] { return c.has_synced(); };
+    bool ok = co_await eventually(synced);
+    CHECK(ok);
+    co_await b.factory.shutdown();
+    const std::function<bool()> broken = [&] { return *sources_ended; };
+    ok = co_await eventually(broken);
+    CHECK(ok);
+    b.group.spawn(bench::keep_error(c.run_workers(), why_workers, workers_ended));
+    const std::function<bool()> over = [&] { return *workers_ended; };
+    ok = co_await eventually(over);
+    CHECK(ok);
+    const std::string what = "the informer of foos.samplecontroller.k8s.io has ended";
+    CHECK(why_sources->find(what) != std::string::npos);
+    CHECK(why_workers->find(what) != std::string::npos); // and no election takes it for a job well done
+    CHECK(b.seen.empty());
+    co_await b.end();
+}
+
+asio::awaitable<void> own_exceptions() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1), foo("b", 2)});
+    b.answers["a"] = {[]() -> reconcile_result { throw std::runtime_error("a bug"); }};
+    b.answers["b"] = {[]() -> reconcile_result {
+        throw boost::system::system_error(make_error_code(boost::system::errc::no_such_file_or_directory), "open /etc/x");
+    }};
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> both = [&] { return c.figures().failed + c.figures().panics >= 2; };
+    const bool ok = co_await eventually(both);
+    CHECK(ok);
+    CHECK(b.has_logged("ns/a: exception: a bug: callback failed"));
+    CHECK(b.has_logged("ns/b: open /etc/x: No such file or directory"));
+    CHECK_FALSE(b.has_logged("bad response"));
+    co_await b.finish(c);
+}
+
 asio::awaitable<void> counted_by_result() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
@@ -509,6 +581,15 @@ TEST_CASE("a metrics sink may ask for the controller's figures") {
 TEST_CASE("the series of a controller are there from its start, at zero") {
     run_test(series_at_zero(false));
     run_test(series_at_zero(true));
+}
+TEST_CASE("the series of a controller go with it, so that names may have no end") {
+    run_test(series_end());
+}
+TEST_CASE("workers whose sources have broken off tell why, and do not end as if all were done") {
+    run_test(broken_standby());
+}
+TEST_CASE("what a reconciler throws is told as its own, with its words") {
+    run_test(own_exceptions());
 }
 TEST_CASE("a controller counts its reconciles by what they came to") {
     run_test(counted_by_result());

@@ -5,8 +5,12 @@
 #include <informer/object/document_pool.hpp>
 
 #include "support/log_capture.hpp"
+#include "support/system_calls.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <catch2/generators/catch_generators.hpp>
+
+#include <sys/stat.h>
 
 using namespace server_test;
 
@@ -456,6 +460,48 @@ asio::awaitable<void> one_fails() {
     co_await b.server.stop();
 }
 
+/// Nobody has refused an event where there is no credential to send it with, or no answer in time.
+asio::awaitable<void> unsent(bool credential) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const informer::testing::temporary_folder folder;
+    kubernetes::client_config c;
+    c.server = b.server.url();
+    if (credential) {
+        c.credentials.exec.command = folder.path("no-such-plugin");
+    } else {
+        c.time_limit = 5s; // less than that of a request
+        b.server.inject(fault(fault::kind::stall_after));
+    }
+    event_recorder recorder(b.rt, kubernetes::client(b.rt, c), event_recorder_options("c"));
+    task_group group(ex);
+    group.spawn(recorder.run());
+    for (int i = 0; i < 5; ++i) recorder.event(about("a" + std::to_string(i)));
+    const std::function<bool()> tried = [&] { return b.clock->waiters() != 0; };
+    bool ok = co_await eventually(tried);
+    CHECK(ok);
+    if (!credential) b.clock->advance(5s);
+    co_await settle();
+    CHECK(recorder.figures().failed == 0);
+    if (credential) {
+        CHECK(recorder.figures().pending == 5);
+        const std::string plugin = folder.write("no-such-plugin",
+                                                "#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":"
+                                                "\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"t\"}}'\n");
+        REQUIRE(::chmod(plugin.c_str(), 0700) == 0);
+    }
+    const std::function<bool()> written = [&] {
+        if (const auto next = b.clock->next_deadline(); next && *next <= b.clock->now() + 13s) b.clock->advance(13s);
+        return recorder.figures().written == 5;
+    };
+    ok = co_await eventually(written);
+    CHECK(ok);
+    CHECK(recorder.figures().failed == 0);
+    group.stop();
+    co_await group.join();
+    co_await b.server.stop();
+}
+
 /// A write of a series fails, and the next one is recorded before its time has come.
 asio::awaitable<void> in_order(fault::kind how) {
     const auto ex = co_await asio::this_coro::executor;
@@ -572,6 +618,11 @@ TEST_CASE("a flush returns as soon as nothing is pending, also by a clock that s
 TEST_CASE(
     "EV1 refusals are given up, an unreachable server is tried again, and what has no room is dropped and counted") {
     run_test(in_trouble());
+}
+TEST_CASE("EV1 an event that nobody could be told is tried again, and so are those behind it") {
+    run_test(unsent(false));
+    informer::testing::need_pidfd_open();
+    run_test(unsent(true));
 }
 TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up no other but its own series") {
     run_test(one_fails());

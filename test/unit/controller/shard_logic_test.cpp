@@ -374,3 +374,25 @@ TEST_CASE("sharding: the Leases of the dead are deleted after three durations, a
     b.logic.failed(b.now, refused(403, "Forbidden"));
     CHECK(b.next() == action::wait);
 }
+
+TEST_CASE("sharding: the Leases of several dead are deleted in one round, each once") {
+    bench b;
+    const auto list_both = [&] {
+        REQUIRE(b.next() == action::list);
+        b.logic.listed(b.now, b.now, {lease("dead"), lease("gone"), lease("me")}, resource_version("5"));
+    };
+    b.round({lease("dead"), lease("gone")});
+    std::vector<std::string> deleted;
+    for (int i = 0; i < 40 && deleted.empty(); ++i) {
+        b.rest();
+        REQUIRE(b.next() == action::update);
+        b.logic.written(b.now, b.now, b.logic.desired(wall));
+        list_both();
+        for (auto s = b.logic.next(b.now); s.what == action::collect && deleted.size() < 5; s = b.logic.next(b.now)) {
+            deleted.push_back(s.target.name);
+            b.logic.removed(b.now);
+        }
+    }
+    CHECK(deleted == std::vector<std::string>{"dead", "gone"});
+    CHECK(b.members() == std::vector<std::string>{"me"});
+}

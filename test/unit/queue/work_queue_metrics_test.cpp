@@ -101,6 +101,24 @@ TEST_CASE("Q9 shutdown ends the ticking, although work is unfinished") {
     CHECK(s.clock->waiters() == 0);
 }
 
+TEST_CASE("Q9 a queue that is gone takes its series along, so that names may have no end") {
+    const auto sink = std::make_shared<recording_sink>();
+    queue_scene s(work_queue_options().name("foos"), sink);
+    s.q->add("a");
+    s.q->add("b");
+    s.q->add_rate_limited("c");
+    {
+        queue::item a = s.q->try_get();
+        s.pass(1s); // of unfinished work
+        a.done();
+    }
+    CHECK(sink->live.size() == 7);
+    s.q.reset();
+    s.pass(1min);
+    CHECK(sink->live.empty());
+    CHECK(sink->gauges["workqueue_depth name=foos"] == 0); // for a sink that keeps them
+}
+
 TEST_CASE("Q9 a queue without a name has no metrics, and no timer for them") {
     const auto sink = std::make_shared<recording_sink>();
     queue_scene s(work_queue_options(), sink);

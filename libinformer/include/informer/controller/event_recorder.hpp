@@ -68,9 +68,10 @@ public:
 /// controller does not depend on them.
 ///
 /// Which are written, see `event_correlator`. Events of cluster-scoped objects go to the namespace "default". Refusals of the
-/// server are not tried again but for 429 and 5xx; what cannot be reached is. (client-go gives up whatever was answered.) While an event
-/// waits for its next try the others go on, but for later writes of its own series; where the server cannot be reached at all, all wait. A
-/// series whose event is gone is created anew.
+/// server are not tried again but for 429 and 5xx; what was not answered is, or not in time, or had no credential (an exec plugin that
+/// fails). (client-go gives up whatever was answered.) While an event
+/// waits for its next try the others go on, but for later writes of its own series; where the server cannot be reached at all, or
+/// there is no credential, all wait. A series whose event is gone is created anew.
 /// Notes are cut at 1,024 bytes (the server's limit).
 ///
 /// *Thread safety*: `event()` and `figures()` on the runtime's executor. *Lifetime*: `run()` keeps what it needs; copies are the

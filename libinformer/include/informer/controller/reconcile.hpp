@@ -67,7 +67,7 @@ private:
 
 /// Brings one key in line. Level-triggered: it reads the cache, compares, acts, and may be called again at any time.
 ///
-/// An `informer::error` or another `system_error` that leaves it counts as `error`, any other exception also as a panic; the
+/// An `informer::error` or another `system_error` that leaves it counts as `error`, any other exception (`errc::callback_failed`) also as a panic; the
 /// controller goes on.
 /// *Executor*: the controller's runtime. *Cancellation*: terminal, when its time-out passes, the lease is lost or the
 /// controller ends at once; the key is then asked for again. *Lifetime*: the controller keeps the function until it is
