@@ -22,9 +22,16 @@ struct subscription::state::aftermath {
     aftermath(const aftermath&) = delete;
     aftermath& operator=(const aftermath&) = delete;
     ~aftermath() {
-        if (consumer) consumer->wake_claimed();
-        detail::wake(producer);
-        if (more) detail::wake_all(more->sync_waiters);
+        // No memory: with the next who is woken.
+        const auto each = [](auto wakes) noexcept {
+            try {
+                wakes();
+            } catch (...) { // NOLINT(bugprone-empty-catch)
+            }
+        };
+        if (consumer) each([&] { consumer->wake_claimed(); });
+        if (producer) each([&] { detail::wake(producer); });
+        if (more) each([&] { detail::wake_all(more->sync_waiters); });
     }
     seldom& rest() {
         if (!more) more = std::make_unique<seldom>();

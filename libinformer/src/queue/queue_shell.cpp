@@ -36,13 +36,17 @@ public:
     explicit queue_timer(const asio::any_io_executor& e) : event_(e), group_(e) {}
 
     /// Starts it, or lets it look again. On the runtime's executor.
-    static void poke(std::shared_ptr<queue_shell> s) {
-        if (s->timer_) {
-            s->timer_->event_.notify();
-            return;
+    static void poke(const std::shared_ptr<queue_shell>& s) {
+        try {
+            if (s->timer_) {
+                s->timer_->event_.notify();
+                return;
+            }
+            const auto timer = s->timer_ = std::make_shared<queue_timer>(s->rt_.executor());
+            timer->group_.spawn(run(frame(s)));
+        } catch (...) { // no memory
+            s->timer_lost();
         }
-        const auto timer = s->timer_ = std::make_shared<queue_timer>(s->rt_.executor());
-        timer->group_.spawn(run(frame(std::move(s))));
     }
 
 private:
@@ -63,17 +67,23 @@ private:
     static asio::awaitable<void> run(frame f) {
         queue_shell& s = *f.shell;
         const auto executor = co_await asio::this_coro::executor;
-        for (;;) {
-            const informer::clock::time_point now = s.rt_.clock().now();
-            const informer::clock::time_point when = s.ring(now);
-            if (when == informer::clock::time_point::max()) break;
-            if (when <= now) { // more is due than fits into a slice: others may run in between
-                co_await asio::post(executor, asio::use_awaitable);
-                continue;
+        try {
+            for (;;) {
+                const informer::clock::time_point now = s.rt_.clock().now();
+                const informer::clock::time_point when = s.ring(now);
+                if (when == informer::clock::time_point::max()) break;
+                if (when <= now) { // more is due than fits into a slice: others may run in between
+                    co_await asio::post(executor, asio::use_awaitable);
+                    continue;
+                }
+                co_await s.timer_->event_.wait_until(s.rt_.clock(), when);
             }
-            co_await s.timer_->event_.wait_until(s.rt_.clock(), when);
+            f.ended = true;
+        } catch (...) { // no memory, or a clock of the user's
+            if (is_cancellation(std::current_exception())) throw;
+            s.rt_.log(log_level::error, "work queue " + s.name_ + ": the timer of delayed keys ended, and begins anew with the next request: " +
+                                            what_is_wrong());
         }
-        f.ended = true;
     }
 
     async_event event_;
@@ -83,14 +93,26 @@ private:
 queue_shell::queue_shell(runtime rt, std::string name)
     : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {}
 
-queue_shell::~queue_shell() = default;
+/// Names of queues have no end, a sink's room has.
+queue_shell::~queue_shell() {
+    if (sink_ == nullptr) return;
+    const metrics_sink::label name("name", name_);
+    for (const auto* gauge :
+         {"workqueue_depth", "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds"}) {
+        sink_->set(gauge, 0, {name}); // for who keeps what he was told last
+        sink_->forget(gauge, {name});
+    }
+    for (const auto* other : {"workqueue_adds_total", "workqueue_retries_total", "workqueue_queue_duration_seconds",
+                              "workqueue_work_duration_seconds"})
+        sink_->forget(other, {name});
+}
 
 queue_report& queue_shell::report_of(aftermath& a) const {
     if (!a.report) a.report = std::make_unique<queue_report>();
     return *a.report;
 }
 
-void queue_shell::answer(ticket_line& line, item_index handed, int priority, aftermath& a) {
+void queue_shell::answer(ticket_line& line, item_index handed, int priority, aftermath& a) noexcept {
     queue_ticket& t = *line.front();
     if (t.waiter) a.wake.push_back(std::move(t.waiter));
     ticket_line::leave(t);
@@ -126,9 +148,16 @@ asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ti
     co_return woken;
 }
 
-void queue_shell::carry_out(aftermath& a) {
-    detail::wake_all(a.wake);
-    if (a.arm) home_of(rt_).post([s = shared_from_this()] { queue_timer::poke(s); });
+void queue_shell::carry_out(aftermath& a) noexcept {
+    try {
+        detail::wake_all(a.wake);
+    } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
+    }
+    try {
+        if (a.arm) home_of(rt_).post([s = shared_from_this()] { queue_timer::poke(s); });
+    } catch (...) {
+        timer_lost(); // who needs it next arms it
+    }
     if (a.report) publish(*a.report);
 }
 

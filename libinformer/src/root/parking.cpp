@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -45,7 +46,8 @@ public:
 
 private:
     // What one turn resumes. A turn is asked for whenever those asked for are full, so that each waiter comes where a post of its
-    // own would have come; and where there may be several threads, whenever one begins and leaves somebody in line.
+    // own would have come; and whenever one begins and leaves somebody in line: who is resumed may run the context himself, or block
+    // where there are other threads.
     static constexpr std::size_t most_at_once = 16;
     using guard = std::lock_guard<spin_lock>;
 
@@ -109,6 +111,7 @@ private:
     spin_lock mutex_;
     list parked_;
     line ready_;
+    line held_up_; // there was no memory to post them to their own executors: they come with the next wake-up
     std::size_t n_ready_ = 0, turns_ = 0; // turns: asked for, not begun
     std::atomic<std::size_t> posting_{0}; // added to under the mutex
     bool shut_down_ = false;
@@ -182,7 +185,8 @@ public:
     }
 
 private:
-    /// Who is not resumed yet stays in line, where another thread finds him: the one who is resumed now may block, or not suspend for long.
+    /// Who is not resumed yet stays in line, where another turn finds him: the one who is resumed now may run the context, or block, or not
+    /// suspend for long.
     waiter* take(bool& ask) noexcept { // under the mutex
         ask = false;
         if (lot_.ready_.empty()) left_ = 0;
@@ -190,7 +194,7 @@ private:
         --left_;
         --lot_.n_ready_;
         waiter& w = lot_.ready_.pop();
-        if (lot_.n_ready_ != 0 && lot_.turns_ == 0 && !is_only_thread()) {
+        if (lot_.n_ready_ != 0 && lot_.turns_ == 0) {
             ++lot_.turns_;
             ask = true;
         }
@@ -201,21 +205,38 @@ private:
     std::size_t left_ = 0; ///< how many more it may resume
 };
 
-/// Not called, it destroys who waits.
+/// Not called, it destroys who waits; but not where it could not be posted.
 class parking_lot::lone {
 public:
-    explicit lone(waiter& w) noexcept : waiter_(&w) {}
     lone(lone&& o) noexcept : waiter_(std::exchange(o.waiter_, nullptr)) {}
     lone& operator=(lone&&) = delete;
     ~lone() {
-        if (waiter_) waiter_->drop();
+        if (waiter_ && waiter_ != on_its_way) waiter_->drop();
     }
     void operator()() {
         waiter& w = *std::exchange(waiter_, nullptr);
         w.resume(w.woken_);
     }
+    static void post(waiter& w) {
+        asio::any_io_executor executor = std::move(w.executor_);
+        const while_posting here(w);
+        try {
+            asio::post(executor, lone(w));
+        } catch (...) {
+            w.executor_ = std::move(executor);
+            throw;
+        }
+    }
 
 private:
+    explicit lone(waiter& w) noexcept : waiter_(&w) {}
+    struct while_posting {
+        explicit while_posting(waiter& w) noexcept { on_its_way = &w; }
+        while_posting(const while_posting&) = delete;
+        while_posting& operator=(const while_posting&) = delete;
+        ~while_posting() { on_its_way = nullptr; }
+    };
+    static inline thread_local waiter* on_its_way = nullptr;
     waiter* waiter_;
 };
 
@@ -240,25 +261,43 @@ void parking_lot::release(std::span<Pointer> all, bool woken) {
             ++n_ready_;
             turns += needs_turn();
         }
+        while (!held_up_.empty()) alone.push(held_up_.pop());
         if (turns > 0 || !alone.empty()) under_way.begin(posting_);
     }
-    ask_for(turns);
+    std::exception_ptr no_memory;
+    try {
+        ask_for(turns);
+    } catch (...) {
+        no_memory = std::current_exception();
+    }
     while (!alone.empty()) {
         waiter& w = alone.pop();
-        const asio::any_io_executor executor = std::move(w.executor_);
-        asio::post(executor, lone(w));
+        try {
+            lone::post(w);
+        } catch (...) {
+            no_memory = std::current_exception();
+            const guard lock(mutex_);
+            held_up_.push(w);
+        }
     }
+    if (no_memory) std::rethrow_exception(no_memory);
 }
 
 template <class Pointer>
 void parking_lot::release_all(std::span<Pointer> all) {
+    std::exception_ptr no_memory; // for one lot: that is nothing to the others
     for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
         next = first + 1;
         if (!all[first]) continue;
         parking_lot* const lot = all[first]->lot_;
         while (next < all.size() && (!all[next] || all[next]->lot_ == lot)) ++next;
-        lot->release(all.subspan(first, next - first), true);
+        try {
+            lot->release(all.subspan(first, next - first), true);
+        } catch (...) {
+            no_memory = std::current_exception();
+        }
     }
+    if (no_memory) std::rethrow_exception(no_memory);
 }
 
 void parking_lot::ask_for(std::size_t turns) {
@@ -290,6 +329,8 @@ void parking_lot::shut_down() noexcept {
             shut_down_ = true;
             if (!ready_.empty()) {
                 ours = &ready_.pop();
+            } else if (!held_up_.empty()) {
+                ours = &held_up_.pop();
             } else if (parked_.first) {
                 waiter& w = *parked_.first;
                 if (w.claim()) ours = &w;

@@ -28,7 +28,8 @@ class waiter;
 using waiter_ptr = std::shared_ptr<waiter>;
 
 /// Resumes the waiter through its executor, never inline; from any thread. The first call counts. Waiters of one io_context that
-/// are woken one after another are resumed in the same order, some in one turn of it.
+/// are woken one after another are resumed in the same order, some in one turn of it. *Errors*: bad_alloc; who was woken then is
+/// resumed with the next one who is woken there.
 void wake(const waiter_ptr& w, bool woken = true);
 /// The same for many, in their order, for the price of one or two of them; empties `all`. Null is not waiting.
 void wake_all(std::vector<waiter_ptr>& all);
@@ -138,7 +139,12 @@ public:
     wake_list() noexcept {}
     wake_list(const wake_list&) = delete;
     wake_list& operator=(const wake_list&) = delete;
-    ~wake_list() { wake_all(); }
+    ~wake_list() {
+        try {
+            wake_all();
+        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
+        }
+    }
     /// Where somebody waits in it: true. It must be kept until all are woken, and nothing may be awaited before.
     bool add(waiter& w) {
         if (n_ == all_.size()) wake_all();

@@ -6,8 +6,10 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <cstddef>
 #include <new>
@@ -17,6 +19,7 @@ namespace asio = boost::asio;
 using informer::detail::wait_parked;
 using informer::detail::waiter_ptr;
 using informer::detail::wake;
+using informer::detail::wake_all;
 using informer::testing::lack;
 using informer::testing::place;
 using informer::testing::refusal;
@@ -48,4 +51,49 @@ TEST_CASE("a wake-up that finds no memory says so, and who was woken comes with 
     wake(waiters[1]);
     io.run();
     CHECK(resumed == 2);
+}
+
+TEST_CASE("a wake-up that finds no memory in one context resumes those of the others") {
+    asio::io_context first, second;
+    std::vector<waiter_ptr> waiters(2);
+    int resumed = 0;
+    asio::co_spawn(first, waits(&waiters[0], &resumed), asio::detached);
+    asio::co_spawn(second, waits(&waiters[1], &resumed), asio::detached);
+    first.poll();
+    second.poll();
+    {
+        std::vector<waiter_ptr> all = waiters;
+        refusal one;
+        one.handlers = one.once = true;
+        const lack none(one);
+        CHECK_THROWS_AS(wake_all(all), std::bad_alloc);
+    }
+    second.restart();
+    second.run();
+    CHECK(resumed == 1);
+} // and nobody keeps the first from its end
+
+TEST_CASE("who waits on a strand and is woken without memory comes with the next one, or goes with the context") {
+    const bool again = GENERATE(true, false);
+    std::vector<waiter_ptr> waiters(2);
+    int resumed = 0;
+    {
+        asio::io_context io;
+        const auto strand = asio::make_strand(io);
+        for (waiter_ptr& w : waiters) asio::co_spawn(strand, waits(&w, &resumed), asio::detached);
+        io.poll();
+        {
+            refusal all;
+            all.handlers = true;
+            const lack none(all);
+            CHECK_THROWS_AS(wake(waiters[0]), std::bad_alloc);
+        }
+        io.poll();
+        CHECK(resumed == 0);
+        if (again) {
+            wake(waiters[1]);
+            io.run();
+        }
+    }
+    CHECK(resumed == (again ? 2 : 0));
 }

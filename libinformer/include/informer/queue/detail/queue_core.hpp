@@ -199,7 +199,7 @@ public:
         begin_end();
         aftermath a(*this);
         const guard lock(lock_);
-        while (!drainers_.empty()) answer(drainers_, no_item, 0, a);
+        if (!answer_all(drainers_, a)) again_soon(a);
         return std::move(left_);
     }
     static asio::awaitable<left_over> drain(std::shared_ptr<queue_core> c) {
@@ -315,41 +315,52 @@ private:
     }
     void took(item_index i, time_point now, aftermath& a) {
         const std::chrono::duration<double> waited = now - state_.times_of(i).added;
-        report_of(a).waited.push_back(std::max(0.0, waited.count()));
+        note([&] { report_of(a).waited.push_back(std::max(0.0, waited.count())); });
         count(a, now);
     }
     void retry(aftermath& a) {
         ++retried_;
-        if (timed()) ++report_of(a).retried;
+        if (timed()) note([&] { ++report_of(a).retried; });
+    }
+    /// A figure is not worth a key: where there is no memory for it, it is lost, and the work goes on.
+    template <class F>
+    static void note(F f) noexcept {
+        try {
+            f();
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch)
+        }
     }
     void finish_locked(item_index i, time_point now, aftermath& a) {
         if (timed()) {
             const std::chrono::duration<double> worked = now - state_.times_of(i).started;
-            report_of(a).worked.push_back(std::max(0.0, worked.count()));
+            note([&] { report_of(a).worked.push_back(std::max(0.0, worked.count())); });
         }
         state_.finish(i);
         settle(a, now);
     }
     // Something changed: who waits for it gets it.
     void settle(aftermath& a, time_point now) {
-        while (!getters_.empty() && state_.ready() != 0) hand_out(a, now);
-        if (state_.is_shut_down()) settle_end(a);
+        bool room = true; // made before anything is taken
+        while (!getters_.empty() && state_.ready() != 0 && (room = a.make_room())) hand_out(a, now);
+        if (state_.is_shut_down()) room = settle_end(a) && room;
         need(state_.next_due(), a);
+        if (!room) again_soon(a);
         if (timed()) count(a, now);
     }
+    /// There was no memory to wake somebody with: the timer looks again.
+    void again_soon(aftermath& a) { need(state::later(world().clock().now(), tick), a); }
     void hand_out(aftermath& a, time_point now) {
         const item_index i = state_.take(now);
         if (timed()) took(i, now, a);
         answer(getters_, i, state_.priority_of(i), a);
     }
-    void settle_end(aftermath& a) {
-        if (state_.ready() != 0) return;
-        while (!getters_.empty()) answer(getters_, no_item, 0, a);
-        if (state_.processing() != 0) return;
-        while (!drainers_.empty()) answer(drainers_, no_item, 0, a);
+    bool settle_end(aftermath& a) {
+        if (state_.ready() != 0) return true;
+        if (!answer_all(getters_, a)) return false;
+        return state_.processing() != 0 || answer_all(drainers_, a);
     }
     void count(aftermath& a, time_point now) {
-        report_of(a).added += state_.added() - std::exchange(reported_, state_.added());
+        note([&] { report_of(a).added += state_.added() - std::exchange(reported_, state_.added()); });
         publish_depth(state_.ready());
         if (state_.processing() == 0 || state_.is_shut_down() || next_tick_ != time_point::max()) return;
         next_tick_ = now + tick;
@@ -406,7 +417,7 @@ private:
             const std::size_t before = left_.size();
             more = state_.give_up_delayed(std::back_inserter(left_), slice);
             given_up += left_.size() - before;
-            settle_end(a);
+            if (!settle_end(a)) again_soon(a);
             if (!more) poke(a);
         }
         if (!first || given_up == 0) return;
@@ -435,7 +446,7 @@ private:
             if (state_.is_shut_down()) next_tick_ = time_point::max();
             settle(a, now);
             a.arm = false;
-            next = std::min(state_.next_due(), next_tick_);
+            next = std::min(rings_at(), next_tick_); // what settling asked for
             rings_at(next);
         }
         if (publish) publish_unfinished(unfinished.first, unfinished.second);

@@ -83,6 +83,15 @@ protected:
         std::unique_ptr<queue_report> report;
         std::shared_ptr<queue_shell> last; ///< the queue itself, when nobody else may hold it any more
         bool arm = false;
+        /// For one more that is woken; false: no memory.
+        bool make_room() noexcept {
+            try {
+                if (wake.size() == wake.capacity()) wake.reserve(2 * wake.size() + 1);
+                return true;
+            } catch (const std::bad_alloc&) {
+                return false;
+            }
+        }
         bool any() const noexcept { return arm || report || !wake.empty(); }
 
     private:
@@ -97,8 +106,16 @@ protected:
     const runtime& world() const noexcept { return rt_; }
     const std::string& name() const noexcept { return name_; }
 
-    /// Answers a waiting coroutine. Under the lock.
-    static void answer(ticket_line& line, item_index handed, int priority, aftermath& a);
+    /// Answers a waiting coroutine; `make_room` comes before. Under the lock.
+    static void answer(ticket_line& line, item_index handed, int priority, aftermath& a) noexcept;
+    /// Answers all; false: there was no memory for that. Under the lock.
+    static bool answer_all(ticket_line& line, aftermath& a) noexcept {
+        while (!line.empty()) {
+            if (!a.make_room()) return false;
+            answer(line, no_item, 0, a);
+        }
+        return true;
+    }
     /// Suspends until the ticket is answered (true) or the caller is cancelled (false).
     static asio::awaitable<bool> wait(std::shared_ptr<queue_shell> s, queue_ticket* t);
     /// The timer must ring at `when`. Under the lock.
@@ -114,6 +131,7 @@ protected:
     /// The timer rang, or was told to look again: does what is due, and says when it must ring next (`max()`: never).
     virtual time_point ring(time_point now) = 0;
     void rings_at(time_point when) noexcept { armed_ = when; } ///< under the lock, by ring()
+    time_point rings_at() const noexcept { return armed_; }
 
     void publish_unfinished(double all, double oldest) noexcept;
     void publish_depth(std::size_t depth) noexcept {
@@ -125,7 +143,7 @@ protected:
 private:
     friend class queue_timer;
     class parker;
-    void carry_out(aftermath& a);
+    void carry_out(aftermath& a) noexcept;
     /// It could not begin, or its context goes: who needs it next must start it.
     void timer_lost() noexcept {
         const guard lock(lock_);
