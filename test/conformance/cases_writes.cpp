@@ -418,6 +418,20 @@ asio::awaitable<void> puts_objects(std::shared_ptr<cluster> c) {
     CHECK(f.status()->code == 422);
     REQUIRE(f.status()->causes.size() == 1);
     CHECK(f.status()->causes[0].field == "metadata.resourceVersion");
+    auto version_0 = lease; // is none
+    version_0.at("metadata").as_object()["resourceVersion"] = "0";
+    co_await c->client().update(leases, version_0, plain, f);
+    REQUIRE(f.status());
+    CHECK(f.status()->code == 422);
+    auto large = named(*c, "large", json::object());
+    large.at("metadata").as_object()["annotations"] = json::object{{"a", std::string(200'000, 'x')}};
+    large.as_object()["rules"] = json::array();
+    for (int i = 0; i < 16; ++i)
+        large.as_object()["rules"].as_array().push_back(json::object{{"apiGroups", {""}}, {"verbs", {"get"}}, {"resources", {std::string(100'000, 'x')}}});
+    co_await c->client().create(roles, large, plain, f);
+    REQUIRE(f.status());
+    CHECK(f.status()->code == 500);
+    CHECK(f.status()->message == "etcdserver: request is too large");
     const auto role = named(*c, "a", json::object());
     co_await c->client().update(roles, role, plain, f);
     CHECK_FALSE(f);

@@ -26,6 +26,7 @@ rest_options rest_options_of(const api_server_options& o) {
     r.sharding_ = o.sharding_;
     r.history_ = o.history_;
     r.continue_for_ = o.continue_for_;
+    r.max_object_ = o.max_object_;
     return r;
 }
 

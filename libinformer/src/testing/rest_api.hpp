@@ -87,6 +87,7 @@ public:
     bool sharding_ = false;
     std::size_t history_ = 100'000;
     std::chrono::seconds continue_for_ = std::chrono::minutes(5);
+    std::size_t max_object_ = std::size_t(3) << 19;
 };
 
 class rest_api {
@@ -153,6 +154,7 @@ private:
     void check_body_identity(const target& t, const boost::json::object& body) const;
     void check_namespace_for_create(const target& t) const;
     stored must_find(const target& t) const;
+    void check_size(const stored_object& o, const write_by& by) const;
     void prepare_new(const target& t, boost::json::object& body, const write_by& by);
     stored replace(const target& t, const stored& old, boost::json::object before, boost::json::object after,
                    const write_by& by);

@@ -123,11 +123,11 @@ json::object condition_of(std::string_view type, std::string_view reason, std::s
 void rest_api::prepare_definition(json::object& definition) {
     const auto types = types_of_definition(definition, nullptr); // refuses what cannot be served
     auto& spec = object_at(definition, "spec");
+    if (!spec.contains("conversion")) object_at(spec, "conversion")["strategy"] = "None"; // first: it moves the other members
     auto& names = object_at(spec, "names");
     const auto kind = string_at(names, {"kind"});
     if (string_at(names, {"listKind"}).empty()) names["listKind"] = kind + "List";
     if (string_at(names, {"singular"}).empty()) names["singular"] = lower(kind);
-    if (!spec.contains("conversion")) object_at(spec, "conversion")["strategy"] = "None";
 
     auto& status = object_at(definition, "status");
     status["acceptedNames"] = names;

@@ -164,9 +164,17 @@ void rest_api::add_managed(const target& t, json::object& after, const json::obj
                                                      manager(t, by, "Update"), before, after, t.type->custom);
 }
 
+void rest_api::check_size(const stored_object& o, const write_by& by) const {
+    if (!by.direct && o.text.size() > options_.max_object_) throw refused(500, "", "etcdserver: request is too large"); // its words
+}
+
 // ---- create
 
 void rest_api::prepare_new(const target& t, json::object& body, const write_by& by) {
+    const auto& plural = t.type->api.plural;
+    const bool own = t.type->api.group.empty();
+    // Nodes register themselves with their status; everything else gets it from its controller later. (First: it moves the others.)
+    if (t.type->status && !by.direct && !(own && plural == "nodes")) body.erase("status");
     auto& metadata = object_at(body, "metadata");
     for (const std::string_view key : {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
                                        "generation", "resourceVersion"}) {
@@ -181,10 +189,6 @@ void rest_api::prepare_new(const target& t, json::object& body, const write_by& 
     metadata["uid"] = new_uid();
     metadata["creationTimestamp"] = now_text();
     if (t.type->generation) metadata["generation"] = 1;
-    // Nodes register themselves with their status; everything else gets it from its controller later.
-    const auto& plural = t.type->api.plural;
-    const bool own = t.type->api.group.empty();
-    if (t.type->status && !by.direct && !(own && plural == "nodes")) body.erase("status");
     if (own && plural == "namespaces") {
         object_at(metadata, "labels")["kubernetes.io/metadata.name"] = t.name;
         object_at(body, "spec")["finalizers"] = json::array{"kubernetes"};
@@ -221,6 +225,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     if (by.dry_run) return render_dry(*t.type, body);
     forget_old_events();
     auto now = render(*t.type, body, store_.next());
+    check_size(*now, by);
     if (t.type->is_definition()) serve_definition(body);
     store_.put(*t.type->rows, now);
     written(t, now);
@@ -244,11 +249,11 @@ stored rest_api::update(const target& t, json::object body, const write_by& by) 
                        "Precondition failed: UID in precondition: " + uid + ", UID in object meta: " + old->uid);
     }
     const auto version = string_at(body, {"metadata", "resourceVersion"});
-    if (version.empty() && t.type->wants_version && !by.direct) {
-        invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion",
-                      "Invalid value: 0x0: must be specified for an update");
+    const bool unconditional = version.empty() || version == "0";
+    if (unconditional && t.type->wants_version && !by.direct) {
+        invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
     }
-    if (!version.empty() && version != "0" && version != std::to_string(old->version)) {
+    if (!unconditional && version != std::to_string(old->version)) {
         throw conflict(*t.type, t.name, modified_meanwhile);
     }
     if (finalize) return finalize_namespace(t, body, by);
@@ -316,8 +321,9 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     if (old->terminating && !object_at(after, "metadata").contains("finalizers") && !t.type->is_namespace()) {
         return erase(t, old, std::move(after)); // that was the last finalizer
     }
-    if (t.type->is_definition() && !status_only) serve_definition(after);
     auto now = render(*t.type, after, store_.next());
+    check_size(*now, by);
+    if (t.type->is_definition() && !status_only) serve_definition(after);
     store_.put(*t.type->rows, now);
     written(t, now);
     if (t.type->is_namespace()) finish_namespace(t.name);
@@ -331,7 +337,7 @@ stored rest_api::update_scale(const target& t, const json::object& scale, const 
     }
     const auto old = must_find(t);
     const auto version = string_at(scale, {"metadata", "resourceVersion"});
-    if (!version.empty() && version != std::to_string(old->version))
+    if (!version.empty() && version != "0" && version != std::to_string(old->version))
         throw conflict(*t.type, t.name, modified_meanwhile);
     auto before = tree(*t.type, *old);
     auto after = before;

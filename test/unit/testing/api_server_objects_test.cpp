@@ -523,10 +523,36 @@ TEST_CASE("bodies beyond the limit are refused as too large", "[api_server]") {
     const auto no = s.ask("POST", maps, of_size((3 << 20) + 1));
     CHECK(no.status == 413);
     CHECK(no.at("/reason") == "RequestEntityTooLarge");
-    CHECK(s.ask("POST", maps, of_size(3 << 20)).status == 201);
+    CHECK(s.ask("POST", maps, of_size(3 << 20)).status != 413);
     server_fixture small(api_server_options().max_body(100));
     CHECK(small.ask("POST", maps, of_size(101)).status == 413);
     CHECK(small.ask("POST", maps, of_size(100)).status == 201);
+}
+
+TEST_CASE("objects that etcd would not take are refused in its words", "[api_server]") {
+    server_fixture s;
+    const auto of_size = [](std::size_t n) {
+        auto o = map_named("a", R"("data":{"k":""})");
+        o.insert(o.size() - 3, std::string(n - o.size(), 'x'));
+        return o;
+    };
+    const auto no = s.ask("POST", maps, of_size(3 << 19));
+    CHECK(no.status == 500);
+    CHECK(no.at("/message") == "etcdserver: request is too large");
+    CHECK(s.ask("GET", maps + "/a").status == 404);
+    CHECK(s.ask("POST", maps, of_size((3 << 19) - 2'000)).status == 201);
+    CHECK(s.ask("PUT", maps + "/a", of_size(3 << 19)).status == 500);
+    server_fixture large(api_server_options().max_object(3 << 20));
+    CHECK(large.ask("POST", maps, of_size(2 << 20)).status == 201);
+}
+
+TEST_CASE("members of what is created may stand in any order", "[api_server]") {
+    server_fixture s;
+    const std::string space = R"({"apiVersion":"v1","kind":"Namespace","status":{},"metadata":{"name":"x"}})";
+    const auto made = s.ask("POST", "/api/v1/namespaces", space);
+    CHECK(made.status == 201);
+    CHECK(made.at("/metadata/labels/kubernetes.io~1metadata.name") == "x");
+    CHECK(made.at("/status/phase") == "Active");
 }
 
 TEST_CASE("finalize is a part of namespaces alone, and is put", "[api_server]") {

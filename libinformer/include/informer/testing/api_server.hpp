@@ -51,6 +51,8 @@ public:
 
     /// Bodies of writes above it are 413.
     api_server_options& max_body(std::size_t bytes) { max_body_ = bytes; return *this; }
+    /// Larger objects of requests are 500, in etcd's words. (A real server stores built-in kinds as protobuf, which is a little smaller.)
+    api_server_options& max_object(std::size_t bytes) { max_object_ = bytes; return *this; }
 
     struct token_entry {
         std::string token, user, rights;
@@ -63,7 +65,8 @@ public:
     std::chrono::milliseconds default_watch_timeout_ = std::chrono::minutes(30);
     std::size_t history_ = 100'000;
     std::chrono::seconds continue_for_ = std::chrono::minutes(5);
-    std::size_t max_body_ = std::size_t(3) << 20; ///< the real server's
+    std::size_t max_body_ = std::size_t(3) << 20;   ///< the real server's
+    std::size_t max_object_ = std::size_t(3) << 19; ///< etcd's, 1.5 MiB
 };
 
 /// What a request is about, for choosing which ones a fault hits.
