@@ -40,7 +40,7 @@ std::size_t running_on(const informer::lister& all, std::string_view node) {
 std::string not_ready(const informer::shared_informer& i) {
     const informer::informer_status now = i.status();
     if (!now.synced) return now.name + " is not in sync: " + now.last_error.what();
-    if (std::chrono::system_clock::now() - now.confirmed < 10min) return {};
+    if (std::chrono::system_clock::now() - now.confirmed < 15min) return {};
     return now.name + " may be out of date: " + now.last_error.what();
 }
 

@@ -27,7 +27,7 @@ public:
     std::chrono::nanoseconds reset_after_ = std::chrono::minutes(2);
 };
 
-/// The delay before the next attempt. Only healthy time resets it (contract X1): failing for long never does.
+/// The delay before the next attempt. Only healthy time resets it: failing for long never does.
 class backoff {
 public:
     explicit backoff(backoff_options options = backoff_options(), std::uint64_t seed = 1);

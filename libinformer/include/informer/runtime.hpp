@@ -72,7 +72,7 @@ executor_home& home_of(const runtime& rt) noexcept;
 class runtime {
 public:
     explicit runtime(asio::any_io_executor executor);
-
+    /// These are for before anything is made with it: each object keeps a copy, as it was then.
     runtime& with_clock(std::shared_ptr<informer::clock> c);
     runtime& with_logger(logger l, log_level most_verbose = log_level::info);
     runtime& with_metrics(std::shared_ptr<metrics_sink> m);

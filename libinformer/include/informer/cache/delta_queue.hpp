@@ -23,7 +23,7 @@ class async_event;
 class delta {
 public:
     enum class kind {
-        upsert,   ///< ADDED or MODIFIED: which of them it is, the cache's content decides (client-go C3)
+        upsert,   ///< ADDED or MODIFIED: which of them it is, the cache's content decides, as in client-go
         erase,    ///< DELETED
         foreign,  ///< of another part: not ours, but nor is what had its name before
         bookmark, ///< only the version moves on
@@ -42,7 +42,7 @@ public:
     clock::time_point received{};             ///< when it was read, where somebody measures the lag
 };
 
-/// Deltas on their way to the cache, in stream order; nothing is merged here (contract X15).
+/// Deltas on their way to the cache, in stream order; nothing is merged here.
 ///
 /// *Executor*: producer and consumer run on the same one. *Bound*: the producer pushes what it has read in one slice
 /// and then awaits `room()`, so `capacity` is exceeded by one slice at most. *Cancellation*: any type; the waits end.

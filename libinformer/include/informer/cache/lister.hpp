@@ -19,7 +19,7 @@ public:
     explicit lister(std::shared_ptr<const source> s, std::string name_space = {});
     /// One namespace of it; empty: all.
     lister in(std::string name_space) const;
-    /// What a reconciler is called with, say; within one namespace no other has anything.
+    /// By the key that a reconciler is called with; a lister of one namespace finds nothing of another.
     object get(const object_key& key) const;
     object find(const object_key& key) const;
     /// By "ns/name" (cluster-scoped: "name"); within one namespace by name alone, else by that, too. A cluster-scoped

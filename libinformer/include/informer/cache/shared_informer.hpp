@@ -77,7 +77,7 @@ public:
     informer_observer() {}
     /// At each change of phase, at each failed attempt, and after each list.
     informer_observer& on_state_change(std::function<void(const informer_status&)> f) { state_change_ = std::move(f); return *this; }
-    /// For every error that ends a list or a watch, with its phase (contract X2).
+    /// For every error that ends a list or a watch, with its phase.
     informer_observer& on_error(std::function<void(std::string_view phase, const failure& f)> f) { error_ = std::move(f); return *this; }
     /// For every object that cannot be used (see `informer_status::quarantine`), again after a relist that brings it again. Of a list
     /// with more than 10,000 that say which they are, and of its nameless ones, the first 10,000; the rest is counted.
@@ -173,7 +173,7 @@ public:
     using delete_function = std::function<void(const object& last, bool final_state_known)>;
     using filter_function = std::function<bool(const object&)>;
     /// Sugar over a subscription: calls on the executor, one at a time. An exception is contained, counted and logged
-    /// once per kind (contract X10). Dropping the handle does not remove the handler. One that is added to an informer that has stopped
+    /// once per kind. Dropping the handle does not remove the handler. One that is added to an informer that has stopped
     /// is never called, and never synced. A handler that runs the io_context itself is not called again meanwhile, and must not wait
     /// there for the cache, which goes on when the handler has returned.
     handler_handle add_event_handler(add_function on_add, update_function on_update, delete_function on_delete,

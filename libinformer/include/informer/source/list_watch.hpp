@@ -30,7 +30,7 @@ public:
     /// A server that cannot choose sends all: a sink that must not have them drops what `shard_selector::contains` does not.
     list_options& shard(shard_selector s) { shard_ = std::move(s); return *this; }
     list_options& limit(std::uint64_t n) { limit_ = n; return *this; }
-    /// Never sent together with a resource version (contract X18).
+    /// Never sent together with a resource version.
     list_options& continue_token(std::string t) { continue_ = std::move(t); return *this; }
 
     /// Of each object its metadata only, where the source can; else whole objects come.
