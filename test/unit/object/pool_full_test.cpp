@@ -158,3 +158,45 @@ TEST_CASE("a stack of more handles than there can be is refused", "[pool]") {
     CHECK_THROWS_AS(s.need(0xffff'ffffu), detail::pool_is_full);
     CHECK(s.back() == detail::true_handle);
 }
+
+namespace {
+
+/// The word of a node's count, which nobody else may touch.
+template <auto Count>
+struct taken {
+    friend std::uint32_t& count_of(informer::detail::generation& g, informer::detail::handle h) { return (g.*Count)(h); }
+};
+std::uint32_t& count_of(informer::detail::generation& g, informer::detail::handle h);
+template struct taken<static_cast<std::uint32_t& (informer::detail::generation::*)(informer::detail::handle) noexcept>(
+    &informer::detail::generation::count)>;
+
+} // namespace
+
+// A pool of 4 GiB that holds a hundred arrays of ten million equal strings comes to that by itself.
+TEST_CASE("a count that comes to its end stays there, and so does the node", "[pool]") {
+    constexpr std::uint32_t most = (1u << 30) - 1;
+    const auto pool = document_pool::make();
+    const auto document = [](const std::string& name, int n) {
+        std::string s = R"({"metadata":{"name":")" + name + R"("},"a":[0)";
+        for (int i = 0; i < n; ++i) s += R"(,"some text")";
+        return s + "]}";
+    };
+    object first = decode(*pool, document("a", 2));
+    const value word = first["a"][1];
+    REQUIRE(word.same_as(first["a"][2]));
+    auto& generation = const_cast<informer::detail::generation&>(*word.generation());
+    std::uint32_t& count = count_of(generation, word.handle());
+    count += most - 3 - (count & most);
+    object second = decode(*pool, document("b", 10));
+    CHECK((count & most) == most);
+    CHECK((second["a"][10].string_or_empty() == "some text"));
+    second = object();
+    drain(*pool);
+    CHECK((count & most) == most);
+    CHECK((first["a"][1].string_or_empty() == "some text"));
+    const object third = decode(*pool, document("c", 3));
+    CHECK(third["a"][3].same_as(first["a"][1]));
+    first = object();
+    drain(*pool);
+    CHECK((third["a"][3].string_or_empty() == "some text"));
+}

@@ -109,14 +109,14 @@ public:
 
     void retain(handle h) noexcept {
         if (!is_node(h)) return;
-        ++count(h);
+        add_one(count(h));
         ++references_;
     }
     /// What a new container refers to, its shape included.
     void retain_members(std::uint32_t header, const handle* first, std::uint32_t n) noexcept {
         std::uint32_t nodes = 0;
         const auto one = [&](handle h) {
-            ++count(h);
+            add_one(count(h));
             ++nodes;
         };
         for (std::uint32_t i = 0; i < n; ++i)
@@ -128,7 +128,9 @@ public:
     void release(handle h) noexcept {
         if (!is_node(h)) return;
         --references_;
-        if ((--count(h) & count_mask) == 0) bury(h);
+        std::uint32_t& c = count(h);
+        if ((c & count_mask) == count_mask) [[unlikely]] return; // nobody knows how many: it stays
+        if ((--c & count_mask) == 0) bury(h);
     }
     void prefetch(const handle* first, std::uint32_t n) const noexcept {
         for (std::uint32_t i = 0; i < n; ++i)
@@ -169,7 +171,11 @@ public:
     pool_core& owner() const noexcept { return owner_; }
 
 private:
-    // The word of the count. References lie in words of the pool, of which there are fewer than 2^30: counts cannot overflow.
+    static void add_one(std::uint32_t& c) noexcept {
+        if ((c & count_mask) != count_mask) [[likely]] ++c;
+    }
+    // The word of the count. References lie in words of the pool, of which there are fewer than 2^30, and in what is being read: in a
+    // pool that is nearly full, nearly all of it one value, a count may come to its end. There it stays, and the node as long as its generation.
     static constexpr std::uint32_t interned_bit = 1u << 31, forwarded_bit = 1u << 30, count_mask = forwarded_bit - 1;
     // That of a node that waits to be freed holds the next one of these: to release must need no memory. How many children of a
     // long one are released already, its first child says.

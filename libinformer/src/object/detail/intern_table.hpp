@@ -173,9 +173,15 @@ private:
             replace(old, slot, p, p);
             return;
         }
-        const page_ptr low = filled(old->depth + 1, half, first, middle);
-        const page_ptr high = filled(old->depth + 1, half, middle, last);
-        replace(old, slot, low, high);
+        const std::uint64_t before = bytes_;
+        try {
+            const page_ptr low = filled(old->depth + 1, half, first, middle);
+            const page_ptr high = filled(old->depth + 1, half, middle, last);
+            replace(old, slot, low, high);
+        } catch (...) { // the first of them goes again
+            bytes_ = before;
+            throw;
+        }
     }
     void replace(const page_ptr& old, std::size_t slot, const page_ptr& low, const page_ptr& high) noexcept {
         bytes_ -= bytes_of(*old);
