@@ -121,7 +121,7 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         index.set_resource_version(d.current.resource_version());
         if (!before) clear_quarantine(key); // it never was good
         // Nothing to tell of what nobody knows; and a resumed watch may repeat the end of a predecessor.
-        if (!before || (d.current.resource_version() < before.resource_version() && !is_of_old_epoch(key))) break;
+        if (!before || is_repetition(d.current.resource_version(), before.resource_version(), before)) break;
         // What is gone is one of whom nobody told us, and ours before it, whose end we missed.
         const bool another = is_another(d.current.meta(), before.meta());
         if (another) doubt_state();
@@ -136,8 +136,8 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         index.set_resource_version(d.version);
         if (!bad.empty()) clear_quarantine(d.current.key(), d.version);
         const object before = index.find_current(d.current).before;
-        if (!before || (d.version < before.resource_version() && !is_of_old_epoch(before.key())) ||
-            !is_another(d.current.meta(), before.meta())) break;
+        if (!before || is_repetition(d.version, before.resource_version(), before)) break;
+        if (!is_another(d.current.meta(), before.meta())) break;
         // Ours was deleted, and nobody told us.
         doubt_state();
         index.erase(before.key());
@@ -152,7 +152,7 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
     case delta::kind::bad: {
         index.set_resource_version(d.version);
         const object before = d.bad->key.empty() ? object() : index.current(d.bad->key);
-        if (before && d.version < before.resource_version() && !is_of_old_epoch(before.key())) break; // a repetition
+        if (before && is_repetition(d.version, before.resource_version(), before)) break;
         if (d.type == watch_event_type::deleted && before) {
             // Its last state cannot be read, but that it is gone can.
             forget(d.bad->key);
@@ -209,7 +209,7 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     const object_meta old = before.meta();
     const informer::resource_version known = old.resource_version();
     if (known.view() == version.view() && before == o) return; // else they differ in this at least
-    if (guarded && version < known && !is_of_old_epoch(before.key())) return;
+    if (guarded && is_repetition(version, known, before)) return;
     if (!of_old_epoch.empty()) of_old_epoch.erase(before.key());
     index.put(o, there);
     if (is_another(o.meta(), old)) {

@@ -217,6 +217,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
                 bool guarded, std::vector<event>& events);
     bool is_of_old_epoch(const object_key& key) const { return !of_old_epoch.empty() && of_old_epoch.contains(key); }
+    /// Of the end of a watch that was resumed; `known`: the version of `before`.
+    bool is_repetition(const informer::resource_version& version, const informer::resource_version& known, const object& before) const {
+        return version < known && !is_of_old_epoch(before.key());
+    }
     void forget(const object_key& key); ///< it is gone
     void quarantine(const bad_object& b, bool logged = true);
     void clear_quarantine(const object_key& key);

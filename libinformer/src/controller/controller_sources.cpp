@@ -1,6 +1,8 @@
 // From events to keys.
 #include "controller_impl.hpp"
 
+#include "root/in_seconds.hpp"
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -246,8 +248,7 @@ asio::awaitable<void> controller::impl::synced(std::shared_ptr<impl> s, std::chr
         else
             co_await source_synced(s, i);
         if (in_time) continue;
-        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(at_most).count();
-        const std::string time = ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+        const std::string time = detail::in_seconds(std::chrono::duration_cast<std::chrono::milliseconds>(at_most));
         throw error(errc::deadline_exceeded, "controller " + s->name + ": " + s->sources[i].name +
                                                  " is not in sync after " + time + " (" +
                                                  s->last_error_of(s->sources[i]) + ")");

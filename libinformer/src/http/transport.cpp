@@ -148,11 +148,10 @@ public:
         SSL* s = stream_.handle();
         // OpenSSL takes no name for any, and one with a dot in front for whatever ends so.
         bool known = !name_.empty() && !name_.starts_with('.') && name_.find('\0') == std::string::npos;
-        if (!known) {
-        } else if (is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
+        if (known && is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
             if (context_->verify_)
                 known = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), name_.substr(0, name_.find('%')).c_str()) == 1;
-        } else {
+        } else if (known) {
             SSL_set_tlsext_host_name(s, name_.c_str());
             if (context_->verify_) {
                 // As Go does it: what stands in the subject is nobody's host name.

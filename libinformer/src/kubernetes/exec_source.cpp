@@ -5,6 +5,7 @@
 #include "kubernetes/exec_lines.hpp"
 #include "kubernetes/kubeconfig.hpp"
 #include "root/file.hpp"
+#include "root/in_seconds.hpp"
 #include "root/one_line.hpp"
 
 #include <informer/detail/async.hpp>
@@ -37,11 +38,6 @@ std::string on_path(const std::string& command) {
         if (std::filesystem::is_regular_file(file, ec) && ::access(file.c_str(), X_OK) == 0) return file;
     }
     return {};
-}
-
-std::string in_seconds(std::chrono::milliseconds d) {
-    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(d);
-    return whole == d ? std::to_string(whole.count()) + " s" : std::to_string(d.count()) + " ms";
 }
 
 } // namespace
@@ -143,7 +139,7 @@ std::string exec_source::unfit(const child_process& run) const {
     switch (run.how()) {
     case ending::exited: return run.code() == 0 ? std::string() : "exited with status " + std::to_string(run.code());
     case ending::signalled: return "died of signal " + std::to_string(run.code());
-    case ending::timed_out: return "did not end within " + in_seconds(plugin_.time_limit) + " and was killed";
+    case ending::timed_out: return "did not end within " + informer::detail::in_seconds(plugin_.time_limit) + " and was killed";
     case ending::too_much: return "wrote more than 1 MiB to stdout and was killed";
     case ending::none:
     case ending::abandoned:

@@ -329,7 +329,7 @@ template <bool is_new>
     bool counted = false;
     if (is_new || !in.theirs || std::memcmp(values, in.theirs, std::size_t{c.n} * 4) != 0) {
         std::uint8_t fresh_child = is_new ? std::uint8_t{generation::fresh_and_plain} : in.fresh;
-        if (!is_new && in.previous) reconcile_lent(in, fresh_child);
+        if (!is_new && in.previous) reconcile_members(in, fresh_child);
         if (!is_new && in.theirs && std::memcmp(values, in.theirs, std::size_t{c.n} * 4) == 0) {
             made = {in.previous, generation::known};
         } else {
@@ -367,25 +367,20 @@ handle text_difference::close_until(std::uint32_t place) {
     return h;
 }
 
-/// Members that a change has made are counted as what they are, and were reconciled when they were made: nobody may replace them, also
-/// where they came out as what the template has.
-void text_difference::reconcile_lent(const open_container& in, std::uint8_t& made_now) {
-    if (hard_) return; // thrown away anyhow
-    const owned_member *const mine = owned_.begin() + in.owned, *const end = owned_.end();
-    for (const owned_member* m = mine; m != end; ++m) in.values[m->slot] = missing_handle;
-    reconcile_members(in, made_now);
-    for (const owned_member* m = mine; m != end; ++m) in.values[m->slot] = m->h;
-}
-
-/// What the template lends unchanged: the previous version's, where it reads alike.
+/// What the template lends unchanged: the previous version's, where it reads alike. Members that a change has made are counted as what
+/// they are, and were reconciled when they were made: they stay, also where they came out as what the template has.
 void text_difference::reconcile_members(const open_container& in, std::uint8_t& made_now) {
+    if (hard_) return; // thrown away anyhow
     const text_template::container& c = *in.of;
     const handle* const ours = generation_->node(c.h) + 1;
     handle* const values = in.values;
+    const owned_member *const mine = owned_.begin() + in.owned, *const end = owned_.end();
+    for (const owned_member* m = mine; m != end; ++m) values[m->slot] = missing_handle;
     for (std::uint32_t k = 0; k < c.n; ++k) {
         if (!is_node(values[k]) || values[k] != ours[k] || (in.theirs && values[k] == in.theirs[k])) continue;
         values[k] = reconcile(values[k], previous_value(in, k), child_path(c.path, key_of(c, k)), made_now);
     }
+    for (const owned_member* m = mine; m != end; ++m) values[m->slot] = m->h;
 }
 
 /// A value of the template at the place of another in the previous version. What is stored without interning may be there

@@ -97,16 +97,10 @@ asio::awaitable<bool> async_event::state::wait(std::shared_ptr<state> s, asio::s
 
 asio::awaitable<void> async_event::state::tick(std::shared_ptr<state> s, std::shared_ptr<bool> passed,
                                                informer::clock* c, informer::clock::time_point when) {
-    std::exception_ptr failed;
-    try {
-        const bool slept = co_await c->sleep_until(when);
-        if (!slept) co_return;
-    } catch (...) {
-        failed = std::current_exception(); // the clock's: who waits for it must hear of it
-    }
+    const bool slept = co_await c->sleep_until(when);
+    if (!slept) co_return;
     *passed = true;
     s->look_again();
-    if (failed) std::rethrow_exception(failed);
 }
 
 asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, informer::clock* c,
@@ -120,7 +114,7 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     const auto passed = std::make_shared<bool>(false);
     const auto failed = std::make_shared<std::exception_ptr>();
     task_group ticker(executor);
-    ticker.on_error([s, passed, failed](std::exception_ptr e) { // also where there was no memory to begin
+    ticker.on_error([s, passed, failed](std::exception_ptr e) { // the clock's, or there was no memory to begin
         *failed = std::move(e);
         *passed = true;
         s->look_again();

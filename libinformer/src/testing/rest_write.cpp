@@ -48,6 +48,9 @@ void check_url_name(const target& t, std::string_view name) {
                       t.name + ")");
 }
 
+/// A write at this version overwrites whatever is there.
+bool is_unconditional(std::string_view version) { return version.empty() || version == "0"; }
+
 void copy_member(json::object& to, const json::object& from, std::string_view key) {
     if (const auto* v = from.if_contains(key)) {
         to[key] = *v;
@@ -249,11 +252,10 @@ stored rest_api::update(const target& t, json::object body, const write_by& by) 
                        "Precondition failed: UID in precondition: " + uid + ", UID in object meta: " + old->uid);
     }
     const auto version = string_at(body, {"metadata", "resourceVersion"});
-    const bool unconditional = version.empty() || version == "0";
-    if (unconditional && t.type->wants_version && !by.direct) {
+    if (is_unconditional(version) && t.type->wants_version && !by.direct) {
         invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
     }
-    if (!unconditional && version != std::to_string(old->version)) {
+    if (!is_unconditional(version) && version != std::to_string(old->version)) {
         throw conflict(*t.type, t.name, modified_meanwhile);
     }
     if (finalize) return finalize_namespace(t, body, by);
@@ -337,7 +339,7 @@ stored rest_api::update_scale(const target& t, const json::object& scale, const 
     }
     const auto old = must_find(t);
     const auto version = string_at(scale, {"metadata", "resourceVersion"});
-    if (!version.empty() && version != "0" && version != std::to_string(old->version))
+    if (!is_unconditional(version) && version != std::to_string(old->version))
         throw conflict(*t.type, t.name, modified_meanwhile);
     auto before = tree(*t.type, *old);
     auto after = before;

@@ -32,6 +32,13 @@ asio::awaitable<void> waits(waiter_ptr* where, int* resumed) {
     ++*resumed;
 }
 
+void wake_without_memory(const waiter_ptr& w) {
+    refusal all;
+    all.handlers = true;
+    const lack none(all);
+    CHECK_THROWS_AS(wake(w), std::bad_alloc);
+}
+
 } // namespace
 
 TEST_CASE("a wake-up that finds no memory says so, and who was woken comes with the next one") {
@@ -40,12 +47,7 @@ TEST_CASE("a wake-up that finds no memory says so, and who was woken comes with 
     int resumed = 0;
     for (waiter_ptr& w : waiters) asio::co_spawn(io, waits(&w, &resumed), asio::detached);
     io.poll();
-    {
-        refusal all;
-        all.handlers = true;
-        const lack none(all);
-        CHECK_THROWS_AS(wake(waiters[0]), std::bad_alloc);
-    }
+    wake_without_memory(waiters[0]);
     io.poll();
     CHECK(resumed == 0);
     wake(waiters[1]);
@@ -82,12 +84,7 @@ TEST_CASE("who waits on a strand and is woken without memory comes with the next
         const auto strand = asio::make_strand(io);
         for (waiter_ptr& w : waiters) asio::co_spawn(strand, waits(&w, &resumed), asio::detached);
         io.poll();
-        {
-            refusal all;
-            all.handlers = true;
-            const lack none(all);
-            CHECK_THROWS_AS(wake(waiters[0]), std::bad_alloc);
-        }
+        wake_without_memory(waiters[0]);
         io.poll();
         CHECK(resumed == 0);
         if (again) {

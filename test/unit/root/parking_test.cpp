@@ -110,31 +110,24 @@ TEST_CASE("a waiter comes where a post at its wake-up would have come") {
 
 namespace {
 
-asio::awaitable<void> runs_the_context(asio::io_context* io, waiter_ptr* where, const int* others) {
-    const place here(where);
+asio::awaitable<void> runs_the_context(asio::io_context* io, lot* l, std::size_t i) {
+    const place here(&l->waiters[i]);
     co_await wait_parked(here);
-    for (int i = 0; i < 100 && *others == 0; ++i) io->poll_one();
-    CHECK(*others == 1);
-}
-
-asio::awaitable<void> counts(waiter_ptr* where, int* resumed) {
-    const place here(where);
-    co_await wait_parked(here);
-    ++*resumed;
+    for (int n = 0; n < 100 && l->resumed.empty(); ++n) io->poll_one();
+    CHECK(l->resumed.size() == 1);
 }
 
 } // namespace
 
 TEST_CASE("who runs the io_context himself finds those who were woken with him") {
     asio::io_context io;
-    std::vector<waiter_ptr> waiters(2);
-    int resumed = 0;
-    asio::co_spawn(io, runs_the_context(&io, &waiters[0], &resumed), asio::detached);
-    asio::co_spawn(io, counts(&waiters[1], &resumed), asio::detached);
+    lot l(2);
+    asio::co_spawn(io, runs_the_context(&io, &l, 0), asio::detached);
+    asio::co_spawn(io, waits(&l, 1), asio::detached);
     io.poll();
-    wake_all(waiters);
+    wake_all(l.waiters);
     io.run();
-    CHECK(resumed == 1);
+    CHECK(l.resumed == std::vector<std::size_t>{1});
 }
 
 TEST_CASE("many are woken at once in their order, whatever they wait on, and who was woken before is passed over") {

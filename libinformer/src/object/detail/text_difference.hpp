@@ -85,7 +85,6 @@ private:
     }
     bool may_be_alike(handle a, handle b) noexcept;
     handle moved_value(const open_container& c, std::uint32_t slot);
-    void reconcile_lent(const open_container& in, std::uint8_t& made_now);
     void reconcile_members(const open_container& c, std::uint8_t& made_now);
     handle reconcile(handle ours, handle theirs, path_id path, std::uint8_t& made_now);
     void drop_last(generation& g) noexcept; ///< the one not used for the longest time
