@@ -1,0 +1,253 @@
+// The pool: documents come in here, as texts, values and moves, and leave as handles of roots.
+#pragma once
+
+#include "copier.hpp"
+#include "document_reader.hpp"
+#include "json_reader.hpp"
+#include "pool_core.hpp"
+#include "text_difference.hpp"
+#include "text_reader.hpp"
+
+#include <informer/object/document_pool.hpp>
+#include <informer/object/json.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace informer::detail {
+
+/// Without words where there is no memory for any.
+inline failure said(errc code, const char* what) noexcept {
+    try {
+        return failure(code, what);
+    } catch (const std::bad_alloc&) {
+        return failure(code, std::string());
+    }
+}
+
+/// What ends a document while it is being stored.
+inline failure said_of(const pool_is_full&) noexcept { return said(errc::pool_full, "store a document"); }
+inline failure said_of(const std::bad_alloc&) noexcept { return said(errc::pool_full, "store a document: out of memory"); }
+inline failure said_of(const value_is_too_long&) noexcept {
+    return said(errc::too_large, "store a document: a value of more than 268,435,455 bytes or elements");
+}
+
+class pool final : public document_pool, public std::enable_shared_from_this<pool> {
+public:
+    pool(decode_options options, pool_limits limits)
+        : options_(std::move(options)), projection_(options_.projection_), reader_(options_, projection_),
+          difference_(limits.template_documents, projection_),
+          core_(new pool_core(limits, hash_seed::random())) {
+        options_.max_depth_ = std::clamp<std::size_t>(options_.max_depth_, 1, 1000);
+    }
+    ~pool() override { core_->close(); }
+    pool(const pool&) = delete;
+    pool& operator=(const pool&) = delete;
+
+    object decode(std::string_view json, const object& previous, failure& f) override {
+        if (options_.transform_) {
+            f = failure();
+            boost::json::value v; // outside of `build`, which may run twice
+            try {
+                if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
+            } catch (const std::bad_alloc& e) {
+                f = said_of(e);
+                return {};
+            }
+            object o = build(previous, f, false, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+            if (f == errc::too_deep) f = said(errc::bad_configuration, "the transform made the document nested too deeply"); // its text was not
+            return o;
+        }
+        return build(previous, f, false, [&](generation& g, handle old) {
+            if (!options_.text_difference_ || !difference_.read(g, reader_, old, json, options_.max_depth_, scratch_))
+                if (!read_text(json, f)) return false;
+            if (options_.text_difference_) difference_.learn(g, reader_.nodes().built(), json, core_->live_roots);
+            return true;
+        });
+    }
+
+    std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) override;
+
+    object encode(const boost::json::value& v, const object& previous, failure& f) override {
+        return build(previous, f, true, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+    }
+
+    object move(const object& o, failure& f) override {
+        f = failure();
+        if (!o) return {};
+        const root* r = o.root();
+        if (r->generation == &core_->current()) return o;
+        core_->collect(256);
+        return retrying(f, [&](generation& g) {
+            start_move(copier_, g, o);
+            try {
+                while (!copier_.step(std::numeric_limits<std::size_t>::max())) {
+                }
+            } catch (...) {
+                copier_.abort();
+                throw;
+            }
+            return adopt(g, copier_.take());
+        });
+    }
+
+    std::unique_ptr<decoding> begin_move(object o) override;
+
+    bool collect(std::size_t budget) override {
+        if (!core_->drop_forwards(budget) || !core_->collect(budget)) return false;
+        core_->drop_free_roots();
+        // What is left may live for the templates alone.
+        if (!difference_.trim(core_->current(), core_->live_roots)) return true;
+        return core_->collect(budget);
+    }
+
+    pool_statistics statistics() const override {
+        pool_statistics s;
+        for (const auto& g : core_->generations) g->add_to(s);
+        std::uint64_t retired = 0; // only we take from these lists
+        for (const root* list : {core_->pending, core_->retired.load(std::memory_order_acquire)})
+            for (; list; list = list->next) ++retired;
+        s.objects = core_->live_roots - retired;
+        std::uint64_t side = sizeof(pool) + sizeof(pool_core) + reader_.bytes() + copier_.bytes() + scratch_.capacity() +
+                             (policy_ ? sizeof *policy_ : 0) + core_->work_bytes;
+        for (const handle_stack& h : core_->abandoned) side += std::uint64_t{h.capacity()} * sizeof(handle);
+        s.table_bytes += side;
+        s.bytes += side;
+        difference_.add_to(s);
+        return s;
+    }
+
+    bool wants_compaction(std::uint64_t kept) const override {
+        const generation& g = core_->current();
+        const std::uint64_t dead = g.dead_bytes(), held = g.segment_bytes();
+        if (held < 1024 * 1024 || dead <= held / 4) return false;
+        std::uint64_t old = 0;
+        for (const auto& one : core_->generations) old += one->segment_bytes();
+        if (dead <= old - held) return false;
+        return kept * ((held - dead) / std::max<std::uint64_t>(g.roots, 1)) <= dead / 16;
+    }
+    void begin_generation() override {
+        difference_.forget(core_->current());
+        core_->begin_generation();
+        policy_.reset();
+    }
+
+    const decode_options& options() const noexcept override { return options_; }
+
+private:
+    class sliced;
+    class text_slices;
+    class move_slices;
+
+    struct companion {
+        handle document; ///< or missing_handle
+        bool is_older;   ///< the older version
+    };
+    /// What is walked alongside a new document: its older version, or else one that probably looks alike.
+    companion alongside(const generation& g, const object& previous) const noexcept {
+        const auto here = [&g](const root* r) { return r && r->generation == &g; };
+        if (here(previous.root())) return {previous.root()->document, true};
+        return {here(core_->last) ? core_->last->document : missing_handle, false};
+    }
+
+    void start_move(copier& by, generation& to, const object& o) const noexcept {
+        const root* r = o.root();
+        if (&r->generation->owner() == core_)
+            by.start_move(to, *r->generation, r->document);
+        else
+            by.start_copy(to, *r->generation, r->document);
+    }
+
+    /// What is refused, and why, the parser says.
+    bool read_text(std::string_view json, failure& f) {
+        if (!core_->limits.parser_only) {
+            if (text_reader(reader_, json, options_.max_depth_, scratch_).read_all()) return true;
+            reader_.abort();
+            reader_.restart_to_check(); // there may be no room for it twice
+            if (!read_by_parser(reader_, json, options_.max_depth_, f)) return false;
+            reader_.restart(); // what the parser takes is stored: the reader refuses, say, white space that is long
+        }
+        return read_by_parser(reader_, json, options_.max_depth_, f);
+    }
+
+    /// Makes an object of what `read` hands to the reader.
+    template <class Read>
+    object build(const object& previous, failure& f, bool plain, const Read& read) {
+        // As much as the last document made, and some: the dead never pile up.
+        core_->collect(256 + 2 * last_made_);
+        return retrying(f, [&](generation& g) -> object {
+            const auto [cursor, has_old] = alongside(g, previous);
+            const std::uint64_t made_before = g.work_made();
+            bool unchanged = false;
+            try {
+                reader_.start(g, cursor, policy_, has_old, plain);
+                const bool ok = read(g, has_old ? cursor : missing_handle);
+                last_made_ = static_cast<std::size_t>(g.work_made() - made_before);
+                if (scratch_.capacity() > 1024 * 1024) std::string().swap(scratch_);
+                if (!ok) {
+                    reader_.abort();
+                    return {};
+                }
+                const handle h = reader_.nodes().built();
+                // Equal but for the order of members or the spelling of numbers is unchanged too.
+                unchanged = has_old && (h == cursor || value(&g, h) == value(&g, cursor));
+            } catch (...) {
+                reader_.abort();
+                throw;
+            }
+            const handle h = reader_.finish();
+            if (!unchanged) return adopt(g, h);
+            g.release(h);
+            return previous;
+        });
+    }
+
+    /// A full generation is emptied of what died and tried once more.
+    template <class Make>
+    object retrying(failure& f, const Make& make) {
+        for (bool again = true;; again = false) {
+            f = failure();
+            try {
+                return make(core_->current());
+            } catch (const pool_is_full& e) {
+                f = said_of(e);
+            } catch (const std::bad_alloc& e) {
+                f = said_of(e);
+            } catch (const value_is_too_long& e) {
+                f = said_of(e);
+                return {};
+            }
+            if (!again) return {};
+            difference_.forget(core_->current());
+            core_->collect(std::numeric_limits<std::size_t>::max());
+        }
+    }
+
+    /// Takes over the count of the document.
+    object adopt(generation& g, handle document) {
+        try {
+            core_->last = core_->make_root(g, document);
+            return object(core_->last);
+        } catch (...) {
+            g.release(document);
+            throw;
+        }
+    }
+
+    decode_options options_;
+    projection_trie projection_;
+    document_reader reader_;
+    text_difference difference_;
+    copier copier_;
+    std::unique_ptr<interning_policy> policy_; ///< belongs to the current generation: paths are known by its handles
+    std::string scratch_;
+    std::size_t last_made_ = 0;
+    pool_core* core_; // frees itself
+};
+
+} // namespace informer::detail
