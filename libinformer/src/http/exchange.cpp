@@ -3,8 +3,10 @@
 #include "root/quietly.hpp"
 
 #include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/string.hpp>
 
 #include <algorithm>
@@ -295,11 +297,16 @@ asio::awaitable<std::size_t> exchange::read_raw(asio::mutable_buffer to, failure
 }
 
 asio::awaitable<std::size_t> exchange::read_decoded(asio::mutable_buffer to, failure& f) {
+    const std::uint64_t received = pool_->figures.bytes_received;
     for (;;) {
         bool bad = false;
         const std::size_t n = inflater_->inflate(part_, to, bad);
         if (bad) f = failure(errc::bad_response, request_.doing + ": the body is not gzip");
-        if (n > 0 || bad) co_return n;
+        if (n > 0 || bad) {
+            // A little that was received may become much: whoever reads it all waits for nothing else meanwhile.
+            if (pool_->figures.bytes_received == received) co_await asio::post(executor_, asio::use_awaitable);
+            co_return n;
+        }
         const bool some = co_await wait_for_part(f);
         if (some) continue;
         if (!f && !inflater_->at_end())

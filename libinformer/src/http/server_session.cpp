@@ -39,11 +39,19 @@ std::string form_decode(std::string_view s) {
     return percent_decode(text);
 }
 
+/// Without the scheme and the authority that a proxy's client writes in front of it: every server has to take that (RFC 9112, 3.2.2).
+std::string_view origin_form(std::string_view target) {
+    const auto authority = target.find("://");
+    if (target.starts_with('/') || authority == std::string_view::npos) return target;
+    return target.substr(std::min(target.find_first_of("/?", authority + 3), target.size()));
+}
+
 void split_target(server_request& r) {
-    const auto mark = r.target.find('?');
-    r.path = r.target.substr(0, mark);
-    if (mark == std::string::npos) return;
-    std::string_view rest = std::string_view(r.target).substr(mark + 1);
+    const std::string_view target = origin_form(r.target);
+    const auto mark = target.find('?');
+    r.path = target.empty() || mark == 0 ? "/" : std::string(target.substr(0, mark));
+    if (mark == std::string_view::npos) return;
+    std::string_view rest = target.substr(mark + 1);
     while (!rest.empty()) {
         const auto end = std::min(rest.find('&'), rest.size());
         const std::string_view pair = rest.substr(0, end);

@@ -158,6 +158,34 @@ asio::awaitable<void> bomb() {
     p.close();
 }
 
+/// Goes round as often as others leave the executor to it.
+asio::awaitable<void> count_turns(const bool* done, std::size_t* turns) {
+    const auto ex = co_await asio::this_coro::executor;
+    for (; !*done; ++*turns) co_await asio::post(ex, asio::use_awaitable);
+}
+
+asio::awaitable<void> bomb_beside_others() {
+    const auto ex = co_await asio::this_coro::executor;
+    constexpr std::size_t size = 64 << 20;
+    scripted script;
+    script.bytes = with_length(gzip(std::string(size, ' ')));
+    raw_peer p(ex, script);
+    failure f;
+    http::client c(runtime(ex), p.endpoint(), http::client_options(), f);
+    auto r = co_await c.send(get(), f);
+    REQUIRE_FALSE(f);
+    bool done = false;
+    std::size_t turns = 0;
+    asio::co_spawn(ex, count_turns(&done, &turns), asio::detached);
+    const std::string text = co_await r.read_all(size, f);
+    done = true;
+    CHECK_FALSE(f);
+    CHECK(text.size() == size);
+    CHECK(turns >= size / (128 << 10)); // one each 64 KiB, about
+    co_await asio::post(ex, asio::use_awaitable);
+    p.close();
+}
+
 // --- volume -----------------------------------------------------------------------------------------------------------
 
 constexpr std::size_t piece = 100'003, pieces = 210; // 21 MB, sizes that fit no buffer
@@ -432,6 +460,10 @@ TEST_CASE("gzip'd events come out as they come in") {
 
 TEST_CASE("a gzip bomb costs what is read of it") {
     run_test(bomb());
+}
+
+TEST_CASE("a little gzip that becomes much leaves the executor to others") {
+    run_test(bomb_beside_others());
 }
 
 TEST_CASE("bodies of 21 MB stream through, chunked and whole") {

@@ -75,6 +75,10 @@ asio::awaitable<void> requests() {
         for (int turns = 0; turns < 10; ++turns) co_await asio::post(ex, asio::use_awaitable);
     }
     all = co_await expect(w.socket(), "POST /e []");
+    co_await write_all(w.socket(), "GET http://h:80/a?x=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+    all = co_await expect(w.socket(), "GET /a x=1 []");
+    co_await write_all(w.socket(), "GET http://h?x=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+    all = co_await expect(w.socket(), "GET / x=1 []");
     // Two at once are answered in turn.
     co_await write_all(w.socket(), "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n");
     all = co_await expect(w.socket(), "GET /2 []");
