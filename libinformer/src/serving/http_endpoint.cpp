@@ -1,5 +1,6 @@
 #include <informer/serving/http_endpoint.hpp>
 
+#include <informer/http/url.hpp>
 #include <informer/serving/prometheus_metrics.hpp>
 
 #include <algorithm>
@@ -108,7 +109,9 @@ answer http_endpoint::impl::find(const http::server_request& q) const {
     const auto below = [&](std::string_view root) {
         return path == root || (path.starts_with(root) && path[root.size()] == '/');
     };
-    const auto rest = [&](std::string_view root) { return path.substr(std::min(root.size() + 1, path.size())); };
+    const auto rest = [&](std::string_view root) {
+        return http::percent_decode(path.substr(std::min(root.size() + 1, path.size())));
+    };
     for (const std::string_view root : {"/healthz", "/livez"})
         if (below(root)) return health.ask(root.substr(1), rest(root), q);
     if (below("/readyz")) return ready.ask("readyz", rest("/readyz"), q);

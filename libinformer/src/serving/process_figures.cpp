@@ -31,6 +31,7 @@ std::optional<process_figures> read_process_figures() {
     std::ifstream file("/proc/self/stat");
     std::string line;
     if (!std::getline(file, line)) return std::nullopt;
+    file.close(); // it would be counted
     // Field 2, the program's name, may hold anything, spaces and parentheses included: the rest begins after its last one.
     const auto end_of_name = line.rfind(')');
     if (end_of_name == std::string::npos) return std::nullopt;

@@ -49,7 +49,7 @@ struct series_name {
     metrics_sink::labels told;
     const constant_labels& constant;
 
-    /// As one text. Its separators cannot be part of a name that Prometheus allows.
+    /// As one text. Names end where no name that Prometheus allows goes on; a value may be anything, and says how long it is.
     void assign_to(std::string& to) const {
         to.assign(name);
         for (const auto& [key, value] : told) append(to, key, value);
@@ -63,9 +63,11 @@ struct series_name {
 
 private:
     static void append(std::string& to, std::string_view key, std::string_view value) {
+        const std::size_t length = value.size();
         to += '\x1e';
         to += key;
         to += '\x1f';
+        to.append(reinterpret_cast<const char*>(&length), sizeof length);
         to += value;
     }
 };
@@ -175,7 +177,10 @@ Metric* prometheus_metrics::impl::find(const series_name& which, Build build) {
         return one == nullptr ? nullptr : one->metric;
     }
     // A scrape with a single byte in it that is no UTF-8 is refused as a whole.
-    const bool readable = std::all_of(which.told.begin(), which.told.end(), [](const auto& l) { return is_utf8(l.second); });
+    // So is one with a bucket that has two bounds.
+    const bool readable = std::all_of(which.told.begin(), which.told.end(), [](const auto& l) {
+        return is_utf8(l.second) && !(std::is_same_v<Metric, prometheus::Histogram> && l.first == "le");
+    });
     if (readable && known.size() < options.max_series_) {
         try { // bad names, bad labels, another type under this name
             const auto said = described.find(which.name);

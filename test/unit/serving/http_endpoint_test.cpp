@@ -93,6 +93,10 @@ asio::awaitable<void> health() {
     CHECK(p.status == 503);
     p = co_await v.get("/readyz/none");
     CHECK(p.status == 404);
+    e.readyz("a name of more words", [] { return std::string("that is not well"); });
+    p = co_await v.get("/readyz/a%20name%20of%20more%20words");
+    CHECK((p.status == 503 && has(p.text, "that is not well")));
+    e.readyz("a name of more words", [] { return std::string(); });
     p = co_await v.get("/readyz?exclude=cache");
     CHECK(p.status == 200);
     synced.clear();

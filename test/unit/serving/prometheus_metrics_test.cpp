@@ -7,6 +7,8 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <fcntl.h>
+
 #include <exception>
 #include <limits>
 #include <memory>
@@ -123,9 +125,19 @@ TEST_CASE("what cannot be kept is dropped and counted, and nothing is thrown") {
     m.observe("ok_total", 1, {{"other", "too"}}); // also under other labels
     m.add("ok_total", -1, {});
     m.add("ok_total", std::numeric_limits<double>::quiet_NaN(), {});
-    CHECK(m.dropped() == 6);
+    m.observe("h_seconds", 1, {{"le", "x"}}); // a bucket's, of which each has one
+    CHECK(m.dropped() == 7);
     CHECK(has_line(m.text(), "ok_total 1"));
-    CHECK(has_line(m.text(), "informer_metrics_dropped_total 6"));
+    CHECK(has_line(m.text(), "informer_metrics_dropped_total 7"));
+    CHECK(m.text().find("h_seconds") == std::string::npos);
+}
+
+TEST_CASE("a label's value is never taken for another label") {
+    prometheus_metrics m;
+    m.add("c_total", 1, {{"a", "1\x1e" "b\x1f" "2"}});
+    m.add("c_total", 1, {{"a", "1"}, {"b", "2"}});
+    CHECK(has_line(m.text(), R"(c_total{a="1",b="2"} 1)"));
+    CHECK(m.dropped() == 0);
 }
 
 TEST_CASE("a help text of several lines is still one comment") {
@@ -262,6 +274,18 @@ TEST_CASE("constant labels that Prometheus would not take are refused at once") 
     }
     CHECK_THROWS_AS(informer::serving::with_labels(m, {{"cluster", "\xff"}}), informer::error);
     CHECK_THROWS_AS(informer::serving::with_labels(nullptr, {}), informer::error);
+}
+
+TEST_CASE("the open descriptors of the process are those that it has, and not those that count them") {
+    const auto told = [] {
+        const std::string text = prometheus_metrics().text();
+        const auto at = text.find("\nprocess_open_fds ");
+        REQUIRE(at != std::string::npos);
+        return std::stoul(text.substr(at + 18));
+    };
+    std::size_t open = 0;
+    for (int fd = 0; fd < 4096; ++fd) open += ::fcntl(fd, F_GETFD) != -1;
+    CHECK(told() == open);
 }
 
 TEST_CASE("the process's own figures are there, unless not wanted") {
