@@ -39,6 +39,8 @@ public:
         lines.push_back("bad " + name(b));
         bad.push_back(std::move(b));
     }
+    void begin_change() override { lines.push_back("change {"); }
+    void end_change() override { lines.push_back("}"); }
     boost::asio::awaitable<bool> ready() override { return answer(lines.size() < enough); }
 
     std::vector<std::string> lines;

@@ -46,9 +46,10 @@ public:
     const posting* operator->() const noexcept { return p_; }
     /// To change it: a copy first where others hold it too. The node that holds this reference must be the caller's alone.
     posting& own() {
-        if (p_->count.load(std::memory_order_acquire) != 1) *this = posting_ref(new posting(*p_));
+        if (!is_alone()) *this = posting_ref(new posting(*p_));
         return *p_;
     }
+    bool is_alone() const noexcept { return p_->count.load(std::memory_order_acquire) == 1; }
 
 private:
     posting* p_;

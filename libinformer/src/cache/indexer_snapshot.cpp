@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 
 namespace informer {
@@ -16,6 +17,12 @@ using detail::key_view;
 using detail::object_map;
 using detail::object_traits;
 using detail::posting_ref;
+
+cache_snapshot::data* cache_snapshot::if_alone() const noexcept {
+    if (data_.use_count() != 1) return nullptr;
+    std::atomic_thread_fence(std::memory_order_acquire); // with those who let it go
+    return const_cast<data*>(data_.get());                // it was made as one that can be changed
+}
 
 namespace {
 

@@ -283,6 +283,49 @@ public:
         std::array<frame, max_depth> stack_;
     };
 
+    /// A map that nobody needs any more, to be freed piece by piece: a large one at once holds its thread for long. What other maps share
+    /// stays as it is.
+    class remains {
+    public:
+        remains() = default;
+        ~remains() {
+            while (depth_ > 0) release(stack_[--depth_]);
+        }
+        remains(const remains&) = delete;
+        remains& operator=(const remains&) = delete;
+
+        bool empty() const noexcept { return depth_ == 0; }
+        /// Where nothing is left of another one.
+        void begin(persistent_map m) noexcept {
+            assert(empty());
+            if (m.root_) stack_[depth_++] = std::exchange(m.root_, nullptr);
+        }
+        /// Frees nodes until they had so many leaves, or all; how many these were. `last(leaf)` is called for each leaf that goes.
+        template <class Last>
+        std::size_t step(std::size_t budget, const Last& last) noexcept {
+            std::size_t used = 0;
+            while (depth_ > 0 && used < budget) {
+                node* const n = stack_[--depth_];
+                ++used;
+                if (!count_down(n->count)) continue;
+                for (unsigned i = 0, c = n->children(); i < c; ++i) stack_[depth_++] = *n->child(i);
+                const unsigned leaves = n->leaves();
+                for (unsigned i = 0; i < leaves; ++i) {
+                    last(*n->leaf(i));
+                    n->leaf(i)->~Leaf();
+                }
+                used += leaves;
+                deallocate(n);
+            }
+            return used;
+        }
+
+    private:
+        // The children of a node on each level, without those that are being freed.
+        std::array<node*, 31 * (max_depth - 1) + 1> stack_;
+        unsigned depth_ = 0;
+    };
+
 private:
     static std::uint32_t bit_of(std::uint64_t hash, unsigned shift) noexcept {
         return std::uint32_t(1) << ((hash >> shift) & 31);

@@ -19,7 +19,8 @@
 namespace informer::detail {
 
 /// *Thread safety*: one writer; readers on any thread. *Complexity*: a read is two atomic additions and the copy of a
-/// shared_ptr, without a loop, whatever the state holds and others do. A write is O(slots); it waits only while
+/// shared_ptr, without a loop, whatever the state holds and others do. A write is O(slots), and frees the state before where nobody else
+/// holds that; it waits only while
 /// `slots - 1` readers at once have been stopped within a read, each in that of another state, and counts that.
 /// *Lifetime*: a state goes with its last reader; one that was being read when it was replaced goes at the latest with
 /// the write after that read.

@@ -1,21 +1,20 @@
-// The consumer: applies deltas to the cache and publishes; shared_informer_delivery.cpp then tells the subscribers.
+// The consumer: applies deltas to the cache and publishes; shared_informer_delivery.cpp then tells the subscribers. What replaces the whole
+// state is in shared_informer_replace.cpp.
 #include "shared_informer_impl.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <algorithm>
+#include <deque>
+#include <optional>
 #include <utility>
 
 namespace informer {
 
 namespace {
 
-constexpr std::size_t batch_size = 1000;      // RealFIFO's
-constexpr std::size_t collect_budget = 4'000; // nodes a slice
-constexpr auto between_compactions = std::chrono::minutes(1);
-constexpr auto between_tidyings = std::chrono::seconds(30); // where nothing comes
+constexpr std::size_t batch_size = 1000; // RealFIFO's
 
 /// One of the same name, but not the same one.
 bool is_another(const object_meta& now, const object_meta& before) {
@@ -37,39 +36,47 @@ asio::awaitable<void> shared_informer::impl::breathe(self s) {
 
 asio::awaitable<void> shared_informer::impl::consume(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
+    std::deque<delta> parts; // of a change; they are applied when all of them are here
     for (;;) {
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none || s->stopping) co_return;
         std::vector<delta> batch = co_await s->live->queue.pop(batch_size);
         if (batch.empty()) co_return;
         s->batch_under_way = true;
-        const clock::time_point oldest = batch.front().received;
+        const clock::time_point oldest = parts.empty() ? batch.front().received : parts.front().received;
         s->applying.begin();
         s->count_deltas(batch);
-        std::vector<event> events;
-        events.reserve(batch.size());
+        detail::event_shares events(batch.size());
         std::size_t i = 0;
         while (i < batch.size()) {
             delta d = std::move(batch[i++]);
             const bool alone = d.what == delta::kind::replace || d.what == delta::kind::resync;
-            if (d.what == delta::kind::upsert && s->is_away(d.current)) {
-                object moved = co_await bring_home(s, d.current);
+            if (d.part <= 1 && d.what != delta::kind::whole && d.what != delta::kind::resync) parts.clear(); // their others never come
+            if (d.part != 0) {
+                parts.push_back(std::move(d));
+            } else if (d.what == delta::kind::whole) {
+                co_await apply_all(s, parts, events);
                 if (s->stopping) co_return;
-                if (moved) d.current = std::move(moved);
+            } else if (!alone) {
+                if (s->is_away(d)) {
+                    co_await bring_home(s, d);
+                    if (s->stopping) co_return;
+                }
+                s->apply(d, events);
             }
-            if (!alone) s->apply(d, events);
             if (i % 32 == 0) co_await breathe(s);
             if (!alone && i < batch.size()) continue;
             // Everything before a replacement must be seen before it.
+            std::optional<detail::past_state> old;
+            if (events.size() > batch_size) old.emplace(s->store->index.snapshot());
             s->store->index.publish();
             s->news();
             const std::size_t to = s->listeners(); // also where there is nothing to tell: who has left is let go
             if (!events.empty()) {
-                std::vector<event> now = std::move(events);
-                events = std::vector<event>();
-                co_await deliver(s, std::move(now), to);
+                co_await deliver(s, std::exchange(events, detail::event_shares()), to);
                 if (s->stopping) co_return;
             }
+            if (old) co_await free_slowly(s, *old);
             if (d.what == delta::kind::replace) co_await replace(s, std::move(d.all));
             if (d.what == delta::kind::resync) {
                 // One, and not all that are due: meanwhile others become so, and a slow one again; the stream has its turn.
@@ -83,14 +90,30 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             if (s->stopping) co_return;
         }
         batch.clear(); // before what died is collected
-        s->observe_lag(oldest);
+        if (parts.empty()) s->observe_lag(oldest);
         co_await tidy(s);
         s->applying.end();
-        s->consumer_held_up = s->batch_under_way = false;
+        s->consumer_held_up = false;
+        s->batch_under_way = !parts.empty();
         s->refresh_figures();
         s->call_owed_handlers();
         // What came meanwhile is the next turn's: batches of bookmarks, or handlers after each, would hold the executor for all of them.
         if (s->live->queue.size() != 0 && !s->stopping) co_await asio::post(s->rt.executor(), asio::use_awaitable);
+    }
+}
+
+/// The parts of a change, which are published together.
+asio::awaitable<void> shared_informer::impl::apply_all(self s, std::deque<delta>& parts, detail::event_shares& events) {
+    for (std::size_t steps = 1; !parts.empty(); ++steps, parts.pop_front()) {
+        delta& d = parts.front();
+        if (s->is_away(d)) {
+            co_await bring_home(s, d);
+            if (s->stopping) co_return;
+        }
+        s->apply(d, events);
+        if (steps % 32 != 0) continue;
+        co_await breathe(s);
+        if (s->stopping) co_return;
     }
 }
 
@@ -108,7 +131,7 @@ void shared_informer::impl::count_deltas(const std::vector<delta>& batch) {
     }
 }
 
-void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
+void shared_informer::impl::apply(const delta& d, detail::event_shares& events) {
     auto& index = store->index;
     switch (d.what) {
     case delta::kind::upsert:
@@ -168,33 +191,15 @@ void shared_informer::impl::apply(const delta& d, std::vector<event>& events) {
         break;
     }
     case delta::kind::replace:
+    case delta::kind::whole:
     case delta::kind::resync: break;
     }
-}
-
-/// Decoded before the last compaction, it comes to the cache after it, and would keep the whole old generation alive.
-bool shared_informer::impl::is_away(const object& o) const {
-    return home && o.value().generation() != home;
-}
-
-/// Moves it, in slices. Empty when the informer stops, or where there is no room: what was not moved keeps its old generation
-/// alive, no more.
-asio::awaitable<object> shared_informer::impl::bring_home(self s, object o) {
-    const auto steps = s->pool->begin_move(o);
-    while (!steps->step()) {
-        co_await breathe(s);
-        if (s->stopping) co_return object();
-    }
-    failure f;
-    object moved = steps->finish(f);
-    if (f) co_return object();
-    co_return moved;
 }
 
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
 /// `version`: the object's. `guarded`: an older one than the cached one is a repetition and is dropped.
 void shared_informer::impl::upsert(const object& o, const indexer::place& there, const informer::resource_version& version,
-                                   event_reason why, bool guarded, std::vector<event>& events) {
+                                   event_reason why, bool guarded, detail::event_shares& events) {
     auto& index = store->index;
     const object& before = there.before;
     if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key(), version);
@@ -227,244 +232,6 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     event e(event_kind::updated, o, before, why);
     e.version = version;
     events.push_back(std::move(e));
-}
-
-/// Where the list has none: it is as new as the newest of its objects.
-asio::awaitable<informer::resource_version>
-shared_informer::impl::newest_version(self s, std::shared_ptr<detail::replacement> all) {
-    informer::resource_version newest;
-    std::size_t steps = 0;
-    detail::object_map::cursor each(all->objects());
-    while (const object* o = each.next()) {
-        if (++steps % 32 == 0) co_await breathe(s);
-        if (s->stopping) break;
-        informer::resource_version theirs = o->resource_version();
-        if (theirs.comparable() && !(theirs <= newest)) newest = std::move(theirs);
-    }
-    co_return newest;
-}
-
-/// What of the list cannot be used, each told of.
-asio::awaitable<void> shared_informer::impl::quarantine_all(self s, std::shared_ptr<detail::replacement> all) {
-    const std::vector<detail::replacement::story> stories = all->stories();
-    const auto before = std::exchange(s->bad, {});
-    s->bad_unnamed.clear();
-    const std::size_t unnamed_before = std::exchange(s->bad_unnamed_count, 0);
-    std::size_t told = 0, news = 0;
-    for (const detail::replacement::story& b : stories) {
-        if ((told + 1) % 32 == 0) co_await breathe(s);
-        if (s->stopping) co_return;
-        // Nobody knows which the nameless are: more of them than there were are news.
-        const bool is_new = told < all->bad_unnamed.size() ? told >= unnamed_before : !before.contains(b->key);
-        s->quarantine(*b, is_new && news < detail::most_bad_told);
-        news += is_new;
-        ++told;
-    }
-    const std::size_t bad = all->bad_keys.size() + all->unnamed;
-    if (bad > told) s->count("informer_bad_objects_total", static_cast<double>(bad - told));
-    if (news > detail::most_bad_told && s->rt.logs(log_level::warning))
-        s->rt.log(log_level::warning,
-                  s->name + ": " + std::to_string(bad) + " objects of the list cannot be used in all");
-    s->bad_unnamed_count = all->unnamed; // also those that nobody can be told of
-}
-
-/// The old state goes and the new one comes in one step for every reader.
-asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<detail::replacement> all) {
-    auto& index = s->store->index;
-    const bool first = !s->store->has_synced();
-    std::vector<event> events;
-    std::size_t steps = 0, unproven = 0;
-    std::shared_ptr<const detail::arrivals> order;
-
-    // Both are walked in the order of the same hashes: what did not change is found where the walk is anyway, and of the object
-    // itself nothing is read.
-    const detail::object_map& listed = all->objects();
-    const bool new_epoch = all->epoch != s->epoch;
-    if (!first) {
-        std::set<object_key> of_old_epoch;
-        detail::object_map::cursor old(index.snapshot().contents()->objects);
-        while (const object* o = old.next()) {
-            if (++steps % 32 == 0) co_await breathe(s);
-            if (s->stopping) co_return;
-            if (listed.find(*o, old.hash())) continue;
-            const object_key key = o->key();
-            if (!all->proves_absence(key)) { // it is there, or may be, but cannot be read
-                if (!all->bad_keys.contains(key)) ++unproven;
-                if (new_epoch || s->is_of_old_epoch(key)) of_old_epoch.insert(key);
-                continue;
-            }
-            const object last = index.erase(key);
-            event e(event_kind::deleted, last, last, event_reason::relist);
-            e.final_state_known = false;
-            e.version = last.resource_version();
-            events.push_back(std::move(e));
-        }
-        s->of_old_epoch = std::move(of_old_epoch);
-    }
-    if (first && !s->home && index.current_size() == 0) {
-        // Nobody has been told anything yet: no events to make, and no second map.
-        const auto collected = std::make_shared<cache_snapshot::data>();
-        collected->objects = listed;
-        index.begin_fill(cache_snapshot(collected), all->draft());
-        order = all->order();
-        while (!index.fill_step(32)) {
-            co_await breathe(s);
-            if (s->stopping) co_return;
-        }
-    } else {
-        detail::object_map::cursor fresh(listed);
-        while (const object* o = fresh.next()) {
-            if (++steps % 32 == 0) co_await breathe(s);
-            if (s->stopping) co_return;
-            const indexer::place there = index.find_current(*o, fresh.hash());
-            if (there.before.same_as(*o)) continue;
-            object ours = *o;
-            if (s->is_away(ours)) {
-                object moved = co_await bring_home(s, ours);
-                if (s->stopping) co_return;
-                if (moved) ours = std::move(moved);
-            }
-            if (first)
-                index.put(std::move(ours), there);
-            else
-                s->upsert(ours, there, ours.resource_version(), event_reason::relist, false, events);
-        }
-    }
-    informer::resource_version version = all->version;
-    if (version.empty()) version = co_await newest_version(s, all);
-    if (s->stopping) co_return;
-    co_await quarantine_all(s, all);
-    if (s->stopping) co_return;
-
-    s->epoch = all->epoch;
-    // Without versions of lists it goes with the objects, also down: the newest may be the one that went.
-    const bool unversioned = all->version.empty();
-    if (new_epoch || unversioned || s->unversioned) {
-        index.force_resource_version(version);
-    } else {
-        index.set_resource_version(version);
-    }
-    index.publish();
-    s->unversioned = unversioned;
-    const bool routine = all->routine && !first;
-    const std::size_t objects = listed.size();
-    all.reset();
-
-    // Who comes from now on starts from what was just published; who came before gets the difference.
-    const std::size_t to = s->listeners();
-    std::vector<subscriber> beginners = std::move(s->waiting);
-    s->waiting.clear();
-    for (const subscriber& one : beginners) {
-        one->start(index.snapshot(), version, order);
-        s->subscribers.push_back(one);
-    }
-    s->store->synced.store(true, std::memory_order_release);
-    {
-        const std::lock_guard lock(s->mutex);
-        if (first) {
-            s->figures.synced = true;
-        } else {
-            ++s->figures.relists;
-        }
-        s->figures.epoch = s->epoch;
-        s->figures.unproven = unproven;
-        if (s->machine.attempts() == 0) { // else it is the watch that fails
-            s->figures.last_error = failure();
-            s->figures.last_error_phase.clear();
-        }
-    }
-    s->tell_absence(unproven == 0);
-    s->refresh_figures();
-    s->news();
-    if (unproven != 0 && s->rt.logs(log_level::warning)) {
-        s->rt.log(log_level::warning, s->name + ": " + std::to_string(unproven) +
-                                          " objects are not in the list, which has some that cannot be read: they stay until "
-                                          "another list tells");
-    }
-    const auto level = routine ? log_level::debug : log_level::info;
-    if (s->rt.logs(level)) {
-        const std::string what = new_epoch ? ": the server went back in time; replaced, "
-                                 : first   ? ": synced, "
-                                           : ": relisted, ";
-        const std::string at = version.empty() ? " objects" : " objects at version " + version.str();
-        s->rt.log(level, s->name + what + std::to_string(objects) + at);
-    }
-    const bool turned = s->note_phase(); // now it is what the reflector says
-    if (!turned) s->tell_state();
-    if (!first) s->count("informer_relists_total", 1);
-
-    co_await deliver(s, std::move(events), to);
-    if (s->stopping) co_return; // not all of them were told: nobody is at this version
-    for (std::size_t i = 0; i < to; ++i) s->subscribers[i]->relisted(version);
-    s->handlers_owed = true;
-}
-
-/// Frees what died, and now and then moves what lives together.
-asio::awaitable<void> shared_informer::impl::tidy(self s) {
-    for (bool moved = false;; moved = true) {
-        for (;;) {
-            const bool clean = s->pool->collect(collect_budget);
-            if (clean || s->stopping) break;
-            co_await breathe(s);
-        }
-        // Not while a new state is collected: its objects would keep the old generation alive.
-        if (moved || !s->pool->wants_compaction() || s->collecting() || s->stopping) co_return;
-        const auto now = s->now();
-        if (s->last_compaction != clock::time_point::min() && now - s->last_compaction < between_compactions) co_return;
-        // What others surely have: old versions, mostly on their way to listeners, and what waits in the queue.
-        const std::uint64_t objects = s->pool->statistics().objects, ours = s->store->index.current_size();
-        const std::uint64_t kept = objects - std::min(objects, ours) + s->live->queue.size();
-        if (!s->pool->wants_compaction(kept)) co_return;
-        s->last_compaction = now;
-        const bool pays = co_await compaction_pays(s, kept);
-        if (!pays || s->stopping) co_return;
-        co_await compact(s);
-    }
-}
-
-/// Whether others leave enough to be freed: those who keep the last state of each object would keep all that was moved.
-asio::awaitable<bool> shared_informer::impl::compaction_pays(self s, std::uint64_t kept) {
-    detail::object_cursor all(s->store->index.snapshot());
-    std::size_t steps = 0;
-    while (const object* o = all.next()) {
-        if (s->store->index.is_kept_elsewhere(*o)) ++kept;
-        if (++steps % 32 != 0) continue;
-        if (!s->pool->wants_compaction(kept)) co_return false;
-        co_await breathe(s);
-        if (s->stopping) co_return false;
-    }
-    co_return s->pool->wants_compaction(kept);
-}
-
-/// What readers drop is freed behind the next batch. Where none comes for long, an empty one is sent through the queue: then
-/// there is still only one that tidies.
-asio::awaitable<void> shared_informer::impl::keep_tidy(self s) {
-    co_await asio::this_coro::throw_if_cancelled(false);
-    for (;;) {
-        const bool slept = co_await s->rt.clock().sleep_for(between_tidyings);
-        if (!slept || s->stopping) co_return;
-        if (s->live->queue.size() == 0) s->live->queue.push(delta(delta::kind::resync)); // of nobody
-    }
-}
-
-asio::awaitable<void> shared_informer::impl::compact(self s) {
-    auto& index = s->store->index;
-    s->pool->begin_generation();
-    {
-        detail::object_cursor all(index.snapshot());
-        std::size_t steps = 0;
-        while (const object* o = all.next()) {
-            object moved = co_await bring_home(s, *o);
-            if (s->stopping) co_return;
-            if (!moved) break;
-            s->home = moved.value().generation();
-            index.put(std::move(moved), index.find_current(*o, all.hash()));
-            if (++steps % 8 == 0) co_await breathe(s);
-            if (s->stopping) co_return;
-        }
-    }
-    index.publish();
-    s->news();
 }
 
 void shared_informer::impl::quarantine(const bad_object& b, bool logged) {

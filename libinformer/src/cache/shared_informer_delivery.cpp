@@ -5,16 +5,9 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace informer {
-
-namespace {
-
-constexpr std::size_t shared_at_once = 256; // events that subscribers share: a quarter of the default capacity
-
-} // namespace
 
 /// While a subscriber is under back-pressure and full. It may never read again, so what there is to tell is told before. False when
 /// cancelled.
@@ -33,21 +26,17 @@ asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of
 
 /// In stream order to the first `to` subscribers: those there were when the state that the events lead to was published. Others
 /// may come meanwhile, behind them; nobody goes before the next listeners().
-asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> events, std::size_t to) {
-    s->count_events(events);
-    if (to == 0) co_return;
+asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_shares events, std::size_t to) {
     std::size_t steps = 0;
-    const std::size_t all = events.size();
     detail::wake_list to_wake; // empty whenever we wait
-    for (std::size_t first = 0; first < all; first += shared_at_once) {
-        const std::size_t last = std::min(first + shared_at_once, all);
-        std::vector<event> one_share;
-        if (last - first == all) {
-            one_share = std::move(events);
-        } else {
-            const auto from = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(first));
-            const auto until = std::make_move_iterator(events.begin() + static_cast<std::ptrdiff_t>(last));
-            one_share.assign(from, until);
+    for (std::size_t share = 0; share < events.shares(); ++share) {
+        std::vector<event> one_share = events.take_share(share);
+        s->count_events(one_share);
+        if (to == 0) { // it ends here
+            one_share.clear();
+            co_await breathe(s);
+            if (s->stopping) co_return;
+            continue;
         }
         const subscription::state::shared_events some =
             std::allocate_shared<std::vector<event>>(asio::recycling_allocator<void>(), std::move(one_share));
@@ -70,8 +59,8 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, std::vector<event> 
                 }
                 if (s->stopping) co_return;
                 one->push(e);
+                if (++steps % 32 == 0) co_await breathe(s);
             }
-            if (++steps % 32 == 0) co_await breathe(s);
         }
         s->handlers_owed = true;
     }
@@ -102,10 +91,10 @@ void shared_informer::impl::observe_lag(clock::time_point oldest) const {
     m->observe("informer_lag_seconds", lag.count(), {{"resource", name}});
 }
 
-void shared_informer::impl::count_events(const std::vector<event>& events) const {
+void shared_informer::impl::count_events(const std::vector<event>& share) const {
     if (!rt.metrics()) return;
     for (const auto kind : {event_kind::added, event_kind::updated, event_kind::deleted}) {
-        const auto n = std::count_if(events.begin(), events.end(), [kind](const event& e) { return e.kind == kind; });
+        const auto n = std::count_if(share.begin(), share.end(), [kind](const event& e) { return e.kind == kind; });
         if (n != 0) count("informer_events_total", static_cast<double>(n), "type", to_string(kind));
     }
 }

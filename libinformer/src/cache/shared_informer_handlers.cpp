@@ -24,7 +24,7 @@ constexpr auto longest_sleep = std::chrono::seconds(30); // of a resync, which m
 
 shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscription_options o) {
     const bool resyncs = o.resync_ > std::chrono::seconds::zero();
-    auto one = std::make_shared<subscription::state>(std::move(o));
+    auto one = std::make_shared<subscription::state>(std::move(o), store->index.seed());
     if (stopping || ended) {
         one->end(why_ended());
         return one;

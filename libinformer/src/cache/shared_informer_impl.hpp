@@ -2,6 +2,8 @@
 #pragma once
 
 #include "cache_data.hpp"
+#include "event_shares.hpp"
+#include "past_state.hpp"
 #include "replacement.hpp"
 #include "subscription_state.hpp"
 
@@ -202,20 +204,12 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
 
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
-    static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
-    static asio::awaitable<informer::resource_version> newest_version(self s, std::shared_ptr<detail::replacement> all);
-    static asio::awaitable<void> quarantine_all(self s, std::shared_ptr<detail::replacement> all);
-    static asio::awaitable<void> tidy(self s);
-    static asio::awaitable<void> keep_tidy(self s);
-    static asio::awaitable<bool> compaction_pays(self s, std::uint64_t kept);
-    static asio::awaitable<void> compact(self s);
+    static asio::awaitable<void> apply_all(self s, std::deque<delta>& parts, detail::event_shares& events);
     static asio::awaitable<void> breathe(self s);
     void count_deltas(const std::vector<delta>& batch);
-    void apply(const delta& d, std::vector<event>& events);
-    bool is_away(const object& o) const;
-    static asio::awaitable<object> bring_home(self s, object o);
+    void apply(const delta& d, detail::event_shares& events);
     void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
-                bool guarded, std::vector<event>& events);
+                bool guarded, detail::event_shares& events);
     bool is_of_old_epoch(const object_key& key) const { return !of_old_epoch.empty() && of_old_epoch.contains(key); }
     /// Of the end of a watch that was resumed; `known`: the version of `before`.
     bool is_repetition(const informer::resource_version& version, const informer::resource_version& known, const object& before) const {
@@ -226,12 +220,28 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void clear_quarantine(const object_key& key);
     void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless that is older
 
+    // ---- shared_informer_replace.cpp -------------------------------------------------------------------------------
+    static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<informer::resource_version> newest_version(self s, std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<void> quarantine_all(self s, std::shared_ptr<detail::replacement> all);
+
+    // ---- shared_informer_upkeep.cpp --------------------------------------------------------------------------------
+    static asio::awaitable<void> tidy(self s);
+    static asio::awaitable<void> keep_tidy(self s);
+    static asio::awaitable<bool> compaction_pays(self s, std::uint64_t kept);
+    static asio::awaitable<void> compact(self s);
+    static asio::awaitable<void> free_slowly(self s, detail::past_state& old);
+    bool is_away(const object& o) const;
+    bool is_away(const delta& d) const { return d.what == delta::kind::upsert && is_away(d.current); }
+    static asio::awaitable<object> bring_home(self s, object o);
+    static asio::awaitable<void> bring_home(self s, delta& d);
+
     // ---- shared_informer_delivery.cpp ------------------------------------------------------------------------------
-    static asio::awaitable<void> deliver(self s, std::vector<event> events, std::size_t to);
+    static asio::awaitable<void> deliver(self s, detail::event_shares events, std::size_t to);
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<bool> wait_for_room(self s, subscriber of);
     std::size_t listeners(); ///< how many there are, without those that were closed
-    void count_events(const std::vector<event>& events) const;
+    void count_events(const std::vector<event>& share) const;
     /// From the arrival of the oldest delta of a batch until the last one is delivered.
     void observe_lag(clock::time_point oldest) const;
 
@@ -272,7 +282,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     bool held_up = false; ///< the request under way waits for room: that time is not its own
     std::optional<clock::time_point> confirmed; ///< as it was told last
     bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
-    bool batch_under_way = false;  ///< the cache is not yet where the queue ends
+    bool batch_under_way = false;  ///< the cache is not yet where the queue ends, or parts of a change wait for others
     detail::slice_watch reading;
     std::string api_version; ///< of the resource
 

@@ -30,7 +30,7 @@ public:
 
     void begin(const reflector::action& a, const std::shared_ptr<request>& r) {
         request_ = r;
-        ended_ = false;
+        ended_ = in_change_ = false;
         check_ = a.check;
         if (a.fresh) {
             indexer& index = owner_.store->index;
@@ -94,7 +94,7 @@ public:
         const bool known = not_ours || (collecting && type != watch_event_type::added && collected_ &&
                            (collected_->objects().find(o) != nullptr || !collected_->proves_absence(o.key())));
         auto version = collecting ? informer::resource_version() : o.resource_version();
-        switch (owner_.machine.event_seen(owner_.now(), type, version, known)) {
+        switch (owner_.machine.event_seen(owner_.now(), type, known_by(version), known)) {
         case reflector::verdict::collect:
             if (!collected_) break;
             if (type == watch_event_type::deleted || not_ours) { // of that name we have none, whatever there was
@@ -112,7 +112,7 @@ public:
             d.current = std::move(o);
             d.version = std::move(version);
             if (owner_.rt.metrics() != nullptr) d.received = owner_.rt.clock().now();
-            owner_.live->queue.push(std::move(d));
+            push(std::move(d));
             break;
         }
         case reflector::verdict::end: ended_ = true; break;
@@ -123,7 +123,7 @@ public:
 
     void bookmark(informer::resource_version version, bool initial_events_end) override {
         owner_.reading.begin();
-        if (ended_) return;
+        if (ended_ || in_change_) return; // none is as new as half of a change
         switch (owner_.machine.bookmark_seen(owner_.now(), version, initial_events_end)) {
         case reflector::verdict::complete:
             owner_.replace_by(take());
@@ -149,7 +149,7 @@ public:
             if (collected_) collected_->quarantine(std::move(b));
             return;
         }
-        const auto verdict = owner_.machine.event_seen(owner_.now(), b.type, b.resource_version, true);
+        const auto verdict = owner_.machine.event_seen(owner_.now(), b.type, known_by(b.resource_version), true);
         if (b.type == watch_event_type::deleted && b.key.empty()) {
             owner_.machine.deletion_lost();
             ended_ = true;
@@ -169,13 +169,25 @@ public:
             d.type = b.type;
             d.version = b.resource_version;
             d.bad = std::make_shared<const bad_object>(std::move(b));
-            owner_.live->queue.push(std::move(d));
+            push(std::move(d));
             break;
         }
         case reflector::verdict::end: ended_ = true; break;
         case reflector::verdict::complete:
         case reflector::verdict::ignore: break;
         }
+    }
+
+    void begin_change() override {
+        in_change_ = true;
+        parts_ = 0;
+        change_version_ = informer::resource_version();
+    }
+    void end_change() override {
+        in_change_ = false;
+        if (ended_ || parts_ == 0) return;
+        owner_.machine.change_ended(change_version_);
+        owner_.live->queue.push(delta(delta::kind::whole));
     }
 
     asio::awaitable<bool> ready() override { return wait_until_ready(owner_.shared_from_this()); }
@@ -202,6 +214,20 @@ private:
         co_await asio::post(s->rt.executor(), asio::use_awaitable);
         s->reading.begin();
         co_return !s->into->ended_;
+    }
+
+    /// What of an event's version the reflector may resume from.
+    const informer::resource_version& known_by(const informer::resource_version& version) const {
+        static const informer::resource_version none;
+        return in_change_ ? none : version;
+    }
+
+    void push(delta d) {
+        if (in_change_) {
+            d.part = ++parts_;
+            if (!d.version.empty()) change_version_ = d.version;
+        }
+        owner_.live->queue.push(std::move(d));
     }
 
     void contact(std::size_t bytes) {
@@ -246,6 +272,9 @@ private:
     std::shared_ptr<detail::replacement> collected_;
     std::size_t objects_ = 0;
     bool ended_ = false, check_ = false, told_foreign_ = false;
+    bool in_change_ = false;
+    std::size_t parts_ = 0;                   ///< of the change, pushed
+    informer::resource_version change_version_; ///< of its last part
 };
 
 namespace {

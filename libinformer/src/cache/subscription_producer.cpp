@@ -164,6 +164,7 @@ void subscription::state::unfold() {
 }
 
 void subscription::state::remember(entry& e) {
+    hash(e);
     const auto [there, fresh] = by_key_->insert(&e);
     if (fresh) return;
     e.before = *there;
@@ -172,7 +173,12 @@ void subscription::state::remember(entry& e) {
     by_key_->insert(&e);
 }
 
+void subscription::state::hash(entry& e) const noexcept {
+    if (e.hash == 0) e.hash = detail::object_traits{hash_seed_}.hash(e.what.current);
+}
+
 subscription::state::entry* subscription::state::last_of_key(entry& like) {
+    hash(like);
     if (!by_key_) {
         by_key_.emplace(pending_.size());
         for (entry& e : pending_) {

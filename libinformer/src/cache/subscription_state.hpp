@@ -29,7 +29,8 @@ namespace informer {
 /// `end()` when it ends itself.
 class subscription::state : public std::enable_shared_from_this<subscription::state> {
 public:
-    explicit state(subscription_options options);
+    /// `hash_seed`: servers choose keys.
+    explicit state(subscription_options options, std::uint64_t hash_seed = 0);
     ~state();
     const subscription_options& options() const noexcept { return options_; }
 
@@ -90,6 +91,7 @@ private:
         explicit entry(event e) : what(std::move(e)) {}
         event what;
         std::uint64_t sequence = 0;
+        std::uint64_t hash = 0; // of its key, once that was asked for: a table that grows would read the keys of all
         bool completes_initial = false; // a mark
         // The pending event of the same key before this one; pending still if its number is not below the front's.
         entry* before = nullptr;
@@ -98,8 +100,7 @@ private:
         bool mark() const noexcept { return what.kind == event_kind::synced; }
     };
     struct entry_hash {
-        detail::object_traits traits;
-        std::size_t operator()(const entry* e) const noexcept { return traits.hash(e->what.current); }
+        std::size_t operator()(const entry* e) const noexcept { return e->hash; }
     };
     struct entry_equal {
         bool operator()(const entry* a, const entry* b) const noexcept {
@@ -130,6 +131,7 @@ private:
     void unfold();
     void counted_out(std::size_t n, aftermath& a);
     bool merge(entry& incoming, aftermath& a);
+    void hash(entry& e) const noexcept;
     entry* last_of_key(entry& like);
     void remember(entry& e);
     void drop(entry& e, aftermath& a);
@@ -261,6 +263,7 @@ private:
     detail::waiter_ptr consumer_; // made when it is first needed
     gift* gift_ = nullptr;        // of who waits there
     detail::waiter_ptr producer_;
+    const std::uint64_t hash_seed_;
     const subscription_options options_;
 };
 

@@ -18,12 +18,6 @@ std::string source::describe() const {
     return rules.resource_.group_resource() + " below " + informer::detail::one_line(asked_prefix(rules));
 }
 
-void source::torn(std::int64_t first, std::int64_t last) {
-    constexpr std::size_t most = 16; // whoever resumes resumes soon
-    if (torn_.size() == most) torn_.erase(torn_.begin());
-    torn_.push_back({first, last});
-}
-
 void source::count_key(const failure& why) {
     ++keys_;
     if (why && unusable_++ == 0) first_unusable_ = why;
@@ -36,12 +30,6 @@ void source::list_ends() {
         members->rt.log(log_level::warning, first_unusable_.what() + "; so it is with all keys of the list, " +
                                                 std::to_string(keys_) + " in number");
     none_usable_ = none;
-}
-
-std::int64_t source::start_after(std::int64_t revision) const noexcept {
-    for (const range& t : torn_)
-        if (revision >= t.first && revision <= t.last) return revision; // all of it again: what is known is no news
-    return revision + 1;
 }
 
 std::optional<std::int64_t> revision_of(std::string_view text) noexcept {

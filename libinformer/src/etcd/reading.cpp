@@ -129,10 +129,7 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, http::respo
         }
         if (f || r->enough) break;
         const bool wanted = co_await r->sink->ready();
-        if (wanted) {
-            r->taken();
-            continue;
-        }
+        if (wanted) continue;
         r->enough = true; // or it was asked to stop while it waited
         co_await stopped(r->doing, f);
     }

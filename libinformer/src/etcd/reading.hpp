@@ -86,8 +86,6 @@ struct reading {
 private:
     /// What the reader has found.
     virtual asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) = 0;
-    /// The sink has taken all of it, and wants more.
-    virtual void taken() {}
     static asio::awaitable<object> decode(std::shared_ptr<reading> r, std::shared_ptr<document_pool> own,
                                           object previous, failure& why, failure& f);
 };

@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace informer::etcd::detail {
 
@@ -39,16 +38,7 @@ public:
     void list_begins() noexcept { keys_ = unusable_ = 0; }
     void list_ends();
 
-    /// A request ended while the sink was told of these revisions: of each of them it may know a part.
-    void torn(std::int64_t first, std::int64_t last);
-    /// Where a watch begins that is to go on after this revision.
-    std::int64_t start_after(std::int64_t revision) const noexcept;
-
 private:
-    struct range {
-        std::int64_t first, last;
-    };
-    std::vector<range> torn_;
     std::uint64_t keys_ = 0, unusable_ = 0;
     failure first_unusable_;
     bool none_usable_ = false; ///< of the last list, which was logged

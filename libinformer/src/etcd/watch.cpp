@@ -34,7 +34,6 @@ struct told {
 struct watching final : reading {
     using reading::reading;
     asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) override;
-    void taken() override { unsure_from = 0; }
 
     std::shared_ptr<source> of;
     bool bookmarks = true;
@@ -42,8 +41,6 @@ struct watching final : reading {
     std::int64_t after = 0;     ///< what was known when it was asked for
     std::int64_t revision = 0;  ///< of what waits
     std::int64_t handed_on = 0; ///< the last revision that the sink was told of
-    /// The sink has not yet said that it took what it was told from this one on; 0: it has.
-    std::int64_t unsure_from = 0;
     /// Until nothing more of their revision can come. There may be 100,000, so never moved or dropped at once.
     std::deque<told> waiting;
     std::size_t waiting_bytes = 0;
@@ -62,8 +59,9 @@ asio::awaitable<void> hand_on(std::shared_ptr<watching> w, failure& f) {
     std::deque<told> all = std::exchange(w->waiting, {});
     w->waiting_bytes = 0;
     if (all.empty()) co_return;
-    if (w->unsure_from == 0) w->unsure_from = w->revision;
     w->handed_on = w->revision;
+    const bool several = all.size() > 1;
+    if (several) w->sink->begin_change();
     for (; !all.empty(); all.pop_front()) {
         const told& t = all.front();
         if (t.bad)
@@ -74,6 +72,7 @@ asio::awaitable<void> hand_on(std::shared_ptr<watching> w, failure& f) {
         const bool on = co_await reading::turn(w, f);
         if (!on) co_return;
     }
+    if (several) w->sink->end_change();
 }
 
 void wait_with(watching& w, watch_event_type type, object o) {
@@ -272,7 +271,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         f = failure(errc::bad_request, doing + (after ? ": etcd has no watch-list" : ": no revision of etcd's"));
         co_return;
     }
-    const std::int64_t start = *after == 0 ? 0 : s->start_after(*after);
+    const std::int64_t start = *after == 0 ? 0 : *after + 1;
     if (*after != 0 && *after == s->listed_at) s->cluster = s->listed_by;
     std::optional<std::chrono::steady_clock::time_point> deadline;
     if (options.timeout_.count() > 0)
@@ -296,7 +295,6 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         gateway::opened o = co_await gateway::open(s->members, std::move(c), f);
         if (f) co_return;
         co_await reading::read_body(w, std::move(o.answer), f);
-        if (w->unsure_from != 0) s->torn(w->unsure_from, w->handed_on);
         if (!f && !w->enough) f = ending(*w);
         if (f == errc::request_timeout && w->created) f = failure(); // it was to end then
         if (!f || w->enough) co_return;

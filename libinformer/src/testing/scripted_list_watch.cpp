@@ -15,7 +15,7 @@ namespace informer::testing {
 namespace {
 
 struct step {
-    enum class kind { open, event, bookmark, bytes, fail, end, hold };
+    enum class kind { open, event, bookmark, begin_change, end_change, bytes, fail, end, hold };
     explicit step(kind k) : what(k) {}
     kind what;
     watch_event_type type = watch_event_type::added;
@@ -141,6 +141,16 @@ watch_script& watch_script::bookmark(std::string version, bool initial_events_en
     s.text = std::move(version);
     s.initial_events_end = initial_events_end;
     state_->add(std::move(s));
+    return *this;
+}
+
+watch_script& watch_script::begin_change() {
+    state_->add(step(step::kind::begin_change));
+    return *this;
+}
+
+watch_script& watch_script::end_change() {
+    state_->add(step(step::kind::end_change));
     return *this;
 }
 
@@ -308,6 +318,8 @@ asio::awaitable<void> scripted_list_watch::watch(watch_options options, object_s
             co_return;
         }
         if (s.what == step::kind::bytes) sink.received(s.size);
+        if (s.what == step::kind::begin_change) sink.begin_change();
+        if (s.what == step::kind::end_change) sink.end_change();
         if (s.what == step::kind::bookmark) {
             sink.received(s.text.size());
             sink.bookmark(informer::resource_version(s.text), s.initial_events_end);

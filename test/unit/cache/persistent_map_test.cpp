@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -235,6 +236,60 @@ TEST_CASE("persistent map: leaves are dropped as often as they were made") {
         }
         m.clear();
         REQUIRE(m.empty());
+    }
+    for (const auto& p : all) REQUIRE(p.use_count() == 1);
+}
+
+TEST_CASE("persistent map: what nobody needs is freed a little at a time, and what others share stays as it is") {
+    using map = persistent_map<number, good_traits>;
+    map m;
+    for (int i = 0; i < 20'000; ++i) m.put(number{i, 1});
+    const map other = m;
+    for (int i = 0; i < 20'000; i += 2) m.put(number{i, 2});
+    map third = m;
+    for (int i = 0; i < 100; ++i) third.erase(i);
+    const model expected = contents(other), expected_third = contents(third);
+
+    constexpr std::size_t budget = 100;
+    map::remains r;
+    CHECK(r.empty());
+    r.begin(std::move(m));
+    std::size_t steps = 0, leaves = 0;
+    while (!r.empty()) {
+        const std::size_t used = r.step(budget, [&](const number&) { ++leaves; });
+        REQUIRE(used <= budget + 65); // a bucket is not left half full
+        ++steps;
+    }
+    CHECK(leaves <= 100 * 65); // what only it had: `third` has the rest
+    CHECK(contents(other) == expected);
+    CHECK(contents(third) == expected_third);
+
+    leaves = 0;
+    r.begin(std::move(third));
+    for (steps = 0; r.step(budget, [&](const number&) { ++leaves; }) != 0; ++steps) {
+    }
+    CHECK(leaves >= 10'000);
+    CHECK(steps >= leaves / (budget + 65));
+    CHECK(contents(other) == expected);
+}
+
+TEST_CASE("persistent map: what is left of one that was to be freed goes with who frees it") {
+    struct shared_traits {
+        std::uint64_t hash(const std::shared_ptr<int>& p) const noexcept { return spread(*p); }
+        bool equal(const std::shared_ptr<int>& a, const std::shared_ptr<int>& b) const noexcept { return *a == *b; }
+    };
+    std::vector<std::shared_ptr<int>> all;
+    for (int i = 0; i < 5000; ++i) all.push_back(std::make_shared<int>(i));
+    {
+        persistent_map<std::shared_ptr<int>, shared_traits>::remains r;
+        persistent_map<std::shared_ptr<int>, shared_traits> m;
+        for (const auto& p : all) m.put(p);
+        r.begin(std::move(m));
+        r.step(1000, [](const std::shared_ptr<int>&) {});
+        const auto held = [](const std::shared_ptr<int>& p) { return p.use_count() == 2; };
+        const auto left = std::count_if(all.begin(), all.end(), held);
+        CHECK(left > 0);
+        CHECK(left <= 4500);
     }
     for (const auto& p : all) REQUIRE(p.use_count() == 1);
 }

@@ -45,6 +45,20 @@ public:
         return now;
     }
     int newest() const { return history_.back().revision; }
+    /// As `followed::all()` writes it, of all revisions from this one on.
+    std::set<std::string> states_from(int revision) const {
+        std::set<std::string> all;
+        for (; revision <= newest(); ++revision) {
+            const auto now = at(revision);
+            std::string s;
+            for (const char* name : {"a", "b", "c", "d"}) {
+                const auto found = now.find(std::string("/s/") + name);
+                s += name + (found == now.end() ? "" : found->second.value.substr(5, 1)) + " ";
+            }
+            all.insert(s);
+        }
+        return all;
+    }
     std::string list(int revision) const {
         std::vector<std::string> kvs;
         for (const auto& [key, s] : at(revision)) kvs.push_back(pair(key, s.value, s.created, s.modified, s.version));
@@ -135,8 +149,10 @@ private:
 
 } // namespace
 
-TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost and nothing is doubled") {
+TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost, nothing is doubled, and no revision is seen in part") {
     const store s(history);
+    std::set<std::string> states = s.states_from(3);
+    states.insert("a b c d "); // not synced
     const std::string whole = s.watch(4);
     const lines expected{"ADDED a 1",   "ADDED b 1", "MODIFIED a 2", "ADDED c 1",    "ADDED d 1",
                          "DELETED b 1", "ADDED b 2", "DELETED c 1",  "MODIFIED a 3", "ADDED c 3"};
@@ -153,6 +169,7 @@ TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost and noth
         followed f(b);
         b.until([&] {
             f.wait_out();
+            REQUIRE(states.contains(f.all()));
             return f.told.size() >= expected.size();
         });
         b.io.poll(); // and nothing behind it
@@ -274,6 +291,37 @@ TEST_CASE("etcd informer: read your writes by the revision of the write") {
     followed f(b);
     b.run(f.informer->wait_until(resource_version("8"), 10s));
     CHECK(f.value("c") == "3");
+}
+
+TEST_CASE("etcd informer: a transaction of thousands of keys is seen at once, by whoever waits for its revision, too") {
+    constexpr int n = 20'000; // handed on in several turns, applied in twenty
+    bench b;
+    std::vector<std::string> there, deleted;
+    for (int i = 0; i < n; ++i) {
+        const std::string key = "/s/" + std::to_string(100'000 + i); // in their order
+        there.push_back(pair(key, "{}", 2, 2));
+        deleted.push_back(gone(key, 3, there.back()));
+    }
+    const std::string all = range(2, there);
+    std::string stream = created(3);
+    for (int i = 0; i < n; i += 100) stream += events(3, {deleted.begin() + i, deleted.begin() + i + 100}, i + 100 < n);
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/kv/range") return reply(all);
+        return reply(stream).streamed(reply::stall);
+    };
+    followed f(b);
+    b.run(f.informer->synced(10s));
+    bool waited = false;
+    std::set<std::size_t> sizes;
+    asio::co_spawn(b.io, f.informer->wait_until(resource_version("3"), 10s), [&](std::exception_ptr e) {
+        waited = !e;
+        sizes.insert(f.informer->snapshot().size());
+    });
+    b.until([&] {
+        sizes.insert(f.informer->snapshot().size());
+        return waited;
+    });
+    CHECK(sizes == std::set<std::size_t>{n, 0});
 }
 
 TEST_CASE("etcd informer: a store that was restored from a backup is noticed") {

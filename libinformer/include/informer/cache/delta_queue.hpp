@@ -8,6 +8,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -30,11 +31,13 @@ public:
         replace,  ///< everything is replaced at once
         bad,      ///< an event that could not be used
         resync,   ///< somebody's resync is due
+        whole,    ///< all parts of a change have come
     };
     explicit delta(kind k) : what(k) {}
 
     kind what;
     watch_event_type type = watch_event_type::added;
+    std::size_t part = 0; ///< of a change, from 1 on; 0: it stands for itself
     object current;
     informer::resource_version version;       ///< of the event
     std::shared_ptr<detail::replacement> all; ///< of replace
@@ -45,7 +48,7 @@ public:
 /// Deltas on their way to the cache, in stream order; nothing is merged here.
 ///
 /// *Executor*: producer and consumer run on the same one. *Bound*: the producer pushes what it has read in one slice
-/// and then awaits `room()`, so `capacity` is exceeded by one slice at most. *Cancellation*: any type; the waits end.
+/// and then awaits `room()`, so `capacity` is exceeded by one slice at most, or by one change (`object_sink::begin_change`). *Cancellation*: any type; the waits end.
 class delta_queue {
 public:
     delta_queue(asio::any_io_executor executor, std::size_t capacity);
@@ -57,18 +60,20 @@ public:
     bool push(delta d);
     /// Waits until fewer than `capacity` deltas are queued; false when cancelled or closed.
     asio::awaitable<bool> room();
-    /// Up to `max` deltas, at least one; empty when cancelled, or closed and drained.
+    /// Up to `max` deltas, and up to 1,000, at least one; empty when cancelled, or closed and drained.
     asio::awaitable<std::vector<delta>> pop(std::size_t max);
     /// What is queued can still be popped; nothing more can be pushed.
     void close();
 
-    std::size_t size() const noexcept { return deltas_.size(); }
+    std::size_t size() const noexcept { return size_; }
     std::size_t peak() const noexcept { return peak_; }
     std::size_t capacity() const noexcept { return capacity_; }
 
 private:
-    std::vector<delta> deltas_;
-    std::size_t capacity_, peak_ = 0;
+    // In blocks: of many that wait none is moved for others that come or go.
+    std::deque<std::vector<delta>> full_;
+    std::vector<delta> last_;
+    std::size_t capacity_, size_ = 0, peak_ = 0;
     bool closed_ = false;
     std::unique_ptr<detail::async_event> filled_, drained_;
 };

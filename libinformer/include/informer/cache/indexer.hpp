@@ -65,6 +65,7 @@ public:
     class data;
     explicit cache_snapshot(std::shared_ptr<const data> d) noexcept : data_(std::move(d)) {}
     const data* contents() const noexcept { return data_.get(); }
+    data* if_alone() const noexcept; ///< to be taken apart; null where another snapshot shows it
 
 private:
     std::shared_ptr<const data> data_;

@@ -79,6 +79,8 @@ public:
     /// `known`: the key was collected before. Only looked at while the initial state is collected, for what is no added event;
     /// `version` only when it is not.
     verdict event_seen(time_point now, watch_event_type type, const resource_version& version, bool known);
+    /// Events that were seen without a version were one change, of this one.
+    void change_ended(const resource_version& version) { advance(version); }
     /// Of the event that was seen last: it is a deletion that does not say of what. Only a list tells; the request is to be ended.
     void deletion_lost() noexcept;
     verdict bookmark_seen(time_point now, const resource_version& version, bool initial_events_end);

@@ -113,6 +113,10 @@ public:
     /// `initial_events_end`: the annotation k8s.io/initial-events-end is "true".
     virtual void bookmark(informer::resource_version version, bool initial_events_end) = 0;
     virtual void quarantine(bad_object b) = 0;
+    /// What is told between the two is one change (a transaction's), to be seen at once. It may take turns to tell, so a sink knows its
+    /// resource version at its end: who resumes a watch that broke off in between asks for what came before, and is told all of it again.
+    virtual void begin_change() {}
+    virtual void end_change() {}
     /// Called after every slice of input; suspends while the consumer is behind (back-pressure: the socket is not
     /// read meanwhile) and gives the executor a turn. False: the sink has seen enough, end the request; or it was cancelled
     /// while it waited, which the list_watch sees for itself.

@@ -26,6 +26,9 @@ public:
     watch_script& modified(std::string json);
     watch_script& deleted(std::string json);
     watch_script& bookmark(std::string version, bool initial_events_end = false);
+    /// What stands between the two is one change, as in `object_sink`.
+    watch_script& begin_change();
+    watch_script& end_change();
     watch_script& bytes(std::size_t n); ///< traffic that is no event yet
     watch_script& fail(failure f); ///< an ERROR event, a cut connection; before `open()` a refusal
     watch_script& end();           ///< a clean end

@@ -1,0 +1,40 @@
+// The events of a batch on their way to the subscribers.
+#pragma once
+
+#include <informer/cache/event.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace informer::detail {
+
+/// In the shares that subscribers get: there may be one for each object of a large cache, so none is ever moved for others to come, and
+/// they can be let go of share by share.
+class event_shares {
+public:
+    static constexpr std::size_t most = 256; ///< of a share: a quarter of a subscription's default capacity
+
+    explicit event_shares(std::size_t expected = 0) { last_.reserve(std::min(expected, most)); }
+
+    void push_back(event e) {
+        if (last_.size() == most) {
+            full_.push_back(std::move(last_));
+            last_ = std::vector<event>();
+            last_.reserve(most);
+        }
+        last_.push_back(std::move(e));
+    }
+    std::size_t size() const noexcept { return full_.size() * most + last_.size(); }
+    bool empty() const noexcept { return last_.empty(); }
+
+    std::size_t shares() const noexcept { return full_.size() + !last_.empty(); }
+    std::vector<event> take_share(std::size_t i) noexcept { return std::move(i < full_.size() ? full_[i] : last_); }
+
+private:
+    std::vector<std::vector<event>> full_;
+    std::vector<event> last_;
+};
+
+} // namespace informer::detail

@@ -1,0 +1,77 @@
+// States of the cache that are freed a little at a time.
+#include "indexer_scene.hpp"
+
+#include "cache/past_state.hpp"
+#include "object/detail/root.hpp"
+
+using namespace indexer_test;
+
+namespace {
+
+/// Many objects, some of which are by themselves under their value of an index.
+void fill(indexer& cache, int objects, int version) {
+    for (int i = 0; i < objects; ++i) {
+        const std::string name = "p" + std::to_string(i);
+        cache.put(make_pod("ns", name, std::to_string(version), "u"));
+    }
+}
+
+std::vector<std::string> by_name(const object& o) {
+    return {o.name().str()};
+}
+std::vector<std::string> by_namespace(const object& o) {
+    return {o.name_space().str()};
+}
+
+} // namespace
+
+TEST_CASE("past state: what nobody holds any more is freed in steps, objects and indexes") {
+    constexpr int n = 5000;
+    indexer cache(1);
+    cache.add_index("name", by_name);
+    cache.add_index("namespace", by_namespace);
+    fill(cache, n, 1);
+    cache.publish();
+    const object first = cache.get(object_key("ns", "p7"));
+    detail::past_state old(cache.snapshot());
+    fill(cache, n, 2);
+    cache.publish();
+    std::size_t steps = 1;
+    while (!old.step(100)) ++steps;
+    CHECK(steps >= 3 * n / 200); // each object stood in the cache and in two indexes
+    CHECK(old.step(100));
+    CHECK(first.root()->count.load() == 1);
+    CHECK(cache.snapshot().by_index("name", "p7").size() == 1);
+    CHECK(cache.snapshot().by_index("namespace", "ns").size() == n);
+    CHECK(cache.get(object_key("ns", "p7")).resource_version().str() == "2");
+}
+
+TEST_CASE("past state: what a reader still holds stays as it is") {
+    constexpr int n = 1000;
+    indexer cache(1);
+    cache.add_index("namespace", by_namespace);
+    fill(cache, n, 1);
+    cache.publish();
+    const cache_snapshot reader = cache.snapshot();
+    detail::past_state old(cache.snapshot());
+    fill(cache, n, 2);
+    cache.publish();
+    CHECK(old.step(1));
+    CHECK(reader.by_index("namespace", "ns").size() == n);
+    CHECK(reader.get(object_key("ns", "p7")).resource_version().str() == "1");
+    // And the one that is still shown.
+    detail::past_state shown(cache.snapshot());
+    CHECK(shown.step(1));
+    CHECK(cache.snapshot().size() == n);
+}
+
+TEST_CASE("past state: what was collected beside it goes too") {
+    const auto traits = detail::object_traits{1};
+    detail::object_map collected(traits);
+    const object o = make_pod("ns", "a", "1", "u");
+    collected.put(o);
+    detail::past_state old{cache_snapshot()};
+    old.add(std::move(collected));
+    CHECK(old.step(100));
+    CHECK(o.root()->count.load() == 1);
+}
