@@ -4,6 +4,8 @@
 function(informer_settings target)
     target_compile_features(${target} PUBLIC cxx_std_20)
     set_target_properties(${target} PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+    # Sources have names of their own in unnamed namespaces: together in one unit they do not compile.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
     # No -Wnull-dereference: false positives from Asio at -O1 and above.
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                              $<$<BOOL:${INFORMER_WERROR}>:-Werror>)

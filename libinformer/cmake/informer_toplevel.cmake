@@ -5,7 +5,9 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
 # Line tables are enough for a backtrace; full debug information of Asio's templates is most of an object file.
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+if(CMAKE_CXX_FLAGS_RELWITHDEBINFO STREQUAL "-O2 -g -DNDEBUG") # CMake's own: nobody has said otherwise
+    set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+endif()
 
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
@@ -29,8 +31,9 @@ endif()
 # Sanitizers need the whole program, so they are set for the directory and not per target. -O1: at -O0 the tests crawl, at
 # -O2 a unit with Asio takes two minutes and 2 GB.
 if(INFORMER_SANITIZE) # instrumented code fools g++'s flow analysis
-    add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds
-                        "$<$<CXX_COMPILER_ID:GNU>:-Wno-format-truncation;-Wno-restrict;-Wno-stringop-overflow>")
+    add_compile_options(
+        -Wno-array-bounds
+        "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-format-truncation;-Wno-restrict;-Wno-stringop-overflow>")
 endif()
 if(INFORMER_SANITIZE STREQUAL "address")
     add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
