@@ -145,6 +145,58 @@ class RunTests(unittest.TestCase):
         self.assertEqual(result.stdout.splitlines()[-1:], ["1 passed, 0 failed"])
 
 
+class Dev(unittest.TestCase):
+    """./dev, in a place of its own, with a cmake that only tells how it was called."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name) / "a folder"
+        (self.folder / "test" / "scripts").mkdir(parents=True)
+        for name in ("dev", "CMakePresets.json", "test/scripts/common.sh"):
+            shutil.copy(os.path.join(repo, name), self.folder / name)
+        script(self.folder / "test/scripts/deps.sh", "")
+        script(self.folder / "cmake", 'echo "$*" >>"$(dirname "$0")/called"')
+
+    def dev(self, *words, folder=None):
+        environment = dict(os.environ, PATH="%s:%s" % (self.folder, os.environ["PATH"]))
+        return subprocess.run([self.folder / "dev", *words], env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
+
+    def configured(self, generator="Ninja", tests="ON", of=None, file="build.ninja"):
+        """How ./dev build configures a tree in which this was found."""
+        build = self.folder / "build"
+        shutil.rmtree(build, ignore_errors=True)
+        (self.folder / "called").unlink(missing_ok=True)
+        build.mkdir()
+        (build / file).touch()
+        (build / "CMakeCache.txt").write_text("".join("%s:%s\n" % entry for entry in (
+            ("CMAKE_GENERATOR", "INTERNAL=" + generator), ("CMAKE_HOME_DIRECTORY", "INTERNAL=%s" % (of or self.folder)),
+            ("INFORMER_TESTS", "BOOL=" + tests), ("INFORMER_APPS", "BOOL=ON"), ("INFORMER_SERVING", "BOOL=ON"))))
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line for line in (self.folder / "called").read_text().splitlines() if line.startswith("--preset")]
+
+    def test_a_tree_of_its_own_is_left_as_it_is(self):
+        self.assertEqual(self.configured(), [])
+
+    def test_a_tree_of_the_library_alone_gets_the_rest(self):
+        self.assertEqual(self.configured(tests="OFF"), ["--preset release"])
+        with open(os.path.join(repo, "CMakePresets.json")) as file:
+            release = json.load(file)["configurePresets"][0]["cacheVariables"]
+        self.assertEqual([release["INFORMER_" + what] for what in ("TESTS", "APPS", "SERVING")], ["ON"] * 3)
+
+    def test_a_tree_with_which_cmake_would_not_go_on_is_made_anew(self):
+        anew = ["--preset release --fresh"]
+        self.assertEqual(self.configured("Unix Makefiles", file="Makefile"), anew)
+        self.assertEqual(self.configured("Ninja Multi-Config"), anew)
+        self.assertEqual(self.configured(of="/somewhere/else"), anew)
+
+    def test_a_path_with_a_space_does_not_end_the_sanitizers_options(self):
+        script(self.folder / "test/scripts/run_tests.py", 'echo "$TSAN_OPTIONS"')
+        options = self.dev("test", "--tsan").stdout
+        self.assertTrue(options.startswith('suppressions="%s/test/scripts/tsan.supp":' % self.folder), options)
+
+
 class BenchRun(unittest.TestCase):
     def test_nohup(self):
         loader = importlib.machinery.SourceFileLoader("bench_run", os.path.join(repo, "test", "bench", "run"))
