@@ -139,6 +139,12 @@ class RunTests(unittest.TestCase):
         with open(pid) as file, self.assertRaises(ProcessLookupError):
             os.kill(int(file.read()), 0)
 
+    def test_ctrl_c_is_no_error_of_ours(self):
+        self.programs(f"program slow {self.script('kill -INT $PPID; exec sleep 100')}")
+        result = self.run_tests(self.build, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        self.assertEqual((result.returncode, result.stdout), (128 + signal.SIGINT, ""))
+        self.assertNotIn("Traceback", result.stderr)
+
     def test_nohup(self):
         self.programs(f"program quick {self.script('kill -HUP $PPID')}")
         result = self.run_tests(self.build, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
