@@ -197,6 +197,15 @@ class Dev(unittest.TestCase):
         self.assertEqual(self.configured("Ninja Multi-Config"), anew)
         self.assertEqual(self.configured(of="/somewhere/else"), anew)
 
+    def test_the_report_of_a_benchmark_goes_where_its_caller_is(self):
+        script(self.folder / "cmake", "")
+        bench = self.folder / "test/bench"
+        bench.mkdir()
+        script(bench / "run", 'cd %s/test/bench; exec python3 -c "from driver.arguments import file; print(file(\'x.md\')); print(file(\'/x.md\'))"' % repo)
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        self.assertEqual(self.dev("bench", folder=elsewhere).stdout, "%s/x.md\n/x.md\n" % elsewhere)
+
     def test_a_path_with_a_space_does_not_end_the_sanitizers_options(self):
         script(self.folder / "test/scripts/run_tests.py", 'echo "$TSAN_OPTIONS"')
         options = self.dev("test", "--tsan").stdout

@@ -1,5 +1,7 @@
 """What the options of a suite take."""
 import argparse
+import os
+import pathlib
 
 
 def count(text):
@@ -20,3 +22,8 @@ def amount(text):
     if not 0 < x < float("inf"):
         raise argparse.ArgumentTypeError("'%s' is no number above zero" % text)
     return x
+
+
+def file(text):
+    """As the caller of ./dev means it, which goes to the repository."""
+    return pathlib.Path(os.environ.get("INFORMER_CALLER", ""), text)

@@ -4,7 +4,6 @@ import hashlib
 import http.client
 import json
 import os
-import pathlib
 import signal
 import ssl
 import subprocess
@@ -14,7 +13,7 @@ import threading
 import time
 
 from driver import peers, programs, sections, text
-from driver.arguments import count
+from driver.arguments import count, file
 from driver.processes import Failed, Program
 from driver.text import number
 
@@ -31,7 +30,7 @@ def arguments(parser):
     parser.add_argument("--nodes", type=count, default=50, metavar="N", help="nodes (50)")
     parser.add_argument("--peer", action="append", choices=client_go_ways, metavar="NAME",
                         help="client-go's way: %s; the first where nothing is said" % ", ".join(client_go_ways))
-    parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
+    parser.add_argument("--report", type=file, metavar="FILE",
                         help="where the figures go; docs/benchmarks.md at the default size, else build/bench/cluster.md")
 
 

@@ -1,9 +1,8 @@
 """What a server could send that an informer does not see every day: huge, tiny, and hostile."""
-import pathlib
 import statistics
 
 from driver import measure, peers, programs, sections
-from driver.arguments import count
+from driver.arguments import count, file
 from driver.corpora import Corpus
 from driver.processes import Failed, Server, answers
 from driver.text import Sample, number, table
@@ -15,7 +14,7 @@ most_times, most_off, tiny_most, step_most = 4, 0.10, 200, 5
 
 def arguments(parser):
     parser.add_argument("--runs", type=count, default=3, help="runs; the median counts (3), from a server of two more")
-    parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
+    parser.add_argument("--report", type=file, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 
 def run(options):

@@ -1,11 +1,10 @@
 """libinformer beside client-go, controller-runtime and kube-rs, on the same bytes from the same server."""
-import pathlib
 import signal
 import sys
 import time
 
 from driver import extras, measure, peers, programs, report, sections
-from driver.arguments import amount, count
+from driver.arguments import amount, count, file
 from driver.corpora import Corpus
 from driver.measure import Plan
 from driver.processes import Failed, Server
@@ -21,7 +20,7 @@ def arguments(parser):
     parser.add_argument("--runs", type=count, metavar="K", default=3, help="runs of which the median counts (3)")
     parser.add_argument("--quick", action="store_true", help="2,000 pods, one run, no other kinds: does it all work?")
     parser.add_argument("--minutes", type=amount, default=40, help="after so many (40; about 30 are needed) nothing more is begun, building not counted")
-    parser.add_argument("--report", type=pathlib.Path, metavar="FILE",
+    parser.add_argument("--report", type=file, metavar="FILE",
                         help="where the report goes; docs/benchmarks.md after a whole run with all peers of which nothing was left out or failed, else build/bench/report.md")
 
 

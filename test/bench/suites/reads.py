@@ -1,9 +1,8 @@
 """Reads of a full cache beside client-go's lister and controller-runtime's reader, and readers beside a writer."""
-import pathlib
 import statistics
 
 from driver import peers, programs, sections
-from driver.arguments import amount, count
+from driver.arguments import amount, count, file
 from driver.processes import answers
 from driver.text import number, table
 
@@ -34,7 +33,7 @@ readers = {"together": "libinformer", "together/client-go": "client-go", "togeth
 def arguments(parser):
     parser.add_argument("--runs", type=count, default=3, help="runs of all programs, in turn; the median counts (3)")
     parser.add_argument("--seconds", type=amount, default=2, help="how long readers and the writer run together, for each number of threads (2)")
-    parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
+    parser.add_argument("--report", type=file, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 
 def run(options):

@@ -1,10 +1,9 @@
 """Weeks of an informer's life in minutes: what it holds must not grow."""
 import json
-import pathlib
 import subprocess
 
 from driver import programs, sections
-from driver.arguments import count
+from driver.arguments import count, file
 from driver.processes import Failed
 from driver.text import number, table
 
@@ -15,7 +14,7 @@ most_growth = 1.06
 def arguments(parser):
     parser.add_argument("--pods", type=count, default=3000, help="by day, 50 or more; half as many at night (3,000)")
     parser.add_argument("--changes", type=count, default=4_000_000, help="one a second, of the turned clock, 20 or more (4,000,000)")
-    parser.add_argument("--report", type=pathlib.Path, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
+    parser.add_argument("--report", type=file, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 
 def growth(reports, what):
