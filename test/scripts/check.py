@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(repo, "test", "bench"))
 sys.dont_write_bytecode = True
 
 from check_setup import ApiserverBuild, Ci, Deps, script  # noqa: E402, F401 (its tests are found here)
-from driver import extras, processes, programs, report  # noqa: E402
+from driver import extras, processes, programs, report, text  # noqa: E402
 from suites import check, cluster, edges, peers  # noqa: E402
 
 
@@ -391,6 +391,16 @@ class Reports(unittest.TestCase):
     def test_the_peak_of_an_edge_is_by_what_is_held_and_not_by_itself(self):
         run = dict(about="tiny", item_bytes=1, count=1, per_byte=1, times=1, sync_cpu=1, sync_rss=300, sync_peak=300, sync_forced=200, accounted=200)
         self.assertIn(" 1.50 |", edges._server_table({"tiny": [run], edges.parsed: [run]}, []))
+
+    def test_the_compiler_and_boost_are_those_of_the_build(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(programs, "folder", pathlib.Path(folder) / "bench"):
+            cache = pathlib.Path(folder) / "CMakeCache.txt"
+            compiler = script(os.path.join(folder, "g++"), "echo g++ 99; echo more")
+            cache.write_text("CMAKE_CXX_COMPILER:FILEPATH=%s\nBoost_DIR:PATH=%s\n" % (compiler, folder))
+            for version, told in (("1.83.0", "1.83"), ("1.92.1", "1.92.1"), ("1.100.10", "1.100.10")):
+                cache.with_name("BoostConfigVersion.cmake").write_text("# By Boost\nset(PACKAGE_VERSION %s)\n" % version)
+                found = text.versions()
+                self.assertEqual((found["compiler"], found["Boost"]), ("g++ 99", told))
 
     def test_peers_on_another_kind_stand_beside_ours(self):
         run = dict(objects=100, sync_cpu=1e-3, sync_rss=3e5, sync_forced=2e5, churn_forced=2e5, event_cpu=2e-6)

@@ -81,14 +81,28 @@ def _first_line(*command):
         return ""
 
 
-def versions():
-    """Of what our program is made with."""
-    found = {"libinformer": _first_line("git", "describe", "--always", "--dirty", "--tags"), "compiler": _first_line("c++", "--version")}
+def _configured(entry):
+    """What the build tree was configured with."""
     try:
-        with open("/usr/include/boost/version.hpp") as file:
-            found["Boost"] = re.search(r'BOOST_LIB_VERSION "(.*)"', file.read()).group(1).replace("_", ".")
+        cache = (programs.folder.parent / "CMakeCache.txt").read_text()
+        return re.search(r"^%s:\w+=(.+)$" % entry, cache, re.M).group(1)
     except (OSError, AttributeError):
-        pass
+        return ""
+
+
+def _boost():
+    """As BOOST_LIB_VERSION has it, in which a patch level of 0 is not told."""
+    try:
+        with open(os.path.join(_configured("Boost_DIR"), "BoostConfigVersion.cmake")) as file:
+            return re.search(r"PACKAGE_VERSION (\d+\.\d+(?:\.[1-9]\d*)?)", file.read()).group(1)
+    except (OSError, AttributeError):
+        return ""
+
+
+def versions():
+    """Of what our program is made with; what builds it may be another one than that of the PATH."""
+    found = {"libinformer": _first_line("git", "describe", "--always", "--dirty", "--tags"),
+             "compiler": _first_line(_configured("CMAKE_CXX_COMPILER") or "c++", "--version"), "Boost": _boost()}
     found["OpenSSL"] = _first_line("openssl", "version").replace("OpenSSL ", "").split(" (")[0].rsplit(" ", 3)[0]
     return {k: v for k, v in found.items() if v}
 
