@@ -327,6 +327,41 @@ class Extras(unittest.TestCase):
                 self.assertEqual(extras._gzipped_list(served, corpus), b"body")
 
 
+class WhatFails(unittest.TestCase):
+    """./dev bench: one program that fails costs its own figures and no others."""
+
+    def setUp(self):
+        self.results = peers.Results(1)
+        self.enterContext(contextlib.redirect_stderr(io.StringIO()))
+
+    def replace(self, module, **names):
+        for name, value in names.items():
+            self.enterContext(mock.patch.object(module, name, value))
+
+    def test_a_server_that_does_not_start(self):
+        def no_server(*_, **__):
+            raise processes.Failed("no server")
+
+        corpus = lambda kind, count=20000, **_: types.SimpleNamespace(kind=kind, count=count, item_bytes=1, event_bytes=1, remove=lambda: None)
+        self.replace(peers, Server=no_server, Corpus=corpus)
+        self.replace(extras, Server=no_server, Corpus=corpus)
+        more = extras.Extras()
+        peers.measure_peers(self.results, [], 2000, [0], False, None)
+        extras.measure_all(self.results, more, 20000, types.SimpleNamespace(quick=False, scale=None, runs=1), [], None)
+        self.assertEqual(len(self.results.problems), 1 + 1 + len(extras.curve) + len(extras.shapes) + len(extras.kinds))
+        for problem in self.results.problems:
+            self.assertTrue(problem.endswith(": no server"), problem)
+        report._ways(self.results, 20000, more), report._kinds(self.results, more), report._curve(self.results, [2000], more)
+
+    def test_a_peer_that_cannot_be_started(self):
+        def run(*_):
+            raise FileNotFoundError("no such program")
+
+        self.replace(peers.measure, run=run)
+        self.results.measure("one", None, None, None, None)
+        self.assertEqual(self.results.problems, ["one: no such program"])
+
+
 class Published(unittest.TestCase):
     """docs/benchmarks.md and README.md get the figures of whole runs only."""
 

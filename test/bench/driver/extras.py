@@ -1,4 +1,5 @@
 """What is measured of libinformer alone (larger caches, other ways of the first sync, other corpora), and other kinds, beside two peers."""
+import contextlib
 import ssl
 import socket
 import time
@@ -8,7 +9,7 @@ import zlib
 from driver import peers, programs
 from driver.corpora import Corpus
 from driver.measure import Plan
-from driver.processes import Failed, Server
+from driver.processes import Server
 
 curve = [100000, 200000]
 kinds = [("configmaps", 400), ("secrets", 5000), ("events", 20000), ("crs", 5000), ("leases", 5000)]
@@ -37,51 +38,52 @@ def measure_all(results, extras, main, options, found, render):
         return
     only_sync = Plan(rounds=0, paced=0, relist=False)
     for count in curve:
-        if results.no_time_for("%s pods, libinformer" % format(count, ",")):
+        title = "%s pods, libinformer" % format(count, ",")
+        if results.no_time_for(title):
             continue
-        small, corpus = Corpus("pods", main), Corpus("pods", count, events=False)
-        with Server(small) as beside, Server(corpus) as server:
-            for n in range(runs):
-                title = "%s pods, run %d of %d, libinformer" % (format(count, ","), n + 1, runs)
-                results.measure("beside " + title, peers.ours(), small, beside, only_sync, ("beside", count))
-                results.measure(title, peers.ours(), corpus, server, only_sync)
-        corpus.remove()
+        with results.surviving(title):
+            small, corpus = Corpus("pods", main), Corpus("pods", count, events=False)
+            with Server(small) as beside, Server(corpus) as server:
+                for n in range(runs):
+                    title = "%s pods, run %d of %d, libinformer" % (format(count, ","), n + 1, runs)
+                    results.measure("beside " + title, peers.ours(), small, beside, only_sync, ("beside", count))
+                    results.measure(title, peers.ours(), corpus, server, only_sync)
+            corpus.remove()
         extras.curve.append(count)
     for name, how in shapes.items():
         key = ("shape", name)
         if results.no_time_for(name):
             continue
-        corpus = Corpus("pods", main, **how)
-        with Server(corpus) as server:
-            for n in range(runs):
-                results.measure("%s, run %d of %d" % (name, n + 1, runs), peers.ours(), corpus, server, Plan(rounds=1, paced=0, relist=False), key)
-        corpus.remove()
-        extras.shapes.append((key, corpus.item_bytes))
+        with results.surviving(name):
+            corpus = Corpus("pods", main, **how)
+            extras.shapes.append((key, corpus.item_bytes))
+            with Server(corpus) as server:
+                for n in range(runs):
+                    title = "%s, run %d of %d" % (name, n + 1, runs)
+                    results.measure(title, peers.ours(), corpus, server, Plan(rounds=1, paced=0, relist=False), key)
+            corpus.remove()
     for kind, count in kinds:
         key = ("kind", kind)
         if results.no_time_for(kind):
             continue
-        corpus = Corpus(kind, count)
-        # Leases: each of them renewed every second.
-        rate = count if kind == "leases" else 0
-        plan = Plan(rounds=2, round_size=count, paced=5 * count if rate else 0, rate=rate or 500)
-        with Server(corpus) as server:
-            for n in range(runs):
-                results.measure("%s %s, run %d of %d" % (format(count, ","), kind, n + 1, runs), peers.ours(), corpus, server, plan, key)
-        plan.relist = False
-        _beside(results, corpus, plan, list(peers.beside(found, kind)), render)
-        corpus.remove()
-        extras.kinds.append((key, corpus.item_bytes, corpus.event_bytes))
+        with results.surviving(kind):
+            corpus = Corpus(kind, count)
+            extras.kinds.append((key, corpus.item_bytes, corpus.event_bytes))
+            # Leases: each of them renewed every second.
+            rate = count if kind == "leases" else 0
+            plan = Plan(rounds=2, round_size=count, paced=5 * count if rate else 0, rate=rate or 500)
+            with Server(corpus) as server:
+                for n in range(runs):
+                    results.measure("%s %s, run %d of %d" % (format(count, ","), kind, n + 1, runs), peers.ours(), corpus, server, plan, key)
+            plan.relist = False
+            _beside(results, corpus, plan, list(peers.beside(found, kind)), render)
+            corpus.remove()
 
 
 def _beside(results, corpus, plan, others, render):
     """A run of others on the same texts."""
-    try:
-        if any(p.protobuf for p in others):
-            corpus.render(render)
-    except Failed as why:
-        results.problems.append("%s: %s" % (corpus.kind, why))
-        return
+    if any(p.protobuf for p in others):
+        corpus.render(render)
     with Server(corpus) as server:
         for p in others:
             title = "%s %s, %s" % (format(corpus.count, ","), corpus.kind, p.name)
@@ -93,11 +95,11 @@ def _ways(results, extras, main, options):
     followed by updates."""
     if results.no_time_for("ways to the first sync"):
         return
-    corpus = Corpus("pods", main)
-    servers = {"tls": Server(corpus, tls=True), "gzip": Server(corpus, gzip=True), "": Server(corpus)}
     turns = 1 if options.quick else turns_of_ways
     tls_floor, plain_floor, gzip_floor = [], [], []
-    try:
+    with results.surviving("ways to the first sync"), contextlib.ExitStack() as stack:
+        corpus = Corpus("pods", main)
+        servers = {name: stack.enter_context(Server(corpus, **how)) for name, how in (("tls", {"tls": True}), ("gzip", {"gzip": True}), ("", {}))}
         body = _gzipped_list(servers["gzip"], corpus)
         for n in range(turns):
             if n > 0 and results.no_time_for("turn %d of the ways to the first sync" % (n + 1)):
@@ -113,11 +115,9 @@ def _ways(results, extras, main, options):
             tls_floor.append(_read_all(servers["tls"], corpus))
             plain_floor.append(_read_all(servers[""], corpus))
             gzip_floor.append(_inflate(body))
-    finally:
-        for server in servers.values():
-            server.__exit__()
-    extras.tls_floor = max(0.0, min(tls_floor) - min(plain_floor)) / corpus.count * 1e5
-    extras.gzip_floor = min(gzip_floor) / corpus.count * 1e5
+    if gzip_floor: # the last of a whole turn
+        extras.tls_floor = max(0.0, min(tls_floor) - min(plain_floor)) / corpus.count * 1e5
+        extras.gzip_floor = min(gzip_floor) / corpus.count * 1e5
     extras.ways = [("way", way) for way in ways]
 
 

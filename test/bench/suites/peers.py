@@ -1,4 +1,5 @@
 """libinformer beside client-go, controller-runtime and kube-rs, on the same bytes from the same server."""
+import contextlib
 import signal
 import sys
 import time
@@ -52,15 +53,22 @@ class Results:
         self.skipped.append(what)
         return True
 
+    @contextlib.contextmanager
+    def surviving(self, what):
+        """What fails in it is told, and ends no more than it: what else was measured, and will be, counts."""
+        try:
+            yield
+        except (Failed, OSError) as why: # OSError: a peer that was killed amid a look at it
+            programs.log("[%4.0f s] %s: FAILED: %s" % (time.monotonic() - self.started, what, why))
+            self.problems.append("%s: %s" % (what, why))
+
     def measure(self, title, peer, corpus, server, plan, key=None):
         if self.no_time_for(title):
             return
-        begun = time.monotonic()
-        try:
+        begun, figures = time.monotonic(), None
+        with self.surviving(title):
             figures = measure.run(peer, corpus, server, plan)
-        except (Failed, OSError) as why: # OSError: a peer that was killed amid a look at it
-            programs.log("[%4.0f s] %s: FAILED: %s" % (time.monotonic() - self.started, title, why))
-            self.problems.append("%s: %s" % (title, why))
+        if figures is None:
             return
         self.runs.setdefault(key or (corpus.count, peer.name), []).append(figures)
         parts = ["sync %s s/100k" % number(figures["sync_cpu"] / corpus.count * 1e5),
@@ -84,20 +92,17 @@ def measure_peers(results, found, scale, runs, quick, render):
     """Peers take turns, so that a noisy minute does not fall on one of them."""
     if results.no_time_for("%s pods, run %d" % (format(scale, ","), runs[0] + 1)):
         return
-    try:
+    with results.surviving("%s pods" % format(scale, ",")):
         corpus = Corpus("pods", scale)
         if render:
             corpus.render(render)
-    except Failed as why:
-        results.problems.append("%s pods: %s" % (format(scale, ","), why))
-        return
-    with Server(corpus) as server:
-        for n in runs:
-            for i, peer in enumerate(found):
-                title = "%s pods, run %d, %d of %d, %s" % (format(scale, ","), n + 1, i + 1, len(found), peer.name)
-                results.measure(title, peer, corpus, server, plan_of(scale, n, quick))
-    if scale > main_scale:
-        corpus.remove()
+        with Server(corpus) as server:
+            for n in runs:
+                for i, peer in enumerate(found):
+                    title = "%s pods, run %d, %d of %d, %s" % (format(scale, ","), n + 1, i + 1, len(found), peer.name)
+                    results.measure(title, peer, corpus, server, plan_of(scale, n, quick))
+        if scale > main_scale:
+            corpus.remove()
 
 
 def run(options):
