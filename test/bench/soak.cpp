@@ -9,8 +9,8 @@
 // fiftieth of the pods changed meanwhile unseen. Beside a handler, which keeps the last state of each pod as controllers may, there are
 // a listener that sleeps for an hour at a time, one that comes anew every six hours, and a reader who keeps each snapshot for ten minutes.
 //
-// JSON lines: one after each twentieth of the changes, with what is held then; at the end {"wrong": N}, the places where cache or
-// handler differ from the cluster.
+// JSON lines: one after each twentieth of the changes and after the last, with what is held then; at the end {"wrong": N}, the places
+// where cache or handler differ from the cluster.
 #include "support/pod_generator.hpp"
 #include "support/process_memory.hpp"
 
@@ -22,6 +22,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -105,12 +106,13 @@ private:
         co_await live(c, sink);
     }
     static asio::awaitable<void> live(cluster* c, object_sink* sink) {
-        while (c->clock_->now() < c->ends_ && c->made_ < c->changes_) {
+        while (true) {
+            c->report_(*c); // also before the first change: those that nobody saw may have been the last
+            if (c->clock_->now() >= c->ends_ || c->made_ >= c->changes_) co_return;
             c->clock_->advance(std::chrono::seconds(slice));
             for (unsigned i = 0; i < slice; ++i) c->change(sink);
             const bool wanted = co_await sink->ready();
             if (!wanted) co_return;
-            c->report_(*c);
         }
     }
 
@@ -230,8 +232,8 @@ void print(const cluster& c, const shared_informer& pods, std::chrono::seconds p
 int main(int argc, char** argv) {
     const unsigned count = argc > 1 ? static_cast<unsigned>(std::strtoul(argv[1], nullptr, 10)) : 3000;
     const std::uint64_t changes = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4'000'000;
-    if (count < 50 || changes < 20) {
-        std::fputs("bench_soak [pods, at least 50] [changes, at least 20]\n", stderr);
+    if (count < 50 || changes < 20 * slice) { // no two reports at once
+        std::fputs(("bench_soak [pods, at least 50] [changes, at least " + std::to_string(20 * slice) + "]\n").c_str(), stderr);
         return 2;
     }
 
@@ -244,7 +246,7 @@ int main(int argc, char** argv) {
     std::optional<shared_informer> pods;
     task_group users(io.get_executor()), running(io.get_executor());
     const auto source = std::make_shared<cluster>(clock, count, changes, [&](const cluster& c) {
-        if (c.made() < next_report) return;
+        if (c.made() < std::min(next_report, changes)) return;
         print(c, *pods, std::chrono::duration_cast<std::chrono::seconds>(clock->now() - start));
         next_report += changes / 20;
         if (c.made() < changes) return;

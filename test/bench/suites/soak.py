@@ -13,7 +13,7 @@ most_growth = 1.06
 
 def arguments(parser):
     parser.add_argument("--pods", type=count, default=3000, help="by day, 50 or more; half as many at night (3,000)")
-    parser.add_argument("--changes", type=count, default=4_000_000, help="one a second, of the turned clock, 20 or more (4,000,000)")
+    parser.add_argument("--changes", type=count, default=4_000_000, help="one a second, of the turned clock, 320 or more (4,000,000)")
     parser.add_argument("--report", type=file, metavar="FILE", help="where the figures go (docs/benchmarks.md)")
 
 
