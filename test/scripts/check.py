@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(repo, "test", "bench"))
 sys.dont_write_bytecode = True
 
 from check_setup import ApiserverBuild, Ci, Deps, script  # noqa: E402, F401 (its tests are found here)
-from driver import extras, processes, programs, report, text  # noqa: E402
+from driver import corpora, extras, measure, processes, programs, report, text  # noqa: E402
 from suites import check, cluster, edges, peers  # noqa: E402
 
 
@@ -360,6 +360,68 @@ class WhatFails(unittest.TestCase):
         self.replace(peers.measure, run=run)
         self.results.measure("one", None, None, None, None)
         self.assertEqual(self.results.problems, ["one: no such program"])
+
+
+class Corpora(unittest.TestCase):
+    def test_protobuf_is_rendered_anew_after_a_cut_and_by_another_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = corpora.Corpus.__new__(corpora.Corpus)
+            corpus.folder = pathlib.Path(folder) / "corpus"
+            corpus.folder.mkdir()
+
+            def rendered(end, name="render"):
+                """How often, with a program that ends so when it wrote its first file."""
+                program = script(os.path.join(folder, name), 'touch $1/initial.pb; echo >>"%s/times"; %s' % (folder, end))
+                with contextlib.suppress(processes.Failed):
+                    corpus.render(program)
+                return len((pathlib.Path(folder) / "times").read_text())
+
+            self.assertEqual([rendered("exit 1"), rendered("exit 1"), rendered("true"), rendered("true"), rendered("exit 0")], [1, 2, 3, 3, 4])
+
+
+class Measured(unittest.TestCase):
+    """driver/measure.py, with a server and a peer that say what they are to"""
+
+    def run_peer(self, content_type, rates=(), protobuf=True):
+        now, seen = [0.0], [0]
+        rates = list(rates)
+
+        class Program:
+            def __init__(self, _):
+                self.meter = types.SimpleNamespace(settle=lambda *_: 0, resident=lambda: 0, peak=lambda: 0, reset_peak=lambda: None, cpu=lambda: 0)
+
+            def wait_at(self, at, _):
+                return now[0], {"objects": 1000, "content_type": content_type}
+
+            def wait_for(self, wanted, _):
+                return now[0], {"at": "events", "count": seen[0], "adds": 1000}
+
+            def ask(self, *_):
+                return {"sha256": "same"}
+
+            def stop(self):
+                pass
+
+            def say(self, _):
+                pass
+
+        def tell(command, *_):
+            if command.startswith("burst"):
+                seen[0] += 1000
+                now[0] += 1000 / rates.pop(0)
+            return {"bytes": 0, "sha256": "same"}
+
+        server = types.SimpleNamespace(tell=tell, meter=types.SimpleNamespace(cpu=lambda: 0), wait_until=lambda *_: None)
+        peer = types.SimpleNamespace(name="a peer", protobuf=protobuf, command=lambda *_: [])
+        plan = measure.Plan(rounds=len(rates), round_size=1000, paced=0, relist=False)
+        with mock.patch.object(measure, "Program", Program), mock.patch.object(measure.time, "monotonic", lambda: now[0]):
+            return measure.run(peer, types.SimpleNamespace(count=1000), server, plan)
+
+    def test_a_peer_that_was_to_speak_protobuf_and_did_not(self):
+        self.run_peer("application/vnd.kubernetes.protobuf;stream=watch")
+        self.run_peer("application/json", protobuf=False)
+        with self.assertRaisesRegex(processes.Failed, "a peer was to speak protobuf and was answered in 'application/json'"):
+            self.run_peer("application/json")
 
 
 class Published(unittest.TestCase):

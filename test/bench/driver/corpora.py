@@ -1,5 +1,6 @@
 """The bytes that are served: written once for each set of options, and kept in build/bench/corpus for the next run (the large ones are
 removed)."""
+import hashlib
 import json
 import shutil
 import subprocess
@@ -40,8 +41,12 @@ class Corpus:
 
     def render(self, program):
         """Adds protobuf, by the Go program that knows how kube-apiserver writes it."""
-        if not (self.folder / "initial.pb").exists():
+        # Written when all of its files are. By what the program is and not by its age: Go's build sets that anew each time.
+        stamp, version = self.folder / "rendered", hashlib.sha256(program.read_bytes()).hexdigest()
+        if not stamp.exists() or stamp.read_text() != version:
+            stamp.unlink(missing_ok=True)
             self._run([program, self.folder])
+            stamp.write_text(version)
 
     @staticmethod
     def _run(command):

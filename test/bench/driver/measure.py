@@ -36,6 +36,8 @@ def run(peer, corpus, server, plan):
         end, answer = program.wait_at("synced", patience)
         if answer["objects"] != count:
             raise Failed("%s has %d objects of %d after its sync" % (peer.name, answer["objects"], count))
+        if peer.protobuf and not answer["content_type"].startswith("application/vnd.kubernetes.protobuf"):
+            raise Failed("%s was to speak protobuf and was answered in '%s'" % (peer.name, answer["content_type"]))
         server.wait_until(lambda s: s["watches"] > 0, 60, "watch by " + peer.name)
         figures["sync_cpu"] = meter.settle() - empty_cpu
         figures["sync_wall"] = end - start
