@@ -423,6 +423,10 @@ class Measured(unittest.TestCase):
         with self.assertRaisesRegex(processes.Failed, "a peer was to speak protobuf and was answered in 'application/json'"):
             self.run_peer("application/json")
 
+    def test_of_two_rounds_none_is_their_median(self):
+        self.assertAlmostEqual(self.run_peer("", (1000, 3000), protobuf=False)["event_rate"], 2000)
+        self.assertAlmostEqual(self.run_peer("", (1000, 4000, 3000), protobuf=False)["event_rate"], 3000)
+
 
 class Published(unittest.TestCase):
     """docs/benchmarks.md and README.md get the figures of whole runs only."""

@@ -1,4 +1,5 @@
 """One peer on one corpus: what it costs to come up, to follow updates, and to list anew."""
+import statistics
 import time
 
 from driver.processes import Failed, Program
@@ -68,8 +69,7 @@ def run(peer, corpus, server, plan):
             answer = _count(program)
             if answer["count"] != seen:
                 raise Failed("%s was told of %d updates, %d were sent" % (peer.name, answer["count"], seen))
-            figures["event_cpu"] = sorted(r[0] for r in rounds)[len(rounds) // 2]
-            figures["event_rate"] = sorted(r[1] for r in rounds)[len(rounds) // 2]
+            figures["event_cpu"], figures["event_rate"] = map(statistics.median, zip(*rounds))
             figures["updates"] = seen
             figures["churn_rss"] = meter.resident() - empty
             program.ask("force", "forced")
