@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the scripts around the build. Ends with "N passed, N failed"."""
+import argparse
 import contextlib
 import fnmatch
 import glob
@@ -457,16 +458,23 @@ class Published(unittest.TestCase):
         (self.folder / "README.md").unlink(missing_ok=True)
         return found
 
-    def peers(self, spoil):
+    def peers(self, spoil, runs=3):
         found = types.SimpleNamespace(find_all=lambda only: ([types.SimpleNamespace(protobuf=False, family="", everywhere=True)], [], {}))
         report = types.SimpleNamespace(write=lambda *_: "all", headline=lambda *_: "some")
-        options = dict(minutes=40, scale=None, only=None, quick=False, runs=1)
+        options = dict(minutes=40, scale=None, only=None, quick=False, runs=runs)
         return self.written(peers, options, peers=found, report=report, measure_peers=lambda results, *_: spoil(results))
 
     def test_of_the_peers(self):
         self.assertEqual(self.peers(lambda results: None), {"benchmarks.md", "README.md"})
+        self.assertEqual(self.peers(lambda results: None, runs=1), set())
         self.assertEqual(self.peers(lambda results: results.skipped.append("interrupted")), set())
         self.assertEqual(self.peers(lambda results: results.problems.append("FAILED")), set())
+
+    def test_of_the_cluster(self):
+        parser = argparse.ArgumentParser()
+        cluster.arguments(parser)
+        for words, usual in (([], True), (["--nodes", "50"], True), (["--nodes", "5"], False), (["--rollouts", "2"], False), (["--peer", "dynamic"], False)):
+            self.assertEqual(cluster.is_usual(parser.parse_args(words)), usual, words)
 
     def edges(self, served, broken=()):
         def from_server(names, times, into):

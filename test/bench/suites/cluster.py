@@ -250,6 +250,10 @@ def report_of(options, followers, versions, seconds, objects):
         table_of(followers), *["\n" + d for d in difference(followers)]])
 
 
+def is_usual(options):
+    return (options.deployments, options.replicas, options.rollouts, options.nodes, options.peer) == (10, 500, 1, 50, None)
+
+
 def run(options):
     try:
         program = peers.go_program("peer")
@@ -294,8 +298,7 @@ def run(options):
             for f in followers:
                 f.program.stop()
     print(report)
-    usual = (options.deployments, options.replicas, options.rollouts, options.peer) == (10, 500, 1, None)
-    sections.keep("cluster", report, usual and not problems, options.report)
+    sections.keep("cluster", report, is_usual(options) and not problems, options.report)
     for d in difference(followers):
         programs.log("note: " + d)
     for p in problems:

@@ -22,7 +22,8 @@ def arguments(parser):
     parser.add_argument("--quick", action="store_true", help="2,000 pods, one run, no other kinds: does it all work?")
     parser.add_argument("--minutes", type=amount, default=40, help="after so many (40; about 30 are needed) nothing more is begun, building not counted")
     parser.add_argument("--report", type=file, metavar="FILE",
-                        help="where the report goes; docs/benchmarks.md after a whole run with all peers of which nothing was left out or failed, else build/bench/report.md")
+                        help="where the report goes; docs/benchmarks.md after three runs or more with all peers of which nothing was left out or failed, else "
+                             "build/bench/report.md")
 
 
 class Results:
@@ -137,7 +138,7 @@ def run(options):
     for n in runs[1:]:
         measure_peers(results, found, main, [n], options.quick, render)
 
-    whole = not (options.scale or options.only or options.quick or missing or results.skipped or results.problems)
+    whole = options.runs >= 3 and not (options.scale or options.only or options.quick or missing or results.skipped or results.problems)
     text = report.write(results, found, missing, versions, scales, main, more)
     path = options.report or (programs.repository / "docs/benchmarks.md" if whole else programs.folder / "report.md")
     print(text)
