@@ -452,16 +452,20 @@ class Published(unittest.TestCase):
             stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
             for folder in ("docs", "build"):
                 (self.folder / folder).mkdir(exist_ok=True)
-            suite.run(types.SimpleNamespace(report=None, **options))
+            self.status = suite.run(types.SimpleNamespace(report=None, **options))
         found = {p.name for p in self.folder.rglob("*.md") if "build" not in p.parts}
         shutil.rmtree(self.folder / "docs", ignore_errors=True)
         (self.folder / "README.md").unlink(missing_ok=True)
         return found
 
-    def peers(self, spoil, runs=3):
+    def peers(self, spoil, runs=3, goals=(), quick=False):
+        def write(*others):
+            others[-1].extend(goals)
+            return "all"
+
         found = types.SimpleNamespace(find_all=lambda only: ([types.SimpleNamespace(protobuf=False, family="", everywhere=True)], [], {}))
-        report = types.SimpleNamespace(write=lambda *_: "all", headline=lambda *_: "some")
-        options = dict(minutes=40, scale=None, only=None, quick=False, runs=runs)
+        report = types.SimpleNamespace(write=write, headline=lambda *_: "some")
+        options = dict(minutes=40, scale=None, only=None, quick=quick, runs=runs)
         return self.written(peers, options, peers=found, report=report, measure_peers=lambda results, *_: spoil(results))
 
     def test_of_the_peers(self):
@@ -469,6 +473,11 @@ class Published(unittest.TestCase):
         self.assertEqual(self.peers(lambda results: None, runs=1), set())
         self.assertEqual(self.peers(lambda results: results.skipped.append("interrupted")), set())
         self.assertEqual(self.peers(lambda results: results.problems.append("FAILED")), set())
+
+    def test_missed_goals_fail_a_run_that_judges(self):
+        for goals, quick, status in (([], False, 0), (["a goal"], False, 1), (["a goal"], True, 0)):
+            self.peers(lambda results: None, goals=goals, quick=quick)
+            self.assertEqual(self.status, status)
 
     def test_of_the_cluster(self):
         parser = argparse.ArgumentParser()
@@ -510,6 +519,13 @@ class Reports(unittest.TestCase):
                 cache.with_name("BoostConfigVersion.cmake").write_text("# By Boost\nset(PACKAGE_VERSION %s)\n" % version)
                 found = text.versions()
                 self.assertEqual((found["compiler"], found["Boost"]), ("g++ 99", told))
+
+    def test_a_goal_that_is_missed_is_told_and_one_that_is_not_measured_is_none(self):
+        run = dict(objects=1, sync_cpu=1e-5, sync_rss=300, sync_peak=300, sync_forced=200)
+        results, missed = types.SimpleNamespace(runs={(1, "libinformer"): [run]}), []
+        found = [types.SimpleNamespace(name="libinformer", family="libinformer", bar=True)]
+        table = report._checklist(results, found, 1, extras.Extras(), missed)
+        self.assertEqual(missed, ["start-up peak ÷ steady"], table)
 
     def test_peers_on_another_kind_stand_beside_ours(self):
         run = dict(objects=100, sync_cpu=1e-3, sync_rss=3e5, sync_forced=2e5, churn_forced=2e5, event_cpu=2e-6)
