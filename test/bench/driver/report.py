@@ -96,7 +96,8 @@ def _peer_table(results, found, scale, sizes):
     intro = "## %s pods\n\nUp to %s updates. " % (format(scale, ","), format(rounds, ","))
     total = sum(r["server_cpu"] for p in found for r in Figures(results, (scale, p.name)).runs)
     clients = sum(r["sync_cpu"] + r.get("event_cpu", 0) * r.get("updates", 0) for p in found for r in Figures(results, (scale, p.name)).runs)
-    intro += "The server itself used %s s of CPU for all of this, its clients %s s.\n\n" % (number(total), number(clients)) if server else "\n\n"
+    intro += "The server itself used %s s of CPU for all of this; its clients about %s s for the first syncs and the updates back to back.\n\n" % (
+        number(total), number(clients)) if server else "\n\n"
     return intro + _table_of_measured(header, rows)
 
 
