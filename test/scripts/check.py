@@ -566,6 +566,15 @@ class Readme(unittest.TestCase):
         with open(os.path.join(repo, "README.md")) as text, open(os.path.join(repo, "docs/examples/readme.cpp")) as program:
             self.assertIn("```cpp\n" + program.read() + "```", text.read())
 
+    def test_the_soak_is_told_as_it_was_measured(self):
+        with open(os.path.join(repo, "README.md")) as told, open(os.path.join(repo, "docs/benchmarks.md")) as measured:
+            told, measured = " ".join(told.read().split()), measured.read()
+        soak = measured[measured.index("<!-- begin soak -->"):measured.index("<!-- end soak -->")]
+        held = [(line.split("|")[2].strip(), line.split("|")[6].strip()) for line in soak.splitlines() if line.startswith("| ")][1:] # day, RSS
+        since = next(i for i in range(len(held)) if all(rss == held[-1][1] for _, rss in held[i:]))
+        before = "as it has since day %s; until day %s it held %s MB" % (held[since][0], *held[since - 1]) if since else "as it always did"
+        self.assertIn("holds %s MB, %s." % (held[-1][1], before), told)
+
 
 class Image(unittest.TestCase):
     """What `COPY . .` takes along: every source, and nothing of the host's builds."""
