@@ -4,6 +4,11 @@
 #include "cache/past_state.hpp"
 #include "object/detail/root.hpp"
 
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
 using namespace indexer_test;
 
 namespace {
@@ -63,6 +68,44 @@ TEST_CASE("past state: what a reader still holds stays as it is") {
     detail::past_state shown(cache.snapshot());
     CHECK(shown.step(1));
     CHECK(cache.snapshot().size() == n);
+}
+
+TEST_CASE("past state: readers on threads keep what they read while the writer frees what nobody reads") {
+    constexpr int n = 300;
+    std::vector<std::vector<object>> versions(4);
+    for (int v = 0; v < 4; ++v)
+        for (int i = 0; i < n; ++i)
+            versions[static_cast<std::size_t>(v)].push_back(make_pod("ns", "p" + std::to_string(i), std::to_string(v), "u"));
+    indexer cache(1);
+    cache.add_index("namespace", by_namespace);
+    const auto put_all = [&](const std::vector<object>& all) {
+        for (const object& o : all) cache.put(o);
+        cache.publish();
+    };
+    put_all(versions[0]);
+    std::atomic<bool> done{false};
+    std::atomic<int> mixed{0}, reads{0};
+    std::vector<std::thread> readers;
+    for (int t = 0; t < 2; ++t)
+        readers.emplace_back([&] {
+            while (!done) {
+                const cache_snapshot s = cache.snapshot();
+                const std::string version = s.get(object_key("ns", "p0")).resource_version().str();
+                for (const object& o : s.by_index("namespace", "ns")) mixed += o.resource_version().str() != version;
+                ++reads;
+            }
+        });
+    for (std::size_t round = 1; round < 200 || reads < 100; ++round) {
+        detail::past_state old(cache.snapshot());
+        put_all(versions[round % 4]);
+        while (!old.step(50)) {
+        }
+    }
+    done = true;
+    for (std::thread& t : readers) t.join();
+    CHECK(mixed == 0);
+    for (const auto& all : versions)
+        for (const object& o : all) REQUIRE(o.root()->count.load() <= 3); // ours, the cache's, its index's
 }
 
 TEST_CASE("past state: what was collected beside it goes too") {
