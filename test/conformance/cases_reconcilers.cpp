@@ -22,9 +22,6 @@ namespace {
 
 constexpr auto patience = 60s;
 
-api_resource deployments() {
-    return api_resource("apps", "v1", "deployments", "Deployment", true);
-}
 api_resource events() {
     return api_resource("events.k8s.io", "v1", "events", "Event", true);
 }

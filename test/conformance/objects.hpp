@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace informer::conformance {
@@ -13,6 +14,27 @@ namespace informer::conformance {
 inline api_resource definitions() {
     return api_resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
 }
+inline api_resource deployments() { return api_resource("apps", "v1", "deployments", "Deployment", true); }
+
+inline json::value named(const cluster& c, std::string name, json::object rest) {
+    rest["metadata"] = json::object{{"name", std::move(name)}, {"namespace", c.name_space()}};
+    return rest;
+}
+
+inline json::value with_data(const cluster& c, std::string_view data) {
+    json::object rest;
+    rest["data"] = json::parse(data);
+    return named(c, "a", std::move(rest));
+}
+
+inline json::value deployment(const cluster& c, std::string_view containers, int replicas) {
+    json::object o;
+    o["spec"] = json::parse(R"({"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{}}})");
+    if (replicas >= 0) o["spec"].as_object()["replicas"] = replicas;
+    o["spec"].at("template").at("spec").as_object()["containers"] = json::parse(containers);
+    return named(c, "d", std::move(o));
+}
+
 inline asio::awaitable<object> make_widget(std::shared_ptr<cluster> c, api_resource widgets, std::string name,
                                     std::string value) {
     json::object o;
