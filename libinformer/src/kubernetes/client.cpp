@@ -1,6 +1,7 @@
 #include <informer/kubernetes/client.hpp>
 
 #include "kubernetes/client_impl.hpp"
+#include "kubernetes/json_as_yaml.hpp"
 #include "kubernetes/json_tools.hpp"
 #include "kubernetes/kubernetes_list_watch.hpp"
 #include "kubernetes/query.hpp"
@@ -24,7 +25,7 @@ std::string_view content_type(patch_type t) noexcept {
     case patch_type::merge: return "application/merge-patch+json";
     case patch_type::json: return "application/json-patch+json";
     case patch_type::strategic_merge: return "application/strategic-merge-patch+json";
-    case patch_type::apply: return "application/apply-patch+yaml"; // JSON is YAML
+    case patch_type::apply: return "application/apply-patch+yaml"; // JSON is YAML, nearly
     }
     return "application/json";
 }
@@ -276,6 +277,7 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
     if (auto bad = detail::check_path(resource, key, options.subresource_, doing)) return refuse(std::move(bad), f);
     call c("PATCH", resource.path(key.name_space, key.name, options.subresource_) + query(options, apply), std::move(doing));
     c.body = json::serialize(body);
+    if (apply) c.body = detail::json_as_yaml(std::move(c.body));
     c.content_type = content_type(type);
     c.time_limit = options.time_limit_;
     c.retry = retry_;

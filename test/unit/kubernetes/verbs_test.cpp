@@ -4,6 +4,7 @@
 #include "kubernetes/warning.hpp"
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -130,6 +131,28 @@ TEST_CASE("client: apply says what the object is, who applies, and whether by fo
     b.run(b.api->apply(deployments(), json::parse(R"({"spec":{}})"), write_options(), f));
     CHECK(f == errc::bad_request);
     CHECK_THROWS_AS(b.run(b.api->apply(deployments(), json::value(nullptr), write_options())), error);
+}
+
+TEST_CASE("client: what an apply says is the same for who reads it as YAML") {
+    bench b;
+    failure f;
+    // What YAML refuses or takes for a line break; then its neighbours, and what only looks like it.
+    const std::string special = "\x7f\u0080\u0085\u009f\u2028\u2029\ufffe\uffff", plain = "~\u00a0\u00c2\u2027\u202a\ufffd\U0001f600\U0001ffff/\\u2028";
+    json::value o = json::parse(pod("a"));
+    o.as_object()["data"] = json::object{{"k" + special, special + " " + special + plain}, {"plain", plain}};
+    const auto sent = [&](patch_type type) {
+        b.answers->next.emplace_back(pod("a"));
+        b.run(b.api->patch(pods(), a, type, o, write_options(), f));
+        CHECK_FALSE(f);
+        CHECK(json::parse(last(b).body) == o);
+        return last(b).body;
+    };
+    const std::string escaped = R"(\u007f\u0080\u0085\u009f\u2028\u2029\ufffe\uffff)", body = sent(patch_type::apply);
+    CHECK(body.find("\"k" + escaped + "\":\"" + escaped + " " + escaped + "~\u00a0\u00c2") != std::string::npos);
+    CHECK(body.find("\"plain\":" + json::serialize(plain)) != std::string::npos);
+    for (const char* raw : {"\x7f", "\u0080", "\u0085", "\u009f", "\u2028", "\u2029", "\ufffe", "\uffff", "\\/"})
+        CHECK(body.find(raw) == std::string::npos);
+    CHECK(sent(patch_type::merge) == json::serialize(o)); // read as JSON
 }
 
 TEST_CASE("client: the conflicts of an apply name fields and managers") {
