@@ -295,6 +295,25 @@ TEST_CASE("client: raw requests give the body") {
     CHECK(f);
 }
 
+TEST_CASE("client: the body of a raw request has a type that servers take") {
+    bench b;
+    failure f;
+    const auto type_of = [&](const char* method, const std::string& body) {
+        b.answers->next.emplace_back("{}");
+        b.run(b.api->raw(method, "/api/v1/nodes/n", body, f));
+        CHECK_FALSE(f);
+        CHECK(b.answers->requests.back().body == body);
+        return std::string(b.answers->requests.back().header("Content-Type"));
+    };
+    CHECK(type_of("PATCH", R"({"spec":{"taints":[]}})") == "application/merge-patch+json");
+    CHECK(type_of("PATCH", R"([{"op":"remove","path":"/spec/taints"}])") == "application/json-patch+json");
+    CHECK(type_of("PATCH", "\n\t [ ]") == "application/json-patch+json");
+    CHECK(type_of("PATCH", " ") == "application/merge-patch+json");
+    CHECK(type_of("PUT", "[]") == "application/json");
+    CHECK(type_of("POST", "{}") == "application/json");
+    CHECK(type_of("GET", "").empty());
+}
+
 TEST_CASE("client: what is wrong with the configuration is logged, whoever made it") {
     asio::io_context io(1);
     testing::log_capture log;

@@ -94,7 +94,8 @@ public:
     asio::awaitable<void> remove_collection(api_resource resource, std::string name_space, list_options which,
                                             delete_options options, failure& f);
 
-    /// Any request to the API; the answer's body. For /version, /readyz and the like.
+    /// Any request to the API; the answer's body. For /version, /readyz and the like. A body is sent as JSON; that of a PATCH as a merge
+    /// patch, or where it is a list as a JSON patch (for the other types there is `patch`).
     asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body = {});
     asio::awaitable<std::string> raw(std::string method, std::string path_and_query, std::string body, failure& f);
 
