@@ -22,6 +22,7 @@ std::string lower(std::string_view s) {
 enum fit { plural, singular_or_kind, short_name, none };
 
 fit fit_of(const api_resource& r, const std::string& name) {
+    if (name.empty()) return none; // as a singular name that is not told
     if (lower(r.plural) == name) return plural;
     if (lower(r.singular) == name || lower(r.kind) == name) return singular_or_kind;
     const bool is_short = std::any_of(r.short_names.begin(), r.short_names.end(),
@@ -122,7 +123,7 @@ std::vector<std::string> nearest(const std::vector<api_resource>& all, std::stri
 
 api_resource discovery::find(std::string_view name, failure& f) const {
     f = failure();
-    if (const auto* found = name.empty() ? nullptr : detail::match(resources, detail::readings(name))) return *found;
+    if (const auto* found = detail::match(resources, detail::readings(name))) return *found;
     std::string what = "the server has no resource \"" + std::string(name.substr(0, 256)) + "\"";
     const auto close = detail::nearest(resources, name);
     for (std::size_t i = 0; i < close.size(); ++i)

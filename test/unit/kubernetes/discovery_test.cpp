@@ -99,6 +99,20 @@ TEST_CASE("discovery: an unknown name is answered with the nearest ones") {
     CHECK(f.message().size() < 1000);
 }
 
+TEST_CASE("discovery: no name is the name of nothing, least of all of what tells no singular one") {
+    failure f;
+    discovery d;
+    d.resources = format::api_resources(R"({"kind":"APIResourceList","groupVersion":"x.io/v1","resources":[
+        {"name":"foos","singularName":"","namespaced":true,"kind":"Foo","shortNames":[""]}]})", f);
+    const auto core = format::api_resources(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
+        {"name":"bars","namespaced":true,"kind":"Bar"}]})", f);
+    d.resources.insert(d.resources.begin(), core.begin(), core.end());
+    REQUIRE(d.resources.size() == 2);
+    for (const std::string name : {"", ".", ".x.io", ".v1", ".v1.x.io", ".x"})
+        CHECK(found(d, name).starts_with("the server has no resource \"" + name + "\""));
+    CHECK(found(d, "foo.x") == "foos/x.io/v1");
+}
+
 TEST_CASE("discovery: kinds are found as objects name them") {
     const auto d = sample();
     REQUIRE(d.find_kind("apps/v1", "Deployment"));
