@@ -170,20 +170,15 @@ asio::awaitable<api_resource> client::impl::find_resource(std::shared_ptr<impl> 
     const auto asked = std::make_shared<const std::vector<detail::asked_name>>(detail::readings(name));
     if (self->known) {
         const auto* found = detail::match(self->known->all.resources, *asked);
-        // What was left out might be preferred, but not to the core group, nor where the group was said in full.
-        const bool certain = found && (self->known->complete || found->group.empty() ||
-                                       std::any_of(asked->begin(), asked->end(), [found](const auto& a) {
-                                           return a.has_group && a.group == found->group;
-                                       }));
+        const bool certain = found && (self->known->complete || detail::is_certain(*found, *asked));
         if (certain) co_return *found;
     }
 
     const auto reader = std::make_shared<discovery_reader>(self);
     co_await discovery_reader::read_core(reader, f);
     if (f) co_return api_resource();
-    // The core group comes first in preference: what is there need not be looked for elsewhere.
     const auto* found = detail::match(reader->found.resources, *asked);
-    if (!found) {
+    if (!found || !detail::is_certain(*found, *asked)) {
         co_await discovery_reader::read_group_list(reader, f);
         if (!f) co_await discovery_reader::read_groups(reader, asked, f);
         if (f) co_return api_resource();

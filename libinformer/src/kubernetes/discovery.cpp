@@ -93,6 +93,12 @@ const api_resource* match(const std::vector<api_resource>& all, const std::vecto
     return nullptr;
 }
 
+bool is_certain(const api_resource& found, const std::vector<asked_name>& asked) {
+    return std::any_of(asked.begin(), asked.end(), [&found](const asked_name& a) {
+        return a.has_group ? a.group == found.group : found.group.empty() && fit_of(found, a.resource) == plural;
+    });
+}
+
 std::vector<std::string> nearest(const std::vector<api_resource>& all, std::string_view name) {
     constexpr std::size_t most = 3, longest = 253;
     const std::string whole = lower(name.substr(0, longest));

@@ -35,11 +35,11 @@ std::string find(bench& b, const std::string& name) {
 TEST_CASE("discovery: a core resource needs no more than /api and /api/v1") {
     bench b;
     serve_core(b);
-    CHECK(find(b, "po") == "pods/v1");
+    CHECK(find(b, "pods") == "pods/v1");
     CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1"});
     CHECK(std::string(b.answers->requests.back().header("Accept")) == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
                                  "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json");
-    CHECK(find(b, "pods") == "pods/v1");
+    for (const char* name : {"PODS", "po.", "Pod.v1"}) CHECK(find(b, name) == "pods/v1");
     CHECK(b.answers->lines.size() == 2); // known by now
     CHECK(find(b, "pdos") == "the server has no resource \"pdos\" (did you mean pods?)");
     CHECK(b.answers->lines.back() == "GET /apis");
@@ -62,8 +62,36 @@ TEST_CASE("discovery: parts of it are kept side by side") {
     const std::size_t asked = b.answers->lines.size();
     CHECK(find(b, "deploy.apps") == "deployments/apps/v1");
     CHECK(find(b, "jobs.batch") == "jobs/batch/v1");
-    CHECK(find(b, "po") == "pods/v1");
+    CHECK(find(b, "pods") == "pods/v1");
     CHECK(b.answers->lines.size() == asked);
+}
+
+TEST_CASE("discovery: a short name or kind of the core group is a plural elsewhere, whatever was read before") {
+    const auto serve = [](bench& b) {
+        b.answers->by_path["/api"] = reply(R"({"kind":"APIVersions","versions":["v1"]})");
+        b.answers->by_path["/api/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
+            {"name":"resourcequotas","singularName":"resourcequota","namespaced":true,"kind":"ResourceQuota","shortNames":["quota","rq"]},
+            {"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod"}]})");
+        b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[{"name":"x.io","versions":[{"version":"v1"}]}]})");
+        b.answers->by_path["/apis/x.io/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"x.io/v1","resources":[
+            {"name":"quota","singularName":"aquota","namespaced":true,"kind":"Quota","shortNames":["pods","rq"]},
+            {"name":"pod","singularName":"apod","namespaced":true,"kind":"APod"}]})");
+    };
+    const auto check = [](bench& b) {
+        CHECK(find(b, "quota") == "quota/x.io/v1");
+        CHECK(find(b, "Pod") == "pod/x.io/v1");
+        CHECK(find(b, "pods") == "pods/v1");
+        CHECK(find(b, "rq") == "resourcequotas/v1"); // fits both alike: the core group comes first
+        CHECK(find(b, "quota.") == "resourcequotas/v1");
+    };
+    bench fresh, knows_core, knows_all;
+    for (bench* b : {&fresh, &knows_core, &knows_all}) serve(*b);
+    CHECK(find(knows_core, "resourcequotas") == "resourcequotas/v1");
+    CHECK(knows_core.answers->lines.size() == 2);
+    failure f;
+    CHECK(knows_all.run(knows_all.api->discover(f)).resources.size() == 4);
+    for (bench* b : {&fresh, &knows_core, &knows_all}) check(*b);
+    CHECK(fresh.answers->lines == lines{"GET /api", "GET /api/v1", "GET /apis", "GET /apis/x.io/v1"});
 }
 
 TEST_CASE("discovery: of two parts the later one is preferred") {

@@ -104,7 +104,8 @@ public:
     /// `time_limit` for all of it.
     asio::awaitable<discovery> discover();
     asio::awaitable<discovery> discover(failure& f);
-    /// `discover()` and `find(name)`, reading no more than needed; answers are kept, and asked for anew once when a name
+    /// `discover()` and `find(name)`, reading no more than needed: for a name with a group that one, for a plural of the core group no other,
+    /// for any other name (also its short names, which may be plurals elsewhere) all. Answers are kept, and asked for anew once when a name
     /// is not found, and for a name without a group while a group cannot be read.
     asio::awaitable<api_resource> find_resource(std::string name);
     asio::awaitable<api_resource> find_resource(std::string name, failure& f);
