@@ -15,7 +15,8 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::size_t largest_message = std::size_t(64) << 10;
-constexpr std::size_t most_causes = 100;
+/// More than an answer of `large_text` holds conflicts of an apply (80 bytes each at least); a bound for one that is full of nothing.
+constexpr std::size_t most_causes = 4096;
 
 std::optional<std::chrono::seconds> seconds_of(std::string_view text) {
     // The header may hold a date, too; like client-go we take numbers only.

@@ -178,6 +178,32 @@ TEST_CASE("client: the conflicts of an apply name fields and managers") {
     CHECK(field_conflicts(failure(errc::conflict, "x")).empty());
 }
 
+TEST_CASE("client: an apply may conflict in as many fields as its refusal holds") {
+    bench b;
+    failure f;
+    for (const std::size_t n : {std::size_t(150), std::size_t(1500)}) {
+        json::object refusal = json::parse(status(409, "Conflict", "Apply failed")).as_object();
+        json::array causes;
+        for (std::size_t i = 0; i < n; ++i)
+            causes.push_back(json::object{{"reason", "FieldManagerConflict"},
+                                          {"message", "conflict with \"kubectl-client-side-apply\" using v1"},
+                                          {"field", ".data.key-" + std::to_string(i)}});
+        refusal["details"] = json::object{{"causes", std::move(causes)}};
+        b.answers->next.emplace_back(409, json::serialize(refusal));
+        b.run(b.api->apply(pods(), json::parse(pod("a")), write_options(), f));
+        const auto found = field_conflicts(f);
+        REQUIRE(found.size() == n);
+        CHECK(found.back().field == ".data.key-" + std::to_string(n - 1));
+    }
+    // 256 KiB that say nothing take no more memory than that.
+    std::string empty = R"({"kind":"Status","code":409,"reason":"Conflict","details":{"causes":[{})";
+    for (int i = 0; i < 80'000; ++i) empty += ",{}";
+    b.answers->next.emplace_back(409, empty + "]}}");
+    b.run(b.api->apply(pods(), json::parse(pod("a")), write_options(), f));
+    CHECK(f == errc::conflict);
+    CHECK(f.status()->causes.size() == 4096);
+}
+
 // ---- delete -------------------------------------------------------------------------------------------------------------
 
 TEST_CASE("client: a delete may be dry") {
