@@ -11,7 +11,8 @@
 namespace informerctl {
 
 /// `{.metadata.name}`, `{.items[*].spec['nodeName']}`, `{.spec.containers[0].image}{"\n"}`; braces may be left out for
-/// a single path. Several results are joined by a blank, a missing path gives nothing.
+/// a single path. Several results are joined by a blank, a missing path gives nothing. Text outside of braces is printed as it is;
+/// only in quotes, inside of them, a backslash means something: `{"\n"}`.
 class json_path {
 public:
     /// nullopt and the reason, with position, when the template is not valid.

@@ -43,6 +43,8 @@ TEST_CASE("get prints what is asked for in every form") {
     CHECK(get({"cm", "-o", "jsonpath={.items[*].metadata.name}"}) == "a b");
     CHECK(get({"cm", "-o", "jsonpath={.items[1].data['value']}{\"\\n\"}"}) == "2\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.metadata.labels.tier}"}) == "t");
+    // As kubectl: a backslash is one outside of braces, and in quotes inside of them the begin of an escape.
+    CHECK(get({"cm", "a", "-o", R"(jsonpath=C:\new\x\\}{.metadata.name}{"\t\\"}{'\n'}\n)"}) == "C:\\new\\x\\\\}a\t\\\n\\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.no.such.path}"}).empty());
     CHECK(json::parse(get({"cm", "-o", "jsonpath={.items}"})).as_array().size() == 2);
     const auto whole = json::parse(get({"cm", "-o", "jsonpath={@}"}));
