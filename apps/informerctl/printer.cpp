@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <ostream>
 
 namespace informerctl {
 
@@ -94,6 +95,7 @@ bool plain_is_safe(const std::string& s) {
                                       "n",    "N",    "<<",   "=",  ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "-.inf", "-.Inf",
                                       "-.INF", "+.inf", "+.Inf", "+.INF"};
     if (std::find(words.begin(), words.end(), s) != words.end()) return false;
+    if (s.starts_with("---") || s.starts_with("...")) return false; // at the begin of a line they divide documents
     // Anything that begins like a number or a date is quoted: 1, -.5, 0x1f, 1e3, 12:30, 2026-01-01.
     std::string_view number = s;
     if (number.front() == '-' || number.front() == '+') number.remove_prefix(1);
@@ -102,20 +104,64 @@ bool plain_is_safe(const std::string& s) {
     return true;
 }
 
+/// The code point at `i`, which moves behind it. Objects hold valid UTF-8 only.
+char32_t code_point(const std::string& s, std::size_t& i) {
+    const auto next = [&] { return i < s.size() ? static_cast<unsigned char>(s[i++]) : 0u; };
+    const unsigned lead = next();
+    if (lead < 0x80) return lead;
+    char32_t c = lead & (lead < 0xe0 ? 0x1f : lead < 0xf0 ? 0x0f : 0x07);
+    for (int more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3; more > 0; --more) c = c << 6 | (next() & 0x3f);
+    return c;
+}
+
 /// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, the other control characters from U+007F to
-/// U+009F, and the byte order mark.
+/// U+009F, the byte order mark, and what is no character, for which yaml-cpp writes U+FFFD in quotes.
+bool needs_escape(char32_t c) {
+    return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || (c >= 0xfdd0 && c < 0xfdf0) || (c & 0xfffe) == 0xfffe;
+}
+
 bool needs_escapes(const std::string& s) {
-    if (s.find('\x7f') != std::string::npos) return true;
-    for (auto at = s.find('\xc2'); at != std::string::npos; at = s.find('\xc2', at + 1))
-        if (at + 1 < s.size() && static_cast<unsigned char>(s[at + 1]) < 0xa0) return true;
-    for (const char* special : {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf"})
-        if (s.find(special) != std::string::npos) return true;
+    for (std::size_t i = 0; i < s.size();)
+        if (needs_escape(code_point(s, i))) return true;
     return false;
 }
 
+std::string escape(char32_t c) {
+    static constexpr char digits[] = "0123456789ABCDEF";
+    std::string out = c > 0xffff ? "\\U" : "\\u";
+    for (int shift = c > 0xffff ? 28 : 12; shift >= 0; shift -= 4) out += digits[c >> shift & 15];
+    return out;
+}
+
+std::string with_escapes(const std::string& s) {
+    std::string out = "\"";
+    for (std::size_t i = 0; i < s.size();) {
+        const std::size_t begin = i;
+        const char32_t c = code_point(s, i);
+        if (c == '"' || c == '\\') out += {'\\', static_cast<char>(c)};
+        else if (c == '\n') out += "\\n";
+        else if (c == '\t') out += "\\t";
+        else if (c == '\r') out += "\\r";
+        else if (c < 0x20 || needs_escape(c)) out += escape(c);
+        else out.append(s, begin, i - begin);
+    }
+    return out + '"';
+}
+
+/// A scalar that stands as it is; for yaml-cpp something that is printed.
+struct scalar_text {
+    std::string text;
+    friend std::ostream& operator<<(std::ostream& to, const scalar_text& s) { return to << s.text; }
+};
+
 void emit_string(YAML::Emitter& out, const std::string& s) {
-    if (needs_escapes(s)) out << YAML::DoubleQuoted << YAML::EscapeNonAscii;
-    else if (!plain_is_safe(s)) out << YAML::DoubleQuoted;
+    if (needs_escapes(s)) {
+        constexpr std::size_t longest_key = 1024; // that needs no "? "
+        if (s.size() > longest_key) out << YAML::LongKey;
+        out.WriteIntegralType(scalar_text{with_escapes(s)});
+        return;
+    }
+    if (!plain_is_safe(s)) out << YAML::DoubleQuoted;
     out << s;
 }
 

@@ -53,14 +53,14 @@ TEST_CASE("get prints what is asked for in every form") {
     const auto yaml = get({"cm", "a", "-o", "yaml"});
     CHECK(yaml.find("\n  name: a\n") != std::string::npos);
     CHECK(yaml.find("value: \"1\"") != std::string::npos); // a string that looks like a number stays a string
-    // NEL, LS, PS are line breaks to readers of YAML 1.1: they would end a plain scalar. DEL is no character of YAML.
-    for (const char* breaks : {"\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"}) {
+    // NEL, LS, PS are line breaks to readers of YAML 1.1: they would end a plain scalar. DEL, U+FFFE, U+FFFF are no characters of YAML.
+    for (const char* breaks : {"\x7f", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbf\xbe", "\xef\xbf\xbf"}) {
         s.change("a", std::string("x") + breaks + "y");
         const auto escaped = get({"cm", "a", "-o", "yaml"});
         CHECK(escaped.find(breaks) == std::string::npos);
         CHECK(escaped.find("value: \"x\\") != std::string::npos);
     }
-    for (const std::string odd : {".Inf", "+.inf", "-.INF", ".NAN"}) {
+    for (const std::string odd : {".Inf", "+.inf", "-.INF", ".NAN", "---", "... a"}) {
         s.change("a", odd);
         CHECK(get({"cm", "a", "-o", "yaml"}).find("value: \"" + odd + "\"\n") != std::string::npos);
     }

@@ -3,7 +3,10 @@
 
 #include <informer/object/document_pool.hpp>
 
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <yaml-cpp/yaml.h>
 
 #include <chrono>
 
@@ -55,6 +58,35 @@ TEST_CASE("strings that YAML would read as numbers are quoted, others are not") 
         CHECK(printed(number) == "a: \"" + number + "\"\n");
     }
     for (const std::string word : {"-x", ".x", "-.x", "v1", "a.5"}) CHECK(printed(word) == "a: " + word + "\n");
+}
+
+TEST_CASE("what would divide YAML documents is quoted") {
+    const auto printed = [](const std::string& s) {
+        const auto o = informer::parse_object("{\"" + s + "\":\"" + s + "\"}");
+        return yaml(o.value());
+    };
+    for (const std::string mark : {"---", "--- a", "---a", "...", "... a"}) CHECK(printed(mark) == '"' + mark + "\": \"" + mark + "\"\n");
+    for (const std::string word : {"--", "--a", "..", "..a", "a---"}) CHECK(printed(word) == word + ": " + word + "\n");
+}
+
+TEST_CASE("what YAML cannot hold, or yaml-cpp cannot write, is an escape of the same value") {
+    const auto check = [](const std::string& s, const std::string& escaped) {
+        const auto o = informer::parse_object(boost::json::serialize(boost::json::object{{s, s}, {"list", {s, 1}}}));
+        CHECK(yaml(o.value()) == escaped + ": " + escaped + "\nlist:\n  - " + escaped + "\n  - 1\n");
+        const auto back = YAML::Load(yaml(o.value()));
+        CHECK(back[s].as<std::string>() == s);
+    };
+    check("x\ufffey", R"("x\uFFFEy")");
+    check("\uffff", R"("\uFFFF")");
+    check("\ufdd0\ufdef", R"("\uFDD0\uFDEF")");
+    check("a: \U0001fffe", R"("a: \U0001FFFE")");
+    check("\ufeff", R"("\uFEFF")");
+    check("\x7f\u0080\u009f\u00a0", "\"\\u007F\\u0080\\u009F\u00a0\"");
+    check("\u0085\u2028\u2029\u2027", "\"\\u0085\\u2028\\u2029\u2027\"");
+    check("\"\\\n\t\r\x01 ä€😀\u2028", R"("\"\\\n\t\r\u0001 ä€😀\u2028")");
+    const std::string longer(2000, 'x'); // than keys may be
+    const auto o = informer::parse_object("{\"" + longer + "\uffff\":1}");
+    CHECK(yaml(o.value()) == "? \"" + longer + "\\uFFFF\"\n: 1\n");
 }
 
 TEST_CASE("columns stand in line whatever their letters take in bytes") {
