@@ -8,10 +8,18 @@
 
 namespace informer {
 
+namespace detail {
+
+std::string name_of(const subscription_options& o) {
+    return o.name_.empty() ? "subscription" : "subscription " + o.name_;
+}
+
+} // namespace detail
+
 namespace {
 
 failure cancelled_failure(const subscription_options& o) {
-    return failure(errc::cancelled, o.name_.empty() ? "subscription" : "subscription " + o.name_);
+    return failure(errc::cancelled, detail::name_of(o));
 }
 
 } // namespace
@@ -50,6 +58,19 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
         }
         if (look && s->poll(events, max) != outcome::nothing) co_return events;
         const event_wait here(s.get(), &given);
+        const bool woken = co_await detail::wait_in(here);
+        if (!woken) throw error(cancelled_failure(s->options_));
+    }
+}
+
+/// With room for no gift: what comes meanwhile stays in line.
+asio::awaitable<void> subscription::state::ready_of(std::shared_ptr<state> s) {
+    gift none(s.get(), 0);
+    for (;;) {
+        const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
+        if (s->has_something()) co_return;
+        const event_wait here(s.get(), &none);
         const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
     }
@@ -98,6 +119,8 @@ subscription::~subscription() {
 asio::awaitable<std::optional<event>> subscription::next() { return state::next_of(state_); }
 asio::awaitable<std::vector<event>> subscription::next_batch(std::size_t max) { return state::next_batch_of(state_, max); }
 std::optional<event> subscription::try_next() { return state_->try_next(); }
+asio::awaitable<void> subscription::ready() { return state::ready_of(state_); }
+bool subscription::finished() const { return state_->finished(); }
 bool subscription::has_synced() const noexcept { return state_->has_synced(); }
 asio::awaitable<void> subscription::synced() { return state_->synced(); }
 void subscription::close(pending_events p) { state_->close(p); }

@@ -67,7 +67,7 @@ void subscription::state::counted_out(std::size_t n, aftermath& a) {
 subscription::state::outcome subscription::state::nothing_taken() const {
     if (closed_ || ended_) return outcome::finished;
     if (detail::is_waiting(consumer_)) {
-        throw error(errc::already_running, "subscription " + options_.name_ + ": two consumers at once");
+        throw error(errc::already_running, detail::name_of(options_) + ": two consumers at once");
     }
     return outcome::nothing;
 }
@@ -203,6 +203,21 @@ std::optional<event> subscription::state::try_next() {
     poll(one, last);
     if (last) return last->back();
     return one;
+}
+
+/// To be taken, or to be told that nothing comes.
+bool subscription::state::has_something() {
+    aftermath a;
+    const guard lock(mutex_);
+    if (in_flight()) return false;
+    in_hand_ = false;
+    pass_hidden_marks(a);
+    return initial_ || !nothing_pending() || nothing_taken() == outcome::finished;
+}
+
+bool subscription::state::finished() const {
+    const guard lock(mutex_);
+    return (closed_ || ended_) && !initial_ && nothing_pending() && !in_flight();
 }
 
 /// Without having looked, it may be.

@@ -20,6 +20,10 @@
 
 namespace informer {
 
+namespace detail {
+std::string name_of(const subscription_options& o); ///< in errors
+} // namespace detail
+
 /// *Thread safety*: all functions from any thread; one producer, one consumer at a time.
 ///
 /// How the informer uses it. A subscriber that comes when the cache is filled: `start(snapshot, version)` before the
@@ -67,6 +71,8 @@ public:
     static asio::awaitable<std::optional<event>> next_of(std::shared_ptr<state> s);
     static asio::awaitable<std::vector<event>> next_batch_of(std::shared_ptr<state> s, std::size_t max);
     std::optional<event> try_next();
+    static asio::awaitable<void> ready_of(std::shared_ptr<state> s);
+    bool finished() const;
     /// What is ready, without copies where it can be: a part of what all subscribers share, or events of its own. Without
     /// waiting; empty when there is nothing. For handlers, who are not told versions: they may be missing.
     struct portion {
@@ -158,6 +164,7 @@ private:
     /// What was taken is in `into`, or it is the last of `last`.
     outcome poll(std::optional<event>& into, shared_events& last);
     outcome nothing_taken() const;
+    bool has_something();
     outcome poll_sync();
     std::string why_not_synced() const;
 

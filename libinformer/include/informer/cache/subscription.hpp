@@ -75,12 +75,22 @@ public:
     ~subscription();
 
     /// The next event; nullopt once the subscription is closed or the informer has ended and everything is delivered.
-    /// *Cancellation*: any type; throws `error(errc::cancelled)`, no event is lost.
+    /// *Cancellation*: any type; throws `error(errc::cancelled)`, no event is lost. But `next() || other` keeps the result of one operand
+    /// only, and both may be ready: the other one's event is taken, and gone. Beside anything but a timer wait for `ready()`.
     asio::awaitable<std::optional<event>> next();
     /// Up to `max` events that are ready, at least one; empty at the end. *Cancellation*: as `next()`.
     asio::awaitable<std::vector<event>> next_batch(std::size_t max);
     /// Without waiting.
     std::optional<event> try_next();
+    /// Returns when there is something to take, or when nothing will come any more, and takes nothing: to wait for one of several. Now and
+    /// then `try_next()` has nothing all the same. *Cancellation*: as `next()`.
+    ///
+    ///     co_await (pods.ready() || nodes.ready());
+    ///     while (auto e = pods.try_next()) …
+    ///     while (auto e = nodes.try_next()) …
+    asio::awaitable<void> ready();
+    /// Closed, or the informer has ended, and all is delivered: `next()` gives nullopt.
+    bool finished() const;
 
     /// True once the consumer has been handed all of its initial state and has come back for more (or there was none). With
     /// `sync_marks` it comes back for the mark: true when it has been handed that, also where there was nothing before it.
