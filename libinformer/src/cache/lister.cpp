@@ -30,7 +30,7 @@ object lister::get(const object_key& key) const {
     return found;
 }
 
-object lister::find(std::string_view name_or_key) const {
+object lister::find_by_text(std::string_view name_or_key) const {
     const cache_snapshot s = filled(*source_, "read");
     if (name_space_.empty()) return s.get(name_or_key);
     if (object found = s.get(name_space_, name_or_key)) return found; // a name may have a slash itself, in an etcd
@@ -39,8 +39,8 @@ object lister::find(std::string_view name_or_key) const {
     return s.get(name_space_, name_or_key.substr(slash + 1));
 }
 
-object lister::get(std::string_view name_or_key) const {
-    object found = find(name_or_key);
+object lister::get_by_text(std::string_view name_or_key) const {
+    object found = find_by_text(name_or_key);
     if (!found) not_found(std::string(name_or_key));
     return found;
 }

@@ -185,10 +185,10 @@ asio::awaitable<void> shared_informer::impl::wait_until(self s, informer::resour
     return wait_for(std::move(s), std::move(doing), at_most, std::move(at));
 }
 
-asio::awaitable<object> shared_informer::impl::until(self s, std::string key,
+asio::awaitable<object> shared_informer::impl::until(self s, object_key key,
                                                      std::function<bool(const object&)> condition,
                                                      clock::duration at_most) {
-    std::string doing = "wait for a state of " + key;
+    std::string doing = "wait for a state of " + key.str();
     if (!condition) throw error(errc::bad_configuration, s->name + ": " + doing + ": no condition");
     const auto found = std::make_shared<object>();
     look at = [store = s->store, key = std::move(key), condition = std::move(condition),
@@ -244,7 +244,7 @@ asio::awaitable<void> shared_informer::wait_until(informer::resource_version ver
     return detail::quietly(impl::wait_until(impl_, std::move(version), at_most));
 }
 
-asio::awaitable<object> shared_informer::until(std::string key, std::function<bool(const object&)> condition,
+asio::awaitable<object> shared_informer::until(object_key key, std::function<bool(const object&)> condition,
                                                clock::duration at_most) {
     return detail::quietly(impl::until(impl_, std::move(key), std::move(condition), at_most));
 }

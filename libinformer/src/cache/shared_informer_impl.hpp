@@ -152,7 +152,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> run(self s, std::shared_ptr<machinery> m);
     static asio::awaitable<void> synced(self s, clock::duration at_most);
     static asio::awaitable<void> wait_until(self s, informer::resource_version version, clock::duration at_most);
-    static asio::awaitable<object> until(self s, std::string key, std::function<bool(const object&)> condition,
+    static asio::awaitable<object> until(self s, object_key key, std::function<bool(const object&)> condition,
                                          clock::duration at_most);
     /// What a look at the state says: nothing (go on waiting), `errc{}` (it is there), or why it will never be.
     using look = std::function<std::optional<errc>()>;

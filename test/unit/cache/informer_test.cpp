@@ -50,6 +50,32 @@ TEST_CASE("WL1 an informer syncs by watch-list and follows the same stream", "[i
     CHECK_FALSE(events.try_next());
 }
 
+TEST_CASE("an object is found by its key, however that is written", "[informer]") {
+    bench b;
+    b.sync_with({pod("a", 5, "x")}, 7);
+    const std::string text = "default/a";
+    CHECK(b.pods.get("default/a"));
+    CHECK(b.pods.get(text));
+    CHECK(b.pods.get(std::string_view(text)));
+    CHECK(b.pods.get({"default", "a"})); // no range of characters from the one to the other
+    CHECK(b.pods.get(object_key("default", "a")));
+    CHECK(b.pods.lister().get({"default", "a"}));
+    CHECK(b.pods.lister().find("default/a"));
+    const cache_snapshot s = b.pods.snapshot();
+    CHECK(s.get({"default", "a"}));
+    CHECK(s.find({"default", "a"}));
+    CHECK(s.find(text));
+    object found;
+    const auto any = [](const object& o) { return static_cast<bool>(o); };
+    const auto note = [&found](std::exception_ptr, object o) { found = std::move(o); };
+    for (int i = 0; i < 2; ++i) {
+        found = object();
+        boost::asio::co_spawn(b.context, i == 0 ? b.pods.until({"default", "a"}, any, 1s) : b.pods.until(text, any, 1s), note);
+        b.settle();
+        CHECK(found);
+    }
+}
+
 TEST_CASE("who was there before the first list is told its objects in its order, also what goes meanwhile", "[informer]") {
     constexpr int n = 100; // longer than what is read ahead
     const bool pages = GENERATE(false, true);

@@ -38,14 +38,18 @@ class cache_snapshot {
 public:
     cache_snapshot() = default; ///< empty
     object get(const object_key& key) const; ///< empty when absent
-    object get(std::string_view namespace_slash_name) const; ///< "ns/name", cluster-scoped: "name"; does not allocate
+    /// "ns/name", cluster-scoped: "name"; does not allocate.
+    template <detail::text_of_key Text>
+    object get(const Text& namespace_slash_name) const { return get_by_text(namespace_slash_name); }
     object get(std::string_view name_space, std::string_view name) const; ///< nor does this
     /// Lent, null when absent: valid while this snapshot or a copy of it is held.
     const object* find(const object_key& key) const& noexcept;
-    const object* find(std::string_view namespace_slash_name) const& noexcept;
+    template <detail::text_of_key Text>
+    const object* find(const Text& namespace_slash_name) const& noexcept { return find_by_text(namespace_slash_name); }
     const object* find(std::string_view name_space, std::string_view name) const& noexcept;
     const object* find(const object_key& key) const&& = delete;
-    const object* find(std::string_view namespace_slash_name) const&& = delete;
+    template <detail::text_of_key Text>
+    const object* find(const Text& namespace_slash_name) const&& = delete;
     const object* find(std::string_view name_space, std::string_view name) const&& = delete;
     std::size_t size() const noexcept;
     /// All objects, in no particular order.
@@ -68,6 +72,9 @@ public:
     data* if_alone() const noexcept; ///< to be taken apart; null where another snapshot shows it
 
 private:
+    object get_by_text(std::string_view key) const;
+    const object* find_by_text(std::string_view key) const noexcept;
+
     std::shared_ptr<const data> data_;
 };
 

@@ -99,7 +99,7 @@ public:
 /// `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
 /// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it.
 /// Handlers and observers may own the informer, and who owns them their handles: they are let go when it has stopped, as it has when the
-/// context it ran in is destroyed. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
+/// context it ran in is destroyed; one that is never run needs `stop()` for that. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
 /// subscriptions end, `run()` returns when no coroutine is left.
 class shared_informer {
 public:
@@ -139,8 +139,11 @@ public:
     ///
     ///     const auto ready = [](const object& pod) { return is_condition_true(pod, "Ready"); };
     ///     const object web = co_await pods.until("default/web", ready, 1min);
-    asio::awaitable<object> until(std::string key, std::function<bool(const object&)> condition,
-                                  clock::duration at_most);
+    asio::awaitable<object> until(object_key key, std::function<bool(const object&)> condition, clock::duration at_most);
+    template <detail::text_of_key Text>
+    asio::awaitable<object> until(const Text& key, std::function<bool(const object&)> condition, clock::duration at_most) {
+        return until(object_key::parse(key), std::move(condition), at_most);
+    }
 
     informer_status status() const;
     /// Calls `o` on the executor, until what this returns is destroyed (there, too) or the informer has stopped; what it throws is
@@ -198,7 +201,9 @@ public:
     cache_snapshot snapshot() const; ///< empty before the first list is complete
     /// Of the cache as it is: empty where there is no such object, and for all of them before the first list is complete. A
     /// `lister()` tells the two apart.
-    object get(std::string_view key) const { return snapshot().get(key); }
+    object get(const object_key& key) const { return snapshot().get(key); }
+    template <detail::text_of_key Text>
+    object get(const Text& key) const { return snapshot().get(key); }
 
     struct impl;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -26,6 +27,15 @@ public:
     std::string name_space;
     std::string name;
 };
+
+namespace detail {
+
+/// "ns/name", or "name". As a parameter of a template it leaves `{ns, name}` to `object_key`: braces of two texts make a string_view of a range,
+/// from the one to the other.
+template <class T>
+concept text_of_key = std::convertible_to<const T&, std::string_view>;
+
+} // namespace detail
 
 } // namespace informer
 
