@@ -206,6 +206,7 @@ case $command in
     kubectl)
         alive kube-apiserver || die "instance '$instance' is not up"
         program=$(command -v kubectl) || program="$("$here/apiserver_build.sh")/kubectl"
+        cd "${INFORMER_CALLER:-.}" # its files are the caller's
         exec "$program" "${kubectl_flags[@]}" "$@"
         ;;
     etcdctl)

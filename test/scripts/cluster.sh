@@ -224,7 +224,9 @@ case $command in
         ;;
     kubectl)
         must_be_up
-        exec "$("$here/apiserver_build.sh")/kubectl" "${kubectl_flags[@]}" "$@"
+        program="$("$here/apiserver_build.sh")/kubectl"
+        cd "${INFORMER_CALLER:-.}" # its files are the caller's
+        exec "$program" "${kubectl_flags[@]}" "$@"
         ;;
     "" | -h | --help | help) usage ;;
     *) usage >&2; die "unknown command '$command'" ;;

@@ -254,7 +254,7 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
     std::vector<one> all; // without counting as a user of them
     for (const auto& weak : s->leases)
         if (const auto l = weak.lock()) all.push_back(one{l->informer, l->error, l});
-    std::string failed;
+    std::vector<std::pair<failure, std::string>> failed; // of each, and what ended it
     errc why = errc::deadline_exceeded;
     for (one& x : all) {
         try {
@@ -265,12 +265,17 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
             const std::string& ended_by = x.error->text;
             if (stopped && ended_by.empty() && x.of.expired() && !s->stopping) continue; // released: nobody waits for it
             if (stopped) why = errc::stopped;
-            if (!failed.empty()) failed += "; ";
-            failed += e.what();
-            if (!ended_by.empty()) failed += ": " + ended_by;
+            failed.emplace_back(e.failure(), ended_by);
         }
     }
-    if (!failed.empty()) throw error(why, "not synced: " + failed);
+    if (failed.empty()) co_return;
+    std::string told;
+    for (const auto& [f, ended_by] : failed) {
+        if (!told.empty()) told += "; ";
+        told += f == why ? f.message() : f.what(); // what `why` is called stands at the end
+        if (!ended_by.empty()) told += ": " + ended_by;
+    }
+    throw error(why, "not synced: " + told);
 }
 
 asio::awaitable<void> informer_factory::synced(clock::duration at_most) {

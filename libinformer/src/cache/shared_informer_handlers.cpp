@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/core/demangle.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -157,7 +158,7 @@ void shared_informer::impl::handler_threw(handler_handle::state& h, const event&
     try {
         throw;
     } catch (const std::exception& x) {
-        kind = std::string(typeid(x).name()) + ": " + x.what();
+        kind = boost::core::demangle(typeid(x).name()) + ": " + x.what();
     } catch (...) {
         kind = "not a std::exception";
     }

@@ -60,6 +60,17 @@ bool set_condition(json::value& status, const status_condition& c, std::chrono::
     return changed;
 }
 
+bool remove_condition(json::value& status, std::string_view type) {
+    json::object* const whole = status.if_object();
+    json::value* const list = whole ? whole->if_contains("conditions") : nullptr;
+    json::array* const all = list ? list->if_array() : nullptr;
+    if (!all) return false;
+    const auto left = std::remove_if(all->begin(), all->end(), [&](const json::value& one) { return is_of(one, type); });
+    const bool any = left != all->end();
+    all->erase(left, all->end());
+    return any;
+}
+
 const json::value* find_condition(const json::value& status, std::string_view type) {
     const auto* whole = status.if_object();
     if (whole == nullptr) return nullptr;

@@ -96,7 +96,8 @@ void controller::impl::break_off(failure why) {
     if (stops == 0) stop(); // a second one would cut what is under way
     if (broken) return;
     broken = std::move(why);
-    log(log_level::error, broken.what());
+    const std::string ours = "controller " + name + ": ", what = broken.what();
+    log(log_level::error, what.starts_with(ours) ? what.substr(ours.size()) : what);
 }
 
 void controller::impl::child_failed(const std::exception_ptr& e) {

@@ -82,6 +82,11 @@ asio::awaitable<object> status_read_back(kubernetes::client c, api_resource reso
         f = failure(errc::bad_configuration, doing + ": no cache of that to read it back from");
         co_return object();
     }
+    if (!cache->has_synced()) { // `current` was read from another one, which nobody would wait for
+        f = failure(errc::bad_configuration, doing + ": this cache has nothing yet: give the one that the object was read from, of the same "
+                                                     "namespace and options");
+        co_return object();
+    }
     object stored = co_await status_patch(std::move(c), std::move(resource), std::move(current), std::move(wanted),
                                           std::move(options), f);
     if (f) co_return object();

@@ -66,6 +66,7 @@ asio::awaitable<void> share_out(std::size_t workers, std::size_t pieces,
 
 asio::awaitable<void> parallelize(std::size_t workers, std::size_t pieces,
                                   std::function<asio::awaitable<void>(std::size_t)> work) {
+    if (!work) throw error(errc::bad_configuration, "parallel work: none is given");
     return detail::quietly(share_out(workers, pieces, std::move(work)));
 }
 

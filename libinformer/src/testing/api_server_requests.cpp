@@ -19,7 +19,7 @@ namespace {
 
 // Lists above this are streamed in pieces of it.
 constexpr std::size_t piece_size = 256 * 1024;
-constexpr std::size_t requests_kept = 10'000;
+constexpr std::size_t requests_kept = 10'000, bodies_kept = 1'000, largest_body_kept = 64 * 1024;
 
 /// C0, DEL and C1: what of Unicode certainly is no print.
 bool control_at(std::string_view s, std::size_t i) {
@@ -112,6 +112,7 @@ void check_patch_options(bool apply, std::string_view manager, bool force) {
 
 void api_server::impl::note(request_info info) {
     requests_.push_back(std::move(info));
+    if (requests_.size() > bodies_kept) std::string().swap(requests_[requests_.size() - bodies_kept - 1].body);
     if (requests_.size() > requests_kept) requests_.pop_front();
 }
 
@@ -284,6 +285,7 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
 asio::awaitable<void> api_server::impl::handle(std::shared_ptr<impl> self, request_ptr request, response_ptr response) {
     auto r = route_of(request->method, request->path, request->query);
     r.info.target = request->target;
+    if (request->body.size() <= largest_body_kept) r.info.body = request->body;
     r.info.number = ++self->request_count_;
     self->note(r.info);
     auto trouble = self->faults_.take(r.info);

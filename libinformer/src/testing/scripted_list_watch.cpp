@@ -243,11 +243,11 @@ asio::awaitable<list_result> scripted_list_watch::list(list_options options, obj
             co_return result;
         }
     }
-    const list_script script = std::move(state_->lists.front());
+    list_script script = std::move(state_->lists.front());
     state_->lists.pop_front();
     if (!script.failure_ || !script.items_.empty()) sink.opened();
     for (std::size_t i = 0; i < script.items_.size(); ++i) {
-        const std::string& text = script.items_[i];
+        const std::string text = std::move(script.items_[i]); // all of them at once would take long in the end
         sink.received(text.size());
         bad_object about;
         about.position = i;

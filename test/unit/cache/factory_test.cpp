@@ -319,6 +319,7 @@ TEST_CASE("who waits for the factory's informers does not hear of one that is re
     w.settle();
     CHECK(code == errc::deadline_exceeded);
     CHECK_THAT(what, ContainsSubstring("nodes") && !ContainsSubstring("pods"));
+    CHECK(what.find("deadline exceeded") == what.rfind("deadline exceeded")); // once
 }
 
 TEST_CASE("who waits for the factory's informers hears of one that ended by itself", "[factory]") {

@@ -24,12 +24,12 @@ std::chrono::nanoseconds longest_step(bench& b) {
     }
 }
 
-/// The longest step that this takes of `n` and of eight times as many; of a few runs the shortest, for the machine is busy.
+/// The longest step that this takes of `n` and of eight times as many; of two runs the shorter, for the machine is busy.
 template <class Work>
 void check_steps(std::size_t n, const Work& work) {
     const auto least = [&](std::size_t size) {
         auto best = std::chrono::nanoseconds::max();
-        for (int i = 0; i < 3; ++i) best = std::min<std::chrono::nanoseconds>(best, work(size));
+        for (int i = 0; i < 2; ++i) best = std::min<std::chrono::nanoseconds>(best, work(size));
         return best;
     };
     const auto few = least(n), many = least(8 * n);

@@ -76,6 +76,18 @@ TEST_CASE("what others have written beside a condition, and into it, stays; a ti
     CHECK(status.at("replicas") == 2);
 }
 
+TEST_CASE("a condition is taken out; others, and what is no condition, stay") {
+    json::value status = json::parse(R"({"conditions":[7,{"type":"A"},{"type":"B"}],"x":1})");
+    CHECK(remove_condition(status, "A"));
+    CHECK_FALSE(remove_condition(status, "A"));
+    CHECK(status == json::parse(R"({"conditions":[7,{"type":"B"}],"x":1})"));
+    for (const char* none : {"null", "{}", R"({"conditions":{}})"}) {
+        json::value other = json::parse(none);
+        CHECK_FALSE(remove_condition(other, "A"));
+        CHECK(other == json::parse(none));
+    }
+}
+
 TEST_CASE("a condition is found in a status and in an object, and is true only where it says so") {
     const json::value whole = json::parse(
         R"({"apiVersion":"v1","kind":"X","metadata":{"name":"x"},"status":{"conditions":[{"type":"A","status":"True"},{"type":"B","status":"False"},{"type":"C","status":true}]}})");

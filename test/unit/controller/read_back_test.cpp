@@ -115,7 +115,12 @@ asio::awaitable<void> in_vain() {
     CHECK(f == errc::bad_configuration);
     co_await patch(&s, others, &f, &over);
     CHECK(f == errc::bad_configuration);
+    // One that was begun for this: the object was read from another one, which nobody would wait for.
+    co_await patch(&s, cache, &f, &over);
+    CHECK(f == errc::bad_configuration);
+    CHECK(f.what().find("give the one that the object was read from") != std::string::npos);
     CHECK(s.b.server.requests().empty());
+    co_await cache->synced(1min);
     over = false;
     s.group.spawn(patch(&s, cache, &f, &over));
     const auto begun = s.b.clock->now();

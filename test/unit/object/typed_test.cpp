@@ -142,6 +142,8 @@ TEST_CASE("what is missing or null keeps the struct's own value") {
     CHECK(as<scene::spec>(value()).weight == 0.5);
     const object o = parse_object(R"({"n":[1,null]})");
     CHECK(as<int>(o["missing"]) == 0);
+    const object narrow = parse_object(R"({"n":1.5})");
+    CHECK(as<float>(narrow["n"]) == 1.5f);
     CHECK(as<std::vector<std::optional<int>>>(o["n"]).at(1) == std::nullopt);
     CHECK(as<std::vector<int>>(o["n"]).at(1) == 0);
 }

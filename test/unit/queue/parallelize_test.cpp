@@ -46,6 +46,10 @@ TEST_CASE("Q10 each piece is worked on exactly once, by at most so many at a tim
     }
 }
 
+TEST_CASE("Q10 without work it says so at once") {
+    CHECK_THROWS_AS(parallelize(1, 3, nullptr), error);
+}
+
 TEST_CASE("Q10 no pieces: nothing happens") {
     record r;
     std::function<asio::awaitable<void>(std::size_t)> work = [&r](std::size_t i) { return piece(&r, i); };

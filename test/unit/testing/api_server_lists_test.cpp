@@ -401,6 +401,15 @@ TEST_CASE("requests are remembered with what they were about", "[api_server]") {
     CHECK(asked[3].resource == "namespaces");
     CHECK(asked[3].name == "n");
     CHECK(asked[3].name_space.empty());
+    CHECK(asked[0].body.empty());
+    CHECK(asked[1].body == "{}");
     s.server.forget_requests();
     CHECK(s.server.requests().empty());
+    s.ask("POST", maps, std::string(70'000, ' '));
+    s.ask("POST", maps, "[]");
+    for (int i = 0; i < 999; ++i) s.ask("GET", maps + "/a");
+    CHECK(s.server.requests()[0].body.empty()); // it is too large
+    CHECK(s.server.requests()[1].body == "[]");
+    s.ask("GET", maps + "/a");
+    CHECK(s.server.requests()[1].body.empty());
 }

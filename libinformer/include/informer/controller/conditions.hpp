@@ -47,6 +47,9 @@ public:
 ///     co_await patch_status(client, databases, database, std::move(status), factory.get(databases), options, f);
 bool set_condition(boost::json::value& status, const status_condition& c, std::chrono::system_clock::time_point now);
 
+/// Takes the condition of that type out (meta.RemoveStatusCondition). True if there was one.
+bool remove_condition(boost::json::value& status, std::string_view type);
+
 /// The condition of that type; null where there is none. It is a part of `status`.
 const boost::json::value* find_condition(const boost::json::value& status, std::string_view type);
 const boost::json::value* find_condition(const boost::json::value&& status, std::string_view type) = delete;

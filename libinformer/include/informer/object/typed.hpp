@@ -51,6 +51,11 @@
 
 namespace informer {
 
+namespace detail {
+template <class>
+inline constexpr bool is_unknown = false; // said when it is asked for
+} // namespace detail
+
 /// How a T is read and written. Specialise it for types that are none of the above:
 ///
 ///     template <> struct informer::conversion<quantity> {
@@ -60,7 +65,12 @@ namespace informer {
 ///
 /// `read` is called for values that are there and not null.
 template <class T>
-struct conversion;
+struct conversion {
+    static_assert(detail::is_unknown<T>, "no conversion: describe the struct (BOOST_DESCRIBE_STRUCT), read an enum as std::string, or "
+                                         "specialise informer::conversion");
+    static void read(const value& from, T& to, failure& f);
+    static boost::json::value write(const T& from);
+};
 
 /// Reads a T. On error the T is half read.
 template <class T>
@@ -163,6 +173,16 @@ template <>
 struct conversion<double> {
     static void read(const value& from, double& to, failure& f);
     static boost::json::value write(double from) { return from; }
+};
+
+template <>
+struct conversion<float> {
+    static void read(const value& from, float& to, failure& f) {
+        double wide = 0;
+        conversion<double>::read(from, wide, f);
+        to = static_cast<float>(wide);
+    }
+    static boost::json::value write(float from) { return from; }
 };
 
 template <>

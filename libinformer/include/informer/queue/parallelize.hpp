@@ -15,7 +15,7 @@ namespace informer {
 ///
 /// *Cancellation*: any type; the running pieces are cancelled and joined, no further one is started, then throws
 /// `error(errc::cancelled)`, unless all of them had already finished. *Errors*: the first exception of a piece; no further
-/// piece is started then, the running ones go on to their end. *Executor*: must be a serial one.
+/// piece is started then, the running ones go on to their end; bad_configuration at once without `work`. *Executor*: must be a serial one.
 asio::awaitable<void> parallelize(std::size_t workers, std::size_t pieces,
                                   std::function<asio::awaitable<void>(std::size_t)> work);
 

@@ -74,6 +74,7 @@ struct request_info {
     std::string verb; ///< list, watch, get, create, update, patch, delete, deletecollection, discovery, other
     std::string group, version, resource, subresource, name_space, name;
     std::string method, target;
+    std::string body; ///< as it came; empty where it is over 64 KiB, and of all but the last 1,000 requests
     std::uint64_t number = 0; ///< from 1, over all requests
 };
 
