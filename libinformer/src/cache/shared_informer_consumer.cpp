@@ -103,6 +103,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
 }
 
 /// The parts of a change, which are published together.
+// lint: law2 the caller keeps them
 asio::awaitable<void> shared_informer::impl::apply_all(self s, std::deque<delta>& parts, detail::event_shares& events) {
     for (std::size_t steps = 1; !parts.empty(); ++steps, parts.pop_front()) {
         delta& d = parts.front();

@@ -104,11 +104,13 @@ asio::awaitable<object> shared_informer::impl::bring_home(self s, object o) {
     co_return moved;
 }
 
+// lint: law2 the caller keeps it
 asio::awaitable<void> shared_informer::impl::bring_home(self s, delta& d) {
     object moved = co_await bring_home(s, d.current);
     if (moved) d.current = std::move(moved);
 }
 
+// lint: law2 the caller keeps it
 asio::awaitable<void> shared_informer::impl::free_slowly(self s, detail::past_state& old) {
     while (!old.step(256) && !s->stopping) co_await breathe(s);
 }
