@@ -169,12 +169,15 @@ TEST_CASE("pods of more structures than there are templates, in no order, cost w
             pods[difference][i] = decode(difference ? *pool : *reference, texts[i], pods[difference][i]);
         return static_cast<double>(std::clock() - begun);
     };
-    double with = std::numeric_limits<double>::max(), without = with;
-    for (int times = 0; times < 8; ++times) { // each of them a state that is not the one before
-        without = std::min(without, time_of(false, lists[times % 2]));
-        with = std::min(with, time_of(true, lists[times % 2]));
+    // Of pairs, one behind the other, the median: a processor may be half as fast for a while.
+    std::vector<double> ratios;
+    for (int times = 0; times < 9; ++times) { // each of them a state that is not the one before
+        const double without = time_of(false, lists[times % 2]);
+        ratios.push_back(time_of(true, lists[times % 2]) / without);
     }
-    CHECK(with < 1.25 * without);
+    std::sort(ratios.begin(), ratios.end());
+    CAPTURE(ratios);
+    CHECK(ratios[ratios.size() / 2] < 1.25);
 }
 
 TEST_CASE("texts that can be no templates keep later ones from none", "[pool][difference]") {
