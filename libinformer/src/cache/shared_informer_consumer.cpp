@@ -59,7 +59,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
                 if (s->stopping) co_return;
             } else if (!alone) {
                 if (s->is_away(d)) {
-                    co_await bring_home(s, d);
+                    co_await bring_home(s, d.current);
                     if (s->stopping) co_return;
                 }
                 s->apply(d, events);
@@ -108,7 +108,7 @@ asio::awaitable<void> shared_informer::impl::apply_all(self s, std::deque<delta>
     for (std::size_t steps = 1; !parts.empty(); ++steps, parts.pop_front()) {
         delta& d = parts.front();
         if (s->is_away(d)) {
-            co_await bring_home(s, d);
+            co_await bring_home(s, d.current);
             if (s->stopping) co_return;
         }
         s->apply(d, events);

@@ -233,8 +233,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> free_slowly(self s, detail::past_state& old);
     bool is_away(const object& o) const;
     bool is_away(const delta& d) const { return d.what == delta::kind::upsert && is_away(d.current); }
-    static asio::awaitable<object> bring_home(self s, object o);
-    static asio::awaitable<void> bring_home(self s, delta& d);
+    static asio::awaitable<object> moved_home(self s, object o);
+    static asio::awaitable<void> bring_home(self s, object& o);
 
     // ---- shared_informer_delivery.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> deliver(self s, detail::event_shares events, std::size_t to);

@@ -97,9 +97,8 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
             if (there.before.same_as(*o)) continue;
             object ours = *o;
             if (s->is_away(ours)) {
-                object moved = co_await bring_home(s, ours);
+                co_await bring_home(s, ours);
                 if (s->stopping) co_return;
-                if (moved) ours = std::move(moved);
             }
             if (first)
                 index.put(std::move(ours), there);

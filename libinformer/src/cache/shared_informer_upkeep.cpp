@@ -70,7 +70,7 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
         detail::object_cursor all(index.snapshot());
         std::size_t steps = 0;
         while (const object* o = all.next()) {
-            object moved = co_await bring_home(s, *o);
+            object moved = co_await moved_home(s, *o);
             if (s->stopping) co_return;
             if (!moved) break;
             s->home = moved.value().generation();
@@ -92,7 +92,7 @@ bool shared_informer::impl::is_away(const object& o) const {
 
 /// Moves it, in slices. Empty when the informer stops, or where there is no room: what was not moved keeps its old generation
 /// alive, no more.
-asio::awaitable<object> shared_informer::impl::bring_home(self s, object o) {
+asio::awaitable<object> shared_informer::impl::moved_home(self s, object o) {
     const auto steps = s->pool->begin_move(o);
     while (!steps->step()) {
         co_await breathe(s);
@@ -104,10 +104,11 @@ asio::awaitable<object> shared_informer::impl::bring_home(self s, object o) {
     co_return moved;
 }
 
+/// In its place, if it can be moved.
 // lint: law2 the caller keeps it
-asio::awaitable<void> shared_informer::impl::bring_home(self s, delta& d) {
-    object moved = co_await bring_home(s, d.current);
-    if (moved) d.current = std::move(moved);
+asio::awaitable<void> shared_informer::impl::bring_home(self s, object& o) {
+    object moved = co_await moved_home(s, o);
+    if (moved) o = std::move(moved);
 }
 
 // lint: law2 the caller keeps it

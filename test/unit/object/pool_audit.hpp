@@ -27,7 +27,7 @@ public:
         if (g_.dying_ != generation::last_dying) return;
         count_roots(held);
         for (const auto& e : pool_.difference_.templates_) refer(e->t.document);
-        for (const handle_stack& s : core_.abandoned) refer(s);
+        for (handle_stack& s : core_.abandoned) refer(s);
         for (const auto& old : core_.generations)
             if (old.get() != &g_ && old->forwarded_to_ == g_.number_)
                 for (const handle h : old->forwarded_) refer(old->forwarded(h));
@@ -56,8 +56,8 @@ private:
         ++references_;
         if (expected_[h]++ == 0) found_.push_back(h);
     }
-    void refer(const handle_stack& s) {
-        for (std::uint32_t i = 0; i < s.size(); ++i) refer(*const_cast<handle_stack&>(s).at(i));
+    void refer(handle_stack& s) {
+        for (std::uint32_t i = 0; i < s.size(); ++i) refer(*s.at(i));
     }
 
     void count_roots(const std::vector<object>& held) {

@@ -15,7 +15,7 @@
 // Which member is which: names are compared as they are, except that an underscore makes the letter behind it a capital (`node_name` is
 // "nodeName", `pod_IP` "podIP"), one at the end is dropped (`namespace_`, `template_`), one at the beginning stays, and two are one.
 //
-// What a member may be: bool, whole numbers (that the document's fits into), double, std::string,
+// What a member may be: bool, whole numbers (that the document's fits into), float, double, std::string,
 // std::chrono::system_clock::time_point (RFC 3339), std::optional, std::vector, maps by std::string, std::variant (the first alternative
 // that fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs (the public
 // members, those of described bases included), and what has a `conversion` of its own. No enums: a newer server says what a program does
