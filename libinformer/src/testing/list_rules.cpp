@@ -27,6 +27,7 @@ constexpr list_rule rules[] = {
     {"addresses", "type", {"type"}},
     {"topologySpreadConstraints", "topologyKey", {"topologyKey", "whenUnsatisfiable"}},
     {"resourceClaims", "name", {"name"}},
+    {"schedulingGates", "name", {"name"}},
     {"secrets", "name", {"name"}},
     {"finalizers", "=", {"="}},
     {"podIPs", "ip", {"ip"}},

@@ -2,9 +2,11 @@
 
 #include "json_tools.hpp"
 #include "list_rules.hpp"
+#include "refusal.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 
 #include <algorithm>
 
@@ -30,28 +32,88 @@ void take_scalars(json::object& from, std::string_view list, const json::value& 
     *place = std::move(kept);
 }
 
-void merge_list(json::array& target, const json::array& patch, std::string_view key) {
-    const bool replaces = std::any_of(patch.begin(), patch.end(), [](const json::value& p) {
-        return p.is_object() && string_at(p.get_object(), {"$patch"}) == "replace";
+const json::value* directive_of(const json::object& o) { return o.if_contains("$patch"); }
+
+bool has_directive(const json::value& v) {
+    const auto* o = v.if_object();
+    return o != nullptr && directive_of(*o) != nullptr;
+}
+
+bool speaks_of_a_patch(std::string_view key) {
+    return key == "$patch" || key == "$retainKeys" || key.starts_with("$setElementOrder/") || key.starts_with("$deleteFromPrimitiveList/");
+}
+
+bool holds_directives(const json::value& v) {
+    if (const auto* a = v.if_array()) return std::any_of(a->begin(), a->end(), holds_directives);
+    const auto* o = v.if_object();
+    return o != nullptr && std::any_of(o->begin(), o->end(), [](const json::key_value_pair& m) {
+        return speaks_of_a_patch(m.key()) || holds_directives(m.value());
     });
-    if (replaces) target.clear();
-    for (const auto& p : patch) {
-        const auto* item = p.if_object();
-        const auto* id = item == nullptr ? nullptr : item->if_contains(key);
-        if (id == nullptr) continue;
-        const auto it = std::find_if(target.begin(), target.end(), [&](const json::value& v) {
-            const auto* o = v.if_object();
-            const auto* other = o == nullptr ? nullptr : o->if_contains(key);
-            return other != nullptr && *other == *id;
-        });
-        if (string_at(*item, {"$patch"}) == "delete") {
-            if (it != target.end()) target.erase(it);
-        } else if (it != target.end()) {
-            apply_strategic_merge(it->get_object(), *item);
+}
+
+/// What a patch puts where there was nothing: maps and items with a directive are none, nor are nulls in maps.
+json::value without_directives(const json::value& v) {
+    if (const auto* a = v.if_array()) {
+        json::array out;
+        for (const auto& item : *a) {
+            if (!has_directive(item)) out.push_back(without_directives(item));
+        }
+        return out;
+    }
+    const auto* o = v.if_object();
+    if (o == nullptr) return v;
+    json::object out;
+    for (const auto& [key, member] : *o) {
+        if (!speaks_of_a_patch(key) && !member.is_null() && !has_directive(member)) out[key] = without_directives(member);
+    }
+    return out;
+}
+
+refusal cannot_merge(const std::string& why) { return refused(500, "", why); } // so says the real one
+
+refusal unknown_directive(const json::object& in) {
+    return cannot_merge("unknown patch type: " + scalar_text(*directive_of(in)) + " in map: " + json::serialize(in));
+}
+
+/// The merge key of an item.
+const json::value& key_of(const json::value& item, std::string_view key) {
+    const auto* o = item.if_object();
+    if (o == nullptr) throw cannot_merge("list element types are not identical: " + json::serialize(item));
+    if (const auto* id = o->if_contains(key)) return *id;
+    throw cannot_merge("map: " + json::serialize(item) + " does not contain declared merge key: " + std::string(key));
+}
+
+auto find_by(json::array& in, std::string_view key, const json::value& id) {
+    return std::find_if(in.begin(), in.end(), [&](const json::value& v) {
+        const auto* o = v.if_object();
+        const auto* other = o == nullptr ? nullptr : o->if_contains(key);
+        return other != nullptr && *other == id;
+    });
+}
+
+void merge_list(json::array& target, const json::array& patch, std::string_view key) {
+    bool replaces = false;
+    for (const auto& item : patch) {
+        if (!has_directive(item)) continue;
+        const auto directive = string_at(item.get_object(), {"$patch"});
+        if (directive == "merge") throw cannot_merge("merging lists cannot yet be specified in the patch");
+        if (directive != "replace" && directive != "delete") throw unknown_directive(item.get_object());
+        replaces = replaces || directive == "replace";
+        if (directive != "delete") continue;
+        const auto& id = key_of(item, key);
+        for (auto it = find_by(target, key, id); it != target.end(); it = find_by(target, key, id)) target.erase(it);
+    }
+    if (replaces) {
+        target = without_directives(patch).get_array();
+        return;
+    }
+    for (const auto& item : patch) {
+        if (has_directive(item)) continue;
+        const auto it = find_by(target, key, key_of(item, key));
+        if (it != target.end()) {
+            apply_strategic_merge(it->get_object(), item.get_object());
         } else {
-            json::object fresh;
-            apply_strategic_merge(fresh, *item);
-            target.emplace_back(std::move(fresh));
+            target.push_back(without_directives(item));
         }
     }
 }
@@ -59,9 +121,12 @@ void merge_list(json::array& target, const json::array& patch, std::string_view 
 } // namespace
 
 void apply_strategic_merge(json::object& target, const json::object& patch) {
-    const auto directive = string_at(patch, {"$patch"});
-    if (directive == "replace" || directive == "delete") target.clear();
-    if (directive == "delete") return;
+    if (const auto* given = directive_of(patch)) {
+        const auto directive = scalar_text(*given);
+        if (directive != "replace" && directive != "delete") throw unknown_directive(patch);
+        target.clear();
+        if (directive == "delete") return;
+    }
     if (const auto* names = patch.if_contains("$retainKeys"); names != nullptr && names->is_array()) { // of a union
         const auto& kept = names->get_array();
         json::object rest;
@@ -73,9 +138,14 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
     for (const auto& [key, v] : patch) {
         constexpr std::string_view taking = "$deleteFromPrimitiveList/";
         if (key.starts_with(taking)) take_scalars(target, std::string_view(key).substr(taking.size()), v);
-        if (key.starts_with("$")) continue;
+        if (speaks_of_a_patch(key)) continue;
         if (v.is_null()) {
             target.erase(key);
+            continue;
+        }
+        const auto* old = target.if_contains(key);
+        if (old == nullptr || old->is_null()) {
+            if (!has_directive(v)) target[key] = without_directives(v);
             continue;
         }
         auto& place = target[key];
@@ -86,7 +156,8 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
         }
         const auto* rule = v.is_array() ? rule_of_list(key, v.get_array()) : nullptr;
         const auto by = rule != nullptr ? rule->strategic : std::string_view();
-        if (by.empty()) {
+        if (by.empty()) { // the directives in it would become data
+            if (holds_directives(v)) throw bad_request("this server does not know how the items of " + std::string(key) + " are merged");
             place = v;
             continue;
         }
