@@ -1,10 +1,12 @@
 #include "resource_types.hpp"
 
+#include "definition_names.hpp"
 #include "json_tools.hpp"
 #include "refusal.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -275,6 +277,35 @@ std::vector<std::string> strings_of(const json::value* v) {
     return out;
 }
 
+/// The names that it has got, before that those it asks for.
+const json::object& names_of(const json::object& definition) {
+    static const json::object none;
+    const auto* names = find_at(definition, {"status", "acceptedNames"});
+    if (names == nullptr || !names->is_object()) names = find_at(definition, {"spec", "names"});
+    return names != nullptr && names->is_object() ? names->get_object() : none;
+}
+
+bool is_storage(const json::value& version) {
+    const auto* v = find_at(version.get_object(), {"storage"});
+    return v != nullptr && v->is_bool() && v->get_bool();
+}
+
+void check_versions(const json::object& definition, const json::array& versions) {
+    std::vector<std::string> names;
+    for (const auto& v : versions) {
+        if (!v.is_object()) bad_definition(definition, "spec.versions", "Invalid value: must be objects");
+        names.push_back(string_at(v.get_object(), {"name"}));
+        if (names.back().empty()) bad_definition(definition, "spec.versions[0].name", "Required value");
+    }
+    std::sort(names.begin(), names.end());
+    if (std::adjacent_find(names.begin(), names.end()) != names.end()) {
+        bad_definition(definition, "spec.versions", "Invalid value: must contain unique version names");
+    }
+    if (std::count_if(versions.begin(), versions.end(), is_storage) != 1) {
+        bad_definition(definition, "spec.versions", "Invalid value: must have exactly one version marked as storage version");
+    }
+}
+
 void read_scale(const json::object& definition, const json::object& scale, resource_type& t) {
     const auto path = [&scale](std::string_view name) { return split(string_at(scale, {name}), '.'); };
     t.scale = true;
@@ -299,6 +330,19 @@ void add_selectable(const json::array& fields, std::vector<selectable_field>& to
 
 } // namespace
 
+void check_definition_change(const json::object& before, const json::object& after) {
+    const auto keep = [&](std::string field, std::initializer_list<std::string_view> path) {
+        const auto now = string_at(after, path);
+        if (now == string_at(before, path)) return;
+        bad_definition(after, std::move(field), "Invalid value: " + json::serialize(json::value(now)) + ": field is immutable");
+    };
+    keep("spec.group", {"spec", "group"});
+    keep("spec.names.plural", {"spec", "names", "plural"});
+    if (!is_established(before)) return; // nobody has seen it yet
+    keep("spec.scope", {"spec", "scope"});
+    keep("spec.names.kind", {"spec", "names", "kind"});
+}
+
 std::vector<type_ptr> types_of_definition(const json::object& definition, std::shared_ptr<table> rows_) {
     const auto group = string_at(definition, {"spec", "group"});
     const auto plural = string_at(definition, {"spec", "names", "plural"});
@@ -318,22 +362,21 @@ std::vector<type_ptr> types_of_definition(const json::object& definition, std::s
     if (versions == nullptr || !versions->is_array() || versions->get_array().empty()) {
         bad_definition(definition, "spec.versions", "Required value");
     }
+    check_versions(definition, versions->get_array());
     if (!rows_) rows_ = std::make_shared<table>();
-    const auto* names = find_at(definition, {"spec", "names"});
+    const auto& names = names_of(definition);
     std::vector<type_ptr> out;
     for (const auto& v : versions->get_array()) {
-        if (!v.is_object()) bad_definition(definition, "spec.versions", "Invalid value: must be objects");
         const auto& version = v.get_object();
         const auto* served = find_at(version, {"served"});
         auto t = std::make_shared<resource_type>();
         t->api = api_resource(group, string_at(version, {"name"}), plural, kind, scope == "Namespaced");
-        if (t->api.version.empty()) bad_definition(definition, "spec.versions[0].name", "Required value");
-        t->api.singular = string_at(names->get_object(), {"singular"});
+        t->api.singular = string_at(names, {"singular"});
         if (t->api.singular.empty()) t->api.singular = lower(kind);
-        t->api.short_names = strings_of(find_at(names->get_object(), {"shortNames"}));
-        t->api.categories = strings_of(find_at(names->get_object(), {"categories"}));
+        t->api.short_names = strings_of(find_at(names, {"shortNames"}));
+        t->api.categories = strings_of(find_at(names, {"categories"}));
         t->api.verbs = all_verbs();
-        t->list_kind = string_at(names->get_object(), {"listKind"});
+        t->list_kind = string_at(names, {"listKind"});
         if (t->list_kind.empty()) t->list_kind = kind + "List";
         t->status = find_at(version, {"subresources", "status"}) != nullptr;
         if (const auto* scale = find_at(version, {"subresources", "scale"}); scale != nullptr && scale->is_object()) {

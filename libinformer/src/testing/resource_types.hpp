@@ -77,5 +77,7 @@ private:
 /// The types that a CustomResourceDefinition (its whole object) asks for, one per version, all on `rows`
 /// (a new table when null). Refuses what cannot be served.
 std::vector<type_ptr> types_of_definition(const boost::json::object& definition, std::shared_ptr<table> rows);
+/// Refuses (422) to make of a definition that of something else.
+void check_definition_change(const boost::json::object& before, const boost::json::object& after);
 
 } // namespace informer::testing::detail

@@ -175,6 +175,9 @@ private:
     void finish_definition(const resource_type& type);
     void check_definition_for_create(const target& t) const;
     void prepare_definition(boost::json::object& definition);
+    /// The definitions of a group without the one of the name `but`.
+    std::vector<boost::json::object> definitions_of_group(std::string_view group, std::string_view but) const;
+    void name_definitions(std::string_view group);
     void serve_definition(const boost::json::object& definition);
     void empty_namespace(const std::string& name);
     void finish_namespace(const std::string& name);

@@ -2,6 +2,7 @@
 // CustomResourceDefinitions that come into force. And time travel.
 #include "rest_api.hpp"
 
+#include "definition_names.hpp"
 #include "json_tools.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
@@ -105,21 +106,6 @@ void rest_api::written(const target& t, const stored& now) {
 
 // ---- definitions
 
-namespace {
-
-json::object condition_of(std::string_view type, std::string_view reason, std::string_view message,
-                          const std::string& now) {
-    json::object c;
-    c["type"] = type;
-    c["status"] = "True";
-    c["lastTransitionTime"] = now;
-    c["reason"] = reason;
-    c["message"] = message;
-    return c;
-}
-
-} // namespace
-
 void rest_api::prepare_definition(json::object& definition) {
     const auto types = types_of_definition(definition, nullptr); // refuses what cannot be served
     auto& spec = object_at(definition, "spec");
@@ -129,16 +115,8 @@ void rest_api::prepare_definition(json::object& definition) {
     if (string_at(names, {"listKind"}).empty()) names["listKind"] = kind + "List";
     if (string_at(names, {"singular"}).empty()) names["singular"] = lower(kind);
 
+    settle_names(definition, definitions_of_group(string_at(spec, {"group"}), string_at(definition, {"metadata", "name"})), now_text());
     auto& status = object_at(definition, "status");
-    status["acceptedNames"] = names;
-    const auto now = now_text();
-    if (!status.contains("conditions")) {
-        json::array conditions;
-        conditions.emplace_back(condition_of("NamesAccepted", "NoConflicts", "no conflicts found", now));
-        conditions.emplace_back(
-            condition_of("Established", "InitialNamesAccepted", "the initial names have been accepted", now));
-        status["conditions"] = std::move(conditions);
-    }
     // Versions in which objects may be stored: all that ever were for storage, until somebody takes one out.
     auto& stored_in = status["storedVersions"];
     if (!stored_in.is_array()) stored_in.emplace_array();
@@ -163,7 +141,36 @@ void rest_api::prepare_definition(json::object& definition) {
     }
 }
 
+std::vector<json::object> rest_api::definitions_of_group(std::string_view group, std::string_view but) const {
+    const auto type = definitions();
+    std::vector<json::object> out;
+    for (const auto& [key, o] : type->rows->objects) {
+        const bool in_it = key.size() > group.size() && key.ends_with(group) && key[key.size() - group.size() - 1] == '.';
+        if (!in_it || key == but) continue;
+        auto one = tree(*type, *o);
+        if (string_at(one, {"spec", "group"}) == group) out.push_back(std::move(one));
+    }
+    return out;
+}
+
+// Names have become free: who waits for them gets them.
+void rest_api::name_definitions(std::string_view group) {
+    target t;
+    t.type = definitions();
+    for (auto& one : definitions_of_group(group, {})) {
+        t.name = string_at(one, {"metadata", "name"});
+        if (has_its_names(one)) continue;
+        const auto before = one;
+        settle_names(one, definitions_of_group(group, t.name), now_text());
+        if (one == before) continue;
+        auto now = render(*t.type, one, store_.next());
+        serve_definition(one);
+        store_.put(*t.type->rows, now);
+    }
+}
+
 void rest_api::serve_definition(const json::object& definition) {
+    if (!is_established(definition)) return;
     const auto before = defined_by(string_at(definition, {"metadata", "name"}));
     const auto rows = before ? before->rows : std::make_shared<table>();
     if (before) types_.remove(before->api.group, before->api.plural);
@@ -197,8 +204,11 @@ void rest_api::stop_serving(const std::string& definition) {
 void rest_api::mark_terminating(json::object& definition) const {
     auto& conditions = object_at(definition, "status")["conditions"];
     if (!conditions.is_array()) conditions.emplace_array();
-    conditions.get_array().emplace_back(
-        condition_of("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress", now_text()));
+    conditions.get_array().emplace_back(json::object{{"type", "Terminating"},
+                                                     {"status", "True"},
+                                                     {"lastTransitionTime", now_text()},
+                                                     {"reason", "InstanceDeletionInProgress"},
+                                                     {"message", "CustomResource deletion is in progress"}});
 }
 
 type_ptr rest_api::definitions() const {

@@ -308,6 +308,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
         object_at(metadata, "labels")["kubernetes.io/metadata.name"] = t.name;
         object_at(after, "spec")["finalizers"] = json::array{"kubernetes"};
     } else if (t.type->is_definition() && !status_only) {
+        check_definition_change(before, after);
         prepare_definition(after);
     }
     check_metadata_values(*t.type, t.name, after);
@@ -328,6 +329,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     if (t.type->is_definition() && !status_only) serve_definition(after);
     store_.put(*t.type->rows, now);
     written(t, now);
+    if (t.type->is_definition()) name_definitions(string_at(after, {"spec", "group"})); // it may have given up some
     if (t.type->is_namespace()) finish_namespace(t.name);
     return now;
 }
@@ -461,6 +463,7 @@ stored rest_api::erase(const target& t, const stored& old, json::object last) {
         stop_serving(t.name); // first its objects, then the definition itself
     auto final_state = render(*t.type, last, store_.next());
     store_.erase(*t.type->rows, final_state);
+    if (t.type->is_definition()) name_definitions(string_at(last, {"spec", "group"}));
     if (t.type->api.namespaced) finish_namespace(old->name_space);
     if (t.type->custom) finish_definition(*t.type);
     return final_state;

@@ -274,8 +274,86 @@ TEST_CASE("definitions that cannot be served are refused", "[api_server][crd]") 
     CHECK(with("/spec/versions", json::array()) == 422);
     CHECK(with("/spec/versions", json::array{1}) == 422);
     CHECK(with("/spec/names", "foos") == 422);
+    CHECK(with("/spec/versions/1/storage", true) == 422);  // two of them
+    CHECK(with("/spec/versions/0/storage", false) == 422); // none
+    CHECK(with("/spec/versions/1/name", "v1") == 422);     // twice
     CHECK(s.ask("POST", definitions, R"({"metadata":{"name":"x.y"}})").status == 422);
     CHECK(s.ask("GET", foos).status == 404);
+}
+
+TEST_CASE("a definition stays what it is", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", foos, foo("a", "{}"));
+    const auto changed = [&](const std::string& spec, const std::string& field) {
+        const auto a = s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":)" + spec + "}", merge);
+        CHECK(a.status == 422);
+        CHECK(a.at("/details/causes/0/field") == field);
+        CHECK(a.at("/details/causes/0/message").ends_with("field is immutable"));
+    };
+    changed(R"({"scope":"Cluster"})", "spec.scope");
+    changed(R"({"group":"x.io"})", "spec.group");
+    changed(R"({"names":{"kind":"Bar"}})", "spec.names.kind");
+    changed(R"({"names":{"plural":"bars"}})", "spec.names.plural");
+    CHECK(s.ask("GET", foos + "/a").status == 200);
+    const auto renamed = s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":["f"]}}})", merge);
+    CHECK(renamed.at("/status/acceptedNames/shortNames") == R"(["f"])");
+    CHECK(s.ask("GET", "/apis/samples.io/v1").at("/resources/0/shortNames") == R"(["f"])");
+}
+
+TEST_CASE("of two definitions of one kind in a group the first is served, the second waits", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    const auto second = [](const std::string& plural, const std::string& kind, const std::string& group) {
+        return R"({"metadata":{"name":")" + plural + "." + group + R"("},"spec":{"group":")" + group + R"(","scope":"Namespaced","names":{"kind":")" +
+               kind + R"(","plural":")" + plural + R"("},"versions":[{"name":"v1","served":true,"storage":true}]}})";
+    };
+    const auto waits = s.ask("POST", definitions, second("fools", "Foo", "samples.io"));
+    CHECK(waits.status == 201);
+    CHECK(waits.at("/status/conditions/0/type") == "NamesAccepted");
+    CHECK(waits.at("/status/conditions/0/status") == "False");
+    CHECK(waits.at("/status/conditions/0/message") == "\"FooList\" is already in use");
+    CHECK(waits.at("/status/conditions/1/type") == "Established");
+    CHECK(waits.at("/status/conditions/1/status") == "False");
+    CHECK(waits.at("/status/acceptedNames/kind").empty());
+    const std::string fools = "/apis/samples.io/v1/namespaces/default/fools";
+    CHECK(s.ask("GET", fools).status == 404);
+    CHECK(s.ask("POST", definitions, second("foods", "Food", "samples.io")).at("/status/conditions/0/status") == "True");
+    const auto singular = s.ask("POST", definitions, second("foodies", "Foods", "samples.io"));
+    CHECK(singular.at("/status/conditions/0/reason") == "SingularConflict");
+    CHECK(s.ask("POST", definitions, second("fools", "Foo", "other.io")).at("/status/conditions/1/status") == "True");
+
+    CHECK(s.ask("DELETE", definitions + "/foos.samples.io").status == 200);
+    CHECK(s.ask("GET", fools).status == 200); // now it has the names
+    const auto served = s.ask("GET", definitions + "/fools.samples.io");
+    CHECK(served.at("/status/conditions/1/status") == "True");
+    CHECK(served.at("/status/acceptedNames/kind") == "Foo");
+    CHECK(s.ask("DELETE", definitions + "/foodies.samples.io").status == 200); // it never was served
+}
+
+TEST_CASE("an established definition that asks for a name in use goes on with those it has", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    s.ask("POST", definitions, R"({"metadata":{"name":"bars.samples.io"},"spec":{"group":"samples.io","scope":"Namespaced",
+        "names":{"kind":"Bar","plural":"bars","shortNames":["b"]},"versions":[{"name":"v1","served":true,"storage":true}]}})");
+    const auto short_names = [&](const std::string& list) {
+        return s.ask("PATCH", definitions + "/bars.samples.io", R"({"spec":{"names":{"shortNames":)" + list + "}}}", merge);
+    };
+    const auto clash = short_names(R"(["fo"])");
+    CHECK(clash.at("/status/conditions/0/reason") == "ShortNamesConflict");
+    CHECK(clash.at("/status/conditions/1/status") == "True");
+    CHECK(s.ask("GET", "/apis/samples.io/v1").at("/resources/2/shortNames") == R"(["b"])");
+    CHECK(s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":null}}})", merge).status == 200);
+    const auto resources = s.ask("GET", "/apis/samples.io/v1").body;
+    CHECK(resources.find(R"("shortNames":["fo"])") != std::string::npos);
+    CHECK(s.ask("GET", definitions + "/bars.samples.io").at("/status/conditions/0/status") == "True");
+}
+
+TEST_CASE("custom objects may have any finalizer that is a name", "[api_server][crd]") {
+    server_fixture s;
+    s.ask("POST", definitions, foo_definition);
+    const std::string held = R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["mine"]}})";
+    CHECK(s.ask("POST", foos, held).status == 201);
 }
 
 TEST_CASE("cluster-scoped custom objects have no namespace", "[api_server][crd]") {
