@@ -1,5 +1,6 @@
 #include "api_server_impl.hpp"
 
+#include "delete_options.hpp"
 #include "discovery_documents.hpp"
 #include "json_tools.hpp"
 #include "refusal.hpp"
@@ -90,13 +91,6 @@ json::array dry_run_of(const parameters& query) {
         if (name == "dryRun") asked.emplace_back(valid_utf8(value));
     }
     return asked;
-}
-
-json::array dry_run_of(const json::object& delete_options) {
-    const auto* v = delete_options.if_contains("dryRun");
-    if (v == nullptr || v->is_null()) return {};
-    if (!v->is_array()) throw bad_request("dryRun of DeleteOptions is no array");
-    return v->get_array();
 }
 
 void check_patch_options(bool apply, std::string_view manager, bool force) {
@@ -238,12 +232,7 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
     }
     stored o;
     if (verb == "create" || verb == "update") {
-        const auto type = request.header("Content-Type");
-        if (!type.empty() && type.find("json") == std::string_view::npos) {
-            throw refused(415, "UnsupportedMediaType",
-                          "the body of the request was in an unknown format - accepted media types include: "
-                          "application/json");
-        }
+        check_body_type(request.header("Content-Type"));
         auto body = parse_body(request.body);
         bool created = verb == "create";
         o = created ? api_->create(t, std::move(body), by) : api_->put(t, std::move(body), by, created);
@@ -257,9 +246,10 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
         o = apply ? api_->apply(t, request.body, by, created) : api_->patch(t, type, request.body, by);
         if (created) a.status = 201;
     } else {
-        // A body speaks alone, else the query does: kubectl uses the one, curl the other.
-        auto options = request.body.empty() ? json::object() : parse_body(request.body);
-        by.dry_run = runs_dry(request.body.empty() ? dry_run_of(request.query) : dry_run_of(options), "DeleteOptions");
+        if (!request.body.empty()) check_body_type(request.header("Content-Type"));
+        const auto options = delete_options_of(request.body, request.query);
+        const auto* dry_run = options.if_contains("dryRun");
+        by.dry_run = dry_run != nullptr && runs_dry(dry_run->get_array(), "DeleteOptions");
         if (verb == "deletecollection") {
             auto gone = api_->remove_collection(t.type, t.name_space, request.query, options, by);
             json::object metadata;

@@ -1,6 +1,7 @@
 #include "negotiation.hpp"
 
 #include "json_tools.hpp"
+#include "refusal.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -61,6 +62,13 @@ std::string partial_text(std::string_view stored_text) {
     boost::json::object o;
     if (const auto* metadata = all.if_contains("metadata")) o["metadata"] = *metadata;
     return boost::json::serialize(o).substr(1);
+}
+
+void check_body_type(std::string_view content_type) {
+    const auto type = lower(trimmed(content_type.substr(0, content_type.find(';'))));
+    if (content_type.empty() || type == "application/json") return;
+    throw refused(415, "UnsupportedMediaType",
+                  "the body of the request was in an unknown format - accepted media types include: application/json");
 }
 
 } // namespace informer::testing::detail

@@ -22,4 +22,7 @@ inline constexpr std::string_view partial_head = R"({"kind":"PartialObjectMetada
 /// `"metadata":{…}}` of a stored text.
 std::string partial_text(std::string_view stored_text);
 
+/// Refuses (415) a body that is no JSON by its Content-Type; one without is taken for it.
+void check_body_type(std::string_view content_type);
+
 } // namespace informer::testing::detail

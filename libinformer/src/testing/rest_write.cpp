@@ -407,6 +407,9 @@ stored rest_api::remove(const target& t, const json::object& options, const writ
                            ", ResourceVersion in object meta: " + std::to_string(old->version));
     }
     const bool is_namespace = t.type->is_namespace();
+    if (is_namespace && (t.name == "default" || t.name == "kube-system" || t.name == "kube-public")) {
+        throw forbidden(*t.type, t.name, "this namespace may not be deleted");
+    }
     auto last = tree(*t.type, *old);
     bool held = old->has_finalizers || is_namespace;
     if (t.type->is_definition() && !by.dry_run && !empty_definition(t.name, by)) {

@@ -1,0 +1,74 @@
+// What a DELETE may ask for, and what is not deleted.
+#include "server_fixture.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace server_tests;
+
+namespace {
+
+const std::string maps = "/api/v1/namespaces/default/configmaps";
+
+} // namespace
+
+TEST_CASE("options of a delete that are none are refused, and nothing is deleted", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    const auto in_body = [&](const std::string& body) { return s.ask("DELETE", maps + "/a", body).status; };
+    const auto in_query = [&](const std::string& query) { return s.ask("DELETE", maps + "/a?" + query).status; };
+    CHECK(in_body(R"({"propagationPolicy":"Nope"})") == 422);
+    CHECK(in_body(R"({"propagationPolicy":"Background","orphanDependents":true})") == 422);
+    CHECK(in_query("propagationPolicy=Nope") == 422);
+    CHECK(in_query("propagationPolicy=") == 422);
+    CHECK(in_query("propagationPolicy=Orphan&orphanDependents=true") == 422);
+    for (const std::string odd : {R"({"gracePeriodSeconds":"abc"})", R"({"gracePeriodSeconds":1.5})", R"({"propagationPolicy":5})",
+                                  R"({"preconditions":5})", R"({"orphanDependents":"x"})", R"({"dryRun":"All"})",
+                                  R"({"kind":"ConfigMap","apiVersion":"v1"})", "[]", "{", " "}) {
+        INFO(odd);
+        CHECK(in_body(odd) == 400);
+    }
+    CHECK(in_query("gracePeriodSeconds=abc") == 400);
+    CHECK(in_query("gracePeriodSeconds=") == 400);
+    const auto nope = s.ask("DELETE", maps + "/none?propagationPolicy=Nope"); // before it is looked for
+    CHECK(nope.status == 422);
+    CHECK(nope.at("/details/kind") == "DeleteOptions");
+    CHECK(nope.at("/details/causes/0/reason") == "FieldValueNotSupported");
+    CHECK(nope.at("/details/causes/0/field") == "propagationPolicy");
+    CHECK(s.ask("DELETE", maps + "?propagationPolicy=Nope").status == 422);
+    CHECK(s.ask("GET", maps + "/a").status == 200);
+    for (const std::string good : {R"({"propagationPolicy":"Foreground","dryRun":["All"]})", R"({"orphanDependents":true,"dryRun":["All"]})",
+                                   R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":-1,"dryRun":["All"]})"}) {
+        CHECK(in_body(good) == 200);
+    }
+    CHECK(in_query("gracePeriodSeconds=5&propagationPolicy=Background&dryRun=All") == 200);
+    CHECK(in_body("null") == 200);
+    CHECK(s.ask("GET", maps + "/a").status == 404);
+}
+
+TEST_CASE("bodies are JSON, and called so", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    const std::string b = R"({"metadata":{"name":"b"}})";
+    for (const std::string type : {"text/plain", "application/foo+json", "application/merge-patch+json"}) {
+        INFO(type);
+        CHECK(s.ask("POST", maps, b, type).status == 415);
+        CHECK(s.ask("PUT", maps + "/a", R"({"metadata":{"name":"a"}})", type).status == 415);
+        CHECK(s.ask("DELETE", maps + "/a", "{}", type).status == 415);
+        CHECK(s.ask("DELETE", maps + "?labelSelector=l", "{}", type).status == 415);
+    }
+    CHECK(s.ask("POST", maps, b, "Application/JSON; charset=utf-8").status == 201);
+    CHECK(s.ask("DELETE", maps + "/a", "", "text/plain").status == 200); // there is none
+}
+
+TEST_CASE("the namespaces of the cluster itself are not deleted", "[api_server][namespace]") {
+    server_fixture s;
+    for (const std::string name : {"default", "kube-system", "kube-public"}) {
+        for (const std::string query : {"", "?dryRun=All"}) {
+            const auto a = s.ask("DELETE", "/api/v1/namespaces/" + name + query);
+            CHECK(a.status == 403);
+            CHECK(a.at("/message") == "namespaces \"" + name + "\" is forbidden: this namespace may not be deleted");
+        }
+    }
+    CHECK(s.ask("DELETE", "/api/v1/namespaces/default", R"({"preconditions":{"uid":"x"}})").status == 409);
+    CHECK(s.ask("DELETE", "/api/v1/namespaces/kube-node-lease").status == 200);
+}
