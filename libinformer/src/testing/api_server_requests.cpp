@@ -211,7 +211,7 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
         throw refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
     }
     if (verb != "get") return answer_write(request, r, t, *form);
-    const auto o = api_->get(t);
+    const auto o = api_->get(t, request.query);
     a.body = t.subresource == "scale" ? api_->scale_text(*t.type, *o) : api_->text(*t.type, *o, *form);
     return a;
 }

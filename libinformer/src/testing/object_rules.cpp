@@ -170,6 +170,15 @@ void take_string_data(json::object& secret) {
     }
 }
 
+void drop_empty_data(const resource_type& type, json::object& object) {
+    if (!type.is_secret() && !(type.api.group.empty() && type.api.plural == "configmaps")) return;
+    for (const std::string_view key : {"data", "binaryData"}) {
+        const auto* v = object.if_contains(key);
+        const bool empty = v != nullptr && (v->is_null() || (v->is_object() && v->get_object().empty()));
+        if (empty) object.stable_erase(key);
+    }
+}
+
 void tidy_metadata(json::object& object) {
     static constexpr std::string_view order[] = {"name",
                                                  "generateName",

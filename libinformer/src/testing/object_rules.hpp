@@ -24,6 +24,8 @@ void check_name(const resource_type& type, std::string_view name);
 void check_metadata_values(const resource_type& type, std::string_view name, const boost::json::object& object);
 /// Of a Secret: what `stringData` says goes to `data`, where it wins. Refuses (400) what is no string.
 void take_string_data(boost::json::object& secret);
+/// Of a ConfigMap or Secret: maps without anything in them are not stored.
+void drop_empty_data(const resource_type& type, boost::json::object& object);
 /// Puts the members of metadata into the order of the real server and drops empty ones.
 void tidy_metadata(boost::json::object& object);
 /// Holds a definition until its objects are gone.

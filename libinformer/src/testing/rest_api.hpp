@@ -32,6 +32,10 @@ std::string_view parameter(const parameters& query, std::string_view name); ///<
 bool has_parameter(const parameters& query, std::string_view name);
 /// A flag as the real server reads it: anything is true but its absence, "false" and "0".
 bool truth(const parameters& query, std::string_view name);
+/// The number in a resource version. Refuses (500) what is none, in the words of the real server.
+std::uint64_t parse_version(std::string_view text);
+/// True for numbers but 0.
+bool names_a_version(std::string_view text);
 
 /// Who writes and how.
 struct write_by {
@@ -40,6 +44,7 @@ struct write_by {
     /// A direct write: specification and status at once, without the demand for a resource version.
     bool direct = false;
     bool force = false; ///< apply only
+    bool patch = false; ///< a PATCH: the object that is written was made of the one that is there
     /// metadata.managedFields of the result where they are known already (apply).
     std::shared_ptr<const boost::json::array> managed;
 };
@@ -99,7 +104,7 @@ public:
     const type_registry& types() const noexcept { return types_; }
 
     // ---- reads
-    stored get(const target& t) const;
+    stored get(const target& t, const parameters& query = {}) const;
     list_answer list(const resource_type& type, std::string name_space, const parameters& query,
                      answer_form form = answer_form::whole) const;
     watch_plan watch(type_ptr type, std::string name_space, const parameters& query,
@@ -154,6 +159,8 @@ private:
     void check_body_identity(const target& t, const boost::json::object& body) const;
     void check_namespace_for_create(const target& t) const;
     stored must_find(const target& t) const;
+    /// Whether `body` may be written over `old`, by its uid and resource version.
+    void check_preconditions(const target& t, const stored_object& old, const boost::json::object& body, const write_by& by) const;
     void check_size(const stored_object& o, const write_by& by) const;
     void prepare_new(const target& t, boost::json::object& body, const write_by& by);
     stored replace(const target& t, const stored& old, boost::json::object before, boost::json::object after,

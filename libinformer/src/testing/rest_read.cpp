@@ -48,6 +48,10 @@ std::uint64_t read_version(std::string_view s) {
     return v;
 }
 
+std::string no_version(std::string_view text) {
+    return "strconv.ParseUint: parsing \"" + std::string(text) + "\": invalid syntax";
+}
+
 [[noreturn]] void bad_list_options(std::string field, std::string message) {
     throw invalid("meta.k8s.io", "ListOptions", "",
                   one_cause("FieldValueForbidden", std::move(field), std::move(message)));
@@ -130,6 +134,17 @@ std::int64_t seconds_of(const informer::clock& c) {
 
 } // namespace
 
+std::uint64_t parse_version(std::string_view text) {
+    std::uint64_t v = 0;
+    if (!read_number(text, v)) throw refused(500, "", no_version(text));
+    return v;
+}
+
+bool names_a_version(std::string_view text) {
+    std::uint64_t v = 0;
+    return read_number(text, v) && v != 0;
+}
+
 std::string rest_api::continue_token(std::int64_t version, std::string_view last_key) const {
     json::object o;
     o["v"] = "meta.k8s.io/v1";
@@ -146,7 +161,14 @@ stored rest_api::must_find(const target& t) const {
     return o;
 }
 
-stored rest_api::get(const target& t) const {
+stored rest_api::get(const target& t, const parameters& query) const {
+    if (const auto asked = parameter(query, "resourceVersion"); !asked.empty()) {
+        std::uint64_t at_least = 0;
+        if (!read_number(asked, at_least)) { // of a list it is 400
+            throw refused(500, "", "resourceVersion: Invalid value: \"" + std::string(asked) + "\": " + no_version(asked));
+        }
+        if (at_least > store_.current()) throw version_too_large(asked, std::to_string(store_.current()));
+    }
     return must_find(t);
 }
 

@@ -4,9 +4,7 @@
 #include "managed_fields.hpp"
 #include "object_rules.hpp"
 #include "refusal.hpp"
-#include "strategic_merge.hpp"
 
-#include <informer/object/json.hpp>
 #include <informer/object/rfc3339.hpp>
 
 #include <boost/json/array.hpp>
@@ -44,12 +42,47 @@ std::int64_t integer_at(const json::object& o, std::string_view key) {
 
 void check_url_name(const target& t, std::string_view name) {
     if (name == t.name) return;
+    if (name.empty()) {
+        throw bad_request("the name of the object (" + t.name + " based on URL) was undeterminable: name must be provided");
+    }
     throw bad_request("the name of the object (" + std::string(name) + ") does not match the name on the URL (" +
                       t.name + ")");
 }
 
-/// A write at this version overwrites whatever is there.
-bool is_unconditional(std::string_view version) { return version.empty() || version == "0"; }
+/// The version that a write depends on; 0: it overwrites whatever is there.
+std::uint64_t version_in(const json::object& body) {
+    const auto text = string_at(body, {"metadata", "resourceVersion"});
+    return text.empty() ? 0 : parse_version(text);
+}
+
+/// So says the store of the real server of what a PUT takes for there.
+refusal other_uid(const target& t, std::string_view given, std::string_view real) {
+    return conflict(*t.type, t.name,
+                    "Precondition failed: UID in precondition: " + std::string(given) + ", UID in object meta: " + std::string(real));
+}
+
+[[noreturn]] void immutable(const target& t, std::string field, const json::value& v) {
+    invalid_field(t, "FieldValueInvalid", std::move(field), "Invalid value: " + json::serialize(v) + ": field is immutable");
+}
+
+bool is_set(const json::value* v) {
+    return v != nullptr && !v->is_null() && (!v->is_string() || !v->get_string().empty());
+}
+
+/// When an object is deleted and how is no client's to say, but nobody minds what is left out.
+void check_deletion(const target& t, const json::object& before, const json::object& after) {
+    const auto* when = after.if_contains("deletionTimestamp");
+    if (!before.contains("deletionTimestamp") && is_set(when)) immutable(t, "metadata.deletionTimestamp", *when);
+    const auto* grace = after.if_contains("deletionGracePeriodSeconds");
+    const auto* old_grace = before.if_contains("deletionGracePeriodSeconds");
+    if (is_set(grace) && (old_grace == nullptr || *grace != *old_grace)) immutable(t, "metadata.deletionGracePeriodSeconds", *grace);
+}
+
+void check_namespace(const target& t, const json::object& body) {
+    const auto name_space = string_at(body, {"metadata", "namespace"});
+    if (name_space.empty() || name_space == t.name_space) return;
+    throw bad_request("the namespace of the provided object does not match the namespace sent on the request");
+}
 
 void copy_member(json::object& to, const json::object& from, std::string_view key) {
     if (const auto* v = from.if_contains(key)) {
@@ -121,10 +154,7 @@ void rest_api::check_body_identity(const target& t, const json::object& body) co
                           ") does not match the expected API version (" + t.type->api_version() + ")");
     }
     check_metadata_types(body);
-    const auto name_space = string_at(body, {"metadata", "namespace"});
-    if (!name_space.empty() && name_space != t.name_space) {
-        throw bad_request("the namespace of the provided object does not match the namespace sent on the request");
-    }
+    check_namespace(t, body);
 }
 
 void rest_api::check_namespace_for_create(const target& t) const {
@@ -207,7 +237,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     target t = asked;
     if (!t.subresource.empty()) throw refused(405, "MethodNotAllowed", "create is not supported on this subresource");
     check_body_identity(t, body);
-    if (!string_at(body, {"metadata", "resourceVersion"}).empty() && !by.direct) {
+    if (names_a_version(string_at(body, {"metadata", "resourceVersion"})) && !by.direct) {
         throw refused(500, "", "resourceVersion should not be set on objects to be created"); // so says the real one
     }
     t.name = string_at(body, {"metadata", "name"});
@@ -221,7 +251,12 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     check_name(*t.type, t.name);
     check_metadata_values(*t.type, t.name, body);
     if (t.type->is_secret()) take_string_data(body);
-    if (t.type->rows->find(t.key())) throw already_exists(*t.type, t.name);
+    drop_empty_data(*t.type, body);
+    if (const auto there = t.type->rows->find(t.key())) {
+        auto status = already_exists(*t.type, t.name).status();
+        if (there->terminating) status.message = "object is being deleted: " + status.message;
+        throw refusal(std::move(status));
+    }
     prepare_new(t, body, by);
     tidy_metadata(body);
     add_managed(t, body, nullptr, by);
@@ -237,6 +272,18 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
 
 // ---- update
 
+void rest_api::check_preconditions(const target& t, const stored_object& old, const json::object& body, const write_by& by) const {
+    const auto uid = string_at(body, {"metadata", "uid"});
+    const bool other = !uid.empty() && uid != old.uid;
+    if (other && !by.patch) throw other_uid(t, uid, old.uid);
+    const auto version = version_in(body);
+    if (version == 0 && t.type->wants_version && !by.direct && t.subresource != "scale") {
+        invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+    }
+    if (version != 0 && version != old.version) throw conflict(*t.type, t.name, modified_meanwhile);
+    if (other) immutable(t, "metadata.uid", json::value(uid)); // a patch is of what is there
+}
+
 stored rest_api::update(const target& t, json::object body, const write_by& by) {
     const bool scale = t.subresource == "scale" && t.type->scale;
     const bool finalize = t.subresource == "finalize" && t.type->is_namespace();
@@ -246,18 +293,7 @@ stored rest_api::update(const target& t, json::object body, const write_by& by) 
     check_body_identity(t, body);
     check_url_name(t, string_at(body, {"metadata", "name"}));
     const auto old = must_find(t);
-    const auto uid = string_at(body, {"metadata", "uid"});
-    if (!uid.empty() && uid != old->uid) {
-        throw conflict(*t.type, t.name,
-                       "Precondition failed: UID in precondition: " + uid + ", UID in object meta: " + old->uid);
-    }
-    const auto version = string_at(body, {"metadata", "resourceVersion"});
-    if (is_unconditional(version) && t.type->wants_version && !by.direct) {
-        invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
-    }
-    if (!is_unconditional(version) && version != std::to_string(old->version)) {
-        throw conflict(*t.type, t.name, modified_meanwhile);
-    }
+    check_preconditions(t, *old, body, by);
     if (finalize) return finalize_namespace(t, body, by);
     auto before = tree(*t.type, *old);
     return replace(t, old, std::move(before), std::move(body), by);
@@ -268,11 +304,9 @@ stored rest_api::put(const target& t, json::object body, const write_by& by, boo
     if (!created) return update(t, std::move(body), by);
     check_body_identity(t, body);
     check_url_name(t, string_at(body, {"metadata", "name"}));
-    const auto uid = string_at(body, {"metadata", "uid"});
-    if (!uid.empty()) {
-        throw conflict(*t.type, t.name, "Precondition failed: UID in precondition: " + uid + ", UID in object meta: ");
-    }
-    object_at(body, "metadata").erase("resourceVersion"); // nobody looks at it
+    if (const auto uid = string_at(body, {"metadata", "uid"}); !uid.empty()) throw other_uid(t, uid, "");
+    version_in(body); // it must be one, and that is all
+    object_at(body, "metadata").erase("resourceVersion");
     return create(t, std::move(body), by);
 }
 
@@ -289,6 +323,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     }
     auto& metadata = object_at(after, "metadata");
     const auto& old_metadata = before.at("metadata").get_object();
+    check_deletion(t, old_metadata, metadata);
     for (const std::string_view key :
          {"name", "namespace", "uid", "creationTimestamp", "generation", "generateName", "deletionTimestamp",
           "deletionGracePeriodSeconds", "resourceVersion", "managedFields"}) {
@@ -313,6 +348,7 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     }
     check_metadata_values(*t.type, t.name, after);
     if (t.type->is_secret()) take_string_data(after);
+    drop_empty_data(*t.type, after);
     tidy_metadata(after);
     const bool same_owners = !by.managed || same_managers(array_or_none(old_metadata, "managedFields"), *by.managed);
     if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
@@ -335,60 +371,21 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
 }
 
 stored rest_api::update_scale(const target& t, const json::object& scale, const write_by& by) {
+    const auto kind = string_at(scale, {"kind"});
+    if (!kind.empty() && kind != "Scale") throw bad_request(kind + " cannot be handled as a Scale");
+    check_metadata_types(scale);
+    check_url_name(t, string_at(scale, {"metadata", "name"}));
+    check_namespace(t, scale);
     const auto* replicas = find_at(scale, {"spec", "replicas"});
     if (replicas == nullptr || !replicas->is_int64() || replicas->get_int64() < 0) {
         invalid_field(t, "FieldValueInvalid", "spec.replicas", "Invalid value: must be a number of at least 0");
     }
     const auto old = must_find(t);
-    const auto version = string_at(scale, {"metadata", "resourceVersion"});
-    if (!is_unconditional(version) && version != std::to_string(old->version))
-        throw conflict(*t.type, t.name, modified_meanwhile);
+    check_preconditions(t, *old, scale, by);
     auto before = tree(*t.type, *old);
     auto after = before;
     set_at(after, t.type->scale_wanted, *replicas);
     return replace(t, old, std::move(before), std::move(after), by);
-}
-
-// ---- patch
-
-stored rest_api::patch(const target& t, std::string_view content_type, std::string_view body, const write_by& by) {
-    const auto kind = content_type.substr(0, content_type.find(';'));
-    const bool merge = kind == "application/merge-patch+json";
-    const bool strategic = kind == "application/strategic-merge-patch+json" && !t.type->custom;
-    const bool operations = kind == "application/json-patch+json";
-    if (!merge && !strategic && !operations) {
-        throw refused(415, "UnsupportedMediaType",
-                      "the body of the request was in an unknown format - accepted media types include: "
-                      "application/json-patch+json, application/merge-patch+json" +
-                          std::string(t.type->custom ? "" : ", application/strategic-merge-patch+json") +
-                          ", application/apply-patch+yaml");
-    }
-    const auto change = parse_any(body);
-    if (merge) return merge_patch(t, change, by);
-    const auto old = must_find(t);
-    json::value whole = t.subresource == "scale" ? scale_of(*t.type, *old) : tree(*t.type, *old);
-    if (strategic) {
-        if (!change.is_object()) throw bad_request("a patch of this kind must be an object");
-        apply_strategic_merge(whole.get_object(), change.get_object());
-    } else {
-        if (!change.is_array()) throw bad_request("a JSON patch must be an array of operations");
-        failure f;
-        if (!apply_json_patch(whole, change, f)) {
-            throw refused(422, "Invalid",
-                          "the server rejected our request due to an error in our request: " + f.what());
-        }
-    }
-    if (!whole.is_object()) throw bad_request("the patched object is no object");
-    return update(t, std::move(whole.get_object()), by);
-}
-
-stored rest_api::merge_patch(const target& t, const json::value& patch, const write_by& by) {
-    if (!patch.is_object()) throw bad_request("a merge patch must be an object");
-    const auto old = must_find(t);
-    json::value whole = t.subresource == "scale" ? scale_of(*t.type, *old) : tree(*t.type, *old);
-    apply_merge_patch(whole, patch);
-    if (!whole.is_object()) throw bad_request("the patched object is no object");
-    return update(t, std::move(whole.get_object()), by);
 }
 
 // ---- delete
@@ -396,10 +393,7 @@ stored rest_api::merge_patch(const target& t, const json::value& patch, const wr
 stored rest_api::remove(const target& t, const json::object& options, const write_by& by, bool& gone) {
     const auto old = must_find(t);
     const auto uid = string_at(options, {"preconditions", "uid"});
-    if (!uid.empty() && uid != old->uid) {
-        throw conflict(*t.type, t.name,
-                       "Precondition failed: UID in precondition: " + uid + ", UID in object meta: " + old->uid);
-    }
+    if (!uid.empty() && uid != old->uid) throw other_uid(t, uid, old->uid);
     const auto version = string_at(options, {"preconditions", "resourceVersion"});
     if (!version.empty() && version != std::to_string(old->version)) {
         throw conflict(*t.type, t.name,

@@ -1,0 +1,139 @@
+// Which object a write means, in which version, and what of it no client writes.
+#include "server_fixture.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace server_tests;
+
+namespace {
+
+const std::string maps = "/api/v1/namespaces/default/configmaps";
+const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+const std::string merge = "application/merge-patch+json";
+const std::string operations = "application/json-patch+json";
+
+std::string with(const std::string& member) {
+    return R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a",)" + member + "}}";
+}
+
+void is_immutable(const answer& a, const std::string& field) {
+    INFO(a.body);
+    CHECK(a.status == 422);
+    CHECK(a.at("/details/causes/0/field") == field);
+    CHECK(a.at("/details/causes/0/message").ends_with("field is immutable"));
+}
+
+} // namespace
+
+TEST_CASE("a put of another uid is a conflict, a patch of it invalid", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    const auto put = s.ask("PUT", maps + "/a", with(R"("uid":"x","resourceVersion":"1")"));
+    CHECK(put.status == 409);
+    CHECK(put.at("/message").find("Precondition failed: UID in precondition: x") != std::string::npos);
+    is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x"}})", merge), "metadata.uid");
+    is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x"}})", "application/strategic-merge-patch+json"), "metadata.uid");
+    is_immutable(s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":"/metadata/uid","value":"x"}])", operations), "metadata.uid");
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x","resourceVersion":"1"}})", merge).status == 409); // this first
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":null}})", merge).status == 200);
+}
+
+TEST_CASE("deletion is a DELETE's to say: no other write sets its time", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    const std::string then = R"("deletionTimestamp":"2020-01-01T00:00:00Z")";
+    is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{)" + then + "}}", merge), "metadata.deletionTimestamp");
+    is_immutable(s.ask("PUT", maps + "/a", with(then)), "metadata.deletionTimestamp");
+    is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"deletionGracePeriodSeconds":5}})", merge),
+                 "metadata.deletionGracePeriodSeconds");
+    s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["x.io/y"]}})", merge);
+    s.ask("DELETE", maps + "/a");
+    const auto when = s.ask("GET", maps + "/a").at("/metadata/deletionTimestamp");
+    for (const std::string other : {R"("2020-01-01T00:00:00Z")", "null"}) { // of no effect any more
+        const auto a = s.ask("PATCH", maps + "/a", R"({"metadata":{"deletionTimestamp":)" + other + "}}", merge);
+        CHECK(a.status == 200);
+        CHECK(a.at("/metadata/deletionTimestamp") == when);
+    }
+}
+
+TEST_CASE("what is no resource version is an error and no conflict", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    const auto put = s.ask("PUT", maps + "/a", with(R"("resourceVersion":"abc")"));
+    CHECK(put.status == 500);
+    CHECK(put.at("/message") == R"(strconv.ParseUint: parsing "abc": invalid syntax)");
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"resourceVersion":"-1"}})", merge).status == 500);
+    CHECK(s.ask("PUT", maps + "/none", R"({"metadata":{"name":"none","resourceVersion":"abc"}})").status == 404);
+    CHECK(s.ask("PUT", leases + "/none", R"({"metadata":{"name":"none","resourceVersion":"abc"}})").status == 500);
+    const auto create = [&](const std::string& name, const std::string& version) {
+        return s.ask("POST", maps, R"({"metadata":{"name":")" + name + R"(","resourceVersion":")" + version + R"("}})").status;
+    };
+    CHECK(create("b", "0") == 201); // none
+    CHECK(create("c", "abc") == 201);
+    CHECK(create("d", "5") == 500);
+}
+
+TEST_CASE("one object is read at a version that was, as a list is", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    CHECK(s.ask("GET", maps + "/a?resourceVersion=0").status == 200);
+    CHECK(s.ask("GET", maps + "/a?resourceVersion=" + s.server.current_resource_version()).status == 200);
+    for (const std::string name : {"/a", "/none"}) {
+        const auto later = s.ask("GET", maps + name + "?resourceVersion=99999999");
+        CHECK(later.status == 504);
+        CHECK(later.at("/details/causes/0/reason") == "ResourceVersionTooLarge");
+    }
+    CHECK(s.ask("GET", maps + "/a?resourceVersion=abc").status == 500); // of a list it is 400
+}
+
+TEST_CASE("a creation finds an object that is being deleted, and says so", "[api_server]") {
+    server_fixture s;
+    s.ask("POST", maps, with(R"("finalizers":["x.io/y"])"));
+    s.ask("DELETE", maps + "/a");
+    const auto a = s.ask("POST", maps, with(R"("labels":{})"));
+    CHECK(a.status == 409);
+    CHECK(a.at("/reason") == "AlreadyExists");
+    CHECK(a.at("/message") == "object is being deleted: configmaps \"a\" already exists");
+}
+
+TEST_CASE("who puts an object or its scale says its name", "[api_server]") {
+    server_fixture s;
+    const std::string apps = "/apis/apps/v1/namespaces/default/deployments";
+    s.ask("POST", apps, R"({"metadata":{"name":"d"},"spec":{"replicas":1}})");
+    const auto scale = [&](const std::string& metadata) {
+        return s.ask("PUT", apps + "/d/scale", R"({"metadata":)" + metadata + R"(,"spec":{"replicas":4}})");
+    };
+    const auto nameless = scale("{}");
+    CHECK(nameless.status == 400);
+    CHECK(nameless.at("/message") == "the name of the object (d based on URL) was undeterminable: name must be provided");
+    CHECK(s.ask("PUT", apps + "/d", "{}").status == 400);
+    CHECK(scale(R"({"name":"x"})").status == 400);
+    CHECK(scale(R"({"name":"d","namespace":"x"})").status == 400);
+    CHECK(scale(R"({"name":"d","uid":"x"})").status == 409);
+    CHECK(scale(R"({"name":"d","resourceVersion":"abc"})").status == 500);
+    CHECK(scale(R"({"name":"d"})").at("/spec/replicas") == "4");
+    CHECK(s.ask("PATCH", apps + "/d/scale", R"({"spec":{"replicas":5}})", merge).at("/spec/replicas") == "5");
+}
+
+TEST_CASE("a JSON patch replaces a member that is not there, but nothing within", "[api_server]") {
+    server_fixture s;
+    s.put("a", "1");
+    const auto replace = [&](const std::string& path, const std::string& value) {
+        return s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":")" + path + R"(","value":)" + value + "}]", operations);
+    };
+    CHECK(replace("/data/new", R"("x")").at("/data/new") == "x");
+    CHECK(replace("/binaryData/new", R"("eA==")").status == 422);
+    CHECK(replace("/metadata/labels", R"({"a":"b"})").at("/metadata/labels/a") == "b");
+    CHECK(replace("/metadata/finalizers/0", R"("x.io/y")").status == 422);
+    CHECK(s.ask("PATCH", maps + "/a", R"([{"op":"remove","path":"/data/none"}])", operations).status == 422);
+}
+
+TEST_CASE("no data is the same as none at all", "[api_server]") {
+    server_fixture s;
+    const auto made = s.ask("POST", maps, R"({"metadata":{"name":"a"},"data":{}})");
+    CHECK_FALSE(made.json().as_object().contains("data"));
+    const auto again = s.ask("PATCH", maps + "/a", R"({"data":{}})", merge);
+    CHECK(again.at("/metadata/resourceVersion") == made.at("/metadata/resourceVersion"));
+    CHECK(s.ask("PUT", maps + "/a", R"({"metadata":{"name":"a"},"data":null})").at("/metadata/resourceVersion") ==
+          made.at("/metadata/resourceVersion"));
+}
