@@ -264,6 +264,30 @@ bool remove_from(json::value& v, const field_set& gone, const field_set* owned, 
     return a->empty() && (owned == nullptr || !owned->here);
 }
 
+/// What is wrong with the first list that has two items of one key; empty: nothing.
+std::string duplicate_in(const json::value& v, const place& at, const std::string& path) {
+    if (const auto* o = v.if_object(); o != nullptr && !at.atomic_map()) {
+        for (const auto& [key, member] : *o) {
+            auto found = duplicate_in(member, at.inside(key), path + "." + std::string(key));
+            if (!found.empty()) return found;
+        }
+    }
+    const auto* a = v.if_array();
+    const auto* rule = a == nullptr ? nullptr : at.list(*a);
+    if (rule == nullptr) return {};
+    std::vector<std::string> seen;
+    for (const auto& item : *a) {
+        const auto element = element_of(item, *rule);
+        if (!element) continue;
+        const auto shown = shown_element(*element);
+        if (std::find(seen.begin(), seen.end(), shown) != seen.end()) return path + ": duplicate entries for key " + shown;
+        seen.push_back(shown);
+        auto found = duplicate_in(item, at.item(), path + shown);
+        if (!found.empty()) return found;
+    }
+    return {};
+}
+
 place top(bool custom) {
     return place(custom, {}, 0, false);
 }
@@ -275,6 +299,10 @@ field_set fields_of(const json::object& configuration, bool custom) {
     const json::value whole = without_identity(configuration);
     if (!whole.get_object().empty()) collect(whole, top(custom), false, s);
     return tidy(s);
+}
+
+std::string duplicate_entry(const json::object& configuration, bool custom) {
+    return duplicate_in(without_identity(configuration), top(custom), {});
 }
 
 field_changes compare(const json::object& before, const json::object& after, bool custom) {

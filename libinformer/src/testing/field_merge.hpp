@@ -7,10 +7,15 @@
 
 #include <boost/json/fwd.hpp>
 
+#include <string>
+
 namespace informer::testing::detail {
 
 /// The leaves of an applied configuration, without what identifies the object (apiVersion, kind, metadata.name, …).
 field_set fields_of(const boost::json::object& configuration, bool custom);
+
+/// What is wrong with the first list that has two items of one key, as the real server says it; empty: there is none.
+std::string duplicate_entry(const boost::json::object& configuration, bool custom);
 
 /// Fields by what happened to them. What is new or gone is listed with all its leaves.
 struct field_changes {

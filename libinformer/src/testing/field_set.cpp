@@ -16,23 +16,6 @@ constexpr int deepest = 200; // of what comes from outside
 
 constexpr auto by_element = [](const field_set::child& c, std::string_view element) { return c.element < element; };
 
-/// `.spec`, `[name="web"]`, `[="x"]`.
-std::string shown(const std::string& element) {
-    const auto rest = std::string_view(element).substr(2);
-    if (element.starts_with("f:")) return "." + std::string(rest);
-    if (element.starts_with("v:")) return "[=" + std::string(rest) + "]";
-    boost::system::error_code ec;
-    const auto keys = json::parse(rest, ec);
-    std::string out = "[";
-    if (!ec && keys.is_object()) {
-        for (const auto& [key, v] : keys.get_object()) {
-            if (out.size() > 1) out += ',';
-            out += std::string(key) + "=" + json::serialize(v);
-        }
-    }
-    return out + "]";
-}
-
 field_set read(const json::object& fields, int depth) {
     field_set s;
     for (const auto& [key, v] : fields) {
@@ -51,6 +34,22 @@ field_set read(const json::object& fields, int depth) {
 }
 
 } // namespace
+
+std::string shown_element(const std::string& element) {
+    const auto rest = std::string_view(element).substr(2);
+    if (element.starts_with("f:")) return "." + std::string(rest);
+    if (element.starts_with("v:")) return "[=" + std::string(rest) + "]";
+    boost::system::error_code ec;
+    const auto keys = json::parse(rest, ec);
+    std::string out = "[";
+    if (!ec && keys.is_object()) {
+        for (const auto& [key, v] : keys.get_object()) {
+            if (out.size() > 1) out += ',';
+            out += std::string(key) + "=" + json::serialize(v);
+        }
+    }
+    return out + "]";
+}
 
 field_set& field_set::at(std::string_view element) {
     auto it = std::lower_bound(children_.begin(), children_.end(), element, by_element);
@@ -100,7 +99,7 @@ field_set field_set::common_with(const field_set& other) const {
 
 void field_set::add_paths(const std::string& before, std::vector<std::string>& to) const {
     if (here) to.push_back(before);
-    for (const auto& c : children_) c.set.add_paths(before + shown(c.element), to);
+    for (const auto& c : children_) c.set.add_paths(before + shown_element(c.element), to);
 }
 
 std::vector<std::string> field_set::paths() const {

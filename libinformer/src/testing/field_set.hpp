@@ -40,6 +40,9 @@ private:
     std::vector<child> children_; ///< sorted
 };
 
+/// One path element as `paths` writes it.
+std::string shown_element(const std::string& element);
+
 struct field_set::child {
     std::string element;
     field_set set;

@@ -1,6 +1,7 @@
 // Server-side apply.
 #include "rest_api.hpp"
 
+#include "field_merge.hpp"
 #include "json_tools.hpp"
 #include "managed_fields.hpp"
 #include "object_rules.hpp"
@@ -54,24 +55,36 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     if (const auto name = string_at(configuration, {"metadata", "name"}); !name.empty() && name != t.name) {
         throw bad_request("the name of the object (" + name + ") does not match the name on the URL (" + t.name + ")");
     }
-    if (!managed_fields_of(configuration).empty()) throw bad_request("metadata.managedFields must be nil");
+    if (const auto* managed = find_at(configuration, {"metadata", "managedFields"}); managed != nullptr && !managed->is_null()) {
+        throw bad_request("metadata.managedFields must be nil"); // empty is not nil
+    }
     configuration = configuration_of(std::move(configuration), *t.type, t.subresource);
 
     const auto old = t.type->rows->find(t.key());
     if (!old && !t.subresource.empty()) throw not_found(*t.type, t.name);
     const auto version = string_at(configuration, {"metadata", "resourceVersion"});
+    if (!version.empty()) parse_version(version);
+    const auto uid = string_at(configuration, {"metadata", "uid"});
+    if (!old && !uid.empty()) { // who means that very object does not want another one
+        throw conflict(*t.type, t.name,
+                       "uid mismatch: the provided object specified uid " + uid + ", and no existing object was found");
+    }
+    if (const auto twice = duplicate_entry(configuration, t.type->custom); !twice.empty()) {
+        throw refused(500, "",
+                      "failed to create typed patch object (" + string_at(configuration, {"metadata", "namespace"}) + "/" + t.name +
+                          "; " + t.type->api.group + "/" + t.type->api.version + ", Kind=" + t.type->api.kind + "): " + twice);
+    }
     json::object live;
     if (old) live = tree(*t.type, *old);
     auto result = apply_configuration(managed_fields_of(live), manager(t, by, "Apply"), live, configuration, by.force,
                                       t.type->custom);
     write_by as_applied = by;
+    as_applied.patch = true;
     as_applied.managed = std::make_shared<const json::array>(std::move(result.entries));
     auto& metadata = object_at(result.object, "metadata");
     created = !old;
     if (created) {
-        if (!version.empty()) {
-            throw conflict(*t.type, t.name, "resourceVersion should not be set on an object that is to be created");
-        }
+        metadata.erase("resourceVersion"); // nobody looks at it
         metadata["name"] = t.name;
         return create(t, std::move(result.object), as_applied);
     }

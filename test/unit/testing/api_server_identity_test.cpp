@@ -16,6 +16,10 @@ std::string with(const std::string& member) {
     return R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a",)" + member + "}}";
 }
 
+answer apply_map(server_fixture& s, const std::string& body) {
+    return s.ask("PATCH", maps + "/a?fieldManager=m", body, "application/apply-patch+yaml");
+}
+
 void is_immutable(const answer& a, const std::string& field) {
     INFO(a.body);
     CHECK(a.status == 422);
@@ -34,8 +38,34 @@ TEST_CASE("a put of another uid is a conflict, a patch of it invalid", "[api_ser
     is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x"}})", merge), "metadata.uid");
     is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x"}})", "application/strategic-merge-patch+json"), "metadata.uid");
     is_immutable(s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":"/metadata/uid","value":"x"}])", operations), "metadata.uid");
+    is_immutable(apply_map(s, with(R"("uid":"x")")), "metadata.uid");
     CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x","resourceVersion":"1"}})", merge).status == 409); // this first
     CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":null}})", merge).status == 200);
+}
+
+TEST_CASE("an apply to an object of a uid does not create another one", "[api_server]") {
+    server_fixture s;
+    const auto a = apply_map(s, with(R"("uid":"0aa0")"));
+    CHECK(a.status == 409);
+    CHECK(a.at("/reason") == "Conflict");
+    CHECK(a.at("/message") == "Operation cannot be fulfilled on configmaps \"a\": uid mismatch: the provided object specified uid "
+                              "0aa0, and no existing object was found");
+    CHECK(s.ask("GET", maps + "/a").status == 404);
+}
+
+TEST_CASE("of an apply that creates nobody looks at the resource version, but it must be one", "[api_server]") {
+    server_fixture s;
+    CHECK(apply_map(s, with(R"("resourceVersion":"abc")")).status == 500);
+    const auto a = apply_map(s, with(R"("resourceVersion":"5")"));
+    CHECK(a.status == 201);
+    CHECK(a.at("/metadata/resourceVersion") == s.server.current_resource_version());
+    CHECK(apply_map(s, with(R"("resourceVersion":"5")")).status == 409);
+}
+
+TEST_CASE("managed fields are not applied, not even none", "[api_server]") {
+    server_fixture s;
+    CHECK(apply_map(s, with(R"("managedFields":[])")).status == 400);
+    CHECK(apply_map(s, with(R"("managedFields":null)")).status == 201);
 }
 
 TEST_CASE("deletion is a DELETE's to say: no other write sets its time", "[api_server]") {
@@ -44,6 +74,7 @@ TEST_CASE("deletion is a DELETE's to say: no other write sets its time", "[api_s
     const std::string then = R"("deletionTimestamp":"2020-01-01T00:00:00Z")";
     is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{)" + then + "}}", merge), "metadata.deletionTimestamp");
     is_immutable(s.ask("PUT", maps + "/a", with(then)), "metadata.deletionTimestamp");
+    is_immutable(apply_map(s, with(then)), "metadata.deletionTimestamp");
     is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"deletionGracePeriodSeconds":5}})", merge),
                  "metadata.deletionGracePeriodSeconds");
     s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["x.io/y"]}})", merge);
