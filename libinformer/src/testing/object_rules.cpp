@@ -82,6 +82,29 @@ void check_annotations(const resource_type& type, std::string_view name, const j
                             "Too long: may not be more than " + std::to_string(most) + " bytes"));
 }
 
+void check_finalizers(const resource_type& type, std::string_view name, const json::object& metadata) {
+    const auto* all = metadata.if_contains("finalizers");
+    if (all == nullptr || !all->is_array()) return;
+    bool orphans = false, foreground = false;
+    std::size_t at = 0;
+    for (const auto& f : all->get_array()) {
+        const std::string_view text = f.get_string();
+        const std::string quoted = "Invalid value: \"" + std::string(text) + "\": ";
+        if (!informer::detail::is_label_key(text)) invalid_field(type, name, "metadata.finalizers", quoted + name_rule);
+        orphans = orphans || text == "orphan";
+        foreground = foreground || text == "foregroundDeletion";
+        const bool known = text == "orphan" || text == "foregroundDeletion" || text == "kubernetes";
+        if (!type.free_finalizers && !known && text.find('/') == std::string_view::npos) {
+            invalid_field(type, name, "metadata.finalizers[" + std::to_string(at) + "]",
+                          quoted + "name is neither a standard finalizer name nor is it fully qualified");
+        }
+        ++at;
+    }
+    if (!orphans || !foreground) return;
+    invalid_field(type, name, "metadata.finalizers",
+                  "Invalid value: " + json::serialize(*all) + ": finalizer orphan and foregroundDeletion cannot be both set");
+}
+
 } // namespace
 
 void check_metadata_types(const json::object& object) {
@@ -128,13 +151,7 @@ void check_metadata_values(const resource_type& type, std::string_view name, con
     const auto& metadata = metadata_of(object);
     check_labels(type, name, metadata);
     check_annotations(type, name, metadata);
-    if (const auto* all = metadata.if_contains("finalizers"); all != nullptr && all->is_array()) {
-        for (const auto& f : all->get_array()) {
-            if (informer::detail::is_label_key(f.get_string())) continue;
-            invalid_field(type, name, "metadata.finalizers",
-                          "Invalid value: \"" + std::string(f.get_string()) + "\": " + name_rule);
-        }
-    }
+    check_finalizers(type, name, metadata);
     const auto* all = metadata.if_contains("ownerReferences");
     if (all == nullptr || !all->is_array()) return;
     bool controlled = false;

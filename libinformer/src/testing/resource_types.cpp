@@ -30,6 +30,7 @@ enum trait : unsigned {
     label_named = 128,
     wants_version = 256,
     put_creates = 512,
+    free_finalizers = 1024,
     rbac = path_named | put_creates,
     workload = with_status | with_generation | in_all,
 };
@@ -54,7 +55,7 @@ const char* const pod_fields = "spec.nodeName spec.restartPolicy spec.schedulerN
 const built_in_row rows[] = {
     {"", "v1", "configmaps", "ConfigMap", "cm", none, ""},
     {"", "v1", "endpoints", "Endpoints", "ep", put_creates, ""},
-    {"", "v1", "events", "Event", "ev", put_creates, event_fields},
+    {"", "v1", "events", "Event", "ev", put_creates | free_finalizers, event_fields},
     {"", "v1", "limitranges", "LimitRange", "limits", put_creates, ""},
     {"", "v1", "namespaces", "Namespace", "ns", with_status | cluster | gives_deleted | label_named, "status.phase"},
     {"", "v1", "nodes", "Node", "no", with_status | cluster, "spec.unschedulable=false"},
@@ -69,7 +70,7 @@ const built_in_row rows[] = {
     {"", "v1", "services", "Service", "svc",
      with_status | in_all | gives_deleted | label_named | put_creates, "spec.clusterIP spec.type"},
     {"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", "crd crds",
-     with_status | with_generation | cluster | wants_version, ""},
+     with_status | with_generation | cluster | wants_version | free_finalizers, ""},
     {"apps", "v1", "controllerrevisions", "ControllerRevision", "", none, ""},
     {"apps", "v1", "daemonsets", "DaemonSet", "ds", workload, ""},
     {"apps", "v1", "deployments", "Deployment", "deploy", workload | with_scale, ""},
@@ -82,14 +83,14 @@ const built_in_row rows[] = {
     {"networking.k8s.io", "v1", "ingresses", "Ingress", "ing", with_status | with_generation, ""},
     {"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", "netpol", with_generation, ""},
     {"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb",
-     with_status | with_generation | wants_version, ""},
+     with_status | with_generation | wants_version | free_finalizers, ""},
     {"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", "", cluster | rbac, ""},
     {"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", "", cluster | rbac, ""},
     {"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", "", rbac, ""},
     {"rbac.authorization.k8s.io", "v1", "roles", "Role", "", rbac, ""},
     {"storage.k8s.io", "v1", "storageclasses", "StorageClass", "sc", cluster, ""},
     {"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "pc", cluster | with_generation, ""},
-    {"coordination.k8s.io", "v1", "leases", "Lease", "", wants_version | put_creates, ""},
+    {"coordination.k8s.io", "v1", "leases", "Lease", "", wants_version | put_creates | free_finalizers, ""},
     {"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", "", with_generation, ""},
 };
 
@@ -143,6 +144,7 @@ type_ptr make_built_in(const built_in_row& row) {
     t->label_names = has(label_named);
     t->wants_version = has(wants_version);
     t->put_creates = has(put_creates);
+    t->free_finalizers = has(free_finalizers);
     if (t->api.plural == "replicationcontrollers") t->scale_selector = {"spec", "selector"};
     t->rows = std::make_shared<table>();
     for (const auto& text : split(row.fields, ' ')) t->rows->selectable.push_back(field_of_row(text));
@@ -384,6 +386,7 @@ std::vector<type_ptr> types_of_definition(const json::object& definition, std::s
         }
         t->generation = true;
         t->custom = true;
+        t->free_finalizers = true;
         t->wants_version = true;
         t->rows = rows_;
         if (const auto* fields = find_at(version, {"selectableFields"}); fields != nullptr && fields->is_array()) {

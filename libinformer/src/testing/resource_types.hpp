@@ -29,6 +29,7 @@ struct resource_type {
     bool label_names = false;     ///< names are DNS labels: no dots
     bool wants_version = false;   ///< PUT needs a resource version
     bool put_creates = false;     ///< PUT of what is not there creates it
+    bool free_finalizers = false; ///< finalizers need no domain
     bool served = true;           ///< a definition may have versions, even all of them, that are not
     /// Where /scale lies: numbers of replicas, and a selector (a string, or labels).
     std::vector<std::string> scale_wanted{"spec", "replicas"}, scale_present{"status", "replicas"};

@@ -168,3 +168,18 @@ TEST_CASE("no data is the same as none at all", "[api_server]") {
     CHECK(s.ask("PUT", maps + "/a", R"({"metadata":{"name":"a"},"data":null})").at("/metadata/resourceVersion") ==
           made.at("/metadata/resourceVersion"));
 }
+
+TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[api_server]") {
+    server_fixture s;
+    const auto create = [&](const std::string& list) { return s.ask("POST", maps + "?dryRun=All", with(R"("finalizers":)" + list)); };
+    const auto refused = create(R"(["x.io/y","mine"])");
+    CHECK(refused.status == 422);
+    CHECK(refused.at("/details/causes/0/field") == "metadata.finalizers[1]");
+    CHECK(refused.at("/details/causes/0/message") ==
+          "Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified");
+    for (const std::string known : {"orphan", "foregroundDeletion", "kubernetes"}) CHECK(create("[\"" + known + "\"]").status == 201);
+    CHECK(create(R"(["orphan","foregroundDeletion"])").status == 422);
+    s.put("a", "1");
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["mine"]}})", merge).status == 422);
+    CHECK(s.ask("POST", leases, R"({"metadata":{"name":"l","finalizers":["mine"]}})").status == 201); // nobody looks there
+}
