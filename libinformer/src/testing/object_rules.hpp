@@ -41,7 +41,7 @@ boost::json::object tree(const resource_type& type, const stored_object& o);
 /// True when both are the same but for metadata.managedFields and metadata.resourceVersion.
 bool same_but_bookkeeping(const boost::json::object& a, const boost::json::object& b);
 /// True when something other than metadata and (where it is a subresource) status differs: what generation counts. Of a
-/// Deployment also the annotations.
+/// Deployment also the annotations, of an EndpointSlice the labels; of a PriorityClass nothing.
 bool specification_differs(const resource_type& type, const boost::json::object& a, const boost::json::object& b);
 
 } // namespace informer::testing::detail

@@ -169,6 +169,17 @@ TEST_CASE("no data is the same as none at all", "[api_server]") {
           made.at("/metadata/resourceVersion"));
 }
 
+TEST_CASE("the generation of an EndpointSlice counts labels, that of a PriorityClass nothing", "[api_server]") {
+    server_fixture s;
+    const std::string slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    const std::string classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    s.ask("POST", slices, R"({"metadata":{"name":"e"},"addressType":"IPv4","endpoints":[]})");
+    CHECK(s.ask("PATCH", slices + "/e", R"({"metadata":{"labels":{"a":"b"}}})", merge).at("/metadata/generation") == "2");
+    CHECK(s.ask("PATCH", slices + "/e", R"({"metadata":{"annotations":{"a":"b"}}})", merge).at("/metadata/generation") == "2");
+    CHECK(s.ask("POST", classes, R"({"metadata":{"name":"p"},"value":5})").at("/metadata/generation") == "1");
+    CHECK(s.ask("PATCH", classes + "/p", R"({"description":"z"})", merge).at("/metadata/generation") == "1");
+}
+
 TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[api_server]") {
     server_fixture s;
     const auto create = [&](const std::string& list) { return s.ask("POST", maps + "?dryRun=All", with(R"("finalizers":)" + list)); };
