@@ -127,12 +127,12 @@ public:
 /// CRDs, and whatever CustomResourceDefinitions are posted.
 ///
 /// Where it is unlike a kube-apiserver: JSON only (no protobuf, no tables, no gzip); no defaulting, validation or pruning
-/// beyond metadata, so that unknown fields stay; versions of a custom resource differ in `apiVersion` alone;
-/// server-side apply (JSON, no YAML) and strategic merge patches know the common lists by the names of their fields, and
-/// take those of custom resources as one value (ports of EndpointSlices are merged as those of services); `/status` takes
-/// the status alone, for every kind; propagationPolicy and gracePeriodSeconds do nothing, and there are no warnings; no
-/// quotas, no admission (so no evictions), no tokens, no RBAC objects in
-/// force (`rights` of a token decide; nobody without a token is let in where tokens are demanded, but for health and
+/// beyond metadata, so that unknown fields stay; a CustomResourceDefinition needs no schema; versions of a custom resource differ in
+/// `apiVersion` alone; server-side apply (JSON, no YAML) and strategic merge patches know the common lists by the names of their fields,
+/// and take those of custom resources as one value (ports of EndpointSlices are merged as those of services); a strategic merge patch with
+/// directives in a list of which no key is known is refused; `/status` takes the status alone, for every kind; propagationPolicy and
+/// gracePeriodSeconds are read and do nothing, and there are no warnings; no quotas, no admission (so no evictions), no tokens,
+/// no RBAC objects in force (`rights` of a token decide; nobody without a token is let in where tokens are demanded, but for health and
 /// /version); pods are deleted at once; owner references are not collected; core events and events.k8s.io events are
 /// apart; a list from a future version is refused at once instead of after 3 s; bookmarks carry the newest version of
 /// the whole server. It plays two controllers: namespaces that are deleted empty themselves and go, and
