@@ -36,13 +36,23 @@ duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
     }
     if (!started_ || now > last_) last_ = now;
     started_ = true;
+    if (tokens_ >= 0) without_turn_ = 0; // their time has come
     const std::chrono::duration<double> longest = longest_;
-    tokens_ = std::max(tokens_ - 1.0, -longest.count() * rate_);
+    const double most_promised = -longest.count() * rate_;
+    tokens_ -= 1.0;
+    if (tokens_ < most_promised) {
+        tokens_ = most_promised;
+        ++without_turn_;
+    }
     if (tokens_ >= 0) return duration(0);
     return bounded(-tokens_ / rate_ * 1e9, longest_);
 }
 
 void token_bucket_limiter::give_back() {
+    if (without_turn_ > 0) { // it took none, or its turn is that one's
+        --without_turn_;
+        return;
+    }
     tokens_ = std::min(burst_, tokens_ + 1.0);
 }
 

@@ -88,6 +88,26 @@ TEST_CASE("Q8 token bucket: a turn that is given back is another's, and never mo
     CHECK(l.delay(0, start) == 100ms);
 }
 
+TEST_CASE("Q8 token bucket: who was told the longest for want of a turn has none to give back") {
+    token_bucket_limiter l(10.0, 100, 1000s);
+    for (int i = 0; i < 20'100; ++i) l.delay(0, start); // 100 at once, 10,000 in turn, 10,000 more
+    for (int i = 0; i < 10'000; ++i) l.give_back();
+    CHECK(l.delay(0, start) == 1000s);
+    l.give_back();
+    l.give_back(); // of one that had a turn
+    CHECK(l.delay(0, start) == 1000s);
+    CHECK(l.delay(0, start + 1s) == 999100ms);
+}
+
+TEST_CASE("Q8 token bucket: when all have had their time, turns can be given back again") {
+    token_bucket_limiter l(10.0, 1, 10s);
+    for (int i = 0; i < 200; ++i) l.delay(0, start);
+    CHECK(l.delay(0, start + 20s) == 0ns);
+    CHECK(l.delay(0, start + 20s) == 100ms);
+    l.give_back();
+    CHECK(l.delay(0, start + 20s) == 100ms);
+}
+
 TEST_CASE("a limiter around others passes on what is given back") {
     const auto bucket = std::make_shared<token_bucket_limiter>(10.0, 1);
     std::vector<rate_limiter_ptr> one{std::make_shared<jitter_limiter>(bucket, 0.0, 1)};

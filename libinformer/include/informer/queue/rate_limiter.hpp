@@ -51,6 +51,7 @@ public:
 private:
     double rate_, burst_, tokens_; ///< tokens below zero: turns that are promised
     duration longest_;
+    std::uint64_t without_turn_ = 0; ///< wait for `longest` although no turn is theirs
     time_point last_{};
     bool started_ = false;
 };
