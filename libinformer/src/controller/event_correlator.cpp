@@ -81,14 +81,22 @@ std::string event_name(const event_subject& about, std::chrono::system_clock::ti
                  number;
     std::string hex;
     for (; ticks != 0; ticks >>= 4) hex.insert(hex.begin(), digits[ticks & 15]);
-    // Some kinds have names that an Event must not have ("system:node").
-    std::string name = about.name.substr(0, longest_subject);
-    for (char& c : name) {
+    // Some kinds have names that an Event must not have ("system:node"): its is made of labels that begin and end with a letter or digit.
+    std::string name;
+    for (char c : about.name.substr(0, longest_subject)) {
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.')) c = '-';
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        const bool begins = name.empty() || name.back() == '.';
+        if (plain) {
+            name += c;
+        } else if (c != '.') {
+            if (!begins) name += '-';
+        } else if (!begins) {
+            while (name.back() == '-') name.pop_back();
+            name += '.';
+        }
     }
     while (!name.empty() && (name.back() == '-' || name.back() == '.')) name.pop_back();
-    name.erase(0, name.find_first_not_of("-."));
     return (name.empty() ? "event" : name) + "." + hex;
 }
 

@@ -208,6 +208,10 @@ TEST_CASE("an event's name is one that the server takes, whatever its subject is
     const timeline t;
     const auto name = [&](const std::string& of) { return t.record(c, about(of))[0].name; };
     CHECK(name("system:node:X").starts_with("system-node-x."));
+    CHECK(name("team:.reader").starts_with("team.reader."));
+    CHECK(name("a.:b").starts_with("a.b."));
+    CHECK(name(":..:x-.").starts_with("x."));
+    CHECK(name("::").starts_with("event."));
     const std::string lengthy = name(std::string(229, 'a') + "." + std::string(20, 'b'));
     CHECK(lengthy.size() <= 253);
     CHECK(lengthy.starts_with(std::string(229, 'a') + "."));
