@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <type_traits>
+#include <utility>
 
 namespace informer {
 
@@ -29,6 +31,13 @@ public:
 
     /// Starts a child on the group's executor (by post, never inline). After `stop()` the child is dropped unstarted.
     void spawn(asio::awaitable<void> child);
+    /// Calls `make` there and keeps it until the coroutine that it gave has ended: a lambda coroutine may use its captures. (Those of
+    /// `group.spawn([x]() -> asio::awaitable<void> { … }())` are gone when it begins.)
+    template <class F>
+        requires std::is_invocable_r_v<asio::awaitable<void>, F&>
+    void spawn(F make) {
+        spawn(call(std::move(make)));
+    }
     /// As above, for a child that must run on another executor.
     void spawn_on(asio::any_io_executor executor, asio::awaitable<void> child);
     /// Called on the group's executor for each exception that leaves a child, instead of keeping the first for `join()`.
@@ -52,6 +61,12 @@ public:
     asio::awaitable<void> join();
 
 private:
+    template <class F>
+    static asio::awaitable<void> call(F make) {
+        asio::awaitable<void> child = make();
+        co_await std::move(child);
+    }
+
     struct state;
     std::shared_ptr<state> state_;
 };

@@ -64,7 +64,7 @@ const std::string& leadership::identity() const noexcept {
 
 namespace {
 
-using leading_work = std::function<asio::awaitable<void>(leadership)>;
+using leading_work = std::function<asio::awaitable<void>(const leadership&)>;
 using leading_work_ptr = std::shared_ptr<const leading_work>;
 
 /// One call of run(). The work is not among it: what an election saw is kept after its end, and the work may own who keeps it.
@@ -173,7 +173,7 @@ void election::attend(const leading_work_ptr& lead) {
 asio::awaitable<void> election::run_work(std::shared_ptr<election> e, leading_work_ptr lead, leadership l) {
     e->work_begun = true;
     try {
-        auto work = (*lead)(std::move(l));
+        auto work = (*lead)(l);
         co_await std::move(work);
     } catch (...) {
         const auto failed = std::current_exception();
@@ -329,7 +329,7 @@ leader_elector::leader_elector(runtime r, kubernetes::client c, leader_election_
 
 leader_elector::~leader_elector() = default;
 
-asio::awaitable<election_end> leader_elector::run(std::function<asio::awaitable<void>(leadership)> lead) {
+asio::awaitable<election_end> leader_elector::run(std::function<asio::awaitable<void>(const leadership&)> lead) {
     return detail::quietly(impl::run(impl_, std::move(lead)));
 }
 

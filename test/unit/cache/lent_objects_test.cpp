@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,21 @@ std::unique_ptr<indexer> filled(int pods) {
 unsigned number(const object& o) { return static_cast<unsigned>(std::stoul(o.resource_version().str())); }
 
 } // namespace
+
+TEST_CASE("lent objects: of a list that is about to go an object is on its own") {
+    auto cache = filled(3);
+    static_assert(std::is_same_v<decltype(cache->snapshot().list()[0]), object>);
+    static_assert(std::is_same_v<decltype(cache->snapshot().list().front()), object>);
+    static_assert(std::is_same_v<decltype(std::declval<const lent_objects&>()[0]), const object&>);
+    const object& first = cache->snapshot().by_index("node", "n1").front();
+    const object& last = cache->snapshot().list().back();
+    const std::string name = first.name().str();
+    for (int i = 0; i < 3; ++i) cache->erase(object_key("ns", "pod-" + std::to_string(i)));
+    cache->publish();
+    cache.reset();
+    CHECK(first.name() == name);
+    CHECK(last.name().starts_with("pod-"));
+}
 
 TEST_CASE("lent objects: it keeps what it lists when cache and snapshot are gone") {
     auto cache = filled(100);

@@ -11,6 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <atomic>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -265,8 +266,39 @@ asio::awaitable<void> family(int* count, int* stopped) {
     co_await group.join();
 }
 
+asio::awaitable<void> keeps_what_it_calls() {
+    const auto executor = co_await asio::this_coro::executor;
+    task_group group(executor);
+    const auto owned = std::make_shared<std::string>("something that is long enough to be on the heap");
+    std::string seen;
+    std::weak_ptr<std::string> left;
+    {
+        auto keep = std::make_shared<std::string>(*owned);
+        left = keep;
+        group.spawn([keep = std::move(keep), &seen]() -> asio::awaitable<void> {
+            co_await settle(3);
+            seen = *keep;
+        });
+    }
+    CHECK_FALSE(left.expired());
+    co_await group.join();
+    CHECK(seen == *owned);
+    CHECK(left.expired());
+    group.stop();
+    bool begun = false;
+    group.spawn([&begun]() -> asio::awaitable<void> {
+        begun = true;
+        co_return;
+    });
+    co_await group.join();
+    CHECK_FALSE(begun);
+}
+
 } // namespace
 
+TEST_CASE("a function is kept until the coroutine that it gave has ended, and not longer", "[task_group]") {
+    run_test(keeps_what_it_calls());
+}
 TEST_CASE("join waits for every child", "[task_group]") {
     run_test(joins_all());
 }

@@ -49,9 +49,13 @@ public:
 
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
-    const object& operator[](std::size_t i) const noexcept { return first_[i]; }
-    const object& front() const noexcept { return *first_; }
-    const object& back() const noexcept { return first_[size_ - 1]; }
+    const object& operator[](std::size_t i) const& noexcept { return first_[i]; }
+    const object& front() const& noexcept { return *first_; }
+    const object& back() const& noexcept { return first_[size_ - 1]; }
+    /// Of a list that is about to go: on its own.
+    object operator[](std::size_t i) const&& noexcept { return first_[i]; }
+    object front() const&& noexcept { return *first_; }
+    object back() const&& noexcept { return first_[size_ - 1]; }
     const_iterator begin() const noexcept { return first_; }
     const_iterator end() const noexcept { return first_ + size_; }
 

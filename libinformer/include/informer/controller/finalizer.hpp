@@ -40,7 +40,8 @@ boost::json::value finalizer_removal(const object& current, std::string_view fin
 /// *Thread safety*: none; use it on the client's executor. *Cancellation*: terminal.
 class finalizer {
 public:
-    using work = std::function<asio::awaitable<reconcile_result>(object)>;
+    /// The object is held until it has ended.
+    using work = std::function<asio::awaitable<reconcile_result>(const object&)>;
     /// `name`: qualified, "example.com/cleanup" (the server insists).
     finalizer(kubernetes::client c, api_resource resource, std::string name);
     /// `apply` and `cleanup` must outlive the call.

@@ -181,7 +181,8 @@ public:
     /// first (for at most R). *Errors*: already_running; bad_configuration (no `lead`); what the work throws
     /// comes out after the Lease was given up (cancellation that we caused apart). What the API server answers is never an
     /// error here: it is tried again, and logged once for each kind of request and failure until that kind succeeds.
-    asio::awaitable<election_end> run(std::function<asio::awaitable<void>(leadership)> lead);
+    /// *Lifetime*: what `lead` is given lives as long as the work.
+    asio::awaitable<election_end> run(std::function<asio::awaitable<void>(const leadership&)> lead);
 
     /// Whether the Lease is ours now; see `leadership::held`.
     bool is_leader() const noexcept;

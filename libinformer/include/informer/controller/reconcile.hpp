@@ -71,7 +71,8 @@ private:
 /// controller goes on.
 /// *Executor*: the controller's runtime. *Cancellation*: terminal, when its time-out passes, the lease is lost or the
 /// controller ends at once; the key is then asked for again. *Lifetime*: the controller keeps the function until it is
-/// destroyed and every call has ended: a lambda coroutine may use its captures.
-using reconciler = std::function<asio::awaitable<reconcile_result>(reconcile_request)>;
+/// destroyed and every call has ended: a lambda coroutine may use its captures. The request lives as long as the call, so it may be taken by
+/// value or by reference.
+using reconciler = std::function<asio::awaitable<reconcile_result>(const reconcile_request&)>;
 
 } // namespace informer
