@@ -134,7 +134,7 @@ void controller::impl::attempt::fail() {
 asio::awaitable<void> controller::impl::call(std::shared_ptr<impl> s, reconcile_request request,
                                              std::shared_ptr<attempt> out) {
     try {
-        auto work = s->reconcile(std::move(request));
+        auto work = s->reconcile(request);
         out->result = co_await std::move(work);
     } catch (...) {
         out->fail();
@@ -162,7 +162,9 @@ void controller::impl::drop(item& it) {
 void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration took) {
     using enum reconcile_result::outcome;
     reconcile_result& r = a.result;
-    if (cut && (r.what() == error || !a.in_time)) { // not its fault: at once when somebody works again
+    // Not its fault: at once when somebody works again. `cancelled` is no error that trying again helps against, so who asks may call it terminal.
+    const bool told = r.what() == error || (r.what() == terminal && r.why() == condition::cancelled);
+    if (cut && (told || !a.in_time)) {
         it.requeue();
         it.done();
         return;
@@ -308,6 +310,10 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     });
     s->begin_series();
     s->workers_alive = s->options.workers_;
+    task_group again(executor);
+    again.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
+    if (std::exchange(s->standby.forgot, false)) again.spawn(replay_all(s));
+    s->standby.waiting = 0; // it is another queue when they have ended
     for (std::size_t i = 0; i < s->options.workers_; ++i) group.spawn(work(s));
     for (;;) {
         const bool asked = co_await detail::cancelled();
@@ -328,7 +334,10 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
         }
         co_await s->workers_news.wait_until(s->rt.clock(), until);
     }
+    s->standby.forgot = s->standby.forgot || again.size() != 0; // it was not gone through to its end
+    again.stop();
     group.stop();
+    co_await again.join();
     co_await group.join();
 }
 

@@ -12,6 +12,7 @@ struct controller_builder::plan {
         api_resource resource;
         source_options options;
         map_function map; ///< empty: the owner's
+        bool of_main = false;
     };
     runtime rt;
     informer_factory* factory;
@@ -35,7 +36,7 @@ controller_builder& controller_builder::operator=(controller_builder&&) noexcept
 controller_builder& controller_builder::for_(api_resource resource, source_options options) {
     if (plan_->main) throw plan_->bad("for_ was called twice");
     plan_->main = resource;
-    plan_->sources.push_back({std::move(resource), std::move(options), mapping::to_self()});
+    plan_->sources.push_back({std::move(resource), std::move(options), mapping::to_self(), true});
     return *this;
 }
 
@@ -83,6 +84,7 @@ controller controller_builder::build(reconciler reconcile) {
     for (const plan::planned& from : p.sources) {
         controller::impl::source s;
         s.map = from.map;
+        s.of_main = from.of_main;
         if (!s.map) {
             const std::string owns = "owns " + from.resource.group_resource();
             if (!p.main) throw p.bad(owns + " without for_");

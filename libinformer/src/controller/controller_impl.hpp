@@ -29,6 +29,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         map_function map;
         predicate when;
         std::string name_space; ///< "": all; a shared informer may be wider
+        bool of_main = false;   ///< the resource whose keys are reconciled
         int priority = 0;
         subscription_options options;
         std::shared_ptr<subscription> events; ///< null until the sources run
@@ -44,6 +45,12 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         detail::async_event wake;
         std::optional<shard_view> before; ///< what was ours when the sources were gone through last
         std::shared_ptr<void> listening;
+    };
+    /// Of keys that wait while no worker runs.
+    struct keys_in_vain {
+        std::size_t waiting = 0; ///< when what is gone was forgotten last
+        bool forgetting = false; ///< now
+        bool forgot = false;     ///< some, since workers ran
     };
     struct trigger {
         std::string name;
@@ -72,6 +79,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     detail::async_event workers_news; ///< a stop, or a worker has ended
     detail::async_event sources_news;
     shard_news shards;
+    keys_in_vain standby;
     std::size_t workers_alive = 0;
 
     mutable std::mutex mutex; ///< of figures
@@ -88,6 +96,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     /// Queues the keys that the event leads to; with `only`, those that came with this change of the group. False: not yet, its mapping
     /// reads a cache that is not filled.
     bool handle(source& from, const event& e, const shard_change* only = nullptr);
+    bool map(source& from, const object& state, std::vector<object_key>& asked);
     /// Tries again until it can; false when it is over with us meanwhile.
     static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, std::size_t index, event e, const shard_change* only);
     bool gained(source& from, const shard_change& change, const object_key& key);
@@ -101,7 +110,13 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     std::string shard_text(const object_key& key) const;
     void listen_to_shards();
     static asio::awaitable<void> follow_shards(std::shared_ptr<impl> s);
-    static asio::awaitable<void> replay(std::shared_ptr<impl> s, std::size_t index, shard_change change);
+    static asio::awaitable<void> replay(std::shared_ptr<impl> s, std::size_t index, std::optional<shard_change> change);
+
+    // controller_standby.cpp
+    bool waits_in_vain() const;
+    bool is_gone(const object_key& key) const;
+    static asio::awaitable<void> forget_what_is_gone(std::shared_ptr<impl> s);
+    static asio::awaitable<void> replay_all(std::shared_ptr<impl> s);
 
     // controller.cpp
     static asio::awaitable<void> run(std::shared_ptr<impl> s);

@@ -13,11 +13,13 @@ std::string controller::impl::shard_text(const object_key& key) const {
 }
 
 /// Goes through one source again, as a late subscriber does.
-asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::size_t index, shard_change change) {
+asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::size_t index,
+                                                std::optional<shard_change> change) {
     source& from = s->sources[index];
     if (!from.has_synced()) co_return; // it comes anyway
     subscription_options options;
-    options.name(s->name + "-shards").sync_marks();
+    options.name(s->name + "-again").sync_marks();
+    const shard_change* const only = change ? &*change : nullptr;
     subscription events = from.informer->subscribe(options);
     detail::turn_watch turn;
     for (bool going = true; going;) {
@@ -33,8 +35,8 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
         for (const event& e : some) {
             if (e.kind == event_kind::synced)
                 complete = true;
-            else if (e.kind != event_kind::deleted && !s->handle(from, e, &change)) // the source's own subscription is told of deletions
-                going = co_await handle_later(s, index, e, &change);
+            else if (e.kind != event_kind::deleted && !s->handle(from, e, only)) // the source's own subscription is told of deletions
+                going = co_await handle_later(s, index, e, only);
             if (going && turn.over()) going = co_await step_aside(s);
             if (!going) break;
         }

@@ -66,6 +66,23 @@ bool controller::impl::gained(source& from, const shard_change& change, const ob
     }
 }
 
+/// Adds what this state leads to; what its mapping throws costs no other state's keys. False: not yet.
+bool controller::impl::map(source& from, const object& state, std::vector<object_key>& asked) {
+    try {
+        std::vector<object_key> some = from.map(state);
+        std::move(some.begin(), some.end(), std::back_inserter(asked));
+    } catch (const error& x) {
+        if (x.code() == errc::not_synced) {
+            from.waits_for = x.what();
+            return false;
+        }
+        source_failed(from, "mapping", x.what());
+    } catch (...) {
+        source_failed(from, "mapping", detail::what_is_wrong());
+    }
+    return true;
+}
+
 bool controller::impl::handle(source& from, const event& e, const shard_change* only) {
     if (!from.name_space.empty() && e.key().name_space != from.name_space) return true;
     try {
@@ -76,28 +93,14 @@ bool controller::impl::handle(source& from, const event& e, const shard_change* 
     const bool news = !e.initial && e.reason != event_reason::resync;
     const int priority = news ? from.priority : std::min(from.priority, low_priority);
     std::vector<object_key> asked;
-    try {
-        asked = from.map(e.current);
-        if (e.previous && !e.previous.same_as(e.current)) { // the last state of what was deleted may be news, too
-            std::vector<object_key> before = from.map(e.previous);
-            std::move(before.begin(), before.end(), std::back_inserter(asked));
-        }
-        // Each once: a worker may have the first one already, and would be asked again by the second.
-        std::sort(asked.begin(), asked.end());
-        asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
-        if (only != nullptr) std::erase_if(asked, [&](const object_key& key) { return !gained(from, *only, key); });
-    } catch (const error& x) {
-        if (x.code() == errc::not_synced) {
-            from.waits_for = x.what();
-            return false;
-        }
-        source_failed(from, "mapping", x.what());
-        return true;
-    } catch (...) {
-        source_failed(from, "mapping", detail::what_is_wrong());
-        return true;
-    }
-    for (const object_key& key : asked) keys->add(key, priority); // what this throws is no failure of a mapping: nothing may be lost
+    if (!map(from, e.current, asked)) return false;
+    // The state before leads to keys of its own; so may the last one of what was deleted.
+    if (e.previous && !e.previous.same_as(e.current) && !map(from, e.previous, asked)) return false;
+    // Each once: a worker may have the first one already, and would be asked again by the second.
+    std::sort(asked.begin(), asked.end());
+    asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+    if (only != nullptr) std::erase_if(asked, [&](const object_key& key) { return !gained(from, *only, key); });
+    for (const object_key& key : asked) keys->add(key, priority);
     return true;
 }
 
@@ -144,6 +147,10 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
             if (!going) break;
         }
         if (some.size() < batch) turn.rested(); // that was all: now it waits
+        if (going && s->waits_in_vain()) {
+            co_await forget_what_is_gone(s);
+            turn.rested();
+        }
     }
     const bool asked = co_await detail::cancelled();
     if (!asked && s->stops == 0)
@@ -154,20 +161,29 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
 asio::awaitable<void> controller::impl::pull(std::shared_ptr<impl> s, std::size_t index) {
     const trigger& from = s->triggers[index];
     const controller_trigger ask(s->keys);
-    std::string why;
-    try {
-        auto pulling = from.run(ask);
-        co_await std::move(pulling);
-    } catch (...) {
-        why = detail::what_is_wrong();
+    backoff pauses(backoff_options(), s->rt.draw_seed());
+    for (;;) {
+        const clock::time_point begun = s->rt.clock().now();
+        std::string why;
+        try {
+            auto pulling = from.run(ask);
+            co_await std::move(pulling);
+        } catch (...) {
+            why = detail::what_is_wrong();
+        }
+        const auto asked = co_await asio::this_coro::cancellation_state;
+        if (asked.cancelled() != asio::cancellation_type::none || s->stops != 0 || why.empty()) co_return;
+        {
+            const std::lock_guard lock(s->mutex);
+            ++s->figures.source_errors;
+        }
+        pauses.healthy_for(s->rt.clock().now() - begun);
+        const auto pause = std::chrono::duration_cast<std::chrono::milliseconds>(pauses.next());
+        s->log(log_level::error,
+               "trigger " + from.name + " has ended: " + why + " (called again in " + detail::in_seconds(pause) + ")");
+        const bool slept = co_await s->rt.clock().sleep_for(pause);
+        if (!slept || s->stops != 0) co_return;
     }
-    const auto asked = co_await asio::this_coro::cancellation_state;
-    if (asked.cancelled() != asio::cancellation_type::none || s->stops != 0 || why.empty()) co_return;
-    {
-        const std::lock_guard lock(s->mutex);
-        ++s->figures.source_errors;
-    }
-    s->log(log_level::error, "trigger " + from.name + " has ended: " + why);
 }
 
 asio::awaitable<void> controller::impl::run_sources(std::shared_ptr<impl> s) {

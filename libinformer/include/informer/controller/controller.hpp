@@ -164,15 +164,15 @@ private:
     std::weak_ptr<queue> queue_;
 };
 
-/// A coroutine that asks for keys while its controller runs: a poll of another system, a message queue.
-using trigger_source = std::function<asio::awaitable<void>(controller_trigger)>;
+/// A coroutine that asks for keys while its controller runs: a poll of another system, a message queue. What it is given lives as long.
+using trigger_source = std::function<asio::awaitable<void>(const controller_trigger&)>;
 
 class controller_figures {
 public:
     std::uint64_t succeeded = 0, failed = 0, requeued = 0, terminal = 0, panics = 0, timeouts = 0;
     std::size_t active = 0;          ///< reconciles that run now
     std::uint64_t foreign = 0;       ///< keys dropped: `only_keys` refused them, or another replica's, also amid their reconcile
-    std::uint64_t source_errors = 0; ///< predicates and mappings that failed
+    std::uint64_t source_errors = 0; ///< predicates, mappings and triggers that failed
     work_queue_figures queue;
 };
 
@@ -187,7 +187,8 @@ public:
 /// - *After the sync*: no reconcile begins before every source has delivered its initial state, and the indexes that were asked for with
 ///   it are built: what the cache does not have does not exist. A mapping that reads a cache before that is asked again (`map_function`).
 /// - *Fresh first*: initial state and resyncs enter at `low_priority` (and are not starved: see `work_queue`).
-/// - *Contained*: exceptions of reconcilers, predicates, mappings and triggers are counted and logged; the controller goes on.
+/// - *Contained*: exceptions of reconcilers, predicates, mappings and triggers are counted and logged; the controller goes on. What a mapping
+///   throws costs the keys of the one state it was shown; a trigger is called again.
 ///
 /// *Thread safety*: none but `enqueue`, `trigger`, `figures`, `attempts`: use it on the runtime's executor, the factory's too.
 /// *Lifetime*: the factory must outlive `run()`. It holds its informers until it is destroyed, and must not outlive the execution
@@ -196,7 +197,8 @@ public:
 /// shutdown time-out, then they are cancelled, as they are at once by a second `stop()` or by cancelling `run()` (terminal).
 /// In every case `run()` returns when none is left; at once where `stop()` came before it had begun. Should one of its own coroutines
 /// end by an exception (no memory, a limiter that throws), it stops as well, and throws that.
-/// *Metrics*: `controller_runtime_*` with the label `controller`, `workqueue_*` with `name`.
+/// *Metrics*: `controller_runtime_*` with the label `controller`, `workqueue_*` with `name`. A name is one controller's at a time: who goes takes
+/// its series along.
 class controller {
 public:
     const std::string& name() const noexcept;
@@ -206,7 +208,10 @@ public:
     /// `error(errc::already_running)`.
     asio::awaitable<void> run();
     /// Warm standby, the two halves of `run()`: a replica that does not lead runs its sources (its cache and queue are filled) and runs
-    /// workers only while it leads. Workers may run again after they were cancelled; sources run once.
+    /// workers only while it leads. Workers may run again after they were cancelled; sources run once. While no worker runs, keys of `for_`
+    /// objects that are gone are forgotten, but for the newest 1024: more than 4096 keys wait only where about half of them are of objects. Who works
+    /// next then goes through its sources as if they had just been synced, at low priority. What became of the forgotten ones needs a
+    /// finalizer, as after a restart; a key that only `triggered_by` or `enqueue` knows of is not asked for again.
     asio::awaitable<void> run_sources();
     asio::awaitable<void> run_workers();
     void stop();
@@ -254,7 +259,8 @@ public:
     /// Objects made by the controller: they lead to their owner.
     controller_builder& owns(api_resource resource, source_options options = source_options());
     controller_builder& watches(api_resource resource, map_function map, source_options options = source_options());
-    /// Runs beside the sources, in every replica. See `sharded_by` about keys that no source knows.
+    /// Runs beside the sources, in every replica. One that returns has ended; one that throws is called again after a pause (0.8 s, doubled up to
+    /// 30 s, as an informer's). See `sharded_by` about keys that no source knows.
     controller_builder& triggered_by(std::string name, trigger_source source);
     controller_builder& options(controller_options o);
 

@@ -15,8 +15,8 @@ namespace informer {
 /// It may read caches, by an index above all: `lister(bindings).by_index("by-secret", o.name())`. Where one is not filled yet, or the
 /// index still being built (`error(errc::not_synced)`, which it lets pass), the event waits and is mapped again a little later: its source,
 /// and in the end the informer with all who share it, wait behind it; a line in the log and `controller::not_ready()` say so. So read what
-/// will be filled. Any *other* exception is counted, and logged once, and costs the event: nobody is reconciled for its sake until the
-/// object changes again, or a resync repeats it.
+/// will be filled. Any *other* exception is counted, and logged once, and costs the keys of the state that it was called with: nobody
+/// is reconciled for its sake until the object changes again, or a resync repeats it.
 using map_function = std::function<std::vector<object_key>(const object&)>;
 
 enum class owner_kind {

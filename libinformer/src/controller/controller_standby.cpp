@@ -1,0 +1,75 @@
+// Keys that wait while no worker runs. A standby may be one for months, and names that come and go have no end.
+#include "controller_impl.hpp"
+
+#include "root/while_it_lasts.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <utility>
+
+namespace informer {
+
+namespace {
+
+constexpr std::size_t few_keys = 4096;  // so many may wait, whatever they are
+constexpr std::size_t gone_kept = 1024; // of what is gone, the newest: who leads may not live to reconcile them
+
+} // namespace
+
+/// More keys than twice what the caches accounted for when they were last counted.
+bool controller::impl::waits_in_vain() const {
+    if (workers_run || standby.forgetting || keys->size() <= std::max(few_keys, 2 * standby.waiting)) return false;
+    bool known = false; // what is gone tells the resource whose keys they are
+    for (const source& from : sources) {
+        if (!from.of_main) continue;
+        if (!from.has_synced()) return false;
+        known = true;
+    }
+    return known;
+}
+
+bool controller::impl::is_gone(const object_key& key) const {
+    return std::none_of(sources.begin(), sources.end(), [&](const source& from) {
+        return from.of_main && from.informer->snapshot().get(key);
+    });
+}
+
+/// Whoever works next goes through the sources again, as after a restart: a key may be of no object, or of one that came again.
+asio::awaitable<void> controller::impl::forget_what_is_gone(std::shared_ptr<impl> s) {
+    const detail::while_it_lasts forgetting(s->standby.forgetting);
+    detail::turn_watch turn(1);
+    // All are held before one goes back, so that none comes twice. A handle that is dropped unseen gives its key back.
+    std::deque<item> held;
+    for (std::vector<item> some; s->keys->try_get_batch(some, batch) != 0; some.clear()) {
+        std::move(some.begin(), some.end(), std::back_inserter(held));
+        if (turn.over() && !co_await step_aside(s)) co_return;
+    }
+    // From here on to the end, come what may: they are seen.
+    std::vector<bool> gone;
+    for (const item& it : held) {
+        gone.push_back(s->is_gone(it.key()));
+        if (turn.over()) co_await step_aside(s);
+    }
+    const auto all = static_cast<std::size_t>(std::count(gone.begin(), gone.end(), true));
+    std::size_t to_forget = all - std::min(all, gone_kept);
+    for (std::size_t i = 0; i < gone.size(); ++i) {
+        if (gone[i] && to_forget > 0 && !s->workers_run) {
+            --to_forget;
+            s->standby.forgot = true;
+            held.front().forget();
+        } else {
+            held.front().requeue();
+        }
+        held.front().done();
+        held.pop_front();
+        if (turn.over()) co_await step_aside(s);
+    }
+    s->standby.waiting = s->keys->size();
+}
+
+asio::awaitable<void> controller::impl::replay_all(std::shared_ptr<impl> s) {
+    for (std::size_t i = 0; i < s->sources.size(); ++i) co_await replay(s, i, std::nullopt);
+}
+
+} // namespace informer
