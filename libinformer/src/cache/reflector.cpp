@@ -340,9 +340,11 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
             parked_ = false;
         }
         const bool newer = last_ < r.resource_version;
+        // What the watch does not tell has not happened; but a server that was away may be another state's, which is past ours.
+        const bool doubtful = options_.tells_all_ ? away_ : now - *confirmed_ >= options_.watch_timeout_;
         if (below(r.resource_version)) {
             fetch_again(true);
-        } else if (newer && (polled_ || now - *confirmed_ >= options_.watch_timeout_)) {
+        } else if (newer && (polled_ || doubtful)) {
             // By what is not ours, perhaps; or the watch does not tell. For as long as a watch lasts that is left open, but
             // from a server whose watch cache stands still it would never be heard.
             fetch_again(!polled_);

@@ -13,9 +13,10 @@ namespace informer {
 
 namespace {
 
-reflector_options options_for(const informer_options& o, std::string of, std::uint64_t seed) {
+reflector_options options_for(const informer_options& o, const list_watch& from, std::uint64_t seed) {
     reflector_options r;
-    r.of_ = std::move(of);
+    r.of_ = from.describe();
+    r.tells_all_ = from.tells_all();
     r.labels_ = o.label_selector_;
     r.fields_ = o.field_selector_;
     r.shard_ = o.shard_;
@@ -38,7 +39,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
     m->going = true;
     s->begin_metrics();
     if (!s->stopping) {
-        s->machine = reflector(options_for(s->options, m->from->describe(), s->rt.draw_seed()), m->from->watch_list());
+        s->machine = reflector(options_for(s->options, *m->from, s->rt.draw_seed()), m->from->watch_list());
         s->note_phase();
         m->tasks.spawn(consume(s));
         m->tasks.spawn(keep_tidy(s));
@@ -140,7 +141,7 @@ std::shared_ptr<const std::string> shared_informer::impl::why_ended() const {
 }
 
 void shared_informer::impl::give_up(const std::string& doing, errc why) const {
-    throw error(why, name + ": " + doing + last_words());
+    throw error(why, name + ": " + doing + (started ? last_words() : ": run() was not called"));
 }
 
 asio::awaitable<void> shared_informer::impl::wait_for(self s, std::string doing, clock::duration at_most, look at) {

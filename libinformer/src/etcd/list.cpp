@@ -104,7 +104,7 @@ asio::awaitable<void> listing::take_found(std::shared_ptr<reading> self, failure
 asio::awaitable<void> read_page(std::shared_ptr<listing> r, http::response answer, failure& f) {
     r->end.reset();
     r->entries = 0;
-    co_await reading::read_body(r, std::move(answer), f);
+    co_await reading::read_body(r, std::make_shared<http::response>(std::move(answer)), f);
     if (f || r->enough) co_return;
     if (!r->end)
         f = failure(errc::connection_lost, r->doing + ": the answer ends in the middle");

@@ -108,10 +108,11 @@ asio::awaitable<reading::made> reading::make(std::shared_ptr<reading> r, std::sh
     co_return m;
 }
 
-asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, http::response answer, failure& f) {
+asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, std::shared_ptr<http::response> answer,
+                                         failure& f) {
     http::body_parts parts;
     while (!f && !r->enough) {
-        const std::size_t n = co_await answer.receive(parts, f);
+        const std::size_t n = co_await answer->receive(parts, f);
         if (f) f = f.within(r->doing);
         if (f || n == 0) break;
         r->bytes += n;
@@ -124,7 +125,7 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, http::respo
                 failure garbage;
                 r->reader.feed(some, garbage);
                 co_await r->take_found(r, f); // what came before it is good
-                if (garbage && !f && !r->enough) f = unreadable(garbage, r->doing, answer.header("Content-Type"));
+                if (garbage && !f && !r->enough) f = unreadable(garbage, r->doing, answer->header("Content-Type"));
             }
         }
         if (f || r->enough) break;
@@ -133,7 +134,7 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, http::respo
         r->enough = true; // or it was asked to stop while it waited
         co_await stopped(r->doing, f);
     }
-    if (f || r->enough) answer.close();
+    if (f || r->enough) answer->close();
 }
 
 } // namespace informer::etcd::detail

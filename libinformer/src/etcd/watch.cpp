@@ -4,6 +4,7 @@
 
 #include <informer/object/json.hpp>
 
+#include <boost/asio/steady_timer.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
@@ -19,7 +20,8 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::chrono::seconds header_time = std::chrono::seconds(30);
+/// For the answer to begin, and for the message in it that says that the watch is open.
+constexpr std::chrono::milliseconds longest_opening = std::chrono::seconds(30);
 /// What waits until its revision is whole, in bytes as they came: more than etcd itself would hold for it.
 constexpr std::size_t largest_revision = std::size_t(1) << 30;
 constexpr std::size_t of_each_event = 256; // what it takes besides
@@ -36,6 +38,9 @@ struct watching final : reading {
     asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) override;
 
     std::shared_ptr<source> of;
+    std::shared_ptr<http::response> answer;
+    std::optional<asio::steady_timer> opening; ///< until it is open
+    bool late = false;                         ///< it did not open in time
     bool bookmarks = true;
     bool created = false, behind = false;
     std::int64_t after = 0;     ///< what was known when it was asked for
@@ -203,6 +208,7 @@ asio::awaitable<void> take_message(std::shared_ptr<watching> w, failure& f) {
         if (f) co_return;
         w->of->cluster = m.cluster;
         w->created = true;
+        w->opening.reset();
         w->sink->opened();
     } else if (!w->created) {
         f = failure(errc::bad_response, w->doing + ": what came is no watch");
@@ -232,8 +238,25 @@ asio::awaitable<void> watching::take_found(std::shared_ptr<reading> self, failur
     return take_all(std::static_pointer_cast<watching>(std::move(self)), f);
 }
 
-http::timeouts watch_times(http::timeouts t, bool late_header) {
-    return t.header(late_header ? std::chrono::milliseconds(0) : header_time)
+std::chrono::milliseconds opening_time(const http::timeouts& t, const watch_options& options) {
+    if (options.late_header_) return std::chrono::milliseconds(0);
+    return t.header_.count() > 0 ? std::min(t.header_, longest_opening) : longest_opening;
+}
+
+/// A member that takes the request and says no more is no better than one that does not answer.
+void expect_to_open(const std::shared_ptr<watching>& w, std::chrono::milliseconds within) {
+    if (within.count() == 0) return;
+    w->opening.emplace(w->members->rt.executor(), within);
+    w->opening->async_wait([weak = std::weak_ptr(w)](error_code ec) {
+        const auto late = weak.lock();
+        if (ec || !late || late->created) return;
+        late->late = true;
+        late->answer->close();
+    });
+}
+
+http::timeouts watch_times(http::timeouts t, std::chrono::milliseconds opening) {
+    return t.header(opening)
         .body_idle(std::chrono::milliseconds(0))
         .request(std::chrono::milliseconds(0));
 }
@@ -252,6 +275,11 @@ asio::awaitable<bool> has_caught_up(std::shared_ptr<source> s, std::int64_t afte
     status.message = "etcd went back to revision " + std::to_string(newest) + " from " + std::to_string(after);
     f = failure(std::move(status), std::move(doing));
     co_return false;
+}
+
+/// Before it is open, the token that it was asked with may be old. Members of before 2022 call that a lack of permission.
+bool may_be_the_tokens_fault(const failure& f) {
+    return is_tokens_fault(f) || f == errc::forbidden;
 }
 
 /// How the stream ended that was read to its end.
@@ -290,11 +318,16 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         w->after = *after;
         w->bookmarks = options.bookmarks_;
         call c("/v3/watch", watch_request(asked_prefix(s->rules), start), doing);
-        c.time = watch_times(s->members->options().time_, options.late_header_);
+        const auto within = opening_time(s->members->options().time_, options);
+        c.time = watch_times(s->members->options().time_, within);
         c.deadline = deadline;
         gateway::opened o = co_await gateway::open(s->members, std::move(c), f);
         if (f) co_return;
-        co_await reading::read_body(w, std::move(o.answer), f);
+        w->answer = std::make_shared<http::response>(std::move(o.answer));
+        expect_to_open(w, within);
+        co_await reading::read_body(w, w->answer, f);
+        w->opening.reset();
+        if (w->late) f = failure(errc::header_timeout, doing + ": wait for the watch to be open");
         if (!f && !w->enough) f = ending(*w);
         if (f == errc::request_timeout && w->created) f = failure(); // it was to end then
         if (!f || w->enough) co_return;
@@ -304,8 +337,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
             if (better) continue;
             co_return;
         }
-        // Before it is open only: the token that it was asked with is old.
-        if (w->created || again || s->members->options().user_.empty() || !is_tokens_fault(f)) co_return;
+        if (w->created || again || s->members->options().user_.empty() || !may_be_the_tokens_fault(f)) co_return;
         s->members->token_refused();
     }
 }

@@ -97,6 +97,37 @@ TEST_CASE("epoch: a newest version that no watch told of is fetched once a whole
     CHECK(m.next().watch.resource_version_ == "22");
 }
 
+TEST_CASE("epoch: where watches tell all, what is newer and was not told of is not ours, unless the server was away", "[reflector]") {
+    reflector_options o;
+    o.tells_all_ = true;
+    machine m(std::move(o));
+    m.follow("20");
+    for (int i = 21; i < 24; ++i) {
+        m.r.opened(m.now);
+        m.pass(m.last.watch.timeout_);
+        m.watch_done();
+        CHECK(m.next().check);
+        CHECK(m.page_done(std::to_string(i)) == page::checked);
+        CHECK(m.next().what == step::watch);
+        CHECK(m.last.watch.resource_version_ == "20");
+    }
+    m.pass(2s);
+    m.watch_done(cut_off);
+    m.next();
+    m.watch_done(refused);
+    m.wait();
+    m.next();
+    m.r.opened(m.now);
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+    CHECK(m.next().check);
+    CHECK(m.page_done("25") == page::checked); // of another history, perhaps
+    CHECK(m.next().what == step::list);
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.page_done("25") == page::complete);
+    CHECK(m.r.epoch() == 1);
+}
+
 TEST_CASE("epoch: after the server was away a watch is short, so that silence tells early", "[reflector]") {
     const failure f = GENERATE(as<failure>(), refused, status(503, "ServiceUnavailable"));
     machine m;

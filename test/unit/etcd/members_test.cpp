@@ -88,6 +88,23 @@ TEST_CASE("etcd members: one that breaks a watch is not the first to be asked fo
     CHECK(b.members[1]->requests.size() == 1);
 }
 
+TEST_CASE("etcd members: one that takes a watch and never says that it is open is left for the next") {
+    bench b(2);
+    b.where.time(http::timeouts().header(std::chrono::milliseconds(200)));
+    recorder sink;
+    failure f;
+    b.members[0]->answer = [](const http::server_request&) { return reply("").streamed(reply::stall); };
+    b.members[1]->answer = [](const http::server_request&) { return reply(created(5)).streamed(); };
+    watch(b, sink, f, after("5"));
+    CHECK(f == errc::header_timeout);
+    CHECK(f.what().find("wait for the watch to be open") != std::string::npos);
+    CHECK(sink.lines.empty());
+    watch(b, sink, f, after("5"));
+    CHECK(!f);
+    CHECK(sink.lines == lines{"opened"});
+    CHECK(b.members[1]->requests.size() == 1);
+}
+
 TEST_CASE("etcd members: an idle connection that was closed is no reason to leave its member") {
     bench b(2);
     recorder sink;
@@ -166,6 +183,33 @@ TEST_CASE("etcd authentication: a watch that is opened and canceled for its toke
     CHECK(sink.lines == lines{"opened"});
     CHECK(tokens == 2);
     CHECK(watches == 2);
+}
+
+TEST_CASE("etcd authentication: an old token that a member of before 2022 calls a lack of permission is replaced, once") {
+    bench b;
+    b.where.user("me", "p");
+    recorder sink;
+    failure f;
+    int tokens = 0, watches = 0;
+    std::string good = "t2";
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path == "/v3/auth/authenticate") return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
+        ++watches;
+        if (q.header("Authorization") == good) return reply(created(9)).streamed();
+        return reply(result(header(9) + R"(,"created":true,"canceled":true,"cancel_reason":)"
+                                        R"("rpc error: code = PermissionDenied desc = etcdserver: permission denied")"))
+            .streamed(reply::stall);
+    };
+    watch(b, sink, f, after("9"));
+    CHECK(!f);
+    CHECK(sink.lines == lines{"opened"});
+    CHECK(tokens == 2);
+    CHECK(watches == 2);
+    good = "none"; // it is the permission that is lacking
+    watch(b, sink, f, after("9"));
+    CHECK(f == errc::forbidden);
+    CHECK(tokens == 3);
+    CHECK(watches == 4);
 }
 
 TEST_CASE("etcd authentication: a wrong password is told of, and not tried again at once; one that is not needed is "

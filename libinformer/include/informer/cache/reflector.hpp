@@ -22,6 +22,7 @@ public:
     std::string labels_, fields_;
     shard_selector shard_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
+    bool tells_all_ = false; ///< `list_watch::tells_all`
     std::optional<std::uint64_t> page_size_; ///< nullopt: `default_page_size`, and none for lists at a version
     backoff_options backoff_;
     std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);

@@ -153,6 +153,9 @@ public:
     /// resources of one server). What a server cannot do is remembered here, so that a new informer does not try again.
     virtual watch_list_support watch_list() const noexcept { return watch_list_; }
     virtual void learnt(watch_list_support what) noexcept { watch_list_ = what; }
+    /// A watch tells of all that happened behind its version, or fails. Else what is newer, and was not told of for the time of a whole
+    /// watch, may be a watch cache that stands still, and the state is listed.
+    virtual bool tells_all() const noexcept { return false; }
 
 private:
     watch_list_support watch_list_ = watch_list_support::unknown;
