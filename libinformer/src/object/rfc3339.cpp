@@ -1,5 +1,7 @@
 #include <informer/object/rfc3339.hpp>
 
+#include "object/rfc3339_clamped.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,14 +21,15 @@ std::string rfc3339(std::chrono::system_clock::time_point t, int digits) {
                   static_cast<int>(time.seconds().count()));
     std::string out(text.data());
     if (digits > 0) {
-        const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(t - second).count();
+        auto rest = std::chrono::nanoseconds(t.time_since_epoch() % std::chrono::seconds(1)).count();
+        if (rest < 0) rest += 1'000'000'000; // t - second may not fit, at the beginning of time
         std::snprintf(text.data(), text.size(), ".%09d", static_cast<int>(rest));
         out.append(text.data(), static_cast<std::size_t>(std::min(digits, 9)) + 1);
     }
     return out + 'Z';
 }
 
-std::optional<std::chrono::system_clock::time_point> parse_rfc3339(std::string_view s) noexcept {
+std::optional<std::chrono::system_clock::time_point> detail::parse_rfc3339_clamped(std::string_view s) noexcept {
     const auto number = [&](std::size_t at, std::size_t n, unsigned& out) {
         out = 0;
         if (at + n > s.size()) return false;
@@ -63,10 +66,18 @@ std::optional<std::chrono::system_clock::time_point> parse_rfc3339(std::string_v
     const std::int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
     const std::int64_t seconds =
         days * 86'400 + std::int64_t{hour} * 3600 + std::int64_t{minute} * 60 + second - offset;
-    // system_clock counts nanoseconds in 64 bits: 1678 to 2261.
-    if (seconds < -9'200'000'000 || seconds > 9'200'000'000) return {};
-    return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(
+    using time_point = std::chrono::system_clock::time_point; // nanoseconds in 64 bits
+    if (seconds < -9'200'000'000) return time_point::min();
+    if (seconds > 9'200'000'000) return time_point::max();
+    return time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(
         std::chrono::seconds(seconds) + std::chrono::nanoseconds(nanoseconds)));
+}
+
+std::optional<std::chrono::system_clock::time_point> parse_rfc3339(std::string_view s) noexcept {
+    using time_point = std::chrono::system_clock::time_point;
+    auto t = detail::parse_rfc3339_clamped(s);
+    if (t && (*t == time_point::min() || *t == time_point::max())) t.reset();
+    return t;
 }
 
 } // namespace informer

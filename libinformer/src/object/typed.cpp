@@ -1,6 +1,12 @@
 #include <informer/object/typed.hpp>
 
 #include "object/detail/reading.hpp"
+#include "object/rfc3339_clamped.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
 
 namespace informer {
 
@@ -63,10 +69,26 @@ void conversion<bool>::read(const value& from, bool& to, failure& f) {
 }
 
 void conversion<double>::read(const value& from, double& to, failure& f) {
-    if (from.is_number())
-        to = from.as_double();
-    else
+    if (!from.is_number())
         f = detail::unlike("a number", from);
+    else if (to = from.as_double(); !std::isfinite(to))
+        f = detail::unlike("a number that a double can hold", from);
+}
+
+void conversion<float>::read(const value& from, float& to, failure& f) {
+    double wide = 0;
+    conversion<double>::read(from, wide, f);
+    if (!f && std::abs(wide) > std::numeric_limits<float>::max()) f = detail::unlike("a number that a float can hold", from);
+    if (!f) to = static_cast<float>(wide);
+}
+
+/// 0.1 stays 0.1: the shortest digits that give this float, and not those of the double which it is.
+boost::json::value conversion<float>::write(float from) {
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), from).ptr;
+    double wide = from;
+    std::from_chars(digits.data(), end, wide);
+    return wide;
 }
 
 void conversion<std::string>::read(const value& from, std::string& to, failure& f) {
@@ -79,7 +101,7 @@ void conversion<std::string>::read(const value& from, std::string& to, failure& 
 void conversion<std::chrono::system_clock::time_point>::read(const value& from,
                                                              std::chrono::system_clock::time_point& to, failure& f) {
     const text said = from.string_or_empty();
-    if (const auto t = parse_rfc3339(said.view()))
+    if (const auto t = detail::parse_rfc3339_clamped(said.view()))
         to = *t;
     else
         f = detail::unlike("a time (RFC 3339)", from);
@@ -87,7 +109,10 @@ void conversion<std::chrono::system_clock::time_point>::read(const value& from,
 
 boost::json::value
 conversion<std::chrono::system_clock::time_point>::write(std::chrono::system_clock::time_point from) {
-    const bool whole = from == std::chrono::floor<std::chrono::seconds>(from);
+    using time_point = std::chrono::system_clock::time_point;
+    if (from == time_point::min()) return "0001-01-01T00:00:00Z"; // what is read so: Go's zero
+    if (from == time_point::max()) return "9999-12-31T23:59:59Z";
+    const bool whole = from.time_since_epoch() % std::chrono::seconds(1) == std::chrono::seconds(0);
     return boost::json::value(rfc3339(from, whole ? 0 : 6));
 }
 

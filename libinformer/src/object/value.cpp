@@ -278,7 +278,7 @@ value value::operator[](std::string_view key) const noexcept {
     return i < c.n ? value(generation_, c.values[i]) : value();
 }
 
-value value::operator[](std::size_t index) const noexcept {
+value value::element(std::size_t index) const noexcept {
     const children c = children_of(generation_, handle_);
     return !c.keys && index < c.n ? value(generation_, c.values[index]) : value();
 }

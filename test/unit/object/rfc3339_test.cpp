@@ -34,10 +34,16 @@ TEST_CASE("what was written is read as the same time", "[rfc3339]") {
         CHECK(parse_rfc3339(rfc3339(t, 9)) == t);
 }
 
+TEST_CASE("the first and the last time of the clock are written as they are", "[rfc3339]") {
+    using time_point = std::chrono::system_clock::time_point;
+    CHECK(rfc3339(time_point::max(), 9) == "2262-04-11T23:47:16.854775807Z");
+    CHECK(rfc3339(time_point::min(), 9) == "1677-09-21T00:12:43.145224192Z");
+}
+
 TEST_CASE("what is no time is read as none", "[rfc3339]") {
     for (const char* s : {"", "2024", "2024-02-30T00:00:00Z", "2023-02-29T00:00:00Z", "2024-13-01T00:00:00Z",
                           "2024-02-29T24:00:00Z", "2024-02-29T00:00:00", "2024-02-29T00:00:00.Z",
-                          "2024-02-29T00:00:00Zz", "2024-02-29T00:00:00+0100", "9999-01-01T00:00:00Z"}) {
+                          "2024-02-29T00:00:00Zz", "2024-02-29T00:00:00+0100", "9999-01-01T00:00:00Z", "0001-01-01T00:00:00Z"}) {
         CAPTURE(s);
         CHECK_FALSE(parse_rfc3339(s));
     }

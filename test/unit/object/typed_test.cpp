@@ -129,6 +129,42 @@ TEST_CASE("an object is read as a struct, nested ones, lists, maps and bases inc
     CHECK(f.spec.anything == boost::json::parse(R"({"deep":[1,"x",null]})"));
 }
 
+TEST_CASE("what is read into a struct and written again is what it was, also at the ends of what a member can hold") {
+    const object o = parse_object(R"({"float":[0.1,3.5,-1e-7,3.4e38],"double":[0.1,1e300],)"
+                                  R"("time":["9999-12-31T23:59:59Z","0001-01-01T00:00:00Z","2024-02-29T00:00:00Z"]})");
+    const auto back = [&](const char* member, const auto& read) {
+        boost::json::array all;
+        for (const auto one : read) all.push_back(conversion<std::decay_t<decltype(one)>>::write(one));
+        CAPTURE(member);
+        CHECK(boost::json::value(all) == to_value(o[member]));
+    };
+    back("float", as<std::vector<float>>(o["float"]));
+    back("double", as<std::vector<double>>(o["double"]));
+    back("time", as<std::vector<time_point>>(o["time"]));
+    CHECK(conversion<time_point>::write(time_point::min() + std::chrono::nanoseconds(1)) == "1677-09-21T00:12:43.145224Z");
+}
+
+TEST_CASE("a time that the clock does not count to is its first or its last") {
+    const object o = parse_object(R"({"times":["9999-12-31T23:59:59Z","2262-05-01T00:00:00+01:00","0001-01-01T00:00:00Z","9999-02-30T00:00:00Z"]})");
+    CHECK(as<time_point>(o["times"][0]) == time_point::max());
+    CHECK(as<time_point>(o["times"][1]) == time_point::max());
+    CHECK(as<time_point>(o["times"][2]) == time_point::min());
+    failure f;
+    as<time_point>(o["times"][3], f);
+    CHECK(f == errc::wrong_type);
+}
+
+TEST_CASE("a number that its member cannot hold is told of, and is no infinity") {
+    const object o = parse_object(R"({"narrow":[1e300],"wide":[-1e400]})");
+    failure f;
+    as<std::vector<float>>(o["narrow"], f);
+    CHECK(f.what().find("/0: expected a number that a float can hold, found a number") != std::string::npos);
+    as<std::vector<double>>(o["wide"], f);
+    CHECK(f.what().find("/0: expected a number that a double can hold, found a number") != std::string::npos);
+    as<std::vector<float>>(o["wide"], f);
+    CHECK(f == errc::wrong_type);
+}
+
 TEST_CASE("what is missing or null keeps the struct's own value") {
     for (const char* text : {R"({"metadata":{}})", R"({"metadata":{"namespace":null},"spec":null})",
                              R"({"metadata":{},"spec":{"replicas":null,"paused":null,"ports":null,"many":null}})"}) {

@@ -53,6 +53,32 @@ TEST_CASE("members, elements and pointers are found, and what is missing is miss
     CHECK(none == 0);
 }
 
+TEST_CASE("a text is used as a string is", "[value]") {
+    const object o = parse_object(R"({"metadata":{"name":"web","namespace":"prod","uid":"123e4567-e89b-12d3-a456-426614174000"}})");
+    const std::string name(o.name());
+    CHECK(name == "web");
+    CHECK(o.name_space() + "/" + o.name() == "prod/web");
+    CHECK(o.name() + o.name_space() == "webprod");
+    CHECK(std::string("a-") + o.name() == "a-web");
+    CHECK(o.meta().uid().starts_with("123e4567-"));
+    CHECK(o.meta().uid().ends_with("4174000"));
+    CHECK_FALSE(o.meta().uid().starts_with("x"));
+}
+
+TEST_CASE("an element is found by an index of any whole type", "[value]") {
+    const object o = parse_object(R"({"list":["a","b"]})");
+    const value list = o["list"];
+    CHECK(list[0].as_string() == "a");
+    CHECK(list[1U].as_string() == "b");
+    CHECK(list[std::uint8_t(1)].as_string() == "b");
+    CHECK(list[1L].as_string() == "b");
+    CHECK(list[std::size_t(1)].as_string() == "b");
+    CHECK_FALSE(list[-1].exists());
+    CHECK_FALSE(list[std::int64_t(-1)].exists());
+    CHECK_FALSE(list[2ULL].exists());
+    CHECK_FALSE(o.value()[0].exists());
+}
+
 TEST_CASE("a pointer that is read once gives of any value what at_pointer gives", "[value]") {
     std::vector<object> objects{object()};
     for (const char* json : {R"({"a":{"b":"1","long key":2}})", R"({"x":0,"a":{"long key":3,"y":1,"b":"4"}})", R"({"a":[10,{"b":[5]}]})",

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace informer {
 
@@ -29,8 +30,11 @@ public:
     bool empty() const noexcept { return size_ == 0; }
     /// A view; refuses temporaries, whose buffer would be gone.
     std::string_view view() const& noexcept { return {data(), size_}; }
-    std::string_view view() const&& = delete;
+    std::string_view view() const&& = delete; // name the text first: the view would outlive it
     std::string str() const { return std::string(data(), size_); }
+    explicit operator std::string() const { return str(); }
+    bool starts_with(std::string_view s) const noexcept { return view().starts_with(s); }
+    bool ends_with(std::string_view s) const noexcept { return view().ends_with(s); }
 
     friend bool operator==(const text& a, const text& b) noexcept { return a.view() == b.view(); }
     friend bool operator==(const text& a, std::string_view b) noexcept { return a.view() == b; }
@@ -38,6 +42,9 @@ public:
     friend auto operator<=>(const text& a, std::string_view b) noexcept { return a.view() <=> b; }
     friend std::ostream& operator<<(std::ostream& o, const text& t) { return o << t.view(); }
     friend std::string& operator+=(std::string& s, const text& t) { return s.append(t.data(), t.size()); }
+    friend std::string operator+(std::string s, const text& t) { return std::move(s += t); }
+    friend std::string operator+(const text& t, std::string_view s) { return t.str().append(s); }
+    friend std::string operator+(const text& a, const text& b) { return a.str().append(b.data(), b.size()); }
 
 private:
     union {

@@ -16,8 +16,8 @@
 // "nodeName", `pod_IP` "podIP"), one at the end is dropped (`namespace_`, `template_`), one at the beginning stays, and two are one.
 //
 // What a member may be: bool, whole numbers (that the document's fits into), float, double, std::string,
-// std::chrono::system_clock::time_point (RFC 3339), std::optional, std::vector, maps by std::string, std::variant (the first alternative
-// that fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs (the public
+// std::chrono::system_clock::time_point (RFC 3339; what its clock does not count to, the year 9999 and Go's zero, is its `max()` and `min()`,
+// and written as these), std::optional, std::vector, maps by std::string, std::variant (the first alternative that fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs (the public
 // members, those of described bases included), and what has a `conversion` of its own. No enums: a newer server says what a program does
 // not know.
 //
@@ -177,12 +177,8 @@ struct conversion<double> {
 
 template <>
 struct conversion<float> {
-    static void read(const value& from, float& to, failure& f) {
-        double wide = 0;
-        conversion<double>::read(from, wide, f);
-        to = static_cast<float>(wide);
-    }
-    static boost::json::value write(float from) { return from; }
+    static void read(const value& from, float& to, failure& f);
+    static boost::json::value write(float from);
 };
 
 template <>
@@ -314,7 +310,7 @@ private:
 };
 
 /// A described struct as JSON, for the verbs that write: members in their order, empty optionals left out, all else written (an empty
-/// string or list, too: make optional what is better left out).
+/// string or list, too, and a time that was not there as that of 1970: make optional what is better left out).
 template <detail::described T>
 boost::json::value to_value(const T& from) {
     return conversion<T>::write(from);

@@ -3,6 +3,7 @@
 
 #include <informer/object/text.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -73,9 +74,12 @@ public:
     /// A member; missing when there is none or this is no object.
     value operator[](std::string_view key) const noexcept;
     value operator[](const char* key) const noexcept { return (*this)[std::string_view(key)]; }
-    /// An element; missing beyond the end.
-    value operator[](std::size_t index) const noexcept;
-    value operator[](int index) const noexcept { return index < 0 ? value() : (*this)[static_cast<std::size_t>(index)]; }
+    /// An element; missing beyond the end, and below zero.
+    template <std::integral Index>
+        requires(!std::same_as<Index, bool> && !std::same_as<Index, char>)
+    value operator[](Index index) const noexcept {
+        return index < 0 ? value() : element(static_cast<std::size_t>(index));
+    }
     bool contains(std::string_view key) const noexcept { return (*this)[key].exists(); }
     /// JSON pointer (RFC 6901): "/spec/containers/0/image", "" is this value, "~1" is "/", "~0" is "~".
     value at_pointer(std::string_view pointer) const;
@@ -96,7 +100,7 @@ public:
     friend bool operator==(const value& a, const value& b);
     /// O(1) identity: true implies equal. Of two versions of one object, the second decoded with the first as its `previous` in one
     /// generation of the pool, values at the same place have it exactly where they read alike: not where members changed their order, or
-    /// numbers their spelling, nor across a compaction.
+    /// numbers their spelling, nor where a key came twice, nor across a compaction.
     bool same_as(const value& other) const noexcept { return generation_ == other.generation_ && handle_ == other.handle_; }
 
     /// Compact JSON. Complexity: size of the text.
@@ -109,6 +113,8 @@ public:
     std::uint32_t handle() const noexcept { return handle_; }
 
 private:
+    value element(std::size_t index) const noexcept;
+
     const detail::generation* generation_ = nullptr;
     std::uint32_t handle_ = 0;
 };

@@ -1,0 +1,13 @@
+// Times that the clock does not count to.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+namespace informer::detail {
+
+/// As `parse_rfc3339`, but what is before 1678 (Go's zero) is the clock's first time, and what is after 2261 (9999, for never) its last.
+std::optional<std::chrono::system_clock::time_point> parse_rfc3339_clamped(std::string_view s) noexcept;
+
+} // namespace informer::detail
