@@ -23,7 +23,7 @@ asio::awaitable<void> follow(informer::shared_informer pods) {
 
 int main() try {
     asio::io_context io;
-    informer::runtime runtime(io.get_executor());
+    informer::runtime runtime(io.get_executor()); // one thread runs it; of several give a strand: asio::make_strand(io)
     runtime.with_logger([](informer::log_level, std::string_view line) { std::cerr << line << '\n'; });
     informer::kubernetes::client client(runtime, informer::kubernetes::default_config());
     informer::shared_informer pods(runtime, client.make_list_watch({"", "v1", "pods", "Pod"}));

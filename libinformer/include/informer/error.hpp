@@ -11,6 +11,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -156,6 +157,7 @@ public:
     /// The same with `prefix: ` before our own text.
     failure within(std::string_view prefix) const;
 
+    friend std::ostream& operator<<(std::ostream& o, const failure& f) { return o << f.what(); }
     friend bool operator==(const failure& f, condition c) noexcept { return f.code_ == make_error_condition(c); }
     friend bool operator==(const failure& f, errc e) noexcept { return f.code_ == make_error_code(e); }
 

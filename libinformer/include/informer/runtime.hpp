@@ -2,6 +2,7 @@
 // there are no process globals. What *Cancellation* says, in all headers, holds once a coroutine has begun: see `task_group::join`.
 #pragma once
 
+#include <informer/detail/built_with.hpp>
 #include <informer/error.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -67,11 +68,11 @@ executor_home& home_of(const runtime& rt) noexcept;
 
 /// The bundle that objects of the library are made with. Cheap to copy.
 ///
-/// *Executor*: everything left of a subscription runs on `executor()`: give a strand, or the executor of an
-/// `io_context` that one thread runs. *Lifetime*: may outlive the execution context; `executor()` is empty then.
+/// *Executor*: everything left of a subscription runs on `executor()`: give a strand (`asio::make_strand(io)`), or the executor of an
+/// `io_context` that one thread runs. Several threads that run the `io_context` of a bare executor are a data race, and crash. *Lifetime*: may outlive the execution context; `executor()` is empty then.
 class runtime {
 public:
-    explicit runtime(asio::any_io_executor executor);
+    explicit runtime(asio::any_io_executor executor) : runtime(std::move(executor), detail::built_here::and_so_was_the_library) {}
     /// These are for before anything is made with it: each object keeps a copy, as it was then.
     runtime& with_clock(std::shared_ptr<informer::clock> c);
     runtime& with_logger(logger l, log_level most_verbose = log_level::info);
@@ -88,6 +89,7 @@ public:
     void log(log_level level, std::string_view line) const;
 
 private:
+    runtime(asio::any_io_executor executor, const char& built_alike);
     friend detail::executor_home& detail::home_of(const runtime& rt) noexcept;
 
     std::shared_ptr<detail::executor_home> home_;

@@ -91,6 +91,7 @@ public:
     identity of;
     std::string name_space;
     bool can_be_shared;
+    std::set<std::string> indexes; ///< that were asked for with it
     std::weak_ptr<run_token> running;
     const std::shared_ptr<run_error> error = std::make_shared<run_error>();
 
@@ -198,6 +199,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     }
     if (found) {
         for (auto& [index, function] : options.indexes_) {
+            found->indexes.insert(index);
             try {
                 found->informer.add_index(index, function);
             } catch (const error& e) {
@@ -207,10 +209,13 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
         return informer_handle(std::make_shared<informer_handle::entry>(std::move(found), name_space));
     }
 
+    std::set<std::string> indexes;
+    for (const auto& [index, function] : options.indexes_) indexes.insert(index);
     auto source = impl_->make(resource, name_space);
     if (!source) throw error(errc::bad_configuration, "no source for " + resource.group_resource());
     shared_informer informer(impl_->rt, std::move(source), std::move(options));
     auto fresh = std::make_shared<lease>(informer, std::move(wanted), name_space, shareable, impl_->rt);
+    fresh->indexes = std::move(indexes);
     auto token = std::make_shared<run_token>();
     fresh->running = token;
     impl_->leases.push_back(fresh);
@@ -250,15 +255,17 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
         shared_informer informer;
         std::shared_ptr<const run_error> error;
         std::weak_ptr<lease> of;
+        std::set<std::string> indexes;
     };
     std::vector<one> all; // without counting as a user of them
     for (const auto& weak : s->leases)
-        if (const auto l = weak.lock()) all.push_back(one{l->informer, l->error, l});
+        if (const auto l = weak.lock()) all.push_back(one{l->informer, l->error, l, l->indexes});
     std::vector<std::pair<failure, std::string>> failed; // of each, and what ended it
     errc why = errc::deadline_exceeded;
     for (one& x : all) {
         try {
             co_await x.informer.synced(until - s->rt.clock().now());
+            for (const std::string& index : x.indexes) co_await x.informer.index_ready(index, until - s->rt.clock().now());
         } catch (const error& e) {
             if (e.code() == errc::cancelled) throw;
             const bool stopped = e.code() == errc::stopped;

@@ -12,6 +12,7 @@ namespace informer {
 /// While a subscriber is under back-pressure and full. It may never read again, so what there is to tell is told before. False when
 /// cancelled.
 asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of) {
+    s->note_held_up_by(detail::name_of(of->options()));
     if (!std::exchange(s->consumer_held_up, true)) s->refresh_figures();
     while (of->over() && !of->closed() && !s->stopping) {
         s->handlers_are_due(); // it may be one of theirs
@@ -21,6 +22,7 @@ asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none) co_return false;
     }
+    s->note_held_up_by({});
     co_return true;
 }
 

@@ -180,6 +180,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void tell_state();
     void tell_bad(const bad_object& b);
     void refresh_figures();
+    void note_held_up_by(std::string who);
     void note_confirmed();
     void note_depth() const; ///< of the queue
     void note_index_errors();

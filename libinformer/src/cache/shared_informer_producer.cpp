@@ -279,6 +279,14 @@ private:
 
 namespace {
 
+/// No server could make sense of it, and it would be asked again for ever.
+void check_selectors(const informer_options& o, const std::string& name) {
+    failure f;
+    static_cast<void>(label_selector::parse(o.label_selector_, f));
+    if (!f) static_cast<void>(field_selector::parse(o.field_selector_, f));
+    throw_on(f ? f.within(name) : f);
+}
+
 std::shared_ptr<list_watch> existing(std::shared_ptr<list_watch> source) {
     if (!source) throw error(errc::bad_configuration, "an informer without a source");
     // Watches say it of each object, and lists of none: what a list brings again would differ from what a watch brought.
@@ -308,6 +316,7 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
       name(name_of(*from, options)),
       store(std::make_shared<detail::cache_store>(from->describe(), rt.draw_seed())), machine(reflector_options()),
       into(std::make_unique<sink>(*this)) {
+    check_selectors(options, name);
     decode_options decode = options.decode_;
     api_version = resource.api_version();
     decode.type(api_version, resource.kind);

@@ -166,6 +166,11 @@ void shared_informer::impl::note_index_errors() {
     figures.last_index_error = std::move(last);
 }
 
+void shared_informer::impl::note_held_up_by(std::string who) {
+    const std::lock_guard lock(mutex);
+    figures.held_up_by.swap(who);
+}
+
 void shared_informer::impl::refresh_figures() {
     note_index_errors();
     note_confirmed();

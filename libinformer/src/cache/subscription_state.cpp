@@ -66,7 +66,7 @@ std::string subscription::state::why_not_synced() const {
         closed = closed_;
         why = why_ended_;
     }
-    std::string text = options_.name_.empty() ? "subscription" : "subscription " + options_.name_;
+    std::string text = detail::name_of(options_);
     text += closed ? ": closed" : ": ended";
     text += " before its initial state was complete";
     if (!closed && why) text += ": " + *why;

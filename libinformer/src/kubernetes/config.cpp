@@ -360,7 +360,7 @@ void add_proxy_of_environment(client_config& c, const kubeconfig_options& option
 }
 
 /// The merge of all files.
-kubeconfig read(const sources& from, failure& f) {
+kubeconfig read_files(const sources& from, failure& f) {
     f = failure();
     kubeconfig all;
     for (const auto& file : from.files) {
@@ -434,7 +434,7 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
 
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f) {
     const sources from = find_files(options);
-    const kubeconfig all = read(from, f);
+    const kubeconfig all = read_files(from, f);
     return f ? client_config() : load(options, from, all, f);
 }
 
@@ -460,7 +460,7 @@ client_config default_config(const kubeconfig_options& options) {
 
 client_config default_config(const kubeconfig_options& options, failure& f, std::string root) {
     const sources from = find_files(options);
-    const kubeconfig all = read(from, f);
+    const kubeconfig all = read_files(from, f);
     if (f) return {};
     const bool in_pod = !variable("KUBERNETES_SERVICE_HOST").empty();
     const bool asked = !options.path_.empty() || !options.server_.empty() || !options.context_.empty();

@@ -54,6 +54,10 @@ private:
     unsigned count_ = 0;
 };
 
+failure over_the_limit(const std::string& what, std::size_t limit) {
+    return failure(errc::too_large, what + ": over " + std::to_string(limit) + " bytes (client_config::max_object)");
+}
+
 failure unframable(const failure& why, std::string_view doing, std::string_view content_type) {
     std::string at(doing);
     at += ": decode";
@@ -153,11 +157,12 @@ private:
 
 struct list_reader : object_reader {
     list_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
-        : object_reader(s, std::move(d), partial), framer(max_object) {
+        : object_reader(s, std::move(d), partial), framer(max_object), largest(max_object) {
         framer.guess();
     }
 
     list_framer framer;
+    std::size_t largest; ///< of one object
     list_result result;
 
     void feed(std::string_view bytes) { framer.lend(bytes); }
@@ -167,7 +172,7 @@ struct list_reader : object_reader {
         context.from_list = true;
         if (framer.oversized()) {
             context.key = peek_key(framer.item());
-            context.why = failure(errc::too_large, doing + ": item " + std::to_string(context.position));
+            context.why = over_the_limit(doing + ": item " + std::to_string(context.position), largest);
             sink->quarantine(std::move(context));
             return;
         }
@@ -294,9 +299,10 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
 
 struct watch_reader : object_reader {
     watch_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
-        : object_reader(s, std::move(d), partial), framer(max_object) {}
+        : object_reader(s, std::move(d), partial), framer(max_object), largest(max_object) {}
 
     watch_framer framer;
+    std::size_t largest; ///< of one object
 
     void feed(std::string_view bytes) { framer.lend(bytes); }
     /// `f` ends the watch.
@@ -313,7 +319,7 @@ struct watch_reader : object_reader {
             f = failure(errc::bad_response, doing + ": what came is no watch event");
         } else if (framer.oversized()) {
             context.key = peek_key(framer.object());
-            context.why = failure(errc::too_large, which(context));
+            context.why = over_the_limit(which(context), largest);
             sink->quarantine(std::move(context));
         } else if (type == "ADDED" || type == "MODIFIED" || type == "DELETED") {
             object o = decode_from(framer, framer.object(), context, f);

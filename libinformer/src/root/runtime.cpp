@@ -100,7 +100,7 @@ private:
 
 } // namespace
 
-runtime::runtime(asio::any_io_executor executor)
+runtime::runtime(asio::any_io_executor executor, const char&)
     : home_(std::make_shared<detail::executor_home>(std::move(executor))), clock_(system_clock()),
       seeds_(std::make_shared<seed_source>(system_seed())) {}
 

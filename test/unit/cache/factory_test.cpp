@@ -63,8 +63,10 @@ struct workshop {
         if (refuse) {
             w->fail(status_failure(403, "Forbidden"));
             s->on_list(list_script().fail(status_failure(403, "Forbidden")));
-        } else if (answer)
+        } else if (answer) {
+            for (int i = 0; i < more; ++i) w->added(pod("more-" + std::to_string(i), 1));
             w->added(r.namespaced ? pod("a", 1) : a_node).bookmark("5", true);
+        }
         return s;
     }
     void settle() {
@@ -76,6 +78,7 @@ struct workshop {
     asio::io_context context{1};
     std::shared_ptr<manual_clock> clock;
     bool answer = true, refuse = false;
+    int more = 0; ///< objects
     std::vector<std::pair<std::string, std::weak_ptr<scripted_list_watch>>> made;
     runtime rt;
     informer_factory factory;
@@ -242,6 +245,51 @@ TEST_CASE("indexes of later requests are added", "[factory]") {
     auto b = w.factory.get(pods, "", informer_options().index("note", index_by_pointer("/metadata/name")));
     auto c = w.factory.get(pods, "", informer_options().index("note", index_by_pointer("/metadata/name")));
     CHECK(a->lister().by_index("note", "a").size() == 1);
+}
+
+TEST_CASE("who waits for the factory's informers waits for their indexes, also those that came to a full cache", "[factory]") {
+    workshop w;
+    w.more = 3000;
+    auto a = w.factory.get(pods);
+    w.settle();
+    REQUIRE(a->snapshot().size() == 3001);
+    auto b = w.factory.get(pods, "", informer_options().index("later", index_by_pointer("/metadata/name")));
+    CHECK_THROWS_AS(b->lister().by_index("later", "more-7"), error);
+    bool done = false;
+    std::size_t found = 0;
+    asio::co_spawn(w.context, w.factory.synced(10s), [&](std::exception_ptr e) {
+        done = !e;
+        found = b->lister().by_index("later", "more-7").size();
+    });
+    w.settle();
+    CHECK(done);
+    CHECK(found == 1);
+}
+
+TEST_CASE("selectors that nobody can parse are refused when the informer is asked for", "[factory]") {
+    workshop w;
+    for (const auto& o : {informer_options().labels("a in ("), informer_options().fields("a")}) {
+        try {
+            static_cast<void>(w.factory.get(pods, "", o));
+            FAIL("not refused");
+        } catch (const error& e) {
+            CHECK(e.code() == errc::bad_selector);
+            CHECK_THAT(e.what(), ContainsSubstring("pods"));
+        }
+    }
+}
+
+TEST_CASE("who waits for an informer that nobody runs is told so", "[factory]") {
+    workshop w;
+    shared_informer alone(w.rt, std::make_shared<scripted_list_watch>(w.context.get_executor(), pods));
+    error_code code;
+    std::string what;
+    asio::co_spawn(w.context, alone.synced(1s), notes(code, what));
+    w.settle();
+    w.clock->advance(1s);
+    w.settle();
+    CHECK(code == errc::deadline_exceeded);
+    CHECK_THAT(what, ContainsSubstring("run() was not called"));
 }
 
 TEST_CASE("a cluster-scoped resource has no namespaces to tell apart", "[factory]") {

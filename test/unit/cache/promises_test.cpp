@@ -174,13 +174,15 @@ TEST_CASE("bounded and lossless: a slow subscriber coalesces and ends in the fin
 
 TEST_CASE("back_pressure: the watch waits for the subscriber, and nothing is merged", "[informer][promise]") {
     bench b(informer_options().queue_capacity(8));
-    auto s = b.pods.subscribe(subscription_options().capacity(4).policy(overflow_policy::back_pressure));
+    auto s = b.pods.subscribe(subscription_options().capacity(4).policy(overflow_policy::back_pressure).name("slow"));
     const auto w = b.sync_with({}, 5);
+    CHECK(b.pods.status().held_up_by.empty());
     constexpr int n = 200;
     for (int i = 0; i < n; ++i) w->modified(pod("a", 10 + i, std::to_string(i)));
     b.settle();
     CHECK(s.figures().pending <= 5);
     CHECK(w->pending() > n - 40); // the stream is not read
+    CHECK(b.pods.status().held_up_by == "subscription slow");
     int expected = 0;
     for (int round = 0; round < n && expected < n; ++round) {
         while (auto e = s.try_next()) {
@@ -192,6 +194,7 @@ TEST_CASE("back_pressure: the watch waits for the subscriber, and nothing is mer
     CHECK(expected == n);
     CHECK(s.figures().coalesced == 0);
     CHECK(w->pending() == 0);
+    CHECK(b.pods.status().held_up_by.empty());
 }
 
 TEST_CASE("back_pressure: a subscriber that closes lets the watch go on", "[informer][promise]") {

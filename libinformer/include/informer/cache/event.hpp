@@ -4,6 +4,7 @@
 #include <informer/object/object.hpp>
 
 #include <cstdint>
+#include <ostream>
 #include <string_view>
 
 namespace informer {
@@ -23,6 +24,8 @@ enum class event_reason : std::uint8_t {
 /// "ADDED", "MODIFIED", "DELETED", "SYNCED": the words of the watch protocol.
 std::string_view to_string(event_kind k) noexcept;
 std::string_view to_string(event_reason r) noexcept;
+inline std::ostream& operator<<(std::ostream& o, event_kind k) { return o << to_string(k); }
+inline std::ostream& operator<<(std::ostream& o, event_reason r) { return o << to_string(r); }
 
 /// One change of one object. Cheap to copy (two handles).
 class event {

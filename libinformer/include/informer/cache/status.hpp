@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ enum class informer_phase {
     stopped,
 };
 std::string_view to_string(informer_phase p) noexcept;
+inline std::ostream& operator<<(std::ostream& o, informer_phase p) { return o << to_string(p); }
 
 /// A picture of the state; never holds secrets.
 struct informer_status {
@@ -44,6 +46,8 @@ struct informer_status {
     /// have made its version newer, a list. Older than that, changes may be missing, whatever the phase; so while a subscriber holds up
     /// the informer (`overflow_policy::back_pressure`).
     std::chrono::system_clock::time_point confirmed{};
+    /// The subscription (or controller) that all others wait for now: it is under `overflow_policy::back_pressure`, and full. Empty: none.
+    std::string held_up_by;
     std::uint64_t epoch = 1;     ///< grows when the server went back in time
     std::size_t objects = 0;
     /// Pool plus index, with their free room and tables, which are most of it in a small cache: what objects take is `pool.node_bytes`.

@@ -16,8 +16,8 @@
 
 namespace informer {
 
-/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion stay.
-/// It sees numbers as boost::json has them: of those that no int64, uint64 or double holds exactly it gets the nearest double. What is
+/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion must stay,
+/// or the object is quarantined. It sees numbers as boost::json has them: of those that no int64, uint64 or double holds exactly it gets the nearest double. What is
 /// no finite double afterwards is stored as `encode` does.
 using transform = std::function<void(boost::json::value&)>;
 
