@@ -1,3 +1,4 @@
+#include "root/at_home.hpp"
 #include "root/executor_home.hpp"
 #include "shared_informer_impl.hpp"
 
@@ -286,7 +287,7 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
 }
 
 asio::awaitable<void> informer_factory::synced(clock::duration at_most) {
-    return impl::synced(impl_, at_most);
+    return detail::at_home(impl_->rt.executor(), impl::synced(impl_, at_most));
 }
 
 std::vector<informer_status> informer_factory::status() const {

@@ -1,5 +1,6 @@
 // An informer's life from run() to its end, who waits for a state of its cache, and the handle.
 #include "root/add_weak.hpp"
+#include "root/at_home.hpp"
 #include "root/quietly.hpp"
 #include "shared_informer_impl.hpp"
 
@@ -183,7 +184,7 @@ asio::awaitable<void> shared_informer::impl::wait_until(self s, informer::resour
         if (i->store->index.snapshot().resource_version() >= version) return errc{};
         return std::nullopt;
     };
-    return wait_for(std::move(s), std::move(doing), at_most, std::move(at));
+    co_await wait_for(std::move(s), std::move(doing), at_most, std::move(at));
 }
 
 asio::awaitable<object> shared_informer::impl::until(self s, object_key key,
@@ -238,16 +239,16 @@ bool shared_informer::has_synced() const noexcept {
 }
 
 asio::awaitable<void> shared_informer::synced(clock::duration at_most) {
-    return detail::quietly(impl::synced(impl_, at_most));
+    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::synced(impl_, at_most)));
 }
 
 asio::awaitable<void> shared_informer::wait_until(informer::resource_version version, clock::duration at_most) {
-    return detail::quietly(impl::wait_until(impl_, std::move(version), at_most));
+    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::wait_until(impl_, std::move(version), at_most)));
 }
 
 asio::awaitable<object> shared_informer::until(object_key key, std::function<bool(const object&)> condition,
                                                clock::duration at_most) {
-    return detail::quietly(impl::until(impl_, std::move(key), std::move(condition), at_most));
+    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::until(impl_, std::move(key), std::move(condition), at_most)));
 }
 
 informer_status shared_informer::status() const {
@@ -282,7 +283,7 @@ void shared_informer::add_index(std::string name, index_function f) {
 }
 
 asio::awaitable<void> shared_informer::index_ready(std::string name, clock::duration at_most) {
-    return detail::quietly(impl::index_ready(impl_, std::move(name), at_most));
+    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::index_ready(impl_, std::move(name), at_most)));
 }
 
 informer::lister shared_informer::lister() const {

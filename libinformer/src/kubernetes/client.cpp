@@ -6,6 +6,7 @@
 #include "kubernetes/kubernetes_list_watch.hpp"
 #include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
+#include "root/at_home.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -117,6 +118,39 @@ asio::awaitable<void> perform_only(std::shared_ptr<client::impl> self, call c, f
     c.body_wanted = false;
     c.largest = std::size_t(1) << 20; // enough to keep the connection after most answers
     const std::string ignored = co_await client::impl::perform(self, std::move(c), f);
+}
+
+/// A verb may be awaited anywhere, and runs where the client lives. `Start` holds its arguments, and the work writes its failure into `told`,
+/// which is there for as long as it is.
+template <class T, class Start>
+asio::awaitable<T> begin_at_home(Start start, std::shared_ptr<failure> told) {
+    auto work = detail::quietly(start(*told));
+    co_return co_await std::move(work);
+}
+
+template <class T, class Start>
+asio::awaitable<T> anywhere(std::shared_ptr<client::impl> self, failure& f, Start start) {
+    const asio::any_io_executor here = co_await asio::this_coro::executor;
+    if (here == self->rt.executor()) {
+        auto work = detail::quietly(start(f));
+        co_return co_await std::move(work);
+    }
+    const auto told = std::make_shared<failure>();
+    auto work = informer::detail::at_home(self->rt.executor(), begin_at_home<T>(std::move(start), told));
+    if constexpr (std::is_void_v<T>) {
+        co_await std::move(work);
+        f = *told;
+    } else {
+        T made = co_await std::move(work);
+        f = *told;
+        co_return made;
+    }
+}
+
+asio::awaitable<object> fetch_anywhere(std::shared_ptr<client::impl> self, api_resource r, call c, failure& f) {
+    return anywhere<object>(self, f, [s = self, r = std::move(r), c = std::move(c)](failure& told) mutable {
+        return fetch(std::move(s), std::move(r), std::move(c), told);
+    });
 }
 
 asio::awaitable<object> refuse(failure bad, failure& f) {
@@ -239,11 +273,14 @@ asio::awaitable<object> client::get(api_resource resource, object_key key, get_o
     call c("GET", resource.path(key.name_space, key.name, options.subresource_) + q.take(), std::move(doing));
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
 }
 
 asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options, failure& f) {
-    return detail::quietly(list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
+    return anywhere<object_list>(
+        impl_, f, [s = impl_, r = std::move(resource), n = std::move(name_space), o = std::move(options), retry = retry_](failure& told) mutable {
+            return list_page(std::move(s), std::move(r), std::move(n), std::move(o), retry, told);
+        });
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
@@ -261,7 +298,7 @@ asio::awaitable<object> client::create(api_resource resource, json::value o, wri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
 }
 
 asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options, failure& f) {
@@ -273,7 +310,7 @@ asio::awaitable<object> client::update(api_resource resource, json::value o, wri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
 }
 
 asio::awaitable<object> client::patch(api_resource resource, object_key key, patch_type type, json::value body,
@@ -287,7 +324,7 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
     c.content_type = content_type(type);
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return detail::quietly(fetch(impl_, std::move(resource), std::move(c), f));
+    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
 }
 
 asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options, failure& f) {
@@ -308,7 +345,7 @@ asio::awaitable<object> client::remove(api_resource resource, object_key key, de
     c.time_limit = options.time_limit_;
     c.retry = retry_;
     const api_resource anything; // the object, whole, or a Status
-    return detail::quietly(fetch(impl_, anything, std::move(c), f));
+    return fetch_anywhere(impl_, anything, std::move(c), f);
 }
 
 asio::awaitable<void> client::remove_collection(api_resource resource, std::string name_space, list_options which,
@@ -328,7 +365,9 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return detail::quietly(perform_only(impl_, std::move(c), f));
+    return anywhere<void>(impl_, f, [s = impl_, c = std::move(c)](failure& told) mutable {
+        return perform_only(std::move(s), std::move(c), told);
+    });
 }
 
 asio::awaitable<std::string> client::raw(std::string method, std::string path_and_query, std::string body, failure& f) {
@@ -340,15 +379,19 @@ asio::awaitable<std::string> client::raw(std::string method, std::string path_an
     c.body = std::move(body);
     c.largest = std::size_t(1) << 30;
     c.retry = retry_;
-    return detail::quietly(impl::perform(impl_, std::move(c), f));
+    return anywhere<std::string>(impl_, f, [s = impl_, c = std::move(c)](failure& told) mutable {
+        return impl::perform(std::move(s), std::move(c), told);
+    });
 }
 
 asio::awaitable<discovery> client::discover(failure& f) {
-    return detail::quietly(impl::discover(impl_, f));
+    return anywhere<discovery>(impl_, f, [s = impl_](failure& told) { return impl::discover(s, told); });
 }
 
 asio::awaitable<api_resource> client::find_resource(std::string name, failure& f) {
-    return detail::quietly(impl::find_resource(impl_, std::move(name), f));
+    return anywhere<api_resource>(impl_, f, [s = impl_, n = std::move(name)](failure& told) mutable {
+        return impl::find_resource(std::move(s), std::move(n), told);
+    });
 }
 
 std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::string name_space) const {

@@ -94,8 +94,9 @@ public:
 /// subscriptions, *late subscribers*, *unsubscribing*, *sync per subscription*, *read your writes*, *nothing hides*,
 /// *typed events*. See docs/promises.md.
 ///
-/// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; everything else on the
-/// runtime's executor, and awaited there: `run`, `stop`, `retry_now`, `synced`, `wait_until`, `until`, `index_ready`, `subscribe`, `add_event_handler`,
+/// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; `synced`, `wait_until`,
+/// `until` and `index_ready` may be called and awaited on any executor (a condition is asked on the runtime's); everything else on the
+/// runtime's: `run`, `stop`, `retry_now`, `subscribe`, `add_event_handler`,
 /// `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
 /// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it.
 /// Handlers and observers may own the informer, and who owns them their handles: they are let go when it has stopped, as it has when the
