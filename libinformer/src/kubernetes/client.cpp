@@ -120,37 +120,10 @@ asio::awaitable<void> perform_only(std::shared_ptr<client::impl> self, call c, f
     const std::string ignored = co_await client::impl::perform(self, std::move(c), f);
 }
 
-/// A verb may be awaited anywhere, and runs where the client lives. `Start` holds its arguments, and the work writes its failure into `told`,
-/// which is there for as long as it is.
-template <class T, class Start>
-asio::awaitable<T> begin_at_home(Start start, std::shared_ptr<failure> told) {
-    auto work = detail::quietly(start(*told));
-    co_return co_await std::move(work);
-}
-
-template <class T, class Start>
-asio::awaitable<T> anywhere(std::shared_ptr<client::impl> self, failure& f, Start start) {
-    const asio::any_io_executor here = co_await asio::this_coro::executor;
-    if (here == self->rt.executor()) {
-        auto work = detail::quietly(start(f));
-        co_return co_await std::move(work);
-    }
-    const auto told = std::make_shared<failure>();
-    auto work = informer::detail::at_home(self->rt.executor(), begin_at_home<T>(std::move(start), told));
-    if constexpr (std::is_void_v<T>) {
-        co_await std::move(work);
-        f = *told;
-    } else {
-        T made = co_await std::move(work);
-        f = *told;
-        co_return made;
-    }
-}
-
-asio::awaitable<object> fetch_anywhere(std::shared_ptr<client::impl> self, api_resource r, call c, failure& f) {
-    return anywhere<object>(self, f, [s = self, r = std::move(r), c = std::move(c)](failure& told) mutable {
-        return fetch(std::move(s), std::move(r), std::move(c), told);
-    });
+/// A verb may be awaited anywhere, and runs where the client lives.
+template <class T>
+asio::awaitable<T> anywhere(const std::shared_ptr<client::impl>& self, asio::awaitable<T> verb) {
+    return informer::detail::at_home(self->rt.executor(), informer::detail::quietly(std::move(verb)));
 }
 
 asio::awaitable<object> refuse(failure bad, failure& f) {
@@ -273,14 +246,11 @@ asio::awaitable<object> client::get(api_resource resource, object_key key, get_o
     call c("GET", resource.path(key.name_space, key.name, options.subresource_) + q.take(), std::move(doing));
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
+    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options, failure& f) {
-    return anywhere<object_list>(
-        impl_, f, [s = impl_, r = std::move(resource), n = std::move(name_space), o = std::move(options), retry = retry_](failure& told) mutable {
-            return list_page(std::move(s), std::move(r), std::move(n), std::move(o), retry, told);
-        });
+    return anywhere(impl_, list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
@@ -298,7 +268,7 @@ asio::awaitable<object> client::create(api_resource resource, json::value o, wri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
+    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options, failure& f) {
@@ -310,7 +280,7 @@ asio::awaitable<object> client::update(api_resource resource, json::value o, wri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
+    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::patch(api_resource resource, object_key key, patch_type type, json::value body,
@@ -324,7 +294,7 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
     c.content_type = content_type(type);
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return fetch_anywhere(impl_, std::move(resource), std::move(c), f);
+    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options, failure& f) {
@@ -345,7 +315,7 @@ asio::awaitable<object> client::remove(api_resource resource, object_key key, de
     c.time_limit = options.time_limit_;
     c.retry = retry_;
     const api_resource anything; // the object, whole, or a Status
-    return fetch_anywhere(impl_, anything, std::move(c), f);
+    return anywhere(impl_, fetch(impl_, anything, std::move(c), f));
 }
 
 asio::awaitable<void> client::remove_collection(api_resource resource, std::string name_space, list_options which,
@@ -365,9 +335,7 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return anywhere<void>(impl_, f, [s = impl_, c = std::move(c)](failure& told) mutable {
-        return perform_only(std::move(s), std::move(c), told);
-    });
+    return anywhere(impl_, perform_only(impl_, std::move(c), f));
 }
 
 asio::awaitable<std::string> client::raw(std::string method, std::string path_and_query, std::string body, failure& f) {
@@ -379,19 +347,15 @@ asio::awaitable<std::string> client::raw(std::string method, std::string path_an
     c.body = std::move(body);
     c.largest = std::size_t(1) << 30;
     c.retry = retry_;
-    return anywhere<std::string>(impl_, f, [s = impl_, c = std::move(c)](failure& told) mutable {
-        return impl::perform(std::move(s), std::move(c), told);
-    });
+    return anywhere(impl_, impl::perform(impl_, std::move(c), f));
 }
 
 asio::awaitable<discovery> client::discover(failure& f) {
-    return anywhere<discovery>(impl_, f, [s = impl_](failure& told) { return impl::discover(s, told); });
+    return anywhere(impl_, impl::discover(impl_, f));
 }
 
 asio::awaitable<api_resource> client::find_resource(std::string name, failure& f) {
-    return anywhere<api_resource>(impl_, f, [s = impl_, n = std::move(name)](failure& told) mutable {
-        return impl::find_resource(std::move(s), std::move(n), told);
-    });
+    return anywhere(impl_, impl::find_resource(impl_, std::move(name), f));
 }
 
 std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::string name_space) const {

@@ -43,9 +43,8 @@ inline boost::asio::awaitable<void> and_come_back(boost::asio::any_io_executor h
     if (failed) std::rethrow_exception(failed);
 }
 
-/// Runs `work` on `home` and comes back; without a detour where the awaiter is there already (or the context of `home` is gone). The awaiter
-/// may be destroyed meanwhile: then `work` goes on, so it must refer to nothing of his.
-/// *Cancellation*: the awaiter's is emitted on `home`.
+/// Runs `work` on `home` and comes back; without a detour where the awaiter is there already (or the context of `home` is gone). The awaiter's
+/// context must be there until he has: as ever with Asio, `work` does not see that it goes. *Cancellation*: the awaiter's is emitted on `home`.
 template <class T>
 boost::asio::awaitable<T> at_home(boost::asio::any_io_executor home, boost::asio::awaitable<T> work) {
     const boost::asio::any_io_executor here = co_await boost::asio::this_coro::executor;

@@ -146,10 +146,9 @@ TEST_CASE("anywhere: who waits for an informer may do so on any executor") {
     CHECK(right == 4);
 }
 
-TEST_CASE("anywhere: a verb is cancelled from where it is awaited, and its awaiter may go before it") {
+TEST_CASE("anywhere: a verb is cancelled from where it is awaited") {
     pool_of_threads p;
     p.inject(testing::fault(testing::fault::kind::stall_after));
-    p.inject(testing::fault(testing::fault::kind::delay).for_(300ms));
     asio::cancellation_signal stop;
     std::promise<std::string> told;
     const auto own = asio::make_strand(p.io);
@@ -166,11 +165,4 @@ TEST_CASE("anywhere: a verb is cancelled from where it is awaited, and its await
     asio::post(own, [&] { stop.emit(asio::cancellation_type::terminal); });
     const std::string why = told.get_future().get();
     CHECK_FALSE(why.empty());
-    {
-        asio::io_context gone{1};
-        asio::co_spawn(gone, p.client->get(config_maps, object_key("default", "c1")), [](std::exception_ptr, const object&) {});
-        gone.poll();
-        while (p.requests() == 1) std::this_thread::yield();
-    } // and what it was to be told is not there any more
-    CHECK(p.requests() == 2);
 }

@@ -31,8 +31,8 @@ struct object_list {
 
 /// A client of one cluster. Cheap to copy: copies share connections, which must not outlive the execution context.
 ///
-/// *Thread safety*, *Executor*: verbs may be called and awaited on any executor; they run on the runtime's, and resume on the awaiter's. All
-/// else on the runtime's. *Cancellation*: terminal, closes the request's socket.
+/// *Thread safety*, *Executor*: verbs may be called and awaited on any executor; they run on the runtime's, and resume on the awaiter's,
+/// whose context must be there until then. All else on the runtime's. *Cancellation*: terminal, closes the request's socket.
 /// *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
 /// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages.
 /// *Retries*: 429, and 503, with Retry-After (in seconds, up to two minutes) are asked again as told, since the server says that nothing was done; GETs
