@@ -27,7 +27,7 @@ asio::awaitable<void> standby_of_many() {
     b.group.spawn(c.run_sources());
     b.deployment_watch->added(deployment("d", 11, "x"));
     const std::function<bool()> warm = [&] { return c.has_synced() && c.figures().queue.ready == steady + 1; };
-    bool ok = co_await eventually(warm);
+    bool ok = co_await eventually(warm, 60s);
     CHECK(ok);
     std::size_t most = 0;
     int version = 100;
@@ -43,7 +43,7 @@ asio::awaitable<void> standby_of_many() {
     const std::function<bool()> told = [&] {
         return b.foo_watch->pending() == 0 && b.factory.lister(foos).find("ns/last") && c.figures().queue.processing == 0;
     };
-    ok = co_await eventually(told);
+    ok = co_await eventually(told, 60s);
     CHECK(ok);
     CHECK(most > steady + 1);
     CHECK(most <= 2 * (steady + 1024 + 2) + 1024); // the last is what comes between two looks
@@ -54,10 +54,10 @@ asio::awaitable<void> standby_of_many() {
         return b.count("last") > 0 && b.count("all-of-them") > 0 && c.figures().queue.ready == 0 &&
                c.figures().queue.processing == 0;
     };
-    ok = co_await eventually(worked);
+    ok = co_await eventually(worked, 60s);
     CHECK(ok);
-    for (const int i : {0, steady / 2, steady - 1}) CHECK(b.count(numbered("stays-", i)) == 1);
-    CHECK(b.count(numbered("gone-", churned - 1)) == 1); // what has gone of late may not have been seen by who led
+    for (const int i : {0, steady / 2, steady - 1}) CHECK(b.count(numbered("stays-", i)) >= 1); // perhaps before it is come to once more
+    CHECK(b.count(numbered("gone-", churned - 1)) >= 1); // what has gone of late may not have been seen by who led
     CHECK(b.count(numbered("gone-", 0)) == 0);
     c.stop();
     co_await b.end();

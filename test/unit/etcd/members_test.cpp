@@ -90,7 +90,7 @@ TEST_CASE("etcd members: one that breaks a watch is not the first to be asked fo
 
 TEST_CASE("etcd members: one that takes a watch and never says that it is open is left for the next") {
     bench b(2);
-    b.where.time(http::timeouts().header(std::chrono::milliseconds(200)));
+    b.where.time(http::timeouts().header(std::chrono::seconds(1)));
     recorder sink;
     failure f;
     b.members[0]->answer = [](const http::server_request&) { return reply("").streamed(reply::stall); };
