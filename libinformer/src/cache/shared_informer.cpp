@@ -239,16 +239,16 @@ bool shared_informer::has_synced() const noexcept {
 }
 
 asio::awaitable<void> shared_informer::synced(clock::duration at_most) {
-    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::synced(impl_, at_most)));
+    return detail::quietly_at_home(impl_->rt, impl::synced(impl_, at_most));
 }
 
 asio::awaitable<void> shared_informer::wait_until(informer::resource_version version, clock::duration at_most) {
-    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::wait_until(impl_, std::move(version), at_most)));
+    return detail::quietly_at_home(impl_->rt, impl::wait_until(impl_, std::move(version), at_most));
 }
 
 asio::awaitable<object> shared_informer::until(object_key key, std::function<bool(const object&)> condition,
                                                clock::duration at_most) {
-    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::until(impl_, std::move(key), std::move(condition), at_most)));
+    return detail::quietly_at_home(impl_->rt, impl::until(impl_, std::move(key), std::move(condition), at_most));
 }
 
 informer_status shared_informer::status() const {
@@ -283,7 +283,7 @@ void shared_informer::add_index(std::string name, index_function f) {
 }
 
 asio::awaitable<void> shared_informer::index_ready(std::string name, clock::duration at_most) {
-    return detail::at_home(impl_->rt.executor(), detail::quietly(impl::index_ready(impl_, std::move(name), at_most)));
+    return detail::quietly_at_home(impl_->rt, impl::index_ready(impl_, std::move(name), at_most));
 }
 
 informer::lister shared_informer::lister() const {

@@ -14,16 +14,17 @@ namespace informer {
 asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of) {
     s->note_held_up_by(detail::name_of(of->options()));
     if (!std::exchange(s->consumer_held_up, true)) s->refresh_figures();
-    while (of->over() && !of->closed() && !s->stopping) {
+    bool go_on = true;
+    while (go_on && of->over() && !of->closed() && !s->stopping) {
         s->handlers_are_due(); // it may be one of theirs
         s->applying.end();
         co_await of->room();
         s->applying.begin();
         const auto asked = co_await asio::this_coro::cancellation_state;
-        if (asked.cancelled() != asio::cancellation_type::none) co_return false;
+        go_on = asked.cancelled() == asio::cancellation_type::none;
     }
     s->note_held_up_by({});
-    co_return true;
+    co_return go_on;
 }
 
 /// In stream order to the first `to` subscribers: those there were when the state that the events lead to was published. Others

@@ -312,7 +312,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     s->workers_alive = s->options.workers_;
     task_group again(executor);
     again.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
-    if (std::exchange(s->standby.forgot, false)) again.spawn(replay_all(s));
+    if (std::exchange(s->standby.forgot, false)) again.spawn(replay_all(s, std::nullopt));
     s->standby.waiting = 0; // it is another queue when they have ended
     for (std::size_t i = 0; i < s->options.workers_; ++i) group.spawn(work(s));
     for (;;) {

@@ -111,12 +111,12 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     void listen_to_shards();
     static asio::awaitable<void> follow_shards(std::shared_ptr<impl> s);
     static asio::awaitable<void> replay(std::shared_ptr<impl> s, std::size_t index, std::optional<shard_change> change);
+    static asio::awaitable<void> replay_all(std::shared_ptr<impl> s, std::optional<shard_change> change);
 
     // controller_standby.cpp
     bool waits_in_vain() const;
     bool is_gone(const object_key& key) const;
     static asio::awaitable<void> forget_what_is_gone(std::shared_ptr<impl> s);
-    static asio::awaitable<void> replay_all(std::shared_ptr<impl> s);
 
     // controller.cpp
     static asio::awaitable<void> run(std::shared_ptr<impl> s);

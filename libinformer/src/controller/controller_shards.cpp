@@ -45,6 +45,10 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
     events.close();
 }
 
+asio::awaitable<void> controller::impl::replay_all(std::shared_ptr<impl> s, std::optional<shard_change> change) {
+    for (std::size_t i = 0; i < s->sources.size(); ++i) co_await replay(s, i, change);
+}
+
 void controller::impl::listen_to_shards() {
     shards.listening = options.shards_->listen([weak = weak_from_this()](const shard_change& change) {
         const auto self = weak.lock();
@@ -66,7 +70,7 @@ asio::awaitable<void> controller::impl::follow_shards(std::shared_ptr<impl> s) {
         }
         const shard_change change(*std::exchange(s->shards.before, std::nullopt), s->options.shards_->view());
         if (!change.after.active()) continue;
-        for (std::size_t i = 0; i < s->sources.size(); ++i) co_await replay(s, i, change);
+        co_await replay_all(s, change);
     }
 }
 

@@ -68,8 +68,4 @@ asio::awaitable<void> controller::impl::forget_what_is_gone(std::shared_ptr<impl
     s->standby.waiting = s->keys->size();
 }
 
-asio::awaitable<void> controller::impl::replay_all(std::shared_ptr<impl> s) {
-    for (std::size_t i = 0; i < s->sources.size(); ++i) co_await replay(s, i, std::nullopt);
-}
-
 } // namespace informer

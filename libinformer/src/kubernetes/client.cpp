@@ -120,12 +120,6 @@ asio::awaitable<void> perform_only(std::shared_ptr<client::impl> self, call c, f
     const std::string ignored = co_await client::impl::perform(self, std::move(c), f);
 }
 
-/// A verb may be awaited anywhere, and runs where the client lives.
-template <class T>
-asio::awaitable<T> anywhere(const std::shared_ptr<client::impl>& self, asio::awaitable<T> verb) {
-    return informer::detail::at_home(self->rt.executor(), informer::detail::quietly(std::move(verb)));
-}
-
 asio::awaitable<object> refuse(failure bad, failure& f) {
     f = std::move(bad);
     co_return object();
@@ -246,11 +240,11 @@ asio::awaitable<object> client::get(api_resource resource, object_key key, get_o
     call c("GET", resource.path(key.name_space, key.name, options.subresource_) + q.take(), std::move(doing));
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
+    return informer::detail::quietly_at_home(impl_->rt, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options, failure& f) {
-    return anywhere(impl_, list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
+    return informer::detail::quietly_at_home(impl_->rt, list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
@@ -268,7 +262,7 @@ asio::awaitable<object> client::create(api_resource resource, json::value o, wri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
+    return informer::detail::quietly_at_home(impl_->rt, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options, failure& f) {
@@ -280,7 +274,7 @@ asio::awaitable<object> client::update(api_resource resource, json::value o, wri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
+    return informer::detail::quietly_at_home(impl_->rt, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::patch(api_resource resource, object_key key, patch_type type, json::value body,
@@ -294,7 +288,7 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
     c.content_type = content_type(type);
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return anywhere(impl_, fetch(impl_, std::move(resource), std::move(c), f));
+    return informer::detail::quietly_at_home(impl_->rt, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
 asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options, failure& f) {
@@ -315,7 +309,7 @@ asio::awaitable<object> client::remove(api_resource resource, object_key key, de
     c.time_limit = options.time_limit_;
     c.retry = retry_;
     const api_resource anything; // the object, whole, or a Status
-    return anywhere(impl_, fetch(impl_, anything, std::move(c), f));
+    return informer::detail::quietly_at_home(impl_->rt, fetch(impl_, anything, std::move(c), f));
 }
 
 asio::awaitable<void> client::remove_collection(api_resource resource, std::string name_space, list_options which,
@@ -335,7 +329,7 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    return anywhere(impl_, perform_only(impl_, std::move(c), f));
+    return informer::detail::quietly_at_home(impl_->rt, perform_only(impl_, std::move(c), f));
 }
 
 asio::awaitable<std::string> client::raw(std::string method, std::string path_and_query, std::string body, failure& f) {
@@ -347,15 +341,15 @@ asio::awaitable<std::string> client::raw(std::string method, std::string path_an
     c.body = std::move(body);
     c.largest = std::size_t(1) << 30;
     c.retry = retry_;
-    return anywhere(impl_, impl::perform(impl_, std::move(c), f));
+    return informer::detail::quietly_at_home(impl_->rt, impl::perform(impl_, std::move(c), f));
 }
 
 asio::awaitable<discovery> client::discover(failure& f) {
-    return anywhere(impl_, impl::discover(impl_, f));
+    return informer::detail::quietly_at_home(impl_->rt, impl::discover(impl_, f));
 }
 
 asio::awaitable<api_resource> client::find_resource(std::string name, failure& f) {
-    return anywhere(impl_, impl::find_resource(impl_, std::move(name), f));
+    return informer::detail::quietly_at_home(impl_->rt, impl::find_resource(impl_, std::move(name), f));
 }
 
 std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::string name_space) const {

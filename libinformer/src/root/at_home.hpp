@@ -3,6 +3,8 @@
 
 #include "root/quietly.hpp"
 
+#include <informer/runtime.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -53,6 +55,12 @@ boost::asio::awaitable<T> at_home(boost::asio::any_io_executor home, boost::asio
         work = quietly(and_come_back(here, std::move(there)));
     }
     co_return co_await std::move(work);
+}
+
+/// The same, and quietly: what a verb of the library is that may be awaited anywhere.
+template <class T>
+boost::asio::awaitable<T> quietly_at_home(const runtime& rt, boost::asio::awaitable<T> work) {
+    return at_home(rt.executor(), quietly(std::move(work)));
 }
 
 } // namespace informer::detail

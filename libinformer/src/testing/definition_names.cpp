@@ -41,16 +41,6 @@ struct taken_names {
     }
 };
 
-json::object condition_of(std::string_view type, bool holds, std::string_view reason, std::string_view message, const std::string& now) {
-    json::object c;
-    c["type"] = type;
-    c["status"] = holds ? "True" : "False";
-    c["lastTransitionTime"] = now;
-    c["reason"] = reason;
-    c["message"] = message;
-    return c;
-}
-
 const json::object* condition_in(const json::object& definition, std::string_view type) {
     const auto* all = find_at(definition, {"status", "conditions"});
     if (all == nullptr || !all->is_array()) return nullptr;
@@ -65,9 +55,11 @@ bool holds(const json::object& definition, std::string_view type) {
     return c != nullptr && string_at(*c, {"status"}) == "True";
 }
 
-/// One that says what is said already keeps its time.
-void set_condition(json::object& definition, json::object c) {
-    const auto type = string_at(c, {"type"});
+} // namespace
+
+void set_condition(json::object& definition, std::string_view type, bool holds, std::string_view reason, std::string_view message,
+                   const std::string& now) {
+    json::object c{{"type", type}, {"status", holds ? "True" : "False"}, {"lastTransitionTime", now}, {"reason", reason}, {"message", message}};
     if (const auto* old = condition_in(definition, type)) {
         const bool same = string_at(*old, {"status"}) == string_at(c, {"status"});
         if (const auto* since = old->if_contains("lastTransitionTime"); same && since != nullptr) c["lastTransitionTime"] = *since;
@@ -82,8 +74,6 @@ void set_condition(json::object& definition, json::object c) {
     }
     all.get_array().emplace_back(std::move(c));
 }
-
-} // namespace
 
 bool is_established(const json::object& definition) { return holds(definition, "Established"); }
 bool has_its_names(const json::object& definition) { return holds(definition, "NamesAccepted"); }
@@ -123,10 +113,12 @@ void settle_names(json::object& definition, const std::vector<json::object>& oth
         reason = "NoConflicts";
         message = "no conflicts found";
     }
-    set_condition(definition, condition_of("NamesAccepted", free, reason, message, now));
+    set_condition(definition, "NamesAccepted", free, reason, message, now);
     if (is_established(definition)) return;
-    set_condition(definition, free ? condition_of("Established", true, "InitialNamesAccepted", "the initial names have been accepted", now)
-                                   : condition_of("Established", false, "NotAccepted", "not all names are accepted", now));
+    if (free)
+        set_condition(definition, "Established", true, "InitialNamesAccepted", "the initial names have been accepted", now);
+    else
+        set_condition(definition, "Established", false, "NotAccepted", "not all names are accepted", now);
 }
 
 } // namespace informer::testing::detail

@@ -202,13 +202,7 @@ void rest_api::stop_serving(const std::string& definition) {
 }
 
 void rest_api::mark_terminating(json::object& definition) const {
-    auto& conditions = object_at(definition, "status")["conditions"];
-    if (!conditions.is_array()) conditions.emplace_array();
-    conditions.get_array().emplace_back(json::object{{"type", "Terminating"},
-                                                     {"status", "True"},
-                                                     {"lastTransitionTime", now_text()},
-                                                     {"reason", "InstanceDeletionInProgress"},
-                                                     {"message", "CustomResource deletion is in progress"}});
+    set_condition(definition, "Terminating", true, "InstanceDeletionInProgress", "CustomResource deletion is in progress", now_text());
 }
 
 type_ptr rest_api::definitions() const {

@@ -10,6 +10,23 @@
 using namespace informer;
 using namespace informer::testing;
 
+namespace {
+
+/// The watch breaks off, the server is away for a moment, and what is opened then tells of nothing.
+void quiet_after_an_absence(machine& m) {
+    m.pass(2s);
+    m.watch_done(cut_off);
+    m.next();
+    m.watch_done(refused);
+    m.wait();
+    m.next();
+    m.r.opened(m.now);
+    m.pass(m.last.watch.timeout_);
+    m.watch_done();
+}
+
+} // namespace
+
 TEST_CASE("epoch: a bookmark below the last version asks for the newest one", "[reflector]") {
     machine m;
     m.follow("20");
@@ -68,15 +85,7 @@ TEST_CASE("epoch: a newest version that no watch told of is fetched once a whole
     machine m;
     m.follow("20");
     const auto confirmed = m.r.confirmed();
-    m.pass(2s);
-    m.watch_done(cut_off);
-    m.next();
-    m.watch_done(refused);
-    m.wait();
-    m.next();
-    m.r.opened(m.now);
-    m.pass(m.last.watch.timeout_);
-    m.watch_done();
+    quiet_after_an_absence(m);
     CHECK(m.next().check); // early, since it was away
     CHECK(m.page_done("21") == page::checked);
     CHECK(m.next().what == step::watch); // by what is not ours, perhaps
@@ -111,15 +120,7 @@ TEST_CASE("epoch: where watches tell all, what is newer and was not told of is n
         CHECK(m.next().what == step::watch);
         CHECK(m.last.watch.resource_version_ == "20");
     }
-    m.pass(2s);
-    m.watch_done(cut_off);
-    m.next();
-    m.watch_done(refused);
-    m.wait();
-    m.next();
-    m.r.opened(m.now);
-    m.pass(m.last.watch.timeout_);
-    m.watch_done();
+    quiet_after_an_absence(m);
     CHECK(m.next().check);
     CHECK(m.page_done("25") == page::checked); // of another history, perhaps
     CHECK(m.next().what == step::list);

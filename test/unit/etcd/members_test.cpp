@@ -164,52 +164,57 @@ TEST_CASE("etcd authentication: a token is fetched, sent, and replaced when it i
     CHECK_FALSE(b.log.contains("token1"));
 }
 
-TEST_CASE("etcd authentication: a watch that is opened and canceled for its token is opened again with a new one") {
-    bench b;
-    b.where.user("me", "p");
-    recorder sink;
-    failure f;
-    int tokens = 0, watches = 0;
-    b.etcd().answer = [&](const http::server_request& q) {
+namespace {
+
+/// A member that takes the watch of who has the good token, and opens and cancels all others, for this reason.
+class picky {
+public:
+    picky(bench& b, std::string reason) : reason_(std::move(reason)) {
+        b.where.user("me", "p");
+        b.etcd().answer = [this](const http::server_request& q) { return answer(q); };
+    }
+    std::string good = "t2";
+    int tokens = 0, watches = 0; ///< asked for
+
+private:
+    reply answer(const http::server_request& q) {
         if (q.path == "/v3/auth/authenticate") return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
         ++watches;
-        if (q.header("Authorization") == "t2") return reply(created(9)).streamed();
-        return reply(result(header(9) +
-                            R"(,"created":true,"canceled":true,"cancel_reason":"etcdserver: invalid auth token")"))
-            .streamed(reply::stall);
-    };
+        if (q.header("Authorization") == good) return reply(created(9)).streamed();
+        return reply(result(header(9) + R"(,"created":true,"canceled":true,"cancel_reason":")" + reason_ + '"')).streamed(reply::stall);
+    }
+    std::string reason_;
+};
+
+} // namespace
+
+TEST_CASE("etcd authentication: a watch that is opened and canceled for its token is opened again with a new one") {
+    bench b;
+    recorder sink;
+    failure f;
+    picky member(b, "etcdserver: invalid auth token");
     watch(b, sink, f, after("9"));
     CHECK(!f);
     CHECK(sink.lines == lines{"opened"});
-    CHECK(tokens == 2);
-    CHECK(watches == 2);
+    CHECK(member.tokens == 2);
+    CHECK(member.watches == 2);
 }
 
 TEST_CASE("etcd authentication: an old token that a member of before 2022 calls a lack of permission is replaced, once") {
     bench b;
-    b.where.user("me", "p");
     recorder sink;
     failure f;
-    int tokens = 0, watches = 0;
-    std::string good = "t2";
-    b.etcd().answer = [&](const http::server_request& q) {
-        if (q.path == "/v3/auth/authenticate") return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
-        ++watches;
-        if (q.header("Authorization") == good) return reply(created(9)).streamed();
-        return reply(result(header(9) + R"(,"created":true,"canceled":true,"cancel_reason":)"
-                                        R"("rpc error: code = PermissionDenied desc = etcdserver: permission denied")"))
-            .streamed(reply::stall);
-    };
+    picky member(b, "rpc error: code = PermissionDenied desc = etcdserver: permission denied");
     watch(b, sink, f, after("9"));
     CHECK(!f);
     CHECK(sink.lines == lines{"opened"});
-    CHECK(tokens == 2);
-    CHECK(watches == 2);
-    good = "none"; // it is the permission that is lacking
+    CHECK(member.tokens == 2);
+    CHECK(member.watches == 2);
+    member.good = "none"; // it is the permission that is lacking
     watch(b, sink, f, after("9"));
     CHECK(f == errc::forbidden);
-    CHECK(tokens == 3);
-    CHECK(watches == 4);
+    CHECK(member.tokens == 3);
+    CHECK(member.watches == 4);
 }
 
 TEST_CASE("etcd authentication: a wrong password is told of, and not tried again at once; one that is not needed is "
