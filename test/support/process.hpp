@@ -20,8 +20,8 @@
 
 namespace informer::testing {
 
-/// *Lifetime*: the destructor kills and reaps. Environment: the caller's less KUBECONFIG, HOME, proxies and ETCDCTL_… (what tests talk to is
-/// on loopback), plus `NAME=value` given.
+/// *Lifetime*: the destructor kills and reaps. Environment: the caller's less KUBECONFIG, HOME, proxies and ETCDCTL_… (what tests
+/// talk to is on loopback), plus `NAME=value` given.
 class process {
     using clock = std::chrono::steady_clock;
 

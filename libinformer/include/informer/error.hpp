@@ -139,8 +139,8 @@ errc errc_of(const api_status& status) noexcept;
 class failure {
 public:
     failure() = default;
-    /// Masked are bearer tokens, Authorization and Cookie headers, passwords in URLs, private keys, and the values of names that can only be
-    /// secrets ("password=…", "client_secret": "…"), in what the server says, too.
+    /// Masked are bearer tokens, Authorization and Cookie headers, passwords in URLs, private keys, and the values of names that
+    /// can only be secrets ("password=…", "client_secret": "…"), in what the server says, too.
     failure(error_code code, std::string doing);
     failure(errc code, std::string doing) : failure(make_error_code(code), std::move(doing)) {}
     failure(api_status status, std::string doing);

@@ -68,8 +68,9 @@ executor_home& home_of(const runtime& rt) noexcept;
 
 /// The bundle that objects of the library are made with. Cheap to copy.
 ///
-/// *Executor*: everything left of a subscription runs on `executor()`: give a strand (`asio::make_strand(io)`), or the executor of an
-/// `io_context` that one thread runs. Several threads that run the `io_context` of a bare executor are a data race, and crash. *Lifetime*: may outlive the execution context; `executor()` is empty then.
+/// *Executor*: everything left of a subscription runs on `executor()`: give a strand (`asio::make_strand(io)`), or the executor of
+/// an `io_context` that one thread runs. Several threads that run the `io_context` of a bare executor are a data race, and crash.
+/// *Lifetime*: may outlive the execution context; `executor()` is empty then.
 class runtime {
 public:
     explicit runtime(asio::any_io_executor executor) : runtime(std::move(executor), detail::built_here::and_so_was_the_library) {}

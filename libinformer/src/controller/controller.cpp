@@ -162,7 +162,8 @@ void controller::impl::drop(item& it) {
 void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration took) {
     using enum reconcile_result::outcome;
     reconcile_result& r = a.result;
-    // Not its fault: at once when somebody works again. `cancelled` is no error that trying again helps against, so who asks may call it terminal.
+    // Not its fault: at once when somebody works again. `cancelled` is no error that trying again helps against, so who asks may
+    // call it terminal.
     const bool told = r.what() == error || (r.what() == terminal && r.why() == condition::cancelled);
     if (cut && (told || !a.in_time)) {
         it.requeue();

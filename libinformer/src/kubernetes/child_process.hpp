@@ -27,7 +27,8 @@ struct program {
     std::vector<std::string> arguments;   ///< with the name it is called by
     std::vector<std::string> environment; ///< "NAME=value", all of it
     std::chrono::milliseconds time_limit; ///< real time
-    /// How long it runs on, in real time, when the time of the last who waited for it was over: he may come back, and finds it where it was.
+    /// How long it runs on, in real time, when the time of the last who waited for it was over: he may come back, and finds it
+    /// where it was.
     std::chrono::milliseconds patience = std::chrono::seconds(10);
     /// Told what comes on stderr, when and as it comes, and at the end something empty; what it throws is lost. Not told of the end where
     /// the run was abandoned.
@@ -69,9 +70,9 @@ public:
     /// The last of what it wrote to stderr, in whole lines: 4 KiB at most, and no part of one that is longer.
     const std::string& complaint() const noexcept { return err_.text; }
 
-    /// Waits for its end, at most until `deadline` by `c`; false where that, or a cancellation of any type, came first. Who is cancelled and
-    /// was the last to wait has it killed; where his time was over it runs on for `program::patience`, and is killed unless somebody waits
-    /// again. Neither where it is to be kept.
+    /// Waits for its end, at most until `deadline` by `c`; false where that, or a cancellation of any type, came first. Who is
+    /// cancelled and was the last to wait has it killed; where his time was over it runs on for `program::patience`, and is killed
+    /// unless somebody waits again. Neither where it is to be kept.
     static asio::awaitable<bool> wait(std::shared_ptr<child_process> run, clock* c,
                                       std::optional<clock::time_point> deadline);
 

@@ -95,9 +95,9 @@ bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexc
 
 constexpr double powers_of_ten[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 
-/// Without an exponent, whole numbers of up to 18 digits and others of up to 15. So few digits are the only ones that read as their double, so
-/// they are what it prints as, unless the last is a zero or an exponent would be shorter: no need to print it. And it is a
-/// whole number below 2^53 by an exact power of ten, which one division rounds right. False: not so simple.
+/// Without an exponent, whole numbers of up to 18 digits and others of up to 15. So few digits are the only ones that read as their
+/// double, so they are what it prints as, unless the last is a zero or an exponent would be shorter: no need to print it. And it is
+/// a whole number below 2^53 by an exact power of ten, which one division rounds right. False: not so simple.
 bool classify_simple(std::string_view text, number_form& form) noexcept {
     const bool negative = text.starts_with('-');
     const char* const first = text.data() + negative;

@@ -42,8 +42,8 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
     if (end_ != at_ && end_[-1] != '}' && end_[-1] != ']') end_ = at_;
 }
 
-// Places are handed to and fro by their value: one whose address is known to others would be stored and loaded at every call. All of these give
-// nullptr for what is refused.
+// Places are handed to and fro by their value: one whose address is known to others would be stored and loaded at every call. All
+// of these give nullptr for what is refused.
 
 /// Opens the container that begins at `p`. Gives the place of its first member, or of its end.
 [[gnu::always_inline]] inline const char* text_reader::enter(const char* p) {

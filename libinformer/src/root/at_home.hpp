@@ -18,8 +18,8 @@
 
 namespace informer::detail {
 
-/// Where threads serve both executors, Asio resumes who awaited within the turn of the other one, whose strand would be held up by whatever he does
-/// next. So he goes behind a post.
+/// Where threads serve both executors, Asio resumes who awaited within the turn of the other one, whose strand would be held up by
+/// whatever he does next. So he goes behind a post.
 template <class T>
 boost::asio::awaitable<T> and_come_back(boost::asio::any_io_executor here, boost::asio::awaitable<T> there) {
     std::optional<T> result;
@@ -45,8 +45,9 @@ inline boost::asio::awaitable<void> and_come_back(boost::asio::any_io_executor h
     if (failed) std::rethrow_exception(failed);
 }
 
-/// Runs `work` on `home` and comes back; without a detour where the awaiter is there already (or the context of `home` is gone). The awaiter's
-/// context must be there until he has: as ever with Asio, `work` does not see that it goes. *Cancellation*: the awaiter's is emitted on `home`.
+/// Runs `work` on `home` and comes back; without a detour where the awaiter is there already (or the context of `home` is gone).
+/// The awaiter's context must be there until he has: as ever with Asio, `work` does not see that it goes. *Cancellation*: the
+/// awaiter's is emitted on `home`.
 template <class T>
 boost::asio::awaitable<T> at_home(boost::asio::any_io_executor home, boost::asio::awaitable<T> work) {
     const boost::asio::any_io_executor here = co_await boost::asio::this_coro::executor;

@@ -12,7 +12,8 @@
 
 namespace informer::detail {
 
-/// What cannot be read, is empty or cannot be sent leaves the old one in use, which is logged once. A pipe is read once, and not missed later.
+/// What cannot be read, is empty or cannot be sent leaves the old one in use, which is logged once. A pipe is read once, and not
+/// missed later.
 class secret_file {
 public:
     enum class goes { anywhere, into_a_header };

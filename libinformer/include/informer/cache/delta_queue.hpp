@@ -47,8 +47,9 @@ public:
 
 /// Deltas on their way to the cache, in stream order; nothing is merged here.
 ///
-/// *Executor*: producer and consumer run on the same one. *Bound*: the producer pushes what it has read in one slice
-/// and then awaits `room()`, so `capacity` is exceeded by one slice at most, or by one change (`object_sink::begin_change`). *Cancellation*: any type; the waits end.
+/// *Executor*: producer and consumer run on the same one. *Bound*: the producer pushes what it has read in one slice and then
+/// awaits `room()`, so `capacity` is exceeded by one slice at most, or by one change (`object_sink::begin_change`). *Cancellation*:
+/// any type; the waits end.
 class delta_queue {
 public:
     delta_queue(asio::any_io_executor executor, std::size_t capacity);

@@ -152,10 +152,10 @@ public:
     std::shared_ptr<draft> begin_draft();
     /// `hash`: of its key, by a map of the same `seed()`. Calls the index functions.
     void add(draft& to, const object& o, std::uint64_t hash);
-    /// Fills an empty indexer: takes over what `all` holds, without putting it in one by one, and then enters about
-    /// `objects` of them into the indexes at each step, until `fill_step` returns true. No other writes until then, but
-    /// for `begin_index`. Nothing is left to enter where `made` was given each object of `all` once and nothing else, no index function threw, and
-    /// no index was added meanwhile.
+    /// Fills an empty indexer: takes over what `all` holds, without putting it in one by one, and then enters about `objects` of
+    /// them into the indexes at each step, until `fill_step` returns true. No other writes until then, but for `begin_index`.
+    /// Nothing is left to enter where `made` was given each object of `all` once and nothing else, no index function threw, and no
+    /// index was added meanwhile.
     void begin_fill(const cache_snapshot& all, draft* made = nullptr);
     bool fill_step(std::size_t objects);
     /// Highest wins. An empty one does not count, nor an incomparable one where the present one is comparable; where that is empty or

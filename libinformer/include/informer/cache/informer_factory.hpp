@@ -45,9 +45,9 @@ private:
 ///
 /// Who shares an informer observes it with `observe()`: `on_error` and its like would take the place of what others set.
 ///
-/// *Thread safety*: none; use it on the runtime's executor. *Executor*: the runtime's. *Lifetime*: `co_await shutdown()` before the executor goes; informers are stopped and joined.
-/// Nothing starts by itself: `get()` starts the informer it returns, a read never does: `lister(resource)` of what is not cached throws
-/// `error(errc::not_cached)` that says so.
+/// *Thread safety*: none; use it on the runtime's executor. *Executor*: the runtime's. *Lifetime*: `co_await shutdown()` before the
+/// executor goes; informers are stopped and joined. Nothing starts by itself: `get()` starts the informer it returns, a read never
+/// does: `lister(resource)` of what is not cached throws `error(errc::not_cached)` that says so.
 class informer_factory {
 public:
     /// Throws `error(errc::bad_configuration)` where there is no `make`.
@@ -56,18 +56,19 @@ public:
     informer_factory(const informer_factory&) = delete;
     informer_factory& operator=(const informer_factory&) = delete;
 
-    /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity (name,
-    /// page size, back-off …) of the first win; indexes are added, but of two functions under one name the first stays (functions cannot be
-    /// compared). To one that is full already they are added as by `shared_informer::add_index`: `synced()`, or `co_await h->index_ready(…)`,
-    /// before reading them. Throws `error(errc::bad_selector)` for selectors that cannot be parsed.
+    /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity
+    /// (name, page size, back-off …) of the first win; indexes are added, but of two functions under one name the first stays
+    /// (functions cannot be compared). To one that is full already they are added as by `shared_informer::add_index`: `synced()`,
+    /// or `co_await h->index_ready(…)`, before reading them. Throws `error(errc::bad_selector)` for selectors that cannot be
+    /// parsed.
     [[nodiscard]] informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
     /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform, or that may not be
     /// read, only where no other has the whole objects. Where there is none the error says what is cached: other namespaces, or a
     /// selection, which the handle of that alone reads.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
-    /// Waits for every informer started so far that is still held, and for the indexes that were asked for with it; throws with the names of those that failed and their last errors.
-    /// One that ended before it had synced, be it that somebody stopped it or by an exception of its own (no memory), has failed; after
-    /// `shutdown()` all have: `error(errc::stopped)`.
+    /// Waits for every informer started so far that is still held, and for the indexes that were asked for with it; throws with the
+    /// names of those that failed and their last errors. One that ended before it had synced, be it that somebody stopped it or by
+    /// an exception of its own (no memory), has failed; after `shutdown()` all have: `error(errc::stopped)`.
     asio::awaitable<void> synced(clock::duration at_most);
     std::vector<informer_status> status() const;
     /// `shared_informer::retry_now` for each: for who knows that the server is there again.

@@ -94,14 +94,14 @@ public:
 /// subscriptions, *late subscribers*, *unsubscribing*, *sync per subscription*, *read your writes*, *nothing hides*,
 /// *typed events*. See docs/promises.md.
 ///
-/// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; `synced`, `wait_until`,
-/// `until` and `index_ready` may be called and awaited on any executor (a condition is asked on the runtime's); everything else on the
-/// runtime's: `run`, `stop`, `retry_now`, `subscribe`, `add_event_handler`,
-/// `add_index`, `observe`, `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may
-/// outlive the executor and its context (one that was never run may not: it has its source still). Views of the cache outlive it.
-/// Handlers and observers may own the informer, and who owns them their handles: they are let go when it has stopped, as it has when the
-/// context it ran in is destroyed; one that is never run needs `stop()` for that. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it: the watch is closed,
-/// subscriptions end, `run()` returns when no coroutine is left.
+/// *Thread safety*: `status()`, `lister()`, `snapshot()`, `get()`, `has_synced()`, `resource()` from any thread; `synced`,
+/// `wait_until`, `until` and `index_ready` may be called and awaited on any executor (a condition is asked on the runtime's);
+/// everything else on the runtime's: `run`, `stop`, `retry_now`, `subscribe`, `add_event_handler`, `add_index`, `observe`,
+/// `on_state_change`, `on_error`, `on_bad_object`. *Lifetime*: a handle; copies share one informer, and may outlive the executor
+/// and its context (one that was never run may not: it has its source still). Views of the cache outlive it. Handlers and observers
+/// may own the informer, and who owns them their handles: they are let go when it has stopped, as it has when the context it ran in
+/// is destroyed; one that is never run needs `stop()` for that. *Cancellation*: cancelling `run()` (terminal) or `stop()` ends it:
+/// the watch is closed, subscriptions end, `run()` returns when no coroutine is left.
 class shared_informer {
 public:
     /// Throws `error(errc::bad_configuration)`: no source, a resource without its kind, an index without a function;
@@ -131,8 +131,9 @@ public:
     /// `error(errc::new_epoch)`; an incomparable version is `error(errc::bad_configuration)`. Where the server's lists have no
     /// version that of their newest object counts; where objects have none either, no version ever comes.
     ///
-    /// The cache's version moves by what its own watch is told: an informer with selectors, of one namespace or of a part may hear nothing of
-    /// a write to what it does not have. Such a wait lasts until something else or a bookmark comes (about a minute), or until its deadline.
+    /// The cache's version moves by what its own watch is told: an informer with selectors, of one namespace or of a part may hear
+    /// nothing of a write to what it does not have. Such a wait lasts until something else or a bookmark comes (about a minute), or
+    /// until its deadline.
     asio::awaitable<void> wait_until(informer::resource_version version, clock::duration at_most);
     /// Waits until `condition` holds of the object with this key, as the cache has it (an empty one while it has none: a deletion can be
     /// waited for, too), and answers with that. It is looked at behind each batch of changes: what was so for a moment may be passed over.

@@ -34,8 +34,8 @@ public:
 };
 
 /// Puts `c` in the place of the condition of its type, or behind the others, as apimachinery's meta.SetStatusCondition does.
-/// `lastTransitionTime` becomes `now` (`runtime::clock().wall()`) where `status` changes or had no time, and stays otherwise. True if anything
-/// changed.
+/// `lastTransitionTime` becomes `now` (`runtime::clock().wall()`) where `status` changes or had no time, and stays otherwise. True
+/// if anything changed.
 ///
 /// `status` is the status that is to be written: begin with a copy of what there is, `to_value(o["status"])`, so that times are kept,
 /// and other members and conditions stay. Whatever is no object counts as an empty one. `patch_status` replaces the list as a whole: where

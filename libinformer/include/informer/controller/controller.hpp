@@ -117,12 +117,12 @@ public:
         return *this;
     }
     /// Shares the keys with other replicas: each is reconciled by the one that owns it in the group, never by two at the same time
-    /// (`shard_group` says under which conditions). A key of another's is dropped when its turn comes; a reconcile whose key is lost is cancelled
-    /// after the grace that `shard_group::run_owned` gives. When keys become ours, all sources are gone through as if they
-    /// had just been synced, and what asks for such a key is queued, at low priority. So an object that is *deleted* while its key has no owner is not reconciled
-    /// again, as after a restart: what must happen then needs a finalizer or an owner reference. And what only `triggered_by` and
-    /// `enqueue` know of, no source, is *lost* where they ask for it while it has no owner, as during a hand-over: ask again, at
-    /// intervals or when the group changes (`shard_group::listen`).
+    /// (`shard_group` says under which conditions). A key of another's is dropped when its turn comes; a reconcile whose key is
+    /// lost is cancelled after the grace that `shard_group::run_owned` gives. When keys become ours, all sources are gone through
+    /// as if they had just been synced, and what asks for such a key is queued, at low priority. So an object that is *deleted*
+    /// while its key has no owner is not reconciled again, as after a restart: what must happen then needs a finalizer or an owner
+    /// reference. And what only `triggered_by` and `enqueue` know of, no source, is *lost* where they ask for it while it has no
+    /// owner, as during a hand-over: ask again, at intervals or when the group changes (`shard_group::listen`).
     ///
     /// The group is run by the caller: from before `run()` until after it, so that running reconciles keep their Lease. `text`
     /// makes what is hashed from a key; without it "namespace/name". `[](const object_key& k) { return k.name_space; }` keeps a
@@ -192,13 +192,11 @@ public:
 ///
 /// *Thread safety*: none but `enqueue`, `trigger`, `figures`, `attempts`: use it on the runtime's executor, the factory's too.
 /// *Lifetime*: the factory must outlive `run()`. It holds its informers until it is destroyed, and must not outlive the execution
-/// context.
-/// *Shutdown*: `stop()` takes no more events and begins no reconcile; running ones may finish within the
-/// shutdown time-out, then they are cancelled, as they are at once by a second `stop()` or by cancelling `run()` (terminal).
-/// In every case `run()` returns when none is left; at once where `stop()` came before it had begun. Should one of its own coroutines
-/// end by an exception (no memory, a limiter that throws), it stops as well, and throws that.
-/// *Metrics*: `controller_runtime_*` with the label `controller`, `workqueue_*` with `name`. A name is one controller's at a time: who goes takes
-/// its series along.
+/// context. *Shutdown*: `stop()` takes no more events and begins no reconcile; running ones may finish within the shutdown
+/// time-out, then they are cancelled, as they are at once by a second `stop()` or by cancelling `run()` (terminal). In every case
+/// `run()` returns when none is left; at once where `stop()` came before it had begun. Should one of its own coroutines end by an
+/// exception (no memory, a limiter that throws), it stops as well, and throws that. *Metrics*: `controller_runtime_*` with the
+/// label `controller`, `workqueue_*` with `name`. A name is one controller's at a time: who goes takes its series along.
 class controller {
 public:
     const std::string& name() const noexcept;
@@ -207,18 +205,20 @@ public:
     /// time (which, and its last error; logged as well), `error(errc::stopped)` when a source's informer ended;
     /// `error(errc::already_running)`.
     asio::awaitable<void> run();
-    /// Warm standby, the two halves of `run()`: a replica that does not lead runs its sources (its cache and queue are filled) and runs
-    /// workers only while it leads. Workers may run again after they were cancelled; sources run once. While no worker runs, keys of `for_`
-    /// objects that are gone are forgotten, but for the newest 1024: more than 4096 keys wait only where about half of them are of objects. Who works
-    /// next then goes through its sources as if they had just been synced, at low priority. What became of the forgotten ones needs a
-    /// finalizer, as after a restart; a key that only `triggered_by` or `enqueue` knows of is not asked for again.
+    /// Warm standby, the two halves of `run()`: a replica that does not lead runs its sources (its cache and queue are filled) and
+    /// runs workers only while it leads. Workers may run again after they were cancelled; sources run once. While no worker runs,
+    /// keys of `for_` objects that are gone are forgotten, but for the newest 1024: more than 4096 keys wait only where about half
+    /// of them are of objects. Who works next then goes through its sources as if they had just been synced, at low priority. What
+    /// became of the forgotten ones needs a finalizer, as after a restart; a key that only `triggered_by` or `enqueue` knows of is
+    /// not asked for again.
     asio::awaitable<void> run_sources();
     asio::awaitable<void> run_workers();
     void stop();
     bool stopping() const noexcept;
 
     bool has_synced() const noexcept;
-    /// Waits until every source has delivered its initial state and its indexes are built, also before they run. Throws like `run()`; zero: for ever.
+    /// Waits until every source has delivered its initial state and its indexes are built, also before they run. Throws like
+    /// `run()`; zero: for ever.
     asio::awaitable<void> synced(std::chrono::nanoseconds at_most);
     /// Empty when it is in sync and every source is being followed; else why not, for /readyz. So it is from a stop on, and when the
     /// sources have ended, however they did. An informer that is backing off counts as followed: its cache stays, and an API server
@@ -259,8 +259,8 @@ public:
     /// Objects made by the controller: they lead to their owner.
     controller_builder& owns(api_resource resource, source_options options = source_options());
     controller_builder& watches(api_resource resource, map_function map, source_options options = source_options());
-    /// Runs beside the sources, in every replica. One that returns has ended; one that throws is called again after a pause (0.8 s, doubled up to
-    /// 30 s, as an informer's). See `sharded_by` about keys that no source knows.
+    /// Runs beside the sources, in every replica. One that returns has ended; one that throws is called again after a pause (0.8 s,
+    /// doubled up to 30 s, as an informer's). See `sharded_by` about keys that no source knows.
     controller_builder& triggered_by(std::string name, trigger_source source);
     controller_builder& options(controller_options o);
 

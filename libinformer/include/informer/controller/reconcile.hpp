@@ -37,7 +37,7 @@ public:
         done,          ///< nothing to do until something changes
         requeue_after, ///< look again after a time at the latest; forgets failures
         requeue,       ///< look again as the rate limiter says; no error, but it counts as an attempt, and each waits longer
-                       ///< than the one before, up to 1000 s: a steady poll wants `requeue_after`
+                       /// < than the one before, up to 1000 s: a steady poll wants `requeue_after`
         error,         ///< failed; again as the rate limiter says
         terminal,      ///< failed, and trying again will not help; nothing is done until something changes
     };
@@ -67,12 +67,11 @@ private:
 
 /// Brings one key in line. Level-triggered: it reads the cache, compares, acts, and may be called again at any time.
 ///
-/// An `informer::error` or another `system_error` that leaves it counts as `error`, any other exception (`errc::callback_failed`) also as a panic; the
-/// controller goes on.
-/// *Executor*: the controller's runtime. *Cancellation*: terminal, when its time-out passes, the lease is lost or the
-/// controller ends at once; the key is then asked for again. *Lifetime*: the controller keeps the function until it is
-/// destroyed and every call has ended: a lambda coroutine may use its captures. The request lives as long as the call, so it may be taken by
-/// value or by reference.
+/// An `informer::error` or another `system_error` that leaves it counts as `error`, any other exception (`errc::callback_failed`)
+/// also as a panic; the controller goes on. *Executor*: the controller's runtime. *Cancellation*: terminal, when its time-out
+/// passes, the lease is lost or the controller ends at once; the key is then asked for again. *Lifetime*: the controller keeps the
+/// function until it is destroyed and every call has ended: a lambda coroutine may use its captures. The request lives as long as
+/// the call, so it may be taken by value or by reference.
 using reconciler = std::function<asio::awaitable<reconcile_result>(const reconcile_request&)>;
 
 } // namespace informer

@@ -18,8 +18,8 @@ using checks_containers = std::true_type;
 using checks_containers = std::false_type;
 #endif
 
-/// What makes classes of Boost and of the standard library look otherwise. A program that was compiled otherwise than the library would link,
-/// and crash; so it does not link. The name of what it misses says how it was compiled: Boost's version, then whether
+/// What makes classes of Boost and of the standard library look otherwise. A program that was compiled otherwise than the library
+/// would link, and crash; so it does not link. The name of what it misses says how it was compiled: Boost's version, then whether
 /// BOOST_ASIO_ENABLE_HANDLER_TRACKING and _GLIBCXX_DEBUG were defined. Compile the library alike.
 template <int boost, bool handler_tracking, bool checked_containers>
 struct built_with {

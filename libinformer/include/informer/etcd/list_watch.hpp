@@ -111,10 +111,10 @@ public:
 /// Watch-lists there are none. A member without a leader ends its watches.
 /// *Selectors* are matched here, on the value as it came, before projection and transform: everything below the prefix is transferred.
 ///
-/// etcd says how far a quiet watch has got every ten minutes (`--watch-progress-notify-interval`), if anything was written anywhere,
-/// and cannot be asked in between: over the gateway nothing is said to a watch that is open. So a watch ends by our own time-out
-/// (`informer_options::watch_timeout`) and TCP keep-alive. Only where others write, and etcd compacts that before the watch is opened anew, a
-/// quiet prefix is listed again: set the interval below the time-out there.
+/// etcd says how far a quiet watch has got every ten minutes (`--watch-progress-notify-interval`), if anything was written
+/// anywhere, and cannot be asked in between: over the gateway nothing is said to a watch that is open. So a watch ends by our own
+/// time-out (`informer_options::watch_timeout`) and TCP keep-alive. Only where others write, and etcd compacts that before the
+/// watch is opened anew, a quiet prefix is listed again: set the interval below the time-out there.
 ///
 /// *Executor*, *cancellation*, *errors*: as `list_watch`. Those of etcd are mapped on their HTTP likes; 404 is a member without gateway.
 /// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material, a file, a prefix or a namespace that

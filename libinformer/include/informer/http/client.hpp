@@ -155,15 +155,17 @@ public:
 
 /// Sends requests to one endpoint over a pool of keep-alive connections.
 ///
-/// The addresses of a name are tried in the resolver's order, a quarter of a second apart (RFC 8305); the first that
-/// answers is taken. A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection;
-/// nothing else is retried here. Where a connection that was used before ends without a byte of the answer, in time or not, the
-/// idle ones are closed, too: what lies between may have forgotten them all. A name is looked up anew for each connection, but once for all that wait for it at the same
-/// time. With a proxy its name is the one that is resolved here; what it answers and refuses before there is a tunnel (TLS with an https
-/// proxy, too, whose certificate is verified by other roots than the server's: http/proxy.hpp), and a 407 to a request by its whole URL, is
-/// errc::connect_failed with its status or the failed check in the sentence, and connection_refused where it says that the server refuses. Figures told: rest_client_requests_total (by code, method, host),
-/// rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed
-/// check is errc::tls_failed with the check's name in the sentence. TCP keep-alive and no-delay are set.
+/// The addresses of a name are tried in the resolver's order, a quarter of a second apart (RFC 8305); the first that answers is
+/// taken. A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection; nothing
+/// else is retried here. Where a connection that was used before ends without a byte of the answer, in time or not, the idle ones
+/// are closed, too: what lies between may have forgotten them all. A name is looked up anew for each connection, but once for all
+/// that wait for it at the same time. With a proxy its name is the one that is resolved here; what it answers and refuses before
+/// there is a tunnel (TLS with an https proxy, too, whose certificate is verified by other roots than the server's:
+/// http/proxy.hpp), and a 407 to a request by its whole URL, is errc::connect_failed with its status or the failed check in the
+/// sentence, and connection_refused where it says that the server refuses. Figures told: rest_client_requests_total (by code,
+/// method, host), rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at
+/// least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed check is errc::tls_failed with the check's name in
+/// the sentence. TCP keep-alive and no-delay are set.
 ///
 /// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: destroying it closes idle connections; running
 /// exchanges go on. It leaves no work in the io_context when idle but the pool's sockets, which need no operation.

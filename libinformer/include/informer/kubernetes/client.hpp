@@ -31,17 +31,17 @@ struct object_list {
 
 /// A client of one cluster. Cheap to copy: copies share connections, which must not outlive the execution context.
 ///
-/// *Thread safety*, *Executor*: verbs may be called and awaited on any executor; they run on the runtime's, and resume on the awaiter's,
-/// whose context must be there until then. All else on the runtime's. *Cancellation*: terminal, closes the request's socket.
-/// *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
-/// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages.
-/// *Retries*: 429, and 503, with Retry-After (in seconds, up to two minutes) are asked again as told, since the server says that nothing was done; GETs
-/// also with any other 5xx that has it, and once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
-/// begins that would end after the verb's time limit: then the server's refusal is the failure. An attempt that is under
-/// way when the time is up is errc::deadline_exceeded. (A list is a stream and has no such limit: who cannot wait as long as a server may
-/// ask for, ten times two minutes, cancels it or lists by a client `without_retries()`.)
-/// *Objects*: whole ones are `boost::json::value`s with their name (and namespace) in metadata. A subresource takes and
-/// answers with objects of its own kind (Scale, Eviction, TokenRequest, …), named like the object that it belongs to.
+/// *Thread safety*, *Executor*: verbs may be called and awaited on any executor; they run on the runtime's, and resume on the
+/// awaiter's, whose context must be there until then. All else on the runtime's. *Cancellation*: terminal, closes the request's
+/// socket. *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
+/// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages. *Retries*: 429, and 503, with Retry-After (in
+/// seconds, up to two minutes) are asked again as told, since the server says that nothing was done; GETs also with any other 5xx
+/// that has it, and once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
+/// begins that would end after the verb's time limit: then the server's refusal is the failure. An attempt that is under way when
+/// the time is up is errc::deadline_exceeded. (A list is a stream and has no such limit: who cannot wait as long as a server may
+/// ask for, ten times two minutes, cancels it or lists by a client `without_retries()`.) *Objects*: whole ones are
+/// `boost::json::value`s with their name (and namespace) in metadata. A subresource takes and answers with objects of its own kind
+/// (Scale, Eviction, TokenRequest, …), named like the object that it belongs to.
 class client {
 public:
     client(runtime r, client_config config, failure& f);
@@ -62,8 +62,8 @@ public:
     asio::awaitable<object> get(api_resource resource, object_key key, failure& f);
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options);
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options, failure& f);
-    /// Of a namespace, or of all (""). One page, or everything when `limit` is 0 and the server sends it in one piece. Of a part by hashes (`list_options::shard`)
-    /// it holds nothing else, whether the server chooses or not.
+    /// Of a namespace, or of all (""). One page, or everything when `limit` is 0 and the server sends it in one piece. Of a part by
+    /// hashes (`list_options::shard`) it holds nothing else, whether the server chooses or not.
     asio::awaitable<object_list> list(api_resource resource, std::string name_space = {}, list_options options = list_options());
     asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options, failure& f);
     /// Answers with what the server stored. With a subresource: below the object that `o` names; an eviction is answered
@@ -105,9 +105,9 @@ public:
     /// `time_limit` for all of it.
     asio::awaitable<discovery> discover();
     asio::awaitable<discovery> discover(failure& f);
-    /// `discover()` and `find(name)`, reading no more than needed: for a name with a group that one, for a plural of the core group no other,
-    /// for any other name (also its short names, which may be plurals elsewhere) all. Answers are kept, and asked for anew once when a name
-    /// is not found, and for a name without a group while a group cannot be read.
+    /// `discover()` and `find(name)`, reading no more than needed: for a name with a group that one, for a plural of the core group
+    /// no other, for any other name (also its short names, which may be plurals elsewhere) all. Answers are kept, and asked for
+    /// anew once when a name is not found, and for a name without a group while a group cannot be read.
     asio::awaitable<api_resource> find_resource(std::string name);
     asio::awaitable<api_resource> find_resource(std::string name, failure& f);
 

@@ -17,18 +17,19 @@
 
 namespace informer::kubernetes {
 
-/// A program that tells who we are, as EKS, GKE and AKS have one (kubeconfig: users[].user.exec; client.authentication.k8s.io). It is run
-/// for the first request, and again for the next one after its credential came near its end (`expirationTimestamp`; a minute, or a fifth
-/// of its life where that is less) or was refused (401), but not within ten seconds of the run before. All requests of a client wait
-/// for one run, but none for one before that end; none of them holds the executor. Not run where a token, a user name or a client certificate is given as well, as with
-/// client-go, nor for a server to which credentials are not sent.
+/// A program that tells who we are, as EKS, GKE and AKS have one (kubeconfig: users[].user.exec; client.authentication.k8s.io). It
+/// is run for the first request, and again for the next one after its credential came near its end (`expirationTimestamp`; a
+/// minute, or a fifth of its life where that is less) or was refused (401), but not within ten seconds of the run before. All
+/// requests of a client wait for one run, but none for one before that end; none of them holds the executor. Not run where a token,
+/// a user name or a client certificate is given as well, as with client-go, nor for a server to which credentials are not sent.
 ///
 /// There is no shell, nothing on its stdin, and no terminal. It gets the environment of the process, with `environment`, and
-/// $KUBERNETES_EXEC_INFO, and writes an ExecCredential (JSON, with a token, a client certificate and its key, or both) to stdout, 1 MiB
-/// at most. When the process has ended so has the run, whoever still holds its stdout. One that takes longer than `time_limit`, writes
-/// too much, lost the last who waited for it or outlives its client is killed, with its whole process group. (Whose time limit is over asks
-/// again, mostly: for ten seconds it runs on, for him to find it where it was. Lists and watches wait for 25 s at a time.) No thread and no handler
-/// of SIGCHLD is used and nobody else's child is waited for, but for that the system must have pidfd_open (Linux 5.4).
+/// $KUBERNETES_EXEC_INFO, and writes an ExecCredential (JSON, with a token, a client certificate and its key, or both) to stdout, 1
+/// MiB at most. When the process has ended so has the run, whoever still holds its stdout. One that takes longer than `time_limit`,
+/// writes too much, lost the last who waited for it or outlives its client is killed, with its whole process group. (Whose time
+/// limit is over asks again, mostly: for ten seconds it runs on, for him to find it where it was. Lists and watches wait for 25 s
+/// at a time.) No thread and no handler of SIGCHLD is used and nobody else's child is waited for, but for that the system must have
+/// pidfd_open (Linux 5.4).
 ///
 /// What it says on stderr goes to `on_stderr`, where that is given, else to the runtime's logger at `log_level::info`, while it runs,
 /// each line when it is complete: a login by device code ("open https://… and enter …") is seen in time, and wants a `time_limit` in
@@ -36,8 +37,8 @@ namespace informer::kubernetes {
 /// the values of `environment`, those of names that speak of passwords, tokens, secrets, keys or cookies, and long words without a
 /// break that mix letters and digits.
 ///
-/// *Errors*: the request that needs it fails with errc::exec_plugin_failed and the last words of its stderr, masked like its lines; while the
-/// credential before it is still good that one is used, and the failure logged.
+/// *Errors*: the request that needs it fails with errc::exec_plugin_failed and the last words of its stderr, masked like its lines;
+/// while the credential before it is still good that one is used, and the failure logged.
 class exec_plugin {
 public:
     exec_plugin() {}
@@ -56,8 +57,8 @@ public:
     std::function<void(std::string_view)> on_stderr;
 };
 
-/// Who we are. Never printed, and sent over TLS or to loopback only (not by way of a proxy, whose loopback is its own): a client of any other
-/// server drops them and warns of it.
+/// Who we are. Never printed, and sent over TLS or to loopback only (not by way of a proxy, whose loopback is its own): a client of
+/// any other server drops them and warns of it.
 class credentials {
 public:
     credentials() {}
@@ -144,23 +145,24 @@ public:
 /// With `server` alone and no file at all, that server is used without credentials.
 /// Nothing is run here: an exec plugin (one that does not insist on a terminal: interactiveMode Always) is by the first request.
 ///
-/// *Proxies*: `proxy-url` of the cluster (http, https, socks5; also with `server`), else the environment, by the rules of client-go (Go's
-/// http.ProxyFromEnvironment): HTTPS_PROXY or https_proxy for https servers, HTTP_PROXY or http_proxy for http servers, but for those that
-/// NO_PROXY or no_proxy names ("example.com" and all below it, ".example.com", "*.example.com", "10.0.0.1", "10.0.0.0/8", each name
-/// or address with ":port" if wanted, "*") and for localhost and loopback addresses, always; HTTP_PROXY is refused in a CGI environment. What
-/// differs: it is read once, here and not in the client; a proxy that cannot be used (nonsense, `ftp://`) is an error at once, where Go
-/// goes directly or fails at each request; an https proxy is verified by the system's roots, not by the cluster's `certificate-authority`,
-/// and always (http/proxy.hpp); names beyond ASCII must stand in NO_PROXY as the server's is written.
-/// *Errors*: errc::bad_kubeconfig, naming file and line; errc::bad_configuration for the environment's proxy, naming the variable.
-/// Auth-provider plugins are refused by name.
+/// *Proxies*: `proxy-url` of the cluster (http, https, socks5; also with `server`), else the environment, by the rules of client-go
+/// (Go's http.ProxyFromEnvironment): HTTPS_PROXY or https_proxy for https servers, HTTP_PROXY or http_proxy for http servers, but
+/// for those that NO_PROXY or no_proxy names ("example.com" and all below it, ".example.com", "*.example.com", "10.0.0.1",
+/// "10.0.0.0/8", each name or address with ":port" if wanted, "*") and for localhost and loopback addresses, always; HTTP_PROXY is
+/// refused in a CGI environment. What differs: it is read once, here and not in the client; a proxy that cannot be used (nonsense,
+/// `ftp://`) is an error at once, where Go goes directly or fails at each request; an https proxy is verified by the system's
+/// roots, not by the cluster's `certificate-authority`, and always (http/proxy.hpp); names beyond ASCII must stand in NO_PROXY as
+/// the server's is written. *Errors*: errc::bad_kubeconfig, naming file and line; errc::bad_configuration for the environment's
+/// proxy, naming the variable. Auth-provider plugins are refused by name.
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
 /// From text (tests): `file` is for messages and relative paths. The environment is not looked at, for proxies neither.
 client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options, failure& f);
 /// Service account of a pod: $KUBERNETES_SERVICE_HOST/PORT and the token, CA and namespace under `root`; the namespace of
 /// $POD_NAMESPACE before that. Proxies of the environment count here, too, as with client-go.
 client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
-/// kubeconfig; in-cluster when there is none, or nothing in it ($KUBECONFIG=/dev/null), no file, server or context is asked for, and it is
-/// possible. (kubectl goes in-cluster also where contexts are there and none is current: that is an error here.) `root` as of `in_cluster_config`.
+/// kubeconfig; in-cluster when there is none, or nothing in it ($KUBECONFIG=/dev/null), no file, server or context is asked for,
+/// and it is possible. (kubectl goes in-cluster also where contexts are there and none is current: that is an error here.) `root`
+/// as of `in_cluster_config`.
 client_config default_config(const kubeconfig_options& options, failure& f,
                              std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// The same; throws `error`.

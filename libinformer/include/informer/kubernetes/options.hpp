@@ -76,8 +76,8 @@ struct field_conflict {
     std::string message; ///< the server's sentence
 };
 
-/// The conflicts of a refused apply (errc::conflict); empty for any other failure, other conflicts included. All of them, but none where the
-/// server's answer is longer than 256 KiB (some thousand): then it is not read.
+/// The conflicts of a refused apply (errc::conflict); empty for any other failure, other conflicts included. All of them, but none
+/// where the server's answer is longer than 256 KiB (some thousand): then it is not read.
 std::vector<field_conflict> field_conflicts(const failure& f);
 
 } // namespace informer::kubernetes

@@ -30,8 +30,8 @@ public:
 
 namespace detail {
 
-/// "ns/name", or "name". As a parameter of a template it leaves `{ns, name}` to `object_key`: braces of two texts make a string_view of a range,
-/// from the one to the other.
+/// "ns/name", or "name". As a parameter of a template it leaves `{ns, name}` to `object_key`: braces of two texts make a
+/// string_view of a range, from the one to the other.
 template <class T>
 concept text_of_key = std::convertible_to<const T&, std::string_view>;
 

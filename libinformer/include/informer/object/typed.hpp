@@ -16,10 +16,11 @@
 // "nodeName", `pod_IP` "podIP"), one at the end is dropped (`namespace_`, `template_`), one at the beginning stays, and two are one.
 //
 // What a member may be: bool, whole numbers (that the document's fits into), float, double, std::string,
-// std::chrono::system_clock::time_point (RFC 3339; what its clock does not count to, the year 9999 and Go's zero, is its `max()` and `min()`,
-// and written as these), std::optional, std::vector, maps by std::string, std::variant (the first alternative that fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs (the public
-// members, those of described bases included), and what has a `conversion` of its own. No enums: a newer server says what a program does
-// not know.
+// std::chrono::system_clock::time_point (RFC 3339; what its clock does not count to, the year 9999 and Go's zero, is its `max()`
+// and `min()`, and written as these), std::optional, std::vector, maps by std::string, std::variant (the first alternative that
+// fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs (the public
+// members, those of described bases included), and what has a `conversion` of its own. No enums: a newer server says what a program
+// does not know.
 //
 // *Errors*: errc::wrong_type with the path. *Thread safety*: as reading a `value`. *Lifetime*: everything is copied out: temporaries are
 // fine. *Complexity*: one look-up a member. Of a variant each alternative is tried: where two of them are structs that hold it again, a

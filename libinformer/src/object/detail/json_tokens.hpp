@@ -10,8 +10,8 @@
 
 namespace informer::detail {
 
-/// Of eight bytes less that of a zero each, which makes a digit's less than ten: the lowest bit set is the top one of the first that is none. What
-/// carries comes behind it.
+/// Of eight bytes less that of a zero each, which makes a digit's less than ten: the lowest bit set is the top one of the first
+/// that is none. What carries comes behind it.
 constexpr std::uint64_t first_no_digit(std::uint64_t x) noexcept {
     return ((x + 0x76 * each_byte) | x) & top_bits;
 }
@@ -32,8 +32,8 @@ constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
             (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
 }
 
-/// Reads the digits at `p` into a number that is zero, 18 at most, and gives the place behind them. There is one, or no more than eight bytes are
-/// left.
+/// Reads the digits at `p` into a number that is zero, 18 at most, and gives the place behind them. There is one, or no more than
+/// eight bytes are left.
 [[gnu::always_inline]] inline const char* take_digits(const char* p, const char* end, std::int64_t& number) noexcept {
     const char* const most = p + std::min<std::ptrdiff_t>(end - p, 18);
     if (end - p > 8 && static_cast<unsigned char>(p[1] - '0') <= 9) {

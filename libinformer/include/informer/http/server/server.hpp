@@ -68,9 +68,9 @@ namespace detail {
 class server_exchange;
 }
 
-/// What a handler answers with, in one coroutine at a time; without effect once the handler has returned. A stream
-/// without its `end`, and raw bytes, are followed by the end of the connection. Exactly one of `send`, (`begin` … `write` … `end`), `reset`, `close`; a handler that
-/// returns without any is answered 500.
+/// What a handler answers with, in one coroutine at a time; without effect once the handler has returned. A stream without its
+/// `end`, and raw bytes, are followed by the end of the connection. Exactly one of `send`, (`begin` … `write` … `end`), `reset`,
+/// `close`; a handler that returns without any is answered 500.
 class server_response {
 public:
     explicit server_response(std::shared_ptr<detail::server_exchange> x) noexcept;
@@ -105,9 +105,10 @@ private:
 
 using server_handler = std::function<asio::awaitable<void>(std::shared_ptr<server_request>, std::shared_ptr<server_response>)>;
 
-/// Listens and serves, two coroutines a connection, on the runtime's executor. Keep-alive, `Expect: 100-continue`,
-/// chunked requests; refuses headers over 64 KiB and bodies over `max_body`. Where peers may not mean well, set
-/// `patience` and `max_connections`: without them there is no limit. A handler's exception is logged and answered 500; at `stop()` handlers are cancelled (terminal).
+/// Listens and serves, two coroutines a connection, on the runtime's executor. Keep-alive, `Expect: 100-continue`, chunked
+/// requests; refuses headers over 64 KiB and bodies over `max_body`. Where peers may not mean well, set `patience` and
+/// `max_connections`: without them there is no limit. A handler's exception is logged and answered 500; at `stop()` handlers are
+/// cancelled (terminal).
 ///
 /// *Thread safety*: none; use it on its executor. *Cancellation*: `stop()` ends everything; it is idempotent.
 class server {
