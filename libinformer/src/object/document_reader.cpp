@@ -107,7 +107,7 @@ document_reader::verdict document_reader::judge(std::string_view name, bool name
     child_.states = static_cast<std::uint32_t>(states_.size());
     if (parent.whole) return verdict::keep;
     const bool identity = named && ((depth == 1 && (name == "apiVersion" || name == "kind")) ||
-                                    (depth == 2 && parent.metadata && is_identity(name)));
+                                    (depth == 2 && parent.metadata && is_always_stored(name)));
     if (parent.identity_only) {
         child_.whole = identity;
         child_.identity_only = child_.metadata;

@@ -90,3 +90,7 @@ TEST_CASE(
     CHECK(mapping::to_owner(foos)(made("\"ownerReferences\":\"nonsense\"")).empty());
     CHECK(mapping::to_self()(o) == std::vector<object_key>{object_key("ns", "a")});
 }
+
+TEST_CASE("a mapping to owners whose kind is not said is refused: references name it") {
+    CHECK_THROWS_AS(mapping::to_owner(api_resource("apps", "v1", "deployments")), error);
+}

@@ -381,6 +381,18 @@ TEST_CASE("a projection keeps what it names and the identity", "[pool]") {
     CHECK(pool->decode(json, o, f).same_as(o));
 }
 
+TEST_CASE("a projection keeps what controllers decide by: generation, deletionTimestamp and finalizers", "[pool]") {
+    const std::string metadata = R"("metadata":{"name":"n","uid":"u","generation":7,"deletionTimestamp":"2026-01-01T00:00:00Z",)"
+                                 R"("finalizers":["a.example.com/x","b"]}})";
+    const std::string text = R"({"apiVersion":"v1","kind":"Pod","spec":{"generation":1,"finalizers":["c"],"x":2},)" + metadata;
+    for (const projection& p : {projection::keep({"/spec/x"}), projection::keep({"/spec/x", "/metadata/finalizers/0"}),
+                                projection::drop({"/metadata", "/spec/generation", "/spec/finalizers"}),
+                                projection::drop({"/metadata/finalizers/*", "/metadata/generation", "/spec/generation", "/spec/finalizers"})}) {
+        const auto options = decode_options().project(p);
+        CHECK(parse_object(text, options).to_json() == R"({"apiVersion":"v1","kind":"Pod","spec":{"x":2},)" + metadata);
+    }
+}
+
 TEST_CASE("a projection of the whole document keeps all, or drops all but the identity", "[pool]") {
     const std::string text = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","labels":{"c":"d"}},"spec":[1,{"e":2}]})";
     CHECK(parse_object(text, decode_options().project(projection::keep({""}))).to_json() == text);

@@ -75,18 +75,20 @@ public:
 /// Notes are cut at 1,024 bytes (the server's limit).
 ///
 /// *Thread safety*: `event()` and `figures()` on the runtime's executor. *Lifetime*: `run()` keeps what it needs; copies are the
-/// same recorder, and must not outlive the execution context, as the client must not. *Cancellation*: `run()` ends by terminal cancellation; what is pending is lost unless `flush()` came before.
+/// same recorder, and must not outlive the execution context, as the client must not. *Cancellation*: `run()` ends by terminal
+/// cancellation; what is pending is lost unless `flush()` came before.
 class event_recorder {
 public:
     event_recorder(runtime r, kubernetes::client c, event_recorder_options options);
 
-    /// `action`: what was done or tried ("Scaling"); empty: the reason. `regarding` is what it is about, `related` another object that matters.
+    /// `action`: what was done or tried ("Scaling"); empty: the reason. `regarding` is what it is about, `related` another object
+    /// that matters.
     void event(const object& regarding, event_type type, std::string_view reason, std::string_view action,
                std::string note, const object& related = object());
     /// The same for a subject of which no object is at hand.
     void event(event_record e);
 
-    /// Sends until cancelled. Once; a second call throws `error(errc::already_running)`.
+    /// Sends until cancelled. One at a time: while one runs, a second call throws `error(errc::already_running)`.
     asio::awaitable<void> run();
     /// Waits until nothing is pending (`run()` must be running); false when that takes longer. What a series has grown by since it
     /// was written last is not pending, and lost when `run()` ends before it is due. *Cancellation*: any type; ends the wait.

@@ -28,7 +28,8 @@ namespace mapping {
 
 /// The object's own key.
 map_function to_self();
-/// Its owners of this resource: same group and kind, any version. Owners that are namespaced live in its namespace.
+/// Its owners of this resource: same group and kind, any version. Owners that are namespaced live in its namespace. Throws
+/// `error(errc::bad_configuration)` where the resource does not say its kind.
 map_function to_owner(api_resource owner, owner_kind which = owner_kind::controller);
 
 } // namespace mapping

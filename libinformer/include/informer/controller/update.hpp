@@ -33,7 +33,8 @@ public:
 };
 
 /// Runs `attempt` until it ends otherwise than with a conflict, at most as often as told. The attempt must read the object anew.
-/// *Errors*: those of the last attempt come through; bad_configuration where there is none. *Cancellation*: terminal, between attempts and within.
+/// *Errors*: those of the last attempt come through; bad_configuration where there is none. *Cancellation*: terminal, between
+/// attempts and within.
 asio::awaitable<void> retry_on_conflict(runtime rt, std::function<asio::awaitable<void>()> attempt,
                                         conflict_retry how = conflict_retry());
 
@@ -53,7 +54,8 @@ asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_
 
 /// Brings `status` from what `current` has to `wanted`, by a merge patch of what differs and of nothing else, on the
 /// status subresource. No request where nothing differs: then `current` is the answer. Members that `wanted` lacks are removed.
-/// Others who write other parts of the status are not disturbed. Lists are replaced as a whole.
+/// Others who write other parts of the status are not disturbed. Lists are replaced as a whole. `current` must have its whole status: from
+/// a cache of parts (a projection, metadata only) members that it does not show stay.
 ///
 /// `current` may be old: a cache has what was written a moment later. Who compares with it then, and wants what it still says, sends
 /// nothing, and the server keeps what was written before. The event that follows leads to another reconcile, which puts it right,
@@ -68,10 +70,11 @@ asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource
 /// How long a write is waited for in the cache.
 inline constexpr std::chrono::seconds read_back_limit{5};
 
-/// The same, and reads its write: comes back when `cache` has what is stored (`shared_informer::wait_until`), so the next reconcile of the
-/// key, which does not begin before this one has ended, does not see what was before. It costs what the watch takes, milliseconds. For a
-/// controller's own resource the cache is what its source reads: `factory.get(resource)`, with the namespace and the options of the source if it
-/// has any. Without them that is another informer, of the whole cluster, which is started for this call alone.
+/// The same, and reads its write: comes back when `cache` has what is stored (`shared_informer::wait_until`), so the next reconcile
+/// of the key, which does not begin before this one has ended, does not see what was before. It costs what the watch takes,
+/// milliseconds. For a controller's own resource the cache is what its source reads: `factory.get(resource)`, with the namespace
+/// and the options of the source if it has any. Without them that is another informer, of the whole cluster, which is started for
+/// this call alone.
 ///
 ///     co_await patch_status(client, databases, database, std::move(status), factory.get(databases), options, f);
 ///     co_return f ? reconcile_result::error(f) : reconcile_result::done();

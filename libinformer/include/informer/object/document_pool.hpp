@@ -16,13 +16,14 @@
 
 namespace informer {
 
-/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion must stay,
-/// or the object is quarantined. It sees numbers as boost::json has them: of those that no int64, uint64 or double holds exactly it gets the nearest double. What is
-/// no finite double afterwards is stored as `encode` does.
+/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion must
+/// stay, or the object is quarantined; so should its deletionTimestamp, finalizers and generation, by which controllers decide. It sees numbers as boost::json has them: of those that no int64, uint64 or double holds
+/// exactly it gets the nearest double. What is no finite double afterwards is stored as `encode` does.
 using transform = std::function<void(boost::json::value&)>;
 
 /// Which parts of objects to store. Paths are JSON pointers, "" that of the whole object; "*" stands for every element or member.
-/// apiVersion, kind and the identity in metadata are always stored. What is no pointer: throws `error(errc::bad_configuration)`.
+/// Always stored are apiVersion, kind and, in metadata, the identity (name, namespace, uid, resourceVersion) and what controllers decide
+/// by: generation, deletionTimestamp and finalizers. Who maps objects to owners keeps "/metadata/ownerReferences" too. What is no pointer: throws `error(errc::bad_configuration)`.
 class projection {
 public:
     projection() = default;
@@ -110,12 +111,12 @@ public:
 /// paths whose values repeat, and what a document has in common with its older version or with the document stored before
 /// it. A document whose content did not change *is* its predecessor.
 ///
-/// *Thread safety*: one writer at a time, which all functions but `options` are for, and steps and ends of a `decoding`; handles that it gave
-/// out are read, copied and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*: `decode`, `encode` and
-/// `move` do not throw; a full generation (4 GiB) and memory that the system refuses are `errc::pool_full`, before anything is lost.
-/// `begin_decode`, `begin_move` and `begin_generation` throw std::bad_alloc, and then have begun nothing. *Complexity*: `decode` is linear
-/// in the text; `collect` in what died since the last one, and needs no memory.
-/// Source of the layout and its figures: docs/design/document-pool.md.
+/// *Thread safety*: one writer at a time, which all functions but `options` are for, and steps and ends of a `decoding`; handles
+/// that it gave out are read, copied and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*:
+/// `decode`, `encode` and `move` do not throw; a full generation (4 GiB) and memory that the system refuses are `errc::pool_full`,
+/// before anything is lost. `begin_decode`, `begin_move` and `begin_generation` throw std::bad_alloc, and then have begun nothing.
+/// *Complexity*: `decode` is linear in the text; `collect` in what died since the last one, and needs no memory. Source of the
+/// layout and its figures: docs/design/document-pool.md.
 class document_pool {
 public:
     static std::shared_ptr<document_pool> make(decode_options options = decode_options());

@@ -38,8 +38,11 @@ private:
 
 /// What of the metadata no projection drops and no transform changes: without it an object has no place in a cache.
 inline constexpr std::array<std::string_view, 4> identity_members = {"name", "namespace", "uid", "resourceVersion"};
-inline bool is_identity(std::string_view metadata_key) noexcept {
-    return std::find(identity_members.begin(), identity_members.end(), metadata_key) != identity_members.end();
+/// Nor does a projection drop what controllers decide by: who believed that an object has no finalizers would write over those it has.
+inline constexpr std::array<std::string_view, 3> decisive_members = {"generation", "deletionTimestamp", "finalizers"};
+inline bool is_always_stored(std::string_view metadata_key) noexcept {
+    const auto is_one_of = [&](const auto& all) { return std::find(all.begin(), all.end(), metadata_key) != all.end(); };
+    return is_one_of(identity_members) || is_one_of(decisive_members);
 }
 
 } // namespace informer::detail
