@@ -178,6 +178,7 @@ std::string judge(command_line& c) {
             if (c.output == a) return true;
         return false;
     };
+    if (c.output == "jsonpath") return "-o jsonpath: expected jsonpath=TEMPLATE";
     if (c.output.rfind("jsonpath=", 0) == 0) {
         c.jsonpath = c.output.substr(9);
         c.output = "jsonpath";

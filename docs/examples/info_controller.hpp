@@ -1,4 +1,6 @@
 // A controller: every Deployment gets a ConfigMap "<name>-info" that says how many replicas it wants.
+#pragma once
+
 #include <informer/controller/controller.hpp>
 #include <informer/controller/owner_reference.hpp>
 #include <informer/kubernetes/client.hpp>

@@ -15,7 +15,7 @@ backoff::backoff(backoff_options options, std::uint64_t seed)
 std::chrono::nanoseconds backoff::next() {
     const auto base = current_;
     // In double: a large factor must not overflow the count of nanoseconds on its way to the cap.
-    const double grown = static_cast<double>(base.count()) * std::max(options_.factor_, 1.0);
+    const double grown = static_cast<double>(base.count()) * (options_.factor_ >= 1.0 ? options_.factor_ : 1.0);
     const double cap = static_cast<double>(options_.cap_.count());
     current_ = grown >= cap ? options_.cap_ : std::chrono::nanoseconds(static_cast<std::int64_t>(grown));
     if (attempts_ != ~0U) ++attempts_;

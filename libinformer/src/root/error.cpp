@@ -134,14 +134,17 @@ bool matches(errc e, condition c) noexcept {
     return false;
 }
 
+// By their numbers, drawn once, two copies of the library in one process (a program's and a plugin's) know each other's errors.
 class informer_category final : public boost::system::error_category {
 public:
+    constexpr informer_category() noexcept : error_category(0x6e8f'2b71'c09d'4a53) {}
     const char* name() const noexcept override { return "informer"; }
     std::string message(int e) const override { return sentence(static_cast<errc>(e)); }
 };
 
 class informer_condition_category final : public boost::system::error_category {
 public:
+    constexpr informer_condition_category() noexcept : error_category(0x3fd1'95e8'7ab2'06c7) {}
     const char* name() const noexcept override { return "informer.condition"; }
     std::string message(int c) const override { return sentence(static_cast<condition>(c)); }
     bool equivalent(const error_code& e, int c) const noexcept override {
