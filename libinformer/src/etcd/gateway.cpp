@@ -17,6 +17,7 @@ namespace informer::etcd::detail {
 namespace {
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
+constexpr std::size_t longest_token = std::size_t(16) << 10; // who is between us refuses longer headers
 constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
 
 // gRPC's status codes.
@@ -194,6 +195,10 @@ asio::awaitable<void> gateway::authenticate(std::shared_ptr<gateway> self, std::
     auto token = read_text_member(said, "token");
     if (!token || token->empty()) {
         f = failure(errc::bad_response, login->doing + ": the answer has no token");
+        co_return;
+    }
+    if (token->size() > longest_token || std::any_of(token->begin(), token->end(), informer::detail::is_control)) {
+        f = failure(errc::bad_response, login->doing + ": the answer has a token that no header can carry");
         co_return;
     }
     self->token_ = std::move(*token);

@@ -1,6 +1,10 @@
 // Which member is asked, and who asks.
 #include "bench.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
+
+#include <utility>
+
 using namespace etcd_test;
 
 namespace {
@@ -162,6 +166,24 @@ TEST_CASE("etcd authentication: a token is fetched, sent, and replaced when it i
     CHECK(tokens == 5);
     CHECK_FALSE(b.log.contains("pass"));
     CHECK_FALSE(b.log.contains("token1"));
+}
+
+TEST_CASE("etcd authentication: a token that no header can carry is a bad answer, and the next one may be good") {
+    bench b;
+    b.where.user("me", "p");
+    recorder sink;
+    failure f;
+    const std::string bad = GENERATE(std::string("a\\nb"), std::string(20'000, 'x'));
+    bool first = true;
+    b.etcd().answer = [&](const http::server_request& q) {
+        if (q.path != "/v3/auth/authenticate") return q.header("Authorization") == "good" ? reply(range(9, {})) : reply(401, bad_token);
+        return reply("{\"token\":\"" + (std::exchange(first, false) ? bad : "good") + "\"}");
+    };
+    list(b, sink, f);
+    CHECK(f == errc::bad_response);
+    CHECK(f.what().find("no header can carry") != std::string::npos);
+    list(b, sink, f);
+    CHECK(!f);
 }
 
 namespace {
