@@ -35,7 +35,9 @@ inline failure_kind kind_of(const failure& f) {
     if (f == errc::not_found) return failure_kind::missing;
     if (f == errc::too_many_requests || (f.status() && f.status()->retry_after)) return failure_kind::throttled;
     if (code_of(f) == 405 || code_of(f) == 501) return failure_kind::unwatchable;
-    if (f == errc::bad_request || f == errc::invalid) return failure_kind::rejected;
+    constexpr int uri_too_long = 414, header_too_large = 431; // what is long of a request is the version
+    if (f == errc::bad_request || f == errc::invalid || code_of(f) == uri_too_long || code_of(f) == header_too_large)
+        return failure_kind::rejected;
     constexpr int proxy_wants_login = 407; // whoever stands between: it is no word of the server's
     if (f == condition::transport || code_of(f) == proxy_wants_login) return failure_kind::transport;
     return failure_kind::other;

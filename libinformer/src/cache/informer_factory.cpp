@@ -108,11 +108,7 @@ public:
         informer.name_space_ = name_space;
     }
     /// It may never be synced, where a narrower one would be.
-    static bool refused(const shared_informer& i) {
-        if (i.has_synced()) return false;
-        const informer_status s = i.status();
-        return s.phase == informer_phase::parked && s.last_error == errc::forbidden;
-    }
+    static bool refused(const shared_informer& i) { return !i.has_synced() && i.impl_->forbidden; }
     static bool stopping(const shared_informer& i) noexcept { return i.impl_->stopping; }
 
     shared_informer informer; ///< with a lister narrowed to what was asked for
@@ -229,6 +225,7 @@ informer::lister informer_factory::lister(const api_resource& resource, std::str
     bool filtered = false;
     std::set<std::string> elsewhere; // namespaces
     std::shared_ptr<lease> found;
+    int best = -1; // whole objects first, then a cache that is full, then one of that namespace alone
     for (auto& l : impl_->lasting()) {
         if (!(l->of.resource == resource)) continue;
         if (!l->of.unfiltered()) {
@@ -240,8 +237,10 @@ informer::lister informer_factory::lister(const api_resource& resource, std::str
             continue;
         }
         const bool whole = l->can_be_shared && l->of.kept.empty() && !informer_handle::entry::refused(l->informer);
-        if (whole || !found) found = std::move(l);
-        if (whole) break;
+        const int rank = 4 * whole + 2 * l->informer.has_synced() + (l->name_space == name_space);
+        if (rank <= best) continue;
+        best = rank;
+        found = std::move(l);
     }
     if (found) return found->informer.lister().in(std::move(name_space));
     throw error(errc::not_cached, not_cached(resource, name_space, elsewhere, filtered));

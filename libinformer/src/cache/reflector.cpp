@@ -16,6 +16,11 @@ backoff_options in_between(std::chrono::seconds initial, const backoff_options& 
     return backoff_options().initial(initial).cap(reflector::longest_unproven).jitter(std::min(rest.jitter_, 1.0));
 }
 
+/// Who watches from 0 is told what there is, and not what has gone since the list: it is none.
+resource_version meant(const resource_version& v) {
+    return v.view() == "0" ? resource_version() : v;
+}
+
 } // namespace
 
 reflector::reflector(reflector_options options, watch_list_support support)
@@ -30,6 +35,18 @@ reflector::reflector(reflector_options options, watch_list_support support)
 
 bool reflector::by_watch_list() const noexcept {
     return options_.watch_list_ && support_ != watch_list_support::no && !list_this_time_ && !silent_ && !unwatchable_;
+}
+
+void reflector::doubt_support(time_point now) noexcept {
+    if (support_ != watch_list_support::no) {
+        believed_until_.reset();
+    } else if (!believed_until_) {
+        believed_until_ = detail::later(now, list_watch::watch_list_belief);
+    } else if (now >= *believed_until_) {
+        support_ = watch_list_support::unknown;
+        believed_until_.reset();
+        doubts_ = 0;
+    }
 }
 
 // R3, WL2, with our default: the first state is a consistent read; later ones are never older than what was seen.
@@ -47,6 +64,7 @@ reflector::action reflector::next(time_point now) {
         return a;
     }
     if (goal_ == goal::follow && again_ && now >= again_->when) fetch_again(false);
+    if (!paging_) doubt_support(now);
     request_ = request();
     request_.started = request_.last_progress = now;
 
@@ -205,7 +223,7 @@ reflector::verdict reflector::bookmark_seen(time_point now, const resource_versi
         request_.why = cut::went_back;
         return verdict::end;
     }
-    complete(now, version);
+    complete(now, meant(version));
     succeeded(); // the watch, too
     support_ = watch_list_support::yes;
     doubts_ = 0;
@@ -359,14 +377,14 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
     page_failures_ = 0;
     if (request_.first_page) {
         if (request_.any_version && !r.continue_token.empty()) paged_at_any_ = true;
-        first_page_ = r.resource_version;
+        first_page_ = meant(r.resource_version);
         listed_ = false;
         milestone_.clear();
         pages_ = 0;
         milestone_at_ = 1;
     }
     listed_ = listed_ || r.items != 0;
-    if (first_page_.empty()) first_page_ = r.resource_version; // PG2: the first one that there is
+    if (first_page_.empty()) first_page_ = meant(r.resource_version); // PG2: the first one that there is
     if (!r.continue_token.empty()) {
         if (r.continue_token != request_.continue_token && r.continue_token != milestone_) {
             if (++pages_ == milestone_at_) { // R. P. Brent's way to find any cycle

@@ -47,7 +47,8 @@ bool reflector::list_failed(time_point now, failure& f) {
         return true;
     }
     page_failures_ = 0;
-    if (k == kind::gone) consistent_ = true;
+    // A version that the server does not even read would be asked for again and again.
+    if (k == kind::gone || (k == kind::rejected && request_.first_page)) consistent_ = true;
     paging_ = in_one_piece_ = doubtful_ = false;
     // What the refusal before it meant, the next list will tell.
     if (!(refused_ && not_for_what_it_asked)) list_this_time_ = refused_ = false;

@@ -106,7 +106,17 @@ std::size_t shared_informer::impl::listeners() {
     const auto gone = [](const subscriber& one) { return one->closed(); };
     std::erase_if(subscribers, gone);
     std::erase_if(waiting, gone);
-    return subscribers.size();
+    return delivered_to = subscribers.size();
+}
+
+/// A delivery may wait for one of them for ever, while others come and go. Those it counts stay where they are.
+void shared_informer::impl::let_go_newcomers() {
+    if (subscribers.size() + waiting.size() < many_subscribers) return;
+    const auto gone = [](const subscriber& one) { return one->closed(); };
+    const auto first = subscribers.begin() + static_cast<std::ptrdiff_t>(std::min(delivered_to, subscribers.size()));
+    subscribers.erase(std::remove_if(first, subscribers.end(), gone), subscribers.end());
+    std::erase_if(waiting, gone);
+    many_subscribers = 2 * (subscribers.size() + waiting.size()) + 64;
 }
 
 } // namespace informer

@@ -25,6 +25,7 @@ constexpr auto longest_sleep = std::chrono::seconds(30); // of a resync, which m
 
 shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscription_options o) {
     const bool resyncs = o.resync_ > std::chrono::seconds::zero();
+    let_go_newcomers();
     auto one = std::make_shared<subscription::state>(std::move(o), store->index.seed());
     if (stopping || ended) {
         one->end(why_ended());
@@ -166,8 +167,10 @@ void shared_informer::impl::handler_threw(handler_handle::state& h, const event&
     count("informer_handler_exceptions_total", 1);
     if (std::find(h.logged.begin(), h.logged.end(), kind) != h.logged.end()) return;
     if (h.logged.size() >= most_logged_kinds) return;
-    rt.log(log_level::error, name + ": a handler threw at " + e.key().str() + ": " + kind);
+    std::string line = name + ": a handler threw at " + e.key().str() + ": " + kind;
     h.logged.push_back(std::move(kind));
+    if (h.logged.size() == most_logged_kinds) line += "; other exceptions of this handler are only counted from now on";
+    rt.log(log_level::error, line);
 }
 
 /// A state that the filter throws for is none of them, each time that it is asked: else what was told before it would never end.

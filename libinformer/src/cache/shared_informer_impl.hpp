@@ -184,6 +184,9 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void note_confirmed();
     void note_depth() const; ///< of the queue
     void note_index_errors();
+    bool is_told(const failure& f, bool failing); ///< in the log, as it is or as good as
+    void forget_error(); ///< under the mutex
+    void forget_old_error();
     void count(std::string_view counter, double n) const;
     void count(std::string_view counter, double n, std::string_view label, std::string_view value) const;
     void gauge(std::string_view name, double value) const;
@@ -212,9 +215,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
                 bool guarded, detail::event_shares& events);
     bool is_of_old_epoch(const object_key& key) const { return !of_old_epoch.empty() && of_old_epoch.contains(key); }
-    /// Of the end of a watch that was resumed; `known`: the version of `before`.
+    /// Of the end of a watch that was resumed; `known`: the version of `before`. One beyond all that the server has told says nothing: it
+    /// would keep out each change that comes.
     bool is_repetition(const informer::resource_version& version, const informer::resource_version& known, const object& before) const {
-        return version < known && !is_of_old_epoch(before.key());
+        return version < known && (unversioned || !(machine.version() < known)) && !is_of_old_epoch(before.key());
     }
     void forget(const object_key& key); ///< it is gone
     void quarantine(const bad_object& b, bool logged = true);
@@ -242,6 +246,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<bool> wait_for_room(self s, subscriber of);
     std::size_t listeners(); ///< how many there are, without those that were closed
+    void let_go_newcomers(); ///< that were closed before anything was delivered to them
     void count_events(const std::vector<event>& share) const;
     /// From the arrival of the oldest delta of a batch until the last one is delivered.
     void observe_lag(clock::time_point oldest) const;
@@ -301,6 +306,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::set<object_key> of_old_epoch;
     std::vector<subscriber> subscribers; ///< told of everything from now on
     std::vector<subscriber> waiting;     ///< that came before the first state was complete
+    std::size_t delivered_to = 0;        ///< of `subscribers`, the first ones: what is being delivered is for them
+    std::size_t many_subscribers = 64;   ///< then it is worth a look who has left
     bool handlers_owed = false;          ///< they are to be called at the end of this turn
     std::deque<std::weak_ptr<subscription::state>> resync_due;
     std::map<object_key, bad_object> bad;
@@ -309,6 +316,11 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     clock::time_point last_compaction = clock::time_point::min();
     const detail::generation* home = nullptr; ///< where the last compaction moved everything to
     std::uint64_t bytes_counted = 0; ///< for the metrics
+
+    // what the log was told of last
+    std::string told_error;
+    bool forbidden = false; ///< it was, and may be still: an outage since says nothing of that
+    clock::time_point told_at{}, failed_at{};
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
     informer_observer observer;

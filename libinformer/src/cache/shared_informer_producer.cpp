@@ -38,6 +38,8 @@ public:
             collected_ = first ? std::make_shared<detail::replacement>(index)
                                : std::make_shared<detail::replacement>(index.seed()); // it will be compared with that
             objects_ = 0;
+            found_ = 0;
+            fruitless_ = 0;
         }
         if (a.what != reflector::step::watch && collected_) collected_->begin_page();
     }
@@ -49,6 +51,14 @@ public:
         if (collected_) collected_->take_back_page();
     }
     void forget_all() { collected_.reset(); }
+    /// Behind each page: too many in a row had nothing that was not there before. Such a list has no end.
+    bool leads_nowhere() {
+        if (!collected_) return false;
+        const std::size_t found = collected_->objects().size() + collected_->bad_keys.size() + collected_->unnamed;
+        fruitless_ = found > found_ ? 0 : fruitless_ + 1;
+        found_ = found;
+        return fruitless_ >= most_fruitless_pages;
+    }
     void recheck() {
         if (const auto r = request_.lock()) r->recheck.notify();
     }
@@ -267,7 +277,10 @@ private:
         return true;
     }
 
+    static constexpr unsigned most_fruitless_pages = 100;
     impl& owner_;
+    std::size_t found_ = 0;
+    unsigned fruitless_ = 0;
     std::weak_ptr<request> request_; ///< it hangs on the executor
     std::shared_ptr<detail::replacement> collected_;
     std::size_t objects_ = 0;
@@ -389,8 +402,11 @@ asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<lis
         }
     } catch (const error& e) {
         why = e.failure();
+    } catch (const std::bad_alloc&) {
+        why = failure(errc::pool_full, s->name + ": out of memory");
+        r->broken = true;
     } catch (...) {
-        // A source that throws breaks its promise, or our sink had no memory; the informer goes on all the same.
+        // A source that throws breaks its promise; the informer goes on all the same.
         why = failure(errc::bad_response, s->name + ": " + detail::what_is_wrong());
         r->broken = true;
     }
@@ -451,6 +467,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     }
 
     failure why = r->why;
+    const auto known_before = s->machine.support();
     // Nobody told it to stop: to ask again at once would go on without a pause.
     if (returned && why == condition::cancelled) why = failure(errc::connection_lost, why.what());
     if (!returned && !why) why = failure(errc::cancelled, s->name); // ended by the guard
@@ -458,7 +475,13 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     if (list) {
         bool failed = !returned || why;
         if (!failed) {
-            const auto verdict = s->machine.page_done(s->now(), r->result, why);
+            auto verdict = s->machine.page_done(s->now(), r->result, why);
+            if (verdict == reflector::page_verdict::more && s->into->leads_nowhere()) {
+                why = failure(errc::bad_response, "list " + s->name + ": page after page, and nothing new in them");
+                s->machine.list_failed(s->now(), why);
+                s->into->forget_all();
+                verdict = reflector::page_verdict::failed;
+            }
             failed = verdict == reflector::page_verdict::failed;
             if (verdict == reflector::page_verdict::complete) s->replace_by(s->into->take());
         } else if (s->machine.list_failed(s->now(), why)) {
@@ -475,8 +498,10 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     }
     s->into->end();
     list_watch& source = *s->live->from;
-    const auto known = s->machine.support(); // what it does not know another informer may have learnt
-    if (known != watch_list_support::unknown && known != source.watch_list()) source.learnt(known);
+    // What it does not know another informer may have learnt. That the server cannot do it is told when it is found, and believed for a time.
+    const auto known = s->machine.support();
+    if (known != source.watch_list() && (known == watch_list_support::yes || (known == watch_list_support::no && known != known_before)))
+        source.learnt(known);
     s->note_phase();
     co_return true;
 }

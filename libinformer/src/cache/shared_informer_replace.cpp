@@ -146,10 +146,7 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
         }
         s->figures.epoch = s->epoch;
         s->figures.unproven = unproven;
-        if (s->machine.attempts() == 0) { // else it is the watch that fails
-            s->figures.last_error = failure();
-            s->figures.last_error_phase.clear();
-        }
+        if (s->machine.attempts() == 0) s->forget_error(); // else it is the watch that fails
     }
     s->tell_absence(unproven == 0);
     s->refresh_figures();

@@ -20,6 +20,24 @@ bool is_decode(const failure& f) {
            f == errc::too_large;
 }
 
+/// A cut that healed at once is of no interest any more.
+constexpr auto remembered = std::chrono::minutes(2);
+/// Errors of one kind whose words differ are told so often at most: each may have a number of its own, or an address.
+constexpr auto between_words = std::chrono::minutes(1);
+
+/// The same words, but for numbers.
+bool alike(std::string_view a, std::string_view b) noexcept {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    for (;;) {
+        while (!a.empty() && is_digit(a.front())) a.remove_prefix(1);
+        while (!b.empty() && is_digit(b.front())) b.remove_prefix(1);
+        if (a.empty() || b.empty()) return a.empty() && b.empty();
+        if (a.front() != b.front()) return false;
+        a.remove_prefix(1);
+        b.remove_prefix(1);
+    }
+}
+
 template <class F, class... Arguments>
 void call_observer(const F& f, const Arguments&... arguments) {
     if (!f) return;
@@ -77,10 +95,7 @@ bool shared_informer::impl::note_phase() {
         const std::lock_guard lock(mutex);
         failures = figures.attempts;
         figures.attempts = machine.attempts();
-        if (failures != 0 && figures.attempts == 0) {
-            figures.last_error = failure();
-            figures.last_error_phase.clear();
-        }
+        if (failures != 0 && figures.attempts == 0) forget_error();
         changed = figures.phase != phase;
         if (changed) {
             figures.phase = phase;
@@ -101,17 +116,45 @@ bool shared_informer::impl::note_phase() {
     return true;
 }
 
+void shared_informer::impl::forget_error() {
+    figures.last_error = failure();
+    figures.last_error_phase.clear();
+    figures.last_error_at = {};
+}
+
+/// Of a watch that was cut and went on at once: nothing fails since.
+void shared_informer::impl::forget_old_error() {
+    if (!figures.last_error || machine.attempts() != 0 || now() < failed_at + remembered) return; // only we write it
+    const std::lock_guard lock(mutex);
+    forget_error();
+}
+
+/// Once per change, not per retry; also of a stream that is cut again and again, and goes on at once each time.
+bool shared_informer::impl::is_told(const failure& f, bool failing) {
+    const auto at = now();
+    std::string words = f.what();
+    const bool same_kind = figures.last_error.code() == f.code() && failing == (figures.attempts != 0); // only we write them
+    const bool lately = at < (failing ? told_at + between_words : failed_at + remembered);
+    if (same_kind && (lately || (failing && alike(words, told_error)))) return true;
+    told_error = std::move(words);
+    told_at = at;
+    return false;
+}
+
 void shared_informer::impl::report(std::string_view phase, const failure& f) {
     const std::string where = is_decode(f) ? std::string("decode") : std::string(phase);
     const bool failing = machine.attempts() != 0;
-    bool told_before = false;
+    const bool told_before = is_told(f, failing);
+    failed_at = now();
+    forbidden = forbidden || f == errc::forbidden;
     note_next_attempt();
     {
         const std::lock_guard lock(mutex);
-        // Also a stream that is cut again and again, and goes on at once each time.
-        told_before = failing == (figures.attempts != 0) && figures.last_error.code() == f.code();
+        const auto wall = rt.clock().wall();
         figures.last_error = f;
         figures.last_error_phase = where;
+        figures.last_error_at = wall;
+        if (f.status()) figures.last_contact = wall; // it refuses us, and is there
         figures.attempts = machine.attempts();
         const auto now_in = this->phase();
         if (figures.phase != now_in) {
@@ -119,7 +162,6 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
             figures.since = rt.clock().wall();
         }
     }
-    // Once per change, not per retry.
     const auto level = told_before ? log_level::debug : failing ? log_level::warning : log_level::info;
     if (rt.logs(level)) {
         std::string line = name + ": " + where + ": " + f.what();
@@ -174,6 +216,7 @@ void shared_informer::impl::note_held_up_by(std::string who) {
 void shared_informer::impl::refresh_figures() {
     note_index_errors();
     note_confirmed();
+    forget_old_error();
     const auto snapshot = store->index.snapshot();
     const auto statistics = pool->statistics();
     const auto memory = store->index.memory();

@@ -81,8 +81,12 @@ struct client::impl {
         bool complete = false; ///< nothing was left out or went wrong
     };
     std::optional<known_resources> known;
+    struct known_support {
+        watch_list_support what;
+        clock::time_point since;
+    };
     /// By group: an aggregated API server behind the same address may be an older one.
-    std::map<std::string, watch_list_support, std::less<>> watch_lists;
+    std::map<std::string, known_support, std::less<>> watch_lists;
 
     /// Says who we are, sends once, and waits for the header; what is no 2xx is a failure with the server's words.
     /// `shown`: the target as logs may hold it.

@@ -399,11 +399,14 @@ public:
     }
     watch_list_support watch_list() const noexcept override {
         const auto found = client_->watch_lists.find(resource_.group);
-        return found == client_->watch_lists.end() ? watch_list_support::unknown : found->second;
+        if (found == client_->watch_lists.end()) return watch_list_support::unknown;
+        const auto& [what, since] = found->second;
+        const bool over = what == watch_list_support::no && client_->rt.clock().now() - since >= watch_list_belief;
+        return over ? watch_list_support::unknown : what;
     }
     void learnt(watch_list_support what) noexcept override {
         try {
-            client_->watch_lists[resource_.group] = what;
+            client_->watch_lists.insert_or_assign(resource_.group, client::impl::known_support{what, client_->rt.clock().now()});
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) the next informer finds it out again
         }
     }

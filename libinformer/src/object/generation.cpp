@@ -76,7 +76,7 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans, 
         // memory of its own may be too large for that.
         const int at_once = !paged && spans == 1 && segment_bytes_ >= 4 * segment_size ? MAP_POPULATE : 0;
         void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0);
-        if (p == MAP_FAILED) throw pool_is_full();
+        if (p == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_NOHUGEPAGE
         // Where the system makes huge pages of its own accord, one would fill again what was given back.
         if (paged) static_cast<void>(::madvise(p, bytes, MADV_NOHUGEPAGE));
@@ -144,6 +144,7 @@ bool generation::refill(std::uint32_t size) {
         set_aside(std::exchange(small_, taken));
         return true;
     }
+    no_memory_ = false;
     const std::uint64_t needed = std::uint64_t{size} * 4;
     std::uint64_t bytes = std::max(next_segment_bytes_, std::bit_ceil(needed));
     keep_to_limit(bytes);
@@ -159,6 +160,7 @@ bool generation::refill(std::uint32_t size) {
     } catch (const pool_is_full&) {
         return false;
     } catch (const std::bad_alloc&) {
+        no_memory_ = true;
         return false;
     }
     next_segment_bytes_ = std::min(segment_size, std::max(next_segment_bytes_, bytes) * 4);
@@ -279,6 +281,7 @@ std::uint32_t generation::make_room(std::uint32_t size) {
         set_aside(std::exchange(small_, range{start, start + n * paged_segment::unit_words}));
         return std::exchange(small_.next, small_.next + size);
     }
+    if (std::exchange(no_memory_, false)) throw std::bad_alloc();
     throw pool_is_full();
 }
 

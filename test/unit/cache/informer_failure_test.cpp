@@ -36,6 +36,20 @@ TEST_CASE("X10 a handler that throws is contained, counted, logged once, and syn
     CHECK(b.log.count("no luck") == 1);
 }
 
+TEST_CASE("the last exception of a handler that is logged says that others are only counted", "[informer]") {
+    bench b;
+    int calls = 0;
+    const auto h = b.pods.add_event_handler([&calls](const object&, bool) { throw std::runtime_error("number " + std::to_string(++calls)); },
+                                            nullptr, nullptr);
+    std::vector<std::string> all;
+    for (int i = 0; i < 20; ++i) all.push_back(pod("p" + std::to_string(i), i + 1));
+    b.sync_with(std::move(all), 50);
+    CHECK(h.exceptions() == 20);
+    CHECK(b.log.count("a handler threw") == 16);
+    CHECK(b.log.count("only counted from now on") == 1);
+    CHECK(b.log.count("number 16; other exceptions") == 1);
+}
+
 TEST_CASE("what the source throws is a failed attempt", "[informer]") {
     struct throwing final : list_watch {
         api_resource r = api_resource("", "v1", "pods", "Pod");
@@ -71,6 +85,17 @@ TEST_CASE("what the source throws is a failed attempt", "[informer]") {
     }
     CHECK_THAT(pods.status().last_error.what(), ContainsSubstring("unknown type"));
     pods.stop();
+}
+
+TEST_CASE("a list whose pages have nothing new, one after another, is a failed attempt", "[informer]") {
+    bench b(informer_options().watch_list(false));
+    for (int i = 0; i < 60; ++i) b.source->on_list(list_of({pod("p" + std::to_string(i), 1)}, "5", "new" + std::to_string(i)));
+    for (int i = 0; i < 200; ++i) b.source->on_list(list_of({pod("a", 1)}, "5", "more" + std::to_string(i)));
+    b.start();
+    CHECK(b.pods.status().phase == informer_phase::backing_off);
+    CHECK(b.pods.status().last_error == errc::bad_response);
+    CHECK_THAT(b.pods.status().last_error.what(), ContainsSubstring("nothing new"));
+    CHECK(b.source->lists() == 60 + 1 + 100);
 }
 
 TEST_CASE("what the source cancels by itself is a failed attempt", "[informer]") {
@@ -212,6 +237,19 @@ TEST_CASE("a metrics sink that throws does not stop an informer", "[informer]") 
     b.settle();
 }
 
+TEST_CASE("an object whose version is beyond all that the server has told is told of all the same", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 99'999'999), pod("b", 99'999'999), pod("c", 7)}, 1000);
+    w->modified(pod("a", 1001, "new")).deleted(pod("b", 1002)).modified(pod("c", 6, "a repetition"));
+    b.settle();
+    CHECK(b.note("a") == "new");
+    CHECK(b.note("b") == "(absent)");
+    CHECK(b.note("c").empty());
+    w->modified(pod("a", 1000, "a repetition")).deleted(pod("a", 1004));
+    b.settle();
+    CHECK(b.note("a") == "(absent)");
+}
+
 TEST_CASE("what another informer has learnt of watch-list is kept where this one knows nothing", "[informer]") {
     bench b;
     auto w = b.source->on_watch();
@@ -221,6 +259,24 @@ TEST_CASE("what another informer has learnt of watch-list is kept where this one
     b.settle();
     CHECK(b.pods.status().attempts == 1);
     CHECK(b.source->watch_list() == watch_list_support::no);
+}
+
+TEST_CASE("that a server knows no watch-list is told when it is found, and not each time that it is believed", "[informer]") {
+    bench b;
+    b.source->learnt(watch_list_support::no);
+    b.source->on_list(list_of({pod("a", 1)}, "5"));
+    const auto w = b.source->on_watch();
+    w->open();
+    b.start();
+    w->modified(pod("a", 6));
+    b.settle();
+    REQUIRE(b.pods.has_synced());
+    b.source->learnt(watch_list_support::unknown); // the source believes it no longer
+    b.source->on_watch()->open();
+    w->fail(failure(errc::connection_lost, "test"));
+    b.settle();
+    CHECK(b.source->watches() == 2);
+    CHECK(b.source->watch_list() == watch_list_support::unknown);
 }
 
 namespace {

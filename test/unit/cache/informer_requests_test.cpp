@@ -1,6 +1,14 @@
 // What an informer asks its source for, and what it says when an answer is cut.
 #include "informer_fixture.hpp"
 
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+
 using namespace informer;
 using namespace informer::testing;
 using namespace std::chrono_literals;
@@ -49,6 +57,62 @@ TEST_CASE("a stream that is cut now and then and resumed at once is logged once,
     CHECK(told() == 2);
     CHECK(b.note("a").empty());
     CHECK(b.source->watches() == 7);
+}
+
+TEST_CASE("a stream that is cut after two minutes of health is logged anew, and what cut the last one is forgotten", "[informer]") {
+    bench b;
+    auto w = b.sync_with({pod("a", 1)}, 5);
+    for (int i = 0; i < 3; ++i) {
+        const auto next = b.source->on_watch();
+        next->open();
+        w->fail(failure(errc::connection_lost, "watch pods"));
+        b.settle();
+        w = next;
+        CHECK(b.pods.status().last_error == errc::connection_lost);
+        CHECK(b.pods.status().last_error_at == b.clock->wall());
+        for (int minutes = 0; minutes < 3; ++minutes) {
+            b.pass(1min);
+            w->bookmark(std::to_string(10 + 3 * i + minutes));
+            b.settle();
+        }
+        CHECK_FALSE(b.pods.status().last_error);
+        CHECK(b.pods.status().last_error_phase.empty());
+        CHECK(b.pods.status().last_error_at == std::chrono::system_clock::time_point());
+        const auto lines = b.log.lines();
+        CHECK(std::count_if(lines.begin(), lines.end(), [](const auto& line) {
+                  return line.level == log_level::info && line.text.find("stream: ") != std::string::npos;
+              }) == i + 1);
+    }
+}
+
+TEST_CASE("an error of the same kind is logged again where its words are others, once a minute, and not for its numbers", "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1)}, 5);
+    const auto told = [&b](std::string_view words) {
+        const auto lines = b.log.lines();
+        return std::count_if(lines.begin(), lines.end(), [words](const auto& line) {
+            return line.level == log_level::warning && line.text.find(words) != std::string::npos;
+        });
+    };
+    int failures = 0;
+    const auto fail_for = [&](clock::duration d, const std::string& words) {
+        auto asked = b.source->watches();
+        const auto next = [&] { b.source->on_watch_fail(status_failure(502, "BadGateway", words + std::to_string(++failures))); };
+        next();
+        for (clock::duration t{}; t < d; t += 1s) {
+            b.pass(1s);
+            if (std::exchange(asked, b.source->watches()) != b.source->watches()) next();
+        }
+    };
+    w->fail(failure(errc::connection_lost, "watch pods"));
+    fail_for(5min, "webhook is down, case ");
+    CHECK(failures > 5);
+    CHECK(told("webhook") == 1);
+    fail_for(5min, "the database is full, case ");
+    CHECK(told("the database is full") == 1);
+    CHECK(told("webhook") == 1);
+    CHECK(b.pods.status().last_contact == b.pods.status().last_error_at); // the server is there
+    CHECK_THAT(b.pods.status().last_error.what(), Catch::Matchers::ContainsSubstring("the database is full"));
 }
 
 TEST_CASE("a watch that has gone silent is given up for its bookmarks, also where they were first seen on it",

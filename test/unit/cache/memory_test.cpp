@@ -226,7 +226,15 @@ TEST_CASE("who has unsubscribed is let go within a minute, also where nothing co
     bench b;
     bool synced = true;
     subscription_options options;
+    std::optional<subscription> slow;
     SECTION("of an informer in sync") { b.sync_with({pod("a", 1)}, 5); }
+    SECTION("while all wait for another one") {
+        slow = b.pods.subscribe(subscription_options().capacity(4).policy(overflow_policy::back_pressure).name("slow"));
+        const auto w = b.sync_with({}, 5);
+        for (int i = 0; i < 100; ++i) w->modified(pod("a", 10 + i));
+        b.settle();
+        REQUIRE(b.pods.status().held_up_by == "subscription slow");
+    }
     SECTION("who wanted a resync in the evening") {
         b.sync_with({pod("a", 1)}, 5);
         options.resync(10h);

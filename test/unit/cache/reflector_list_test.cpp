@@ -235,3 +235,43 @@ TEST_CASE("R1 a back-off of for ever is for ever", "[reflector]") {
     CHECK(a.what == step::wait);
     CHECK(a.until == clock::time_point::max());
 }
+
+TEST_CASE("a version that the server does not read, or whose request is too long for it, is not asked for again and again", "[reflector]") {
+    const int code = GENERATE(400, 414, 431);
+    machine m(no_watch_list());
+    m.list("abc");
+    SECTION("a list at it") {
+        m.expire();
+        CHECK(m.next().list.resource_version_ == "abc");
+        m.list_failed(status(code));
+        CHECK(m.wait() >= 500ms);
+    }
+    SECTION("a watch from it") {
+        m.watch_done(status(code));
+        m.wait();
+    }
+    CHECK(m.next().what == step::list);
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.page_done("def") == page::complete);
+    CHECK(m.next().watch.resource_version_ == "def");
+}
+
+TEST_CASE("version 0 is none: who watches from it is told what there is, and not what has gone since", "[reflector]") {
+    SECTION("of a list") {
+        machine m(no_watch_list());
+        m.next();
+        CHECK(m.page_done("0") == page::complete);
+        CHECK(m.next().what == step::watch);
+        CHECK(m.last.watch.resource_version_.empty());
+        CHECK(m.r.relists()); // there is nothing to resume at
+    }
+    SECTION("of a watch-list") {
+        machine m;
+        m.next();
+        m.r.opened(m.now);
+        m.r.event_seen(m.now, watch_event_type::added, rv("1"), false);
+        CHECK(m.r.bookmark_seen(m.now, rv("0"), true) == verdict::complete);
+        CHECK(m.r.version().empty());
+        CHECK(m.r.relists());
+    }
+}

@@ -376,6 +376,31 @@ TEST_CASE("X5 plain watch events show that the server knows no watch-list", "[re
     CHECK(m.r.support() == watch_list_support::no);
 }
 
+TEST_CASE("X5 that a server knows no watch-list is believed for an hour: a path that stalls looks the same", "[reflector]") {
+    machine m(reflector_options(), watch_list_support::no);
+    m.list("5");
+    m.pass(59min);
+    m.expire();
+    CHECK(m.next().what == step::list);
+    CHECK(m.page_done("7", "more") == page::more);
+    m.pass(2min);
+    CHECK(m.next().what == step::list); // not between two pages
+    CHECK(m.page_done("7") == page::complete);
+    CHECK(m.next().what == step::watch);
+    m.expire();
+    CHECK(m.next().watch.send_initial_events_);
+    CHECK(m.r.support() == watch_list_support::unknown);
+    m.r.opened(m.now);
+    m.event("9", watch_event_type::added);
+    CHECK(m.r.event_seen(m.now, watch_event_type::deleted, rv("9"), false) == verdict::end);
+    m.watch_done();
+    CHECK(m.r.support() == watch_list_support::no);
+    m.list("10");
+    m.pass(59min);
+    m.expire();
+    CHECK(m.next().what == step::list); // for an hour of its own
+}
+
 TEST_CASE("X5 changes in the initial events of a server that is known for watch-list take no time from it", "[reflector]") {
     machine m(reflector_options(), watch_list_support::yes);
     m.next();

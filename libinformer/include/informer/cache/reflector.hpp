@@ -178,6 +178,7 @@ private:
         cut why = cut::none;
     };
 
+    void doubt_support(time_point now) noexcept;
     bool by_watch_list() const noexcept;
     std::string fetch_version() const;
     std::uint64_t page_size() const noexcept { return options_.page_size_.value_or(default_page_size); }
@@ -202,6 +203,7 @@ private:
 
     reflector_options options_;
     watch_list_support support_;
+    std::optional<time_point> believed_until_; ///< that there is no watch-list
     backoff backoff_;
     backoff missing_, expired_; ///< that there is no such resource or version says nothing of the server's health
     backoff until_proven_, contradictions_;

@@ -30,15 +30,16 @@ struct informer_status {
     std::string name;            ///< `informer_options::name()`, or the resource and its selectors: "pods, labels app=web"
     informer_phase phase = informer_phase::idle;
     bool synced = false;         ///< the cache was complete once
-    /// Of the last failed attempt, kept until an attempt succeeds; of a watch that was cut and went on at once until the next relist.
-    /// Where there is none (`if (!status.last_error)`) its words are "success".
+    /// Of the last failed attempt, kept until an attempt succeeds; of a watch that was cut and went on at once until the next relist, or
+    /// for two minutes. Where there is none (`if (!status.last_error)`) its words are "success".
     failure last_error;
     std::string last_error_phase; ///< list, watch-list, open, stream, decode
+    std::chrono::system_clock::time_point last_error_at{}; ///< the epoch of the clock where there is none
     std::uint64_t attempts = 0;  ///< failed in a row
     /// When the server is asked again, while the informer waits for that; else the epoch of the clock.
     std::chrono::system_clock::time_point next_attempt{};
     std::chrono::system_clock::time_point since{};        ///< of the phase
-    /// Last bytes from the server, whatever they said; the epoch of the clock before any.
+    /// Last bytes from the server, whatever they said, be it that it refuses us; the epoch of the clock before any.
     std::chrono::system_clock::time_point last_contact{};
     /// When the server last showed that the cache is not behind it: an event or a bookmark came, a whole state, or a look at the newest
     /// version found none that is newer; the epoch of the clock before any. Where nothing changes bookmarks come about every minute. From

@@ -140,6 +140,9 @@ enum class watch_list_support {
 /// `std::bad_alloc`. 410 is `errc::gone` in all four places (list, continue, opening a watch, ERROR event).
 class list_watch {
 public:
+    /// That a server has no watch-list is believed so long: a path that stalls looks the same, and servers are upgraded.
+    static constexpr std::chrono::hours watch_list_belief{1};
+
     virtual ~list_watch() = default;
     virtual const api_resource& resource() const = 0;
     /// For logs and status: "pods", "deployments.apps in ns1".
@@ -150,7 +153,8 @@ public:
     virtual asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) = 0;
 
     /// What the reflector has learnt, or the implementation knows (from the server's version; shared between the
-    /// resources of one server). What a server cannot do is remembered here, so that a new informer does not try again.
+    /// resources of one server). What a server cannot do is remembered here, so that a new informer does not try again, for
+    /// `watch_list_belief`.
     virtual watch_list_support watch_list() const noexcept { return watch_list_; }
     virtual void learnt(watch_list_support what) noexcept { watch_list_ = what; }
     /// A watch tells of all that happened behind its version, or fails. Else what is newer, and was not told of for the time of a whole

@@ -174,8 +174,9 @@ private:
     static void add_one(std::uint32_t& c) noexcept {
         if ((c & count_mask) != count_mask) [[likely]] ++c;
     }
-    // The word of the count. References lie in words of the pool, of which there are fewer than 2^30, and in what is being read: in a
-    // pool that is nearly full, nearly all of it one value, a count may come to its end. There it stays, and the node as long as its generation.
+    // The word of the count. References lie in words of the pool, of which there are fewer than 2^30, and in what is being read: in
+    // a pool that is nearly full, nearly all of it one value, a count may come to its end. There it stays, and the node as long as
+    // its generation.
     static constexpr std::uint32_t interned_bit = 1u << 31, forwarded_bit = 1u << 30, count_mask = forwarded_bit - 1;
     // That of a node that waits to be freed holds the next one of these: to release must need no memory. How many children of a
     // long one are released already, its first child says.
@@ -191,8 +192,8 @@ private:
     static constexpr std::uint32_t inline_segments = 7;
     static constexpr std::uint32_t none = ~0u;
 
-    /// What a node of so many words takes: above the exact sizes the next of eight steps a doubling, 6 % more on average, then whole units or
-    /// pages.
+    /// What a node of so many words takes: above the exact sizes the next of eight steps a doubling, 6 % more on average, then
+    /// whole units or pages.
     static constexpr std::uint32_t rounded(std::uint32_t w) noexcept {
         if (w < exact_sizes) return w;
         if (w > small_words) {
@@ -298,6 +299,7 @@ private:
     std::vector<segment> leaving_; ///< nothing lives there, and their handles mean others: they go back in shares
     std::uint64_t leaving_bytes_ = 0;
     std::uint64_t next_segment_bytes_;
+    bool no_memory_ = false; ///< the last segment was refused by the system, not by the limit
     std::uint64_t segment_bytes_ = 0;
     range small_;
     std::vector<range> spare_; ///< each longer than any small node
