@@ -211,6 +211,11 @@ TEST_CASE("an option's value may stand behind a '=', and what stands behind none
         CHECK(r.code == 2);
         CHECK(r.err == "informerctl: " + empty + " has no value (see informerctl --help)\n");
     }
+    for (const std::string command : {"get", "watch"}) {
+        const auto r = run({command, k, "cm", "-o", "jsonpath"});
+        CHECK(r.code == 2);
+        CHECK(r.err.find("expected jsonpath=TEMPLATE") != std::string::npos);
+    }
     CHECK(run({"get", k, "--namespace", "", "cm", "-o", "name"}).out == "configmap/a\n"); // the context's
     CHECK(run({"get", k, "-o", "name", "--", "cm", "--x="}).err.find("has no value") == std::string::npos);
 }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <limits>
 #include <set>
 
 using namespace informer;
@@ -87,6 +88,9 @@ TEST_CASE("odd options do no harm", "[backoff]") {
     backoff shrinking(backoff_options().factor(0.1).jitter(0));
     shrinking.next();
     CHECK(shrinking.next() == 800ms);
+    backoff no_number(backoff_options().factor(std::numeric_limits<double>::quiet_NaN()).jitter(0));
+    no_number.next();
+    CHECK(no_number.next() == 800ms);
     backoff steep(backoff_options().factor(1e300).jitter(0));
     steep.next();
     CHECK(steep.next() == 30s);
