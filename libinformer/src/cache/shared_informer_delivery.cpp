@@ -102,20 +102,22 @@ void shared_informer::impl::count_events(const std::vector<event>& share) const 
     }
 }
 
-std::size_t shared_informer::impl::listeners() {
+/// Those before `first` stay where they are.
+void shared_informer::impl::let_go_closed(std::size_t first) {
     const auto gone = [](const subscriber& one) { return one->closed(); };
-    std::erase_if(subscribers, gone);
+    subscribers.erase(std::remove_if(subscribers.begin() + static_cast<std::ptrdiff_t>(first), subscribers.end(), gone), subscribers.end());
     std::erase_if(waiting, gone);
+}
+
+std::size_t shared_informer::impl::listeners() {
+    let_go_closed(0);
     return delivered_to = subscribers.size();
 }
 
-/// A delivery may wait for one of them for ever, while others come and go. Those it counts stay where they are.
+/// A delivery may wait for one of them for ever, while others come and go. Those it counts stay.
 void shared_informer::impl::let_go_newcomers() {
     if (subscribers.size() + waiting.size() < many_subscribers) return;
-    const auto gone = [](const subscriber& one) { return one->closed(); };
-    const auto first = subscribers.begin() + static_cast<std::ptrdiff_t>(std::min(delivered_to, subscribers.size()));
-    subscribers.erase(std::remove_if(first, subscribers.end(), gone), subscribers.end());
-    std::erase_if(waiting, gone);
+    let_go_closed(std::min(delivered_to, subscribers.size()));
     many_subscribers = 2 * (subscribers.size() + waiting.size()) + 64;
 }
 

@@ -246,6 +246,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<bool> wait_for_room(self s, subscriber of);
     std::size_t listeners(); ///< how many there are, without those that were closed
+    void let_go_closed(std::size_t first);
     void let_go_newcomers(); ///< that were closed before anything was delivered to them
     void count_events(const std::vector<event>& share) const;
     /// From the arrival of the oldest delta of a batch until the last one is delivered.
@@ -317,10 +318,11 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     const detail::generation* home = nullptr; ///< where the last compaction moved everything to
     std::uint64_t bytes_counted = 0; ///< for the metrics
 
-    // what the log was told of last
-    std::string told_error;
+    // failures
     bool forbidden = false; ///< it was, and may be still: an outage since says nothing of that
-    clock::time_point told_at{}, failed_at{};
+    clock::time_point failed_at{};
+    std::string told_error; ///< what the log was told of last, and when
+    clock::time_point told_at{};
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
     informer_observer observer;

@@ -473,15 +473,11 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     if (!returned && !why) why = failure(errc::cancelled, s->name); // ended by the guard
     const std::string phase(s->machine.request_phase());
     if (list) {
+        if (returned && !why && !r->result.continue_token.empty() && s->into->leads_nowhere())
+            why = failure(errc::bad_response, "list " + s->name + ": page after page, and nothing new in them");
         bool failed = !returned || why;
         if (!failed) {
-            auto verdict = s->machine.page_done(s->now(), r->result, why);
-            if (verdict == reflector::page_verdict::more && s->into->leads_nowhere()) {
-                why = failure(errc::bad_response, "list " + s->name + ": page after page, and nothing new in them");
-                s->machine.list_failed(s->now(), why);
-                s->into->forget_all();
-                verdict = reflector::page_verdict::failed;
-            }
+            const auto verdict = s->machine.page_done(s->now(), r->result, why);
             failed = verdict == reflector::page_verdict::failed;
             if (verdict == reflector::page_verdict::complete) s->replace_by(s->into->take());
         } else if (s->machine.list_failed(s->now(), why)) {

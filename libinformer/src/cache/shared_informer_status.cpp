@@ -159,7 +159,7 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
         const auto now_in = this->phase();
         if (figures.phase != now_in) {
             figures.phase = now_in;
-            figures.since = rt.clock().wall();
+            figures.since = wall;
         }
     }
     const auto level = told_before ? log_level::debug : failing ? log_level::warning : log_level::info;

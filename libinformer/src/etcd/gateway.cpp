@@ -17,6 +17,7 @@ namespace informer::etcd::detail {
 namespace {
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
+constexpr std::size_t longest_words = 2048; // of the server's, in an error
 constexpr std::size_t longest_token = std::size_t(16) << 10; // who is between us refuses longer headers
 constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
 
@@ -41,16 +42,16 @@ bool says(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
 
-std::string printable(std::string_view text) {
-    text = text.substr(0, 2048);
+} // namespace
+
+std::string printable(std::string_view text, std::size_t most) {
+    text = text.substr(0, most);
     return informer::detail::one_line(std::string(text.substr(0, informer::detail::utf8_end(text))));
 }
 
-} // namespace
-
 failure refused(int http_status, std::int64_t code, std::string_view text, std::string doing) {
     api_status s;
-    s.message = printable(text);
+    s.message = printable(text, longest_words);
     s.code = http_status;
     if (says(text, "has been compacted")) {
         s.code = 410;
@@ -197,7 +198,7 @@ asio::awaitable<void> gateway::authenticate(std::shared_ptr<gateway> self, std::
         f = failure(errc::bad_response, login->doing + ": the answer has no token");
         co_return;
     }
-    if (token->size() > longest_token || std::any_of(token->begin(), token->end(), informer::detail::is_control)) {
+    if (token->size() > longest_token || informer::detail::has_controls(*token)) {
         f = failure(errc::bad_response, login->doing + ": the answer has a token that no header can carry");
         co_return;
     }

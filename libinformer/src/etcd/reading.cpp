@@ -1,8 +1,5 @@
 #include "etcd/reading.hpp"
 
-#include "root/one_line.hpp"
-#include "root/utf8.hpp"
-
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
@@ -21,11 +18,8 @@ constexpr std::size_t piece = std::size_t(16) << 10;
 failure unreadable(const failure& why, const std::string& doing, std::string_view content_type) {
     std::string at = doing + ": decode";
     // A proxy's page explains more than our syntax error.
-    if (!content_type.empty() && content_type.find("json") == std::string_view::npos) {
-        content_type = content_type.substr(0, 100);
-        content_type = content_type.substr(0, informer::detail::utf8_end(content_type));
-        at.append(" an answer of type ").append(informer::detail::one_line(std::string(content_type)));
-    }
+    if (!content_type.empty() && content_type.find("json") == std::string_view::npos)
+        at.append(" an answer of type ").append(printable(content_type, 100));
     return why.within(at);
 }
 

@@ -151,7 +151,7 @@ exec_credential read_exec_credential(std::string_view text, std::string_view api
                       (c.key_pem.empty() ? "certificate, but no key" : "key, but no certificate"));
     if (c.token.empty() && c.certificate_pem.empty())
         return refuse("its ExecCredential has neither a token nor a client certificate");
-    if (std::any_of(c.token.begin(), c.token.end(), informer::detail::is_control))
+    if (informer::detail::has_controls(c.token))
         return refuse("the token of its ExecCredential has a character that no header can carry");
     if (!c.certificate_pem.empty() && !(pem(c.certificate_pem) && pem(c.key_pem)))
         return refuse("the client certificate or key of its ExecCredential is no PEM");

@@ -10,7 +10,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <random>
 #include <string>
@@ -140,7 +139,7 @@ std::uint64_t runtime::draw_seed() const {
 void runtime::log(log_level level, std::string_view line) const {
     if (!logs(level)) return;
     try {
-        if (std::none_of(line.begin(), line.end(), detail::is_control))
+        if (!detail::has_controls(line))
             logger_(level, line);
         else
             logger_(level, detail::one_line(std::string(line)));

@@ -2,8 +2,6 @@
 
 #include "root/one_line.hpp"
 
-#include <algorithm>
-
 namespace informer::detail {
 
 std::optional<std::string> secret_file::read(waiting how, std::string& why) const {
@@ -12,7 +10,7 @@ std::optional<std::string> secret_file::read(waiting how, std::string& why) cons
     if (text) {
         content = content_(*text);
         if (content.empty()) why = "the file is empty";
-        if (where_ == goes::into_a_header && std::any_of(content.begin(), content.end(), is_control)) {
+        if (where_ == goes::into_a_header && has_controls(content)) {
             why = "it has more than one line, or another character that no header can carry";
             content = {};
         }
