@@ -4,9 +4,12 @@
 #include "root/file.hpp"
 
 #include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <sstream>
 
 namespace informer::kubernetes::detail {
 
@@ -33,6 +36,40 @@ std::string_view name_of(YAML::NodeType::value type) {
     case YAML::NodeType::Scalar: return "a single value";
     default: return "nothing";
     }
+}
+
+/// Reads a document without keeping any of it. The library keeps some 400 bytes of each value, which may be two of the file: 16 MiB can
+/// take 3 GB.
+class value_counter final : public YAML::EventHandler {
+public:
+    static constexpr std::size_t most = 500'000; // a thousand clusters and their users take 40,000
+    struct too_many {
+        YAML::Mark at;
+    };
+
+    void OnDocumentStart(const YAML::Mark&) override {}
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark& at, YAML::anchor_t) override { count(at); }
+    void OnAlias(const YAML::Mark& at, YAML::anchor_t) override { count(at); }
+    void OnScalar(const YAML::Mark& at, const std::string&, YAML::anchor_t, const std::string&) override { count(at); }
+    void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { count(at); }
+    void OnSequenceEnd() override {}
+    void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { count(at); }
+    void OnMapEnd() override {}
+
+private:
+    void count(const YAML::Mark& at) {
+        if (++values_ > most) throw too_many{at};
+    }
+    std::size_t values_ = 0;
+};
+
+/// Throws before memory is taken for what is too much.
+void check_size(const std::string& yaml) {
+    std::istringstream in(yaml);
+    YAML::Parser parser(in);
+    value_counter counter;
+    parser.HandleNextDocument(counter);
 }
 
 /// Walks the few known paths of one file. The first thing wrong stays in `wrong`; reading goes on harmlessly.
@@ -252,6 +289,7 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
     if (const auto first = informer::detail::trimmed(yaml); !first.empty() && first.front() == '{')
         std::replace(text.begin(), text.end(), '\t', ' ');
     try {
+        if (text.size() > 2 * value_counter::most) check_size(text); // fewer bytes hold fewer
         const YAML::Node root = YAML::Load(text);
         if (!root.IsDefined() || root.IsNull()) {
             k.empty_files.push_back(file);
@@ -269,6 +307,8 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
         r.named(root, "users", "user", k.users, [&r](const YAML::Node& n) { return r.user(n); });
         r.named(root, "contexts", "context", k.contexts, [&r](const YAML::Node& n) { return r.context(n); });
         f = r.wrong;
+    } catch (const value_counter::too_many& e) {
+        f = place{file, e.at.line + 1}.refuse("more than " + std::to_string(value_counter::most) + " values");
     } catch (const YAML::DeepRecursion& e) {
         f = place{file, e.mark.line + 1}.refuse("nested too deeply");
     } catch (const YAML::Exception& e) {

@@ -101,7 +101,7 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     for (std::size_t k = 0; k < changes_.size(); ++k) {
         const text_change& c = changes_[k];
         if (c.slot != none) {
-            close_until(c.old_begin);
+            if (!open_.empty() && open_.back().of->end <= c.old_begin) close_until(c.old_begin);
             const text_template::container& in = template_->containers[c.parent];
             if (open_.empty() || open_.back().of != &in) {
                 const std::uint32_t next = k + 1 < changes_.size() ? changes_[k + 1].old_begin : none;
@@ -246,7 +246,7 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
 }
 
 /// Takes over a count, for which there is room in `owned_`.
-void text_difference::put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept {
+[[gnu::always_inline]] inline void text_difference::put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept {
     put(slot, h);
     open_.back().fresh |= fresh;
     if (is_node(h)) owned_.push(h, slot);

@@ -161,6 +161,9 @@ TEST_CASE("kubeconfig: nesting, aliases and size are bounded") {
     CHECK(has(refusal(bomb), "no current-context"));
     CHECK(has(refusal(bomb + "users: *a39\n"), "an entry of users must be a map"));
     CHECK(has(refusal(std::string((16 << 20) + 1, ' ')), "larger than 16 MiB"));
+    std::string values = "x: [";
+    for (int i = 0; i < 600'000; ++i) values += "a,";
+    CHECK(has(refusal(values + "a]\n"), "config:1: more than 500000 values"));
     std::string clusters = "clusters:\n- {name: k, cluster: &k {certificate-authority-data: " + std::string(1 << 20, 'a') + "}}\n";
     std::string users = "users:\n- {name: u, user: &u {as-groups: [&g " + std::string(1 << 20, 'a');
     for (int i = 0; i < 20; ++i) {
