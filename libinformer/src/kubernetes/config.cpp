@@ -7,6 +7,7 @@
 #include "kubernetes/server_rules.hpp"
 #include "root/base64.hpp"
 #include "root/file.hpp"
+#include "root/one_line.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -221,6 +222,8 @@ private:
         c.impersonate_uid = u.impersonate_uid.text;
         c.impersonate_groups = u.impersonate_groups;
         c.impersonate_extra = u.impersonate_extra;
+        check_headers(u, who, f);
+        if (f) return;
         if (c.impersonate_user.empty()) {
             const char* const more = !c.impersonate_uid.empty()      ? "as-uid"
                                      : !c.impersonate_groups.empty() ? "as-groups"
@@ -242,6 +245,20 @@ private:
         config_.tls.certificate_pem_ = pem(u.certificate_data, u.certificate_file, "client-certificate", files.certificate, f);
         config_.tls.key_pem_ = pem(u.key_data, u.key_file, "client-key", files.key, f);
         if (u.exec && !f) add_plugin(*u.exec, who, f);
+    }
+
+    /// What each request says in a header: else each would fail.
+    static void check_headers(const detail::user_entry& u, const std::string& who, failure& f) {
+        const auto check = [&](std::string_view key, const std::string& text, const place& at) {
+            if (!f && informer::detail::has_controls(text))
+                f = at.refuse(who + ": " + std::string(key) + " has a line break or another character that no header can carry");
+        };
+        check("token", u.token.text, u.token.at);
+        check("as", u.impersonate.text, u.impersonate.at);
+        check("as-uid", u.impersonate_uid.text, u.impersonate_uid.at);
+        for (const std::string& group : u.impersonate_groups) check("as-groups", group, u.at);
+        for (const auto& [key, values] : u.impersonate_extra)
+            for (const std::string& value : values) check("as-user-extra", value, u.at);
     }
 
     void add_plugin(const detail::exec_entry& x, const std::string& who, failure& f) {

@@ -87,6 +87,18 @@ TEST_CASE("kubeconfig: whom to be taken for is read with uid and all that is kno
         has(refused("{as: x, as-user-extra: {'': [b]}}"), "a key of as-user-extra must be a string that is not empty"));
 }
 
+TEST_CASE("kubeconfig: what no header can carry is refused when it is read, not by each request") {
+    const auto refused = [](const std::string& user) { return refusal(config_with("{server: 'https://h'}", user)); };
+    for (const std::string user : {R"({token: "s3cret\n"})", R"({as: "s3cret\r"})", R"({as: x, as-uid: "s3cret\x7f"})",
+                                   R"({as: x, as-groups: [a, "s3cret\0"]})", R"({as: x, as-user-extra: {a: ["s3cret\n"]}})"}) {
+        CAPTURE(user);
+        const std::string said = refused(user);
+        CHECK(has(said, "has a line break or another character that no header can carry"));
+        CHECK(!has(said, "s3cret"));
+    }
+    CHECK(has(refused(R"({token: "a\n"})"), "user \"u\": token has a line break"));
+}
+
 TEST_CASE("kubeconfig: without a namespace it is default") {
     CHECK(good(config_with("{server: 'https://h'}", "{}")).name_space == "default");
 }
