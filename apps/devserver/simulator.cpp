@@ -265,7 +265,17 @@ std::int64_t simulator::ready_of(const deployment& d, const std::string& hash) c
     });
 }
 
-// What the two controllers would count. Unchanged numbers cause no write: the server sees to that.
+// With the status comes the generation of the specification it is of. Unchanged numbers cause no write: the server sees to that.
+void simulator::write_status(std::string_view resource, const deployment& d, const std::string& name, json::value patch) {
+    tolerant([&] {
+        const auto o = server_.merge_patch(resource, d.shape.name_space, name, patch);
+        json::object status;
+        status["observedGeneration"] = o.at_pointer("/metadata/generation");
+        server_.merge_patch(resource, d.shape.name_space, name, patch_of("status", std::move(status)));
+    });
+}
+
+// What the two controllers would count.
 void simulator::write_counts(deployment& d) {
     for (auto& [hash, set] : d.sets) {
         json::object spec, status;
@@ -277,7 +287,7 @@ void simulator::write_counts(deployment& d) {
         json::object patch;
         patch["spec"] = std::move(spec);
         patch["status"] = std::move(status);
-        tolerant([&] { server_.merge_patch("replicasets.apps", d.shape.name_space, set.self.name, patch); });
+        write_status("replicasets.apps", d, set.self.name, std::move(patch));
     }
     json::object status;
     status["replicas"] = count_of(d, {});
@@ -285,10 +295,7 @@ void simulator::write_counts(deployment& d) {
     status["readyReplicas"] = ready_of(d, {});
     status["availableReplicas"] = ready_of(d, {});
     status["unavailableReplicas"] = count_of(d, {}) - ready_of(d, {});
-    tolerant([&] {
-        server_.merge_patch("deployments.apps", d.shape.name_space, d.shape.name,
-                            patch_of("status", std::move(status)));
-    });
+    write_status("deployments.apps", d, d.shape.name, patch_of("status", std::move(status)));
 }
 
 // ---- what happens

@@ -16,6 +16,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace devserver {
@@ -87,6 +88,7 @@ private:
     void schedule(deployment& d, const std::string& name);
     void create_containers(deployment& d, const std::string& name);
     void start_pod(deployment& d, const std::string& name);
+    void write_status(std::string_view resource, const deployment& d, const std::string& name, boost::json::value patch);
     void write_counts(deployment& d);
     std::int64_t ready_of(const deployment& d, const std::string& hash) const;
     std::int64_t count_of(const deployment& d, const std::string& hash) const;

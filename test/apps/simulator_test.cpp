@@ -7,7 +7,9 @@
 #include <boost/json.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -85,6 +87,22 @@ TEST_CASE("the simulated cluster never stands still: no pod is pending for long,
             CHECK(revision != revisions[name]);
         }
     }
+}
+
+TEST_CASE("the simulated cluster says of which generation a status is", "[devserver]") {
+    cluster c(2);
+    std::int64_t newest = 0;
+    while (c.now < 3min) {
+        c.step();
+        for (const std::string resource : {"deployments.apps", "replicasets.apps"}) {
+            for (const auto& o : c.server.list(resource)) {
+                CAPTURE(resource, text(o, "/metadata/name"));
+                CHECK(o.at_pointer("/status/observedGeneration") == o.at_pointer("/metadata/generation"));
+                newest = std::max(newest, o.at_pointer("/metadata/generation").to_number<std::int64_t>());
+            }
+        }
+    }
+    CHECK(newest > 2); // else none was scaled
 }
 
 TEST_CASE("the simulated cluster forgets its own Events, and leaves those of others alone", "[devserver]") {
