@@ -2,11 +2,13 @@
 
 #include "common/parse.hpp"
 
+#include <informer/version.hpp>
+
 namespace devserver {
 
 bool parse(int argc, char** argv, options& o, int& code) {
     CLI::App app("An embedded Kubernetes API server in memory. The first line on stdout is its URL.", "devserver");
-    app.set_version_flag("--version", "devserver " INFORMER_VERSION);
+    app.set_version_flag("--version", "devserver " INFORMER_VERSION_STRING);
     app.add_option("--port", o.port, "port to listen on; 0: any")->capture_default_str();
     app.add_option("--address", o.address, "address to listen on")->capture_default_str();
     app.add_flag("--tls", o.tls, "serve HTTPS with a throw-away CA (see --kubeconfig)");

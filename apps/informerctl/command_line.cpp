@@ -3,6 +3,7 @@
 #include "json_path.hpp"
 
 #include <informer/object/selector.hpp>
+#include <informer/version.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -226,7 +227,7 @@ int parse_command_line(int argc, char** argv, command_line& into) {
         "Resources go by plural, singular, kind or short name: pods, po, deploy.apps, foos.samplecontroller.k8s.io\n"
         "Keys go by their prefix: informerctl watch --endpoints https://10.0.0.1:2379 --cacert ca.pem /services/",
         "informerctl");
-    app.set_version_flag("--version", std::string("informerctl " INFORMER_VERSION));
+    app.set_version_flag("--version", std::string("informerctl " INFORMER_VERSION_STRING));
     app.require_subcommand(1);
     app.fallthrough(false);
     add_connection(app, into);

@@ -3,6 +3,8 @@
 #include "printer.hpp"
 #include "session.hpp"
 
+#include <informer/version.hpp>
+
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -101,7 +103,7 @@ void use_cluster(session& s, informer::failure& f) {
         config.credentials.token = line.token;
         config.credentials.token_file.clear();
     }
-    config.user_agent = "informerctl/" INFORMER_VERSION " (linux)";
+    config.user_agent = "informerctl/" INFORMER_VERSION_STRING " (linux)";
     ask_at_terminal(config.credentials.exec);
     s.client.emplace(s.runtime, config, f);
     if (f) return;

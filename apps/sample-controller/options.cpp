@@ -2,12 +2,14 @@
 
 #include "common/parse.hpp"
 
+#include <informer/version.hpp>
+
 namespace sample_controller {
 
 bool parse(int argc, char** argv, options& o, int& code) {
     CLI::App app("Keeps a Deployment for every Foo (samplecontroller.k8s.io/v1alpha1).", "sample-controller");
     const CLI::Range seconds(0.001, 1e9); // what a clock can count
-    app.set_version_flag("--version", "sample-controller " INFORMER_VERSION);
+    app.set_version_flag("--version", "sample-controller " INFORMER_VERSION_STRING);
     app.add_option("--kubeconfig", o.kubeconfig,
                    "kubeconfig; default: $KUBECONFIG, ~/.kube/config, the pod's service account");
     app.add_option("--context", o.context, "context of the kubeconfig");

@@ -6,6 +6,7 @@
 #include <informer/serving/http_endpoint.hpp>
 #include <informer/serving/prometheus_metrics.hpp>
 #include <informer/task_group.hpp>
+#include <informer/version.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/io_context.hpp>
@@ -185,7 +186,7 @@ int run(const options& o) {
     kubernetes::kubeconfig_options where;
     where.path(o.kubeconfig).context(o.context).server(o.server);
     kubernetes::client_config config = kubernetes::default_config(where);
-    config.user_agent = "sample-controller/" INFORMER_VERSION " (linux)";
+    config.user_agent = "sample-controller/" INFORMER_VERSION_STRING " (linux)";
 
     asio::signal_set signals(io, SIGINT, SIGTERM);
     program p(o, rt, config);

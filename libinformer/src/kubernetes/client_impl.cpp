@@ -7,6 +7,7 @@
 #include "kubernetes/warning.hpp"
 
 #include <informer/detail/async.hpp>
+#include <informer/version.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,11 +28,11 @@ constexpr std::size_t most_idle = 25;
 std::string user_agent(const client_config& c) {
     if (!c.user_agent.empty()) return c.user_agent;
 #if defined(__x86_64__)
-    return "libinformer/" INFORMER_VERSION " (linux/amd64)";
+    return "libinformer/" INFORMER_VERSION_STRING " (linux/amd64)";
 #elif defined(__aarch64__)
-    return "libinformer/" INFORMER_VERSION " (linux/arm64)";
+    return "libinformer/" INFORMER_VERSION_STRING " (linux/arm64)";
 #else
-    return "libinformer/" INFORMER_VERSION " (linux)";
+    return "libinformer/" INFORMER_VERSION_STRING " (linux)";
 #endif
 }
 
