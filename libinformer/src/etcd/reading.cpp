@@ -1,5 +1,7 @@
 #include "etcd/reading.hpp"
 
+#include "source/is_progress.hpp"
+
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
@@ -116,7 +118,7 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, std::shared
         if (f) f = f.within(r->doing);
         if (f || n == 0) break;
         r->bytes += n;
-        r->sink->received(n);
+        if (informer::detail::is_progress(parts)) r->sink->received(n);
         r->pace.restart();
         for (std::size_t i = 0; i < parts.size() && !f && !r->enough; ++i) {
             for (std::string_view rest = parts[i]; !rest.empty() && !f && !r->enough;) {

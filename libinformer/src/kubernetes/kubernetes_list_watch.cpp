@@ -4,6 +4,7 @@
 #include "kubernetes/partial_metadata.hpp"
 #include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
+#include "source/is_progress.hpp"
 
 #include <informer/object/framer.hpp>
 
@@ -257,7 +258,7 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
         const std::size_t n = co_await answer.receive(parts, f);
         if (f) f = f.within(r->doing);
         if (f || n == 0) break;
-        r->sink->received(n);
+        if (informer::detail::is_progress(parts)) r->sink->received(n);
         pace.restart();
         bool wanted = true, some = false;
         for (std::size_t fed = 0; wanted && !f;) {

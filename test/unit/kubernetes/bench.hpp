@@ -48,6 +48,8 @@ struct reply {
         end = how;
         return *this;
     }
+    /// So long before each piece, on the clock that is turned by hand.
+    reply& every(std::chrono::milliseconds between) { pause = between; return *this; }
 
     int status = 200;
     std::string content_type = "application/json";
@@ -55,6 +57,7 @@ struct reply {
     std::vector<std::string> chunks;
     bool whole = true;
     ending end = complete;
+    std::chrono::milliseconds pause{0};
 };
 
 struct script {
@@ -62,6 +65,8 @@ struct script {
     std::map<std::string, reply> by_path; ///< where `next` is empty
     std::vector<std::string> lines;      ///< "GET /api/v1/pods?limit=1"
     std::vector<http::server_request> requests;
+    std::shared_ptr<testing::manual_clock> clock;
+    std::size_t asleep = 0, written = 0; ///< pieces: those for which it has begun to wait; those that went out
 
     static asio::awaitable<void> serve(std::shared_ptr<script> s, std::shared_ptr<http::server_request> q,
                                        std::shared_ptr<http::server_response> a) {
@@ -82,7 +87,14 @@ struct script {
             co_return;
         }
         co_await a->begin(r.status, r.content_type);
-        for (const auto& piece : r.chunks) co_await a->write(piece);
+        for (const auto& piece : r.chunks) {
+            if (r.pause.count() > 0) {
+                ++s->asleep;
+                co_await s->clock->sleep_for(r.pause);
+            }
+            co_await a->write(piece);
+            ++s->written;
+        }
         if (r.end == reply::complete) co_await a->end();
         else if (r.end == reply::cut) a->close();
         else co_await a->wait_gone();
@@ -115,6 +127,7 @@ public:
         : clock(std::make_shared<testing::manual_clock>()), rt(io.get_executor()), answers(std::make_shared<script>()),
           config(std::move(c)) {
         rt.with_clock(clock).with_logger(log.logger(), log_level::debug);
+        answers->clock = clock;
         const std::string scheme = serving.use_tls_ ? "https" : "http";
         server = std::make_unique<http::server>(runtime(io.get_executor()), std::move(serving),
                                                 [s = answers](std::shared_ptr<http::server_request> q,

@@ -2,11 +2,13 @@
 
 #include "kubernetes/kubernetes_list_watch.hpp"
 
+#include <informer/cache/shared_informer.hpp>
 #include <informer/task_group.hpp>
 
 #include <boost/json.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <stdexcept>
 
@@ -163,6 +165,32 @@ TEST_CASE("list: chunk boundaries mean nothing") {
     failure f;
     CHECK(list(b, sink, f).items == 2);
     CHECK_FALSE(f);
+}
+
+TEST_CASE("list and watch-list: of which blanks alone come on and on, end as those of which nothing comes") {
+    const bool by_watch = GENERATE(true, false);
+    CAPTURE(by_watch);
+    bench b;
+    const std::string list = pod_list({pod("a"), pod("b")});
+    std::vector<std::string> drips = by_watch ? std::vector<std::string>{watch_event("ADDED", pod("a"))}
+                                              : std::vector<std::string>{list.substr(0, list.find(",{\"metadata\":{\"name\":\"b\""))};
+    drips.insert(drips.end(), 1000, " \n");
+    b.answers->next.push_back(reply().streamed(drips, reply::stall).every(5s));
+    shared_informer here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(by_watch));
+    task_group tasks(b.io.get_executor());
+    tasks.spawn(here.run());
+    const auto given_up = [&] { return here.status().last_error || b.answers->lines.size() > 1; }; // a list in place of the watch-list
+    for (std::size_t drop = 1; drop <= 40 && !given_up(); ++drop) {
+        b.until([&] { return b.answers->asleep == drop; });
+        b.clock->advance(5s);
+        b.until([&] { return b.answers->written == drop; });
+        while (b.io.poll() != 0) {
+        }
+    }
+    CHECK(given_up());
+    if (!by_watch) CHECK(here.status().last_error == errc::body_idle_timeout);
+    here.stop();
+    b.run(tasks.join());
 }
 
 TEST_CASE("list: bad items are quarantined by key or position, the others arrive") {

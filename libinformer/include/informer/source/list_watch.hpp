@@ -104,7 +104,7 @@ public:
     virtual object previous(const object_key& key, std::size_t position) = 0;
     /// The server answered with success; a watch is open, or a list begins.
     virtual void opened() {}
-    /// Bytes came in (any traffic): for "last contact" and for metrics.
+    /// Bytes came in, other than blanks: for "last contact", for metrics, and since a request of which none come is given up.
     virtual void received(std::size_t bytes) { (void)bytes; }
     /// One item of a list.
     virtual void item(object o) = 0;
