@@ -81,6 +81,16 @@ void erase_in(index_version& index, const std::string& value, const object& o) {
     }
 }
 
+/// Of an object whose values the function does not tell any more, as it threw. It may be at none, and does so at each change of it.
+void erase_anywhere(index_version& index, const object& o, std::uint64_t hash) {
+    const key_of_object key(o);
+    std::vector<std::string> values;
+    detail::posting_map::cursor all(index.postings);
+    while (const posting_ref* p = all.next())
+        if ((*p)->objects.find(key.view(), hash)) values.push_back((*p)->value);
+    for (const std::string& v : values) erase_in(index, v, o);
+}
+
 } // namespace
 
 class indexer::draft {
@@ -136,9 +146,6 @@ struct indexer::impl {
     }
 
     /// Sorted, each once; none when the function throws.
-    std::vector<std::string> values_of(const index_definition& index, const object& o) {
-        return values_of(index, o, [](const char*) {});
-    }
     template <class Note>
     std::vector<std::string> values_of(const index_definition& index, const object& o, Note thrown) {
         std::vector<std::string> values;
@@ -164,7 +171,9 @@ struct indexer::impl {
     }
     template <class Note>
     void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash, Note thrown) {
-        const auto old_values = before ? values_of(*index.definition, before) : std::vector<std::string>();
+        bool known = true; // where it was
+        const auto old_values = values_of(*index.definition, before, [&known](const char*) { known = false; });
+        if (!known) erase_anywhere(index, before, hash);
         const std::vector<std::string> new_values = values_of(*index.definition, after, thrown);
         for (const std::string& v : old_values) {
             if (!std::binary_search(new_values.begin(), new_values.end(), v)) erase_in(index, v, before);
@@ -377,7 +386,7 @@ indexer::place indexer::find_current(const object& like, std::uint64_t hash) con
 
 bool indexer::is_kept_elsewhere(const object& o) const {
     std::size_t ours = 1;
-    for (const index_version& i : impl_->indexes) ours += impl_->values_of(*i.definition, o).size();
+    for (const index_version& i : impl_->indexes) ours += impl_->values_of(*i.definition, o, [](const char*) {}).size();
     return o.root()->count.load(std::memory_order_relaxed) > ours;
 }
 

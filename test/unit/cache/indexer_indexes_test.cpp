@@ -173,6 +173,29 @@ TEST_CASE("index: a function that throws is contained, named and counted") {
     REQUIRE(cache.index_error_count() == 52);
 }
 
+TEST_CASE("index: an object whose older state a function throws for leaves nothing behind where it was") {
+    indexer cache;
+    bool angry = false;
+    cache.add_index("app", [&](const object& o) {
+        if (angry && o.meta().resource_version() == resource_version("1")) throw std::runtime_error("not again");
+        return words(o);
+    });
+    const auto at = [&](const char* value) {
+        cache.publish();
+        return names(cache.snapshot().by_index("app", value));
+    };
+    for (const char* name : {"a", "b", "c"}) cache.put(make_pod("ns", name, "1", "u", "n1", "x.y"));
+    angry = true;
+    cache.put(make_pod("ns", "a", "2", "u", "n1", "y.z"));
+    cache.erase(object_key("ns", "b"));
+    CHECK(at("x") == std::vector<std::string>{"ns/c"});
+    CHECK(at("y") == std::vector<std::string>{"ns/a", "ns/c"});
+    CHECK(at("z") == std::vector<std::string>{"ns/a"});
+    cache.put(make_pod("ns", "c", "2", "u", "n1", ""));
+    CHECK(at("x").empty());
+    CHECK(cache.snapshot().index_values("app") == std::vector<std::string>{"y", "z"});
+}
+
 TEST_CASE("index: a function that adds an index to its own cache is refused, and that is told as an error of it") {
     indexer cache;
     cache.add_index("greedy", [&](const object& o) -> std::vector<std::string> {
