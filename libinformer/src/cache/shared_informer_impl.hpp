@@ -108,13 +108,14 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     /// context, whatever becomes of the handles.
     struct machinery {
         explicit machinery(self s)
-            : owner(std::move(s)), from(std::move(owner->from)), queue(owner->rt.executor(), owner->options.queue_capacity_),
+            : owner(std::move(s)), from(owner->from), queue(owner->rt.executor(), owner->options.queue_capacity_),
               tasks(owner->rt.executor()), stop_asked(owner->rt.executor()), handlers_due(owner->rt.executor()) {
-            owner->live = this;
             tasks.on_error([this](std::exception_ptr e) { // who is told last is a child that we join
                 if (!failed) failed = std::move(e);
                 stop_asked.notify();
             });
+            owner->from.reset(); // from here on nothing can fail
+            owner->live = this;
         }
         ~machinery() {
             owner->live = nullptr;
@@ -184,7 +185,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void note_confirmed();
     void note_depth() const; ///< of the queue
     void note_index_errors();
-    bool is_told(const failure& f, bool failing); ///< in the log, as it is or as good as
+    bool is_told(const std::string& where, const failure& f, bool failing); ///< in the log, as it is or as good as
     void forget_error(); ///< under the mutex
     void forget_old_error();
     void count(std::string_view counter, double n) const;
@@ -321,8 +322,15 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // failures
     bool forbidden = false; ///< it was, and may be still: an outage since says nothing of that
     clock::time_point failed_at{};
-    std::string told_error; ///< what the log was told of last, and when
-    clock::time_point told_at{};
+    /// What the log was told of last. Of each phase: a watch-list and the list in its place may be refused in turn.
+    struct told_error {
+        std::string where;
+        error_code code;
+        std::string words;
+        bool failing = false;
+        clock::time_point at{}, seen{}; ///< told; also those that were not told
+    };
+    std::vector<told_error> told_errors;
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
     informer_observer observer;

@@ -120,6 +120,7 @@ void shared_informer::impl::forget_error() {
     figures.last_error = failure();
     figures.last_error_phase.clear();
     figures.last_error_at = {};
+    told_errors.clear();
 }
 
 /// Of a watch that was cut and went on at once: nothing fails since.
@@ -130,21 +131,23 @@ void shared_informer::impl::forget_old_error() {
 }
 
 /// Once per change, not per retry; also of a stream that is cut again and again, and goes on at once each time.
-bool shared_informer::impl::is_told(const failure& f, bool failing) {
+bool shared_informer::impl::is_told(const std::string& where, const failure& f, bool failing) {
     const auto at = now();
     std::string words = f.what();
-    const bool same_kind = figures.last_error.code() == f.code() && failing == (figures.attempts != 0); // only we write them
-    const bool lately = at < (failing ? told_at + between_words : failed_at + remembered);
-    if (same_kind && (lately || (failing && alike(words, told_error)))) return true;
-    told_error = std::move(words);
-    told_at = at;
+    auto last = std::find_if(told_errors.begin(), told_errors.end(), [&](const told_error& t) { return t.where == where; });
+    if (last == told_errors.end()) last = told_errors.insert(told_errors.end(), told_error{where, {}, {}, false, at, at});
+    const bool same_kind = last->code == f.code() && last->failing == failing;
+    const bool lately = at < (failing ? last->at + between_words : last->seen + remembered);
+    last->seen = at;
+    if (same_kind && (lately || (failing && alike(words, last->words)))) return true;
+    *last = told_error{where, f.code(), std::move(words), failing, at, at};
     return false;
 }
 
 void shared_informer::impl::report(std::string_view phase, const failure& f) {
     const std::string where = is_decode(f) ? std::string("decode") : std::string(phase);
     const bool failing = machine.attempts() != 0;
-    const bool told_before = is_told(f, failing);
+    const bool told_before = is_told(where, f, failing);
     failed_at = now();
     forbidden = forbidden || f == errc::forbidden;
     note_next_attempt();

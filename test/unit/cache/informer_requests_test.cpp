@@ -1,6 +1,7 @@
 // What an informer asks its source for, and what it says when an answer is cut.
 #include "informer_fixture.hpp"
 
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
@@ -57,6 +58,21 @@ TEST_CASE("a stream that is cut now and then and resumed at once is logged once,
     CHECK(told() == 2);
     CHECK(b.note("a").empty());
     CHECK(b.source->watches() == 7);
+}
+
+TEST_CASE("a watch-list and the list in its place that are refused in turn are logged once each, not each time", "[informer]") {
+    const bool one_code = GENERATE(true, false);
+    CAPTURE(one_code);
+    bench b;
+    for (int i = 0; i < 12; ++i) {
+        b.source->on_watch_fail(one_code ? status_failure(403, "Forbidden", "cannot watch pods") : status_failure(422, "Invalid", "sendInitialEvents"));
+        b.source->on_list(list_script().fail(status_failure(403, "Forbidden", "cannot list pods")));
+    }
+    b.start();
+    for (int i = 0; i < 8; ++i) b.pass(2min);
+    CHECK(b.source->lists() > 6);
+    CHECK(b.source->watches() > 6);
+    CHECK(b.log.count(log_level::warning) == 2);
 }
 
 TEST_CASE("a stream that is cut after two minutes of health is logged anew, and what cut the last one is forgotten", "[informer]") {
