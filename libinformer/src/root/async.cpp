@@ -144,6 +144,7 @@ asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::cloc
 
 clock::duration stretched(clock::duration d, double share) noexcept {
     d = std::max(d, clock::duration(0));
+    if (!(share > 0)) return d; // also where it is no number
     const double extra = static_cast<double>(d.count()) * share;
     if (extra >= static_cast<double>((clock::duration::max() - d).count())) return clock::duration::max();
     return d + clock::duration(static_cast<clock::duration::rep>(extra));
@@ -198,6 +199,11 @@ asio::awaitable<void> carry(std::shared_ptr<bounded_work> w, asio::awaitable<voi
 asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point deadline, asio::awaitable<void> work) {
     const auto executor = co_await asio::this_coro::executor;
     const auto w = std::make_shared<bounded_work>(executor);
+    w->group.on_error([of = w.get()](std::exception_ptr e) { // it could not begin
+        of->failed = std::move(e);
+        of->finished = true;
+        of->done.notify();
+    });
     // Whatever happens, the work is joined before we return: it may use what our caller owns.
     w->group.spawn(carry(w, std::move(work)));
     std::exception_ptr broken; // the clock

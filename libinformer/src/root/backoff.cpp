@@ -19,7 +19,7 @@ std::chrono::nanoseconds backoff::next() {
     const double cap = static_cast<double>(options_.cap_.count());
     current_ = grown >= cap ? options_.cap_ : std::chrono::nanoseconds(static_cast<std::int64_t>(grown));
     if (attempts_ != ~0U) ++attempts_;
-    if (options_.jitter_ <= 0) return base;
+    if (!(options_.jitter_ > 0)) return base;
     std::uniform_real_distribution<double> stretch(0.0, options_.jitter_);
     return detail::stretched(base, stretch(random_));
 }

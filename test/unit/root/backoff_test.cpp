@@ -91,6 +91,8 @@ TEST_CASE("odd options do no harm", "[backoff]") {
     backoff no_number(backoff_options().factor(std::numeric_limits<double>::quiet_NaN()).jitter(0));
     no_number.next();
     CHECK(no_number.next() == 800ms);
+    backoff unsteady(backoff_options().jitter(std::numeric_limits<double>::quiet_NaN()));
+    CHECK(unsteady.next() == 800ms);
     backoff steep(backoff_options().factor(1e300).jitter(0));
     steep.next();
     CHECK(steep.next() == 30s);

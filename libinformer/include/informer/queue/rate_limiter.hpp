@@ -3,6 +3,7 @@
 
 #include <informer/runtime.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -44,7 +45,7 @@ private:
 class token_bucket_limiter final : public rate_limiter {
 public:
     token_bucket_limiter(double rate, std::uint32_t burst, duration longest = duration::max())
-        : rate_(rate), burst_(burst), tokens_(burst), longest_(longest) {}
+        : rate_(rate), burst_(burst), tokens_(burst), longest_(std::max(longest, duration(0))) {}
     duration delay(std::uint32_t requeues, time_point now) override;
     void give_back() override;
 
