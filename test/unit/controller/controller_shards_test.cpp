@@ -303,3 +303,34 @@ TEST_CASE("sharded controllers: a reconcile that was cut off before it began is 
     CHECK(l.keys() == 0);
     CHECK(a.work->figures().queue.ready == 1);
 }
+
+TEST_CASE("sharded controllers: several changes while the sources are still gone through for the first lose nothing") {
+    world w;
+    bool blocked = false;
+    const map_function slow = [&blocked](const object& o) {
+        if (blocked) throw error(errc::not_synced, "another cache");
+        return std::vector<object_key>{o.key()};
+    };
+    ledger l;
+    for (int i = 0; i < objects; ++i) put(w, i, "first");
+    worker a(w, l, "a", 0s, nullptr, {}, slow), b(w, l, "b"), c(w, l, "c"), d(w, l, "d");
+    for (worker* one : {&a, &b, &c, &d}) one->start();
+    w.run(60s);
+    REQUIRE(l.keys() == objects);
+    for (int i = 0; i < objects; ++i) put(w, i, "second");
+    l.done.clear();
+    w.run(2s);
+    std::set<std::string> of_others;
+    for (const auto& [key, who] : l.done)
+        if (!who.contains("a")) of_others.insert(key);
+    l.done.clear();
+    blocked = true;
+    for (worker* one : {&b, &c, &d}) { // each death is a change of its own; a is held up in the first one
+        one->self.paused = true;
+        w.run(25s);
+    }
+    blocked = false;
+    w.run(5s);
+    for (const auto& key : of_others) CHECK(l.done[key].contains("a"));
+    for (worker* one : {&b, &c, &d}) one->self.paused = false;
+}

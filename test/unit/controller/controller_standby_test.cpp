@@ -188,6 +188,51 @@ asio::awaitable<void> trigger_again() {
     co_await b.finish(c);
 }
 
+/// Who leads for so short that the sources were not gone through to their end leaves that to who leads next.
+asio::awaitable<void> two_short_terms() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    std::vector<std::string> staying;
+    for (int i = 0; i < 300; ++i) staying.push_back(foo("stays-" + std::to_string(i), 1));
+    b.serve(staying);
+    std::size_t looked = 0;
+    controller_builder builder = b.build();
+    builder.for_(foos, b.source().when(predicate([&looked](const event& e) {
+        looked += e.current.meta().name().str().starts_with("stays-");
+        return true;
+    })));
+    controller c = builder.build(b.noting());
+    b.group.spawn(c.run_sources());
+    const std::function<bool()> warm = [&] { return c.has_synced() && c.figures().queue.ready == 300; };
+    bool ok = co_await eventually(warm, 60s);
+    CHECK(ok);
+    int version = 100;
+    for (int i = 0; i < 6000; ++i) {
+        b.foo_watch->added(foo("gone-" + std::to_string(i), ++version));
+        b.foo_watch->deleted(foo("gone-" + std::to_string(i), ++version));
+        if (i % 100 == 0) co_await settle();
+    }
+    const std::function<bool()> told = [&] { return b.foo_watch->pending() == 0 && c.figures().queue.processing == 0; };
+    ok = co_await eventually(told, 60s);
+    CHECK(ok);
+    co_await settle();
+    CHECK(c.figures().queue.ready < 6000); // it has forgotten
+    {
+        task_group term(ex);
+        term.spawn(c.run_workers());
+        co_await asio::post(ex, asio::use_awaitable);
+        term.stop();
+        co_await term.join();
+    }
+    looked = 0;
+    b.group.spawn(c.run_workers());
+    const std::function<bool()> again = [&] { return looked >= 300; };
+    ok = co_await eventually(again, 10s);
+    CHECK(ok);
+    c.stop();
+    co_await b.end();
+}
+
 } // namespace
 
 TEST_CASE("a standby's queue does not grow by what comes and goes, and who leads then goes through the sources again") {
@@ -205,3 +250,5 @@ TEST_CASE("a reconciler may take its request by reference, and a trigger what it
 TEST_CASE("a trigger that throws is called again after a pause, one that returns is not") {
     run_test(trigger_again());
 }
+
+TEST_CASE("what one term did not go through to its end the next one does") { run_test(two_short_terms()); }

@@ -212,3 +212,13 @@ TEST_CASE("an item nobody saw goes back to the head of its level") {
     CHECK(s.delayed() == 0);
     CHECK(all(s) == "a c b");
 }
+
+TEST_CASE("what is given back unseen keeps the higher priority that was asked for meanwhile") {
+    state s = make();
+    add(s, "a", -100);
+    const state::index i = s.take(start);
+    add(s, "a", 10);
+    add(s, "b", 5);
+    s.give_back(i, -100);
+    CHECK(all(s) == "a b");
+}

@@ -1,0 +1,250 @@
+// What a reflector remembers of the past, and when it forgets that.
+#include "reflector_machine.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <string>
+
+using namespace informer;
+using namespace informer::testing;
+
+TEST_CASE("WL7 watch-lists that break count in a row only: one that came to its end is between", "[reflector]") {
+    machine m;
+    const auto breaks = [&m] {
+        m.next();
+        REQUIRE(m.last.watch.send_initial_events_);
+        m.r.opened(m.now);
+        m.event("1", watch_event_type::added);
+        m.watch_done(cut_off);
+        m.wait();
+    };
+    breaks();
+    m.follow("20");
+    m.expire();
+    breaks();
+    CHECK(m.next().what == step::watch); // and no list
+}
+
+TEST_CASE("WL7 when the belief that there is no watch-list ends, a single refusal proves nothing again", "[reflector]") {
+    machine m;
+    const auto refuse_and_list = [&m](const std::string& version) {
+        m.next();
+        REQUIRE(m.last.watch.send_initial_events_);
+        m.watch_done(status(403, "Forbidden"));
+        m.list(version);
+        m.r.opened(m.now);
+        m.event(version + "1");
+    };
+    refuse_and_list("5");
+    m.expire();
+    refuse_and_list("60");
+    REQUIRE(m.r.support() == watch_list_support::no);
+    m.pass(2h);
+    m.expire();
+    refuse_and_list("700");
+    CHECK(m.r.support() == watch_list_support::unknown);
+}
+
+TEST_CASE("R5 the newest state is read once: lists after it are at the version that it had", "[reflector]") {
+    machine m(no_watch_list());
+    m.list("5");
+    m.expire();
+    REQUIRE(m.next().list.resource_version_ == "5");
+    m.list_failed(status(410, "Expired"));
+    REQUIRE(m.next().list.resource_version_.empty());
+    REQUIRE(m.page_done("9") == page::complete);
+    REQUIRE(m.next().what == step::watch);
+    m.r.opened(m.now);
+    m.event("10");
+    m.expire();
+    CHECK(m.next().list.resource_version_ == "10");
+}
+
+TEST_CASE("PG failures count for one page: the next one has its own", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    REQUIRE(m.page_done("5", "a") == page::more);
+    for (unsigned page_of = 0; page_of < 3; ++page_of) {
+        for (unsigned i = 0; i + 1 < reflector::most_page_failures; ++i) {
+            m.next();
+            REQUIRE(m.list_failed(cut_off));
+            m.wait();
+        }
+        m.next();
+        REQUIRE(m.page_done("5", "b" + std::to_string(page_of)) == page::more);
+    }
+}
+
+TEST_CASE("R15 where watches are forbidden, what is newer is listed as the server has it at hand", "[reflector]") {
+    machine m(no_watch_list());
+    m.list("5");
+    for (unsigned i = 1; i < reflector::most_watch_refusals; ++i) {
+        m.watch_done(status(403, "Forbidden"));
+        m.wait();
+        m.next();
+    }
+    m.watch_done(status(403, "Forbidden"));
+    m.wait();
+    REQUIRE(m.next().check);
+    REQUIRE(m.page_done("7") == page::checked);
+    REQUIRE(m.next().what == step::list);
+    CHECK(m.last.list.resource_version_ == "5"); // not older than that, and no read of all from etcd every half minute
+}
+
+TEST_CASE("WL7 a watch-list that works forgets the refusals before it", "[reflector]") {
+    machine m;
+    m.next();
+    m.watch_done(status(403, "Forbidden"));
+    m.list("5");
+    m.r.opened(m.now);
+    m.event("6");
+    m.expire();
+    m.follow("20");
+    m.event("21");
+    m.expire();
+    REQUIRE(m.next().watch.send_initial_events_);
+    m.watch_done(status(403, "Forbidden")); // a server that starts
+    m.list("30");
+    CHECK(m.r.support() == watch_list_support::yes);
+}
+
+TEST_CASE("PG each list looks for circles in its own tokens: a server may give the same ones again", "[reflector]") {
+    machine m(no_watch_list());
+    m.next();
+    REQUIRE(m.page_done("5", "second") == page::more);
+    m.next();
+    REQUIRE(m.page_done("5") == page::complete);
+    m.next();
+    m.r.opened(m.now);
+    m.event("6");
+    m.expire();
+    m.next();
+    CHECK(m.page_done("7", "second") == page::more);
+}
+
+TEST_CASE("X5 silence of an empty resource says nothing, whatever an earlier list had", "[reflector]") {
+    machine m;
+    for (int i = 0; i < 2; ++i) {
+        m.next();
+        m.r.opened(m.now);
+        m.watch_done(cut_off);
+        m.wait();
+    }
+    REQUIRE(m.next().what == step::list);
+    REQUIRE(m.page_done("5", "", 3) == page::complete);
+    m.next();
+    m.r.opened(m.now);
+    m.event("6");
+    m.expire();
+    REQUIRE(m.next().watch.send_initial_events_);
+    m.r.opened(m.now);
+    m.pass(reflector::silence);
+    REQUIRE(m.r.tick(m.now));
+    m.watch_done(ended_by_us);
+    REQUIRE(m.next().what == step::list);
+    REQUIRE(m.page_done("7", "", 0) == page::complete);
+    CHECK(m.r.support() == watch_list_support::unknown);
+}
+
+TEST_CASE("WL a watch-list is not open for longer than it was asked for, however it moves", "[reflector]") {
+    machine m(reflector_options(), watch_list_support::yes);
+    m.next();
+    m.r.opened(m.now);
+    const auto end = m.now + m.last.watch.timeout_ + reflector::overtime;
+    while (m.now + 20s < end) {
+        m.pass(20s);
+        m.r.progress(m.now);
+        REQUIRE_FALSE(m.r.tick(m.now));
+    }
+    CHECK(m.r.deadline() == end);
+    m.now = end;
+    CHECK(m.r.tick(m.now)); // else who asks for the deadline again and again gets the same one, which has passed
+}
+
+TEST_CASE("R14 healthy time shortens the delays after a 410 and a 404 again", "[reflector]") {
+    const failure f = GENERATE(as<failure>(), status(410, "Expired"), status(404, "NotFound"));
+    machine m;
+    m.follow("20");
+    for (int i = 0; i < 6; ++i) { // without anything in between
+        m.watch_done(f);
+        m.wait();
+        m.sync(std::to_string(30 + 2 * i));
+        m.watch_done(f);
+        m.wait();
+        m.sync(std::to_string(31 + 2 * i));
+    }
+    m.event("90");
+    m.pass(1h);
+    m.watch_done();
+    m.next();
+    m.r.opened(m.now);
+    m.event("91");
+    m.watch_done(f);
+    CHECK(m.wait() <= 800ms);
+}
+
+TEST_CASE("X5 a stalled watch-list takes nothing from a server that is known for it, also when the list works", "[reflector]") {
+    const bool opened = GENERATE(true, false);
+    machine m(reflector_options(), watch_list_support::yes);
+    m.next();
+    if (opened) {
+        m.r.opened(m.now);
+        m.pass(30s);
+        REQUIRE(m.r.tick(m.now));
+        m.watch_done(ended_by_us);
+    } else {
+        m.watch_done(held_back);
+    }
+    REQUIRE(m.next().what == step::list);
+    REQUIRE(m.page_done("7", "", 1) == page::complete);
+    CHECK(m.r.support() == watch_list_support::yes);
+}
+
+TEST_CASE("R16 a server that answers watches with 500 is not asked for its state before the fifth time", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.pass(10s);
+    m.watch_done();
+    for (int i = 1; i <= 5; ++i) {
+        REQUIRE(m.next().what == step::watch);
+        REQUIRE_FALSE(m.last.watch.send_initial_events_);
+        m.watch_done(status(500, "InternalError"));
+        m.wait();
+    }
+    CHECK(m.next().watch.send_initial_events_);
+}
+
+TEST_CASE("X1 time in which a watch repeated what is known is healthy, too", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.watch_done(refused);
+    m.wait();
+    m.next();
+    m.watch_done(refused);
+    m.wait();
+    m.next();
+    m.r.opened(m.now);
+    m.r.bookmark_seen(m.now, rv("20"), false);
+    m.pass(3min);
+    m.watch_done(cut_off);
+    m.next();
+    m.watch_done(refused);
+    CHECK(m.wait() == 800ms);
+}
+
+TEST_CASE("R17 errors at one version count anew once the state was fetched for their sake", "[reflector]") {
+    machine m;
+    m.follow("20");
+    const failure error_event = status(500, "InternalError");
+    m.watch_done(error_event);
+    m.wait();
+    m.next();
+    m.r.opened(m.now);
+    m.watch_done(error_event);
+    m.wait();
+    m.follow("20"); // fetched again, and still the same
+    m.watch_done(error_event);
+    m.wait();
+    CHECK_FALSE(m.next().watch.send_initial_events_);
+}
