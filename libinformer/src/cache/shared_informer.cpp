@@ -216,7 +216,8 @@ shared_informer& shared_informer::operator=(shared_informer&&) noexcept = defaul
 
 asio::awaitable<void> shared_informer::run() {
     std::shared_ptr<impl::machinery> m;
-    if (!std::exchange(impl_->started, true)) m = std::make_shared<impl::machinery>(impl_);
+    if (!impl_->started) m = std::make_shared<impl::machinery>(impl_);
+    impl_->started = true;
     return detail::quietly(impl::run(impl_, std::move(m)));
 }
 

@@ -454,12 +454,23 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
 
     // In a group of its own, so that it can be ended without ending the producer.
     task_group group(executor);
+    std::exception_ptr broke; // no memory to begin, or the clock
+    group.on_error([r, &broke](std::exception_ptr e) {
+        broke = std::move(e);
+        r->done.notify();
+    });
     group.spawn(perform(s, s->live->from, std::move(a), r));
     group.spawn(guard(s, r));
     const bool told = co_await r->done.wait();
     const bool returned = r->returned;
     group.stop();
     co_await group.join();
+    try {
+        if (broke) std::rethrow_exception(broke);
+    } catch (const std::bad_alloc&) { // as where the source has none
+        r->why = failure(errc::pool_full, s->name + ": out of memory");
+        r->returned = r->broken = true;
+    }
     if (!told || s->stopping) {
         s->into->forget_all();
         s->into->end();

@@ -130,12 +130,12 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
 
     // Who comes from now on starts from what was just published; who came before gets the difference.
     const std::size_t to = s->listeners();
-    std::vector<subscriber> beginners = std::move(s->waiting);
-    s->waiting.clear();
-    for (const subscriber& one : beginners) {
+    s->subscribers.reserve(s->subscribers.size() + s->waiting.size());
+    for (const subscriber& one : s->waiting) { // each is in one of the lists, whatever throws: else nobody would tell it of the end
         one->start(index.snapshot(), version, order);
         s->subscribers.push_back(one);
     }
+    s->waiting.clear();
     s->store->synced.store(true, std::memory_order_release);
     {
         const std::lock_guard lock(s->mutex);

@@ -9,15 +9,9 @@
 
 namespace informer {
 
-// Declare one before taking the mutex: it settles when it goes out of scope, after the mutex was released.
-// What every event goes through has none; made often all the same, so what is seldom needed is made when it is.
+// Declare one before taking the mutex: it settles when it goes out of scope, after the mutex was released. What is let go comes in here
+// without asking for memory: else an event could be neither in the queue nor handed out.
 struct subscription::state::aftermath {
-    struct seldom {
-        entries gone;
-        std::vector<shared_events> taken;
-        std::unique_ptr<detail::object_cursor> walked;
-        std::vector<detail::waiter_ptr> sync_waiters;
-    };
     aftermath() = default;
     aftermath(const aftermath&) = delete;
     aftermath& operator=(const aftermath&) = delete;
@@ -31,27 +25,28 @@ struct subscription::state::aftermath {
         };
         if (consumer) each([&] { consumer->wake_claimed(); });
         if (producer) each([&] { detail::wake(producer); });
-        if (more) each([&] { detail::wake_all(more->sync_waiters); });
+        if (!sync_waiters.empty()) each([&] { detail::wake_all(sync_waiters); });
     }
-    seldom& rest() {
-        if (!more) more = std::make_unique<seldom>();
-        return *more;
-    }
-    void drop(shared_events&& e) {
-        if (!taken)
+    void drop(shared_events&& e) noexcept {
+        if (!taken) {
             taken = std::move(e);
-        else
-            rest().taken.push_back(std::move(e));
+            return;
+        }
+        const shared_events here = std::move(e);
+        try {
+            more.push_back(here);
+        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: then here, under the lock
+        }
     }
-    void drop(entries& from, entries::iterator which) {
-        entries& gone = rest().gone;
-        gone.splice(gone.end(), from, which);
-    }
+    void drop(entries& from, entries::iterator which) noexcept { gone.splice(gone.end(), from, which); }
 
     shared_events taken;
     detail::waiter* consumer = nullptr; // claimed
     detail::waiter_ptr producer;
-    std::unique_ptr<seldom> more;
+    entries gone;
+    std::vector<shared_events> more;
+    std::unique_ptr<detail::object_cursor> walked;
+    std::vector<detail::waiter_ptr> sync_waiters;
 };
 
 } // namespace informer

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
 namespace informer {
@@ -15,7 +16,7 @@ const object* subscription::state::next_initial(aftermath& a) {
         in_hand_ = true;
         ++delivered_;
     } else {
-        a.rest().walked = std::move(initial_);
+        a.walked = std::move(initial_);
     }
     return o;
 }
@@ -28,11 +29,13 @@ bool subscription::state::take(event& into, aftermath& a) {
             return true;
         }
     }
+    if (returned_) restore_returned(a);
     pass_hidden_marks(a);
     if (pending_.empty()) {
         if (segments_.empty()) return false;
         segment& s = segments_.front();
-        into = (*s.events)[s.at++];
+        into = (*s.events)[s.at];
+        ++s.at;
         if (s.at == s.events->size()) {
             a.drop(std::move(s.events));
             segments_.erase(segments_.begin());
@@ -74,21 +77,33 @@ subscription::state::outcome subscription::state::nothing_taken() const {
 
 namespace {
 
-void complete(event& e) {
-    if (e.version.empty() && e.current) e.version = e.current.resource_version();
-}
-
-/// All of them are held meanwhile, and most are of a few shapes.
-void complete(std::vector<event>& events) {
-    detail::member_reader metadata("metadata"), version("resourceVersion");
-    for (event& e : events) {
-        if (!e.version.empty() || !e.current) continue;
-        const text t = version(metadata(e.current.value())).string_or_empty();
-        e.version = informer::resource_version(t.view());
+/// Of an uncommonly long version, where there is no memory: none. The event is taken, and would be lost.
+informer::resource_version version_of(const text& t) noexcept {
+    try {
+        return informer::resource_version(t.view());
+    } catch (const std::bad_alloc&) {
+        return {};
     }
 }
 
+void complete(event& e) noexcept {
+    if (e.version.empty() && e.current) e.version = version_of(e.current.meta().value()["resourceVersion"].string_or_empty());
+}
+
+/// All of them are held meanwhile, and most are of a few shapes.
+void complete(std::vector<event>& events) noexcept {
+    detail::member_reader metadata("metadata"), version("resourceVersion");
+    for (event& e : events)
+        if (e.version.empty() && e.current) e.version = version_of(version(metadata(e.current.value())).string_or_empty());
+}
+
 } // namespace
+
+/// What `take_share` would take, if there is no more to it.
+std::size_t subscription::state::next_share(std::size_t max) {
+    const guard lock(mutex_);
+    return plain() ? std::min(max, segments_.front().events->size() - segments_.front().at) : 0;
+}
 
 /// What can be taken without an aftermath, by the caller: copies are made outside of the lock. Null: there is more to it.
 subscription::state::share subscription::state::take_share(std::size_t max) {
@@ -122,7 +137,8 @@ bool subscription::state::take_plain(std::optional<event>& into, shared_events& 
         segments_.erase(segments_.begin());
         note_drained();
     } else {
-        into.emplace((*s.events)[s.at++]);
+        into.emplace((*s.events)[s.at]);
+        ++s.at;
     }
     --queued_;
     ++delivered_;
@@ -130,11 +146,29 @@ bool subscription::state::take_plain(std::optional<event>& into, shared_events& 
     return true;
 }
 
-/// `into` is empty.
+namespace {
+
+/// Room for so many. False: there is none, and what was taken already has to do; where nothing was, that is an exception.
+bool has_room(std::vector<event>& into, std::size_t n) {
+    if (into.capacity() >= n) return true;
+    try {
+        into.reserve(std::max(n, 2 * into.size()));
+        return true;
+    } catch (const std::bad_alloc&) {
+        if (into.empty()) throw;
+        return false;
+    }
+}
+
+} // namespace
+
+/// `into` is empty. Room comes before what is taken, which would be lost.
 subscription::state::outcome subscription::state::poll(std::vector<event>& into, std::size_t max, bool versions) {
     outcome result = outcome::taken;
     for (bool more = true; more && into.size() < max;) {
-        const share some = take_share(max - into.size());
+        const std::size_t n = next_share(max - into.size());
+        if (n == 0 || !has_room(into, into.size() + n)) break;
+        const share some = take_share(n);
         if (!some.events) break;
         const event* const all = some.events->data();
         into.insert(into.end(), all + some.from, all + some.until);
@@ -144,7 +178,7 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
     std::size_t until = 0;
     do { // the producer spins for the lock, so it is given back between two portions
         until = into.size() + std::min(max - into.size(), portion_size);
-        if (!into.empty() && into.capacity() < until) into.reserve(std::max(until, 2 * into.size()));
+        if (!into.empty() && !has_room(into, until)) break;
         aftermath a;
         const guard lock(mutex_);
         if (into.empty()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace informer {
@@ -48,6 +49,8 @@ bool subscription::state::push_all(const shared_events& events, detail::wake_lis
     const guard lock(mutex_);
     if (closed_ || ended_) return true;
     if (n > options_.capacity_ || queued_ > options_.capacity_ - n) return false;
+    // There is room for one more than what waits: what is given may come back.
+    if (segments_.capacity() - segments_.size() < 2) segments_.reserve(2 * segments_.size() + 2);
     if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && n <= gift_->most_) {
         gift_->events_ = events;
         given_ = true;
@@ -67,7 +70,7 @@ bool subscription::state::push_all(const shared_events& events, detail::wake_lis
 }
 
 /// To the front, where it would still be.
-void subscription::state::give_back(shared_events events) {
+void subscription::state::give_back(shared_events events) noexcept {
     aftermath a;
     const guard lock(mutex_);
     delivered_ -= events->size();
@@ -78,19 +81,29 @@ void subscription::state::give_back(shared_events events) {
     }
     queued_ += events->size();
     if (pending_.empty()) {
-        segments_.insert(segments_.begin(), segment{std::move(events)});
+        segments_.insert(segments_.begin(), segment{std::move(events)}); // for which there is room
     } else {
-        entries all;
-        for (const event& e : *events) {
-            entry& one = all.emplace_back(e);
-            one.sequence = gift_sequence_++;
-            one.self = std::prev(all.end());
+        returned_ = std::move(events);
+        try {
+            restore_returned(a);
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) whoever takes it does that
         }
-        pending_.splice(pending_.begin(), all);
-        by_key_.reset(); // it does not know them
-        a.drop(std::move(events));
     }
     wake_consumer(a); // the next one, who may wait already
+}
+
+/// What came back in front of others becomes entries, as they are.
+void subscription::state::restore_returned(aftermath& a) {
+    entries all;
+    std::uint64_t sequence = gift_sequence_;
+    for (const event& e : *returned_) {
+        entry& one = all.emplace_back(e);
+        one.sequence = sequence++;
+        one.self = std::prev(all.end());
+    }
+    pending_.splice(pending_.begin(), all);
+    by_key_.reset(); // it does not know them
+    a.drop(std::move(returned_));
 }
 
 void subscription::state::initial_complete(informer::resource_version version) { mark(std::move(version), true); }

@@ -20,8 +20,7 @@ void subscription::state::wake_consumer(aftermath& a) {
 }
 
 void subscription::state::wake_sync_waiters(aftermath& a) {
-    for (detail::waiter_ptr& w : sync_waiters_) a.rest().sync_waiters.push_back(std::move(w));
-    sync_waiters_.clear();
+    if (!sync_waiters_.empty()) a.sync_waiters.swap(sync_waiters_);
 }
 
 void subscription::state::wake_all_at_the_end(aftermath& a) {
@@ -31,7 +30,7 @@ void subscription::state::wake_all_at_the_end(aftermath& a) {
 }
 
 void subscription::state::pass_hidden_marks(aftermath& a) {
-    while (!initial_ && !in_hand_ && !pending_.empty() && hidden(pending_.front())) {
+    while (!initial_ && !in_hand_ && !returned_ && !pending_.empty() && hidden(pending_.front())) {
         if (pending_.front().completes_initial) set_synced(a);
         a.drop(pending_, pending_.begin());
         --marks_;
@@ -85,6 +84,7 @@ void subscription::state::close(pending_events p) {
     // Destructors come here, also where there is no memory: so these are not of the aftermath.
     entries gone;
     std::vector<segment> segments;
+    shared_events returned;
     std::unique_ptr<detail::object_cursor> walked;
     aftermath a;
     const guard lock(mutex_);
@@ -94,6 +94,7 @@ void subscription::state::close(pending_events p) {
         by_key_.reset();
         gone.swap(pending_);
         segments.swap(segments_);
+        returned.swap(returned_);
         walked = std::move(initial_);
         queued_ = marks_ = 0;
     }
@@ -108,6 +109,18 @@ subscription_figures subscription::state::figures() const {
     f.coalesced = coalesced_;
     f.peak_pending = peak_;
     return f;
+}
+
+void subscription::state::make_waiter() {
+    auto made = std::make_shared<detail::waiter>();
+    const guard lock(mutex_);
+    if (!consumer_) consumer_ = std::move(made);
+    can_wait_.store(true, std::memory_order_relaxed);
+}
+
+void subscription::state::prepare_to_wait_for_sync() {
+    const guard lock(mutex_);
+    sync_waiters_.reserve(sync_waiters_.size() + 1);
 }
 
 void subscription::state::park(wait w, detail::waiter_ptr p) {

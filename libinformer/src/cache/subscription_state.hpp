@@ -125,13 +125,13 @@ private:
 
     // All of these under the mutex.
     bool hidden(const entry& e) const noexcept { return e.mark() && !options_.sync_marks_; }
-    bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty(); }
+    bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty() && !returned_; }
     /// What was given may come back: nobody else may overtake it.
     bool in_flight() const noexcept { return given_ && consumer_->leaving(); }
     void note_drained() noexcept { drained_.store(!initial_ && nothing_pending(), std::memory_order_relaxed); }
     /// Nothing but shared events, as mostly: none to merge, no mark, nobody to wake when they are taken.
     bool plain() const noexcept {
-        return !initial_ && pending_.empty() && !segments_.empty() && !producer_ && !in_flight();
+        return !initial_ && pending_.empty() && !returned_ && !segments_.empty() && !producer_ && !in_flight();
     }
     void append(entries& one);
     void unfold();
@@ -158,6 +158,7 @@ private:
         std::size_t from = 0, until = 0;
         bool more = false;
     };
+    std::size_t next_share(std::size_t max);
     share take_share(std::size_t max);
     bool take_plain(std::optional<event>& into, shared_events& last);
     outcome poll(std::vector<event>& into, std::size_t max, bool versions = true);
@@ -180,12 +181,12 @@ private:
         shared_events take() noexcept { return std::move(events_); }
         /// What nobody else holds (any more) is moved, else copied.
         std::vector<event> take_all() {
-            const shared_events taken = std::move(events_);
-            if (is_alone(taken)) return std::move(*taken);
-            return *taken;
+            std::vector<event> all = is_alone(events_) ? std::move(*events_) : *events_;
+            events_.reset(); // not before: without memory it goes back
+            return all;
         }
         shared_events& place() noexcept { return events_; } ///< for others that are taken and returned at once
-        void give_back() {
+        void give_back() noexcept {
             if (events_) state_->give_back(std::move(events_));
         }
 
@@ -221,7 +222,7 @@ private:
     bool wait_for_event(Handler& h, gift* to) {
         const guard lock(mutex_);
         if (initial_ || !nothing_pending() || closed_ || ended_) return false;
-        if (!consumer_) consumer_ = std::make_shared<detail::waiter>();
+        if (!consumer_) return false; // cannot be: see `prepare_to_wait`
         if (!consumer_->idle()) return false; // a second one; or one that is woken and not gone
         in_hand_ = false;
         gift_ = to;
@@ -229,7 +230,14 @@ private:
         consumer_->wait(std::move(h));
         return true;
     }
-    void give_back(shared_events events);
+    /// What is made before a coroutine suspends: what is thrown then, for lack of memory, would leave the io_context.
+    void prepare_to_wait() {
+        if (!can_wait_.load(std::memory_order_relaxed)) make_waiter();
+    }
+    void make_waiter();
+    void prepare_to_wait_for_sync();
+    void give_back(shared_events events) noexcept;
+    void restore_returned(aftermath& a);
     void come_back();
     enum class wait { room, synced };
     class parker {
@@ -262,11 +270,13 @@ private:
     std::atomic<bool> closed_{false};
     std::atomic<bool> synced_{false};
     std::atomic<bool> drained_{false};
+    std::atomic<bool> can_wait_{false}; // there is a waiter
     std::size_t queued_ = 0;        // without hidden marks
     std::size_t peak_ = 0;
     std::uint64_t delivered_ = 0;
     entries pending_;
     std::vector<segment> segments_; // behind pending_
+    shared_events returned_;        // before pending_: a gift that came back behind others
     detail::waiter_ptr consumer_; // made when it is first needed
     gift* gift_ = nullptr;        // of who waits there
     detail::waiter_ptr producer_;

@@ -332,6 +332,11 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
     auto end = owned_end::done;
     std::exception_ptr broken;
     task_group group(self->rt.executor());
+    group.on_error([h](std::exception_ptr e) { // it could not begin
+        h->failed = std::move(e);
+        h->finished = true;
+        h->wake.notify();
+    });
     group.spawn(held_work::carry(h, std::move(work)));
     while (!h->finished) {
         const auto now = self->now();

@@ -95,7 +95,10 @@ bool endpoint::is_loopback() const {
 }
 
 std::string percent_encode(std::string_view s) {
-    return boost::urls::encode(s, boost::urls::unreserved_chars);
+    // Not by the overload that makes the string: it is noexcept, and would end the process where there is no memory.
+    std::string out(boost::urls::encoded_size(s, boost::urls::unreserved_chars), '\0');
+    boost::urls::encode(out.data(), out.size(), s, boost::urls::unreserved_chars);
+    return out;
 }
 
 std::string percent_decode(std::string_view s) {

@@ -49,6 +49,12 @@ asio::awaitable<void> share_out(std::size_t workers, std::size_t pieces,
     const auto p = std::make_shared<parallel_work>(executor, pieces, std::move(work));
     // Whatever happens, the workers are joined before we return: they may use what our caller owns.
     task_group group(executor);
+    group.on_error([p](std::exception_ptr e) { // one that could not begin
+        p->stopped = true;
+        if (!p->failed) p->failed = std::move(e);
+        --p->workers;
+        p->over.notify();
+    });
     p->workers = std::min(std::max<std::size_t>(workers, 1), pieces);
     for (std::size_t n = p->workers; n-- > 0;) group.spawn(work_off(p));
     bool cancelled = false;

@@ -114,7 +114,7 @@ queue_report& queue_shell::report_of(aftermath& a) const {
 
 void queue_shell::answer(ticket_line& line, item_index handed, int priority, aftermath& a) noexcept {
     queue_ticket& t = *line.front();
-    if (t.waiter) a.wake.push_back(std::move(t.waiter));
+    if (t.waiter) a.add(std::move(t.waiter));
     ticket_line::leave(t);
     t.handed = handed;
     t.priority = priority;
@@ -150,6 +150,7 @@ asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ti
 
 void queue_shell::carry_out(aftermath& a) noexcept {
     try {
+        if (a.first) detail::wake(a.first);
         detail::wake_all(a.wake);
     } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
     }

@@ -27,6 +27,7 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
         std::shared_ptr<asio::cancellation_signal> signal;
         std::list<child>* in; ///< the list it is on
     };
+    using children = std::list<child>;
 
     asio::any_io_executor executor;
     asio::steady_timer empty; ///< cancelled when the last child is gone
@@ -37,7 +38,7 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
     using handler = std::function<void(std::exception_ptr)>;
     std::shared_ptr<const handler> on_error;
 
-    void start(const asio::any_io_executor& on, asio::awaitable<void> work);
+    void start(const asio::any_io_executor& on, asio::awaitable<void> work, children one);
     void take_off(std::list<child>::iterator at) noexcept { at->in->erase(at); }
     void finish(std::exception_ptr e) noexcept;
     static asio::awaitable<void> run(asio::awaitable<void> child);
@@ -57,14 +58,16 @@ asio::awaitable<void> task_group::state::run(asio::awaitable<void> child) {
     if (failed) std::rethrow_exception(failed);
 }
 
-void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<void> work) {
+/// `one`: its place, which was made where the caller hears that there is no memory.
+void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<void> work, children one) {
     if (stopping) {
         finish(nullptr);
         return;
     }
-    auto at = running.end();
+    const auto at = one.begin();
+    at->in = &running;
+    running.splice(running.end(), one);
     try {
-        at = running.insert(running.end(), child{std::make_shared<asio::cancellation_signal>(), &running});
         auto done = [self = shared_from_this(), on, at](std::exception_ptr e) mutable {
             if (on == self->executor) {
                 self->take_off(at);
@@ -80,7 +83,7 @@ void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<v
         auto token = asio::bind_cancellation_slot(at->signal->slot(), asio::bind_executor(on, std::move(done)));
         asio::co_spawn(on, run(std::move(work)), std::move(token));
     } catch (...) { // no memory: it never began
-        if (at != running.end()) take_off(at);
+        take_off(at);
         finish(std::current_exception());
     }
 }
@@ -119,12 +122,14 @@ void task_group::spawn(asio::awaitable<void> child) {
 
 void task_group::spawn_on(asio::any_io_executor executor, asio::awaitable<void> child) {
     if (state_->stopping) return;
+    state::children one;
+    one.push_back({std::make_shared<asio::cancellation_signal>(), &one});
     ++state_->count;
     // The signals belong to the group's executor, so the child is started from there.
     const auto home = state_->executor;
     try {
-        asio::post(home, [s = state_, on = std::move(executor), child = std::move(child)]() mutable {
-            s->start(on, std::move(child));
+        asio::post(home, [s = state_, on = std::move(executor), child = std::move(child), one = std::move(one)]() mutable {
+            s->start(on, std::move(child), std::move(one));
         });
     } catch (...) {
         state_->finish(nullptr);

@@ -417,7 +417,7 @@ private:
             const std::size_t before = left_.size();
             more = state_.give_up_delayed(std::back_inserter(left_), slice);
             given_up += left_.size() - before;
-            if (!settle_end(a)) again_soon(a);
+            settle(a, stamp()); // also a key that there was no memory to hand out
             if (!more) poke(a);
         }
         if (!first || given_up == 0) return;

@@ -79,12 +79,14 @@ protected:
         ~aftermath() {
             if (any()) shell_.carry_out(*this);
         }
-        std::vector<std::shared_ptr<detail::waiter>> wake;
+        std::shared_ptr<detail::waiter> first;             ///< who is woken; mostly there is no other, and there is always room for one
+        std::vector<std::shared_ptr<detail::waiter>> wake; ///< the others
         std::unique_ptr<queue_report> report;
         std::shared_ptr<queue_shell> last; ///< the queue itself, when nobody else may hold it any more
         bool arm = false;
         /// For one more that is woken; false: no memory.
         bool make_room() noexcept {
+            if (!first) return true;
             try {
                 if (wake.size() == wake.capacity()) wake.reserve(2 * wake.size() + 1);
                 return true;
@@ -92,7 +94,13 @@ protected:
                 return false;
             }
         }
-        bool any() const noexcept { return arm || report || !wake.empty(); }
+        void add(std::shared_ptr<detail::waiter>&& w) noexcept {
+            if (first)
+                wake.push_back(std::move(w));
+            else
+                first = std::move(w);
+        }
+        bool any() const noexcept { return arm || report || first; }
 
     private:
         queue_shell& shell_;
