@@ -149,11 +149,14 @@ asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ti
 }
 
 void queue_shell::carry_out(aftermath& a) noexcept {
-    try {
-        if (a.first) detail::wake(a.first);
-        detail::wake_all(a.wake);
-    } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
-    }
+    const auto each = [](auto wakes) noexcept {
+        try {
+            wakes();
+        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
+        }
+    };
+    if (a.first) each([&] { detail::wake(a.first); });
+    if (!a.wake.empty()) each([&] { detail::wake_all(a.wake); });
     try {
         if (a.arm) home_of(rt_).post([s = shared_from_this()] { queue_timer::poke(s); });
     } catch (...) {

@@ -116,3 +116,28 @@ TEST_CASE("without memory a work queue may lose a request, but no key is stuck i
         CHECK(s.context.stopped());
     });
 }
+
+TEST_CASE("who waits for a work queue that is shut down without memory is told with the next one who is woken", "[memory]") {
+    for_every_request([](refusal r) {
+        r.handlers = true;
+        scene s(false);
+        for (int i = 0; i < 3; ++i) s.getter();
+        s.run();
+        {
+            const lack l(r);
+            s.q->shut_down();
+        }
+        s.run();
+        s.q->shut_down();
+        queue other(s.world);
+        asio::co_spawn(s.context, take(&other, &s.taken), [&s](std::exception_ptr) { ++s.ended; });
+        s.run();
+        other.add("a");
+        s.run();
+        other.shut_down();
+        s.pass(1min);
+        CHECK(s.taken.size() == 1);
+        CHECK(s.ended == 4);
+        CHECK(s.context.stopped());
+    });
+}
