@@ -186,6 +186,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void note_depth() const; ///< of the queue
     void note_index_errors();
     bool is_told(const std::string& where, const failure& f, bool failing); ///< in the log, as it is or as good as
+    failure out_of_memory() const { return failure(errc::pool_full, name + ": out of memory"); }
     void forget_error(); ///< under the mutex
     void forget_old_error();
     void count(std::string_view counter, double n) const;

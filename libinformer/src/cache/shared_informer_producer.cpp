@@ -403,7 +403,7 @@ asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<lis
     } catch (const error& e) {
         why = e.failure();
     } catch (const std::bad_alloc&) {
-        why = failure(errc::pool_full, s->name + ": out of memory");
+        why = s->out_of_memory();
         r->broken = true;
     } catch (...) {
         // A source that throws breaks its promise; the informer goes on all the same.
@@ -468,7 +468,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     try {
         if (broke) std::rethrow_exception(broke);
     } catch (const std::bad_alloc&) { // as where the source has none
-        r->why = failure(errc::pool_full, s->name + ": out of memory");
+        r->why = s->out_of_memory();
         r->returned = r->broken = true;
     }
     if (!told || s->stopping) {

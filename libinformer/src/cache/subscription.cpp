@@ -36,7 +36,6 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
             given.give_back();
         }
         if (look && s->poll(one, given.place()) != outcome::nothing) break;
-        s->prepare_to_wait();
         const event_wait here(s.get(), &given);
         const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
@@ -58,7 +57,6 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
             given.give_back();
         }
         if (look && s->poll(events, max) != outcome::nothing) co_return events;
-        s->prepare_to_wait();
         const event_wait here(s.get(), &given);
         const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
@@ -72,7 +70,6 @@ asio::awaitable<void> subscription::state::ready_of(std::shared_ptr<state> s) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
         if (s->has_something()) co_return;
-        s->prepare_to_wait();
         const event_wait here(s.get(), &none);
         const bool woken = co_await detail::wait_in(here);
         if (!woken) throw error(cancelled_failure(s->options_));
@@ -88,7 +85,6 @@ asio::awaitable<void> subscription::state::synced_of(std::shared_ptr<state> s) {
         }
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
-        s->prepare_to_wait_for_sync();
         const parker park(s.get(), wait::synced);
         const bool woken = co_await detail::wait_parked(park);
         if (!woken) throw error(cancelled_failure(s->options_));

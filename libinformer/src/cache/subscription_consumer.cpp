@@ -34,8 +34,7 @@ bool subscription::state::take(event& into, aftermath& a) {
     if (pending_.empty()) {
         if (segments_.empty()) return false;
         segment& s = segments_.front();
-        into = (*s.events)[s.at];
-        ++s.at;
+        into = (*s.events)[s.at++];
         if (s.at == s.events->size()) {
             a.drop(std::move(s.events));
             segments_.erase(segments_.begin());
@@ -78,23 +77,27 @@ subscription::state::outcome subscription::state::nothing_taken() const {
 namespace {
 
 /// Of an uncommonly long version, where there is no memory: none. The event is taken, and would be lost.
-informer::resource_version version_of(const text& t) noexcept {
+template <class Read>
+informer::resource_version version_by(Read read) noexcept {
     try {
-        return informer::resource_version(t.view());
+        return read();
     } catch (const std::bad_alloc&) {
         return {};
     }
 }
 
 void complete(event& e) noexcept {
-    if (e.version.empty() && e.current) e.version = version_of(e.current.meta().value()["resourceVersion"].string_or_empty());
+    if (e.version.empty() && e.current) e.version = version_by([&] { return e.current.resource_version(); });
 }
 
 /// All of them are held meanwhile, and most are of a few shapes.
 void complete(std::vector<event>& events) noexcept {
     detail::member_reader metadata("metadata"), version("resourceVersion");
-    for (event& e : events)
-        if (e.version.empty() && e.current) e.version = version_of(version(metadata(e.current.value())).string_or_empty());
+    for (event& e : events) {
+        if (!e.version.empty() || !e.current) continue;
+        const text t = version(metadata(e.current.value())).string_or_empty();
+        e.version = version_by([&t] { return informer::resource_version(t.view()); });
+    }
 }
 
 } // namespace
@@ -137,8 +140,7 @@ bool subscription::state::take_plain(std::optional<event>& into, shared_events& 
         segments_.erase(segments_.begin());
         note_drained();
     } else {
-        into.emplace((*s.events)[s.at]);
-        ++s.at;
+        into.emplace((*s.events)[s.at++]);
     }
     --queued_;
     ++delivered_;

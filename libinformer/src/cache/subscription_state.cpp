@@ -118,7 +118,7 @@ void subscription::state::make_waiter() {
     can_wait_.store(true, std::memory_order_relaxed);
 }
 
-void subscription::state::prepare_to_wait_for_sync() {
+void subscription::state::make_room_for_sync_waiter() {
     const guard lock(mutex_);
     sync_waiters_.reserve(sync_waiters_.size() + 1);
 }

@@ -202,11 +202,15 @@ private:
         shared_events events_;
     };
 
+    // Made before the coroutine suspends, with all that takes memory: what is thrown then would leave the io_context.
+    //
     // What a coroutine can wait for: for an event in the consumer's waiter, that all its waits share, or for something else in one of
     // its own. park() keeps that, or wakes it at once when there is nothing to wait for.
     class event_wait {
     public:
-        event_wait(state* s, gift* to) : state_(s), to_(to) {}
+        event_wait(state* s, gift* to) : state_(s), to_(to) {
+            if (!s->can_wait_.load(std::memory_order_relaxed)) s->make_waiter();
+        }
         template <class Handler>
         void operator()(Handler h) const {
             if (state_->wait_for_event(h, to_)) return;
@@ -222,7 +226,6 @@ private:
     bool wait_for_event(Handler& h, gift* to) {
         const guard lock(mutex_);
         if (initial_ || !nothing_pending() || closed_ || ended_) return false;
-        if (!consumer_) return false; // cannot be: see `prepare_to_wait`
         if (!consumer_->idle()) return false; // a second one; or one that is woken and not gone
         in_hand_ = false;
         gift_ = to;
@@ -230,19 +233,17 @@ private:
         consumer_->wait(std::move(h));
         return true;
     }
-    /// What is made before a coroutine suspends: what is thrown then, for lack of memory, would leave the io_context.
-    void prepare_to_wait() {
-        if (!can_wait_.load(std::memory_order_relaxed)) make_waiter();
-    }
     void make_waiter();
-    void prepare_to_wait_for_sync();
+    void make_room_for_sync_waiter();
     void give_back(shared_events events) noexcept;
     void restore_returned(aftermath& a);
     void come_back();
     enum class wait { room, synced };
     class parker {
     public:
-        parker(state* s, wait w) : state_(s), wait_(w) {}
+        parker(state* s, wait w) : state_(s), wait_(w) {
+            if (w == wait::synced) s->make_room_for_sync_waiter();
+        }
         void operator()(detail::waiter_ptr w) const { state_->park(wait_, std::move(w)); }
 
     private:

@@ -31,7 +31,7 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
 
     asio::any_io_executor executor;
     asio::steady_timer empty; ///< cancelled when the last child is gone
-    std::list<child> running, told; ///< to stop
+    children running, told; ///< to stop
     std::size_t count = 0; ///< children running or waiting to be started
     bool stopping = false;
     std::exception_ptr first;
@@ -39,7 +39,7 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
     std::shared_ptr<const handler> on_error;
 
     void start(const asio::any_io_executor& on, asio::awaitable<void> work, children one);
-    void take_off(std::list<child>::iterator at) noexcept { at->in->erase(at); }
+    void take_off(children::iterator at) noexcept { at->in->erase(at); }
     void finish(std::exception_ptr e) noexcept;
     static asio::awaitable<void> run(asio::awaitable<void> child);
     static asio::awaitable<void> join(std::shared_ptr<state> s);
