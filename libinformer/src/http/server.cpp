@@ -146,6 +146,7 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
 
     static void tell(const runtime& to, const std::exception_ptr& e) noexcept;
     void listen(failure& f);
+    bool make_room();
     void take(asio::ip::tcp::socket s);
     void close_listener() noexcept;
     void drop(detail::server_connection::ending how) noexcept;
@@ -245,6 +246,23 @@ asio::awaitable<void> server::impl::accept_all(open_port given) {
     }
 }
 
+/// For one connection more. Who half asks, or not at all, must not keep out who does; the longest wait is the least likely to end.
+bool server::impl::make_room() {
+    if (options.max_connections_ == 0 || open.size() < options.max_connections_) return true;
+    std::size_t n = 0; // those that are closed have not left yet
+    detail::server_connection* idlest = nullptr;
+    for (const auto& c : open) {
+        if (c->closed()) continue;
+        ++n;
+        const auto since = c->expects_request_since();
+        if (since && (!idlest || *since < *idlest->expects_request_since())) idlest = c.get();
+    }
+    if (n < options.max_connections_) return true;
+    if (!idlest) return false;
+    idlest->close(detail::server_connection::ending::reset);
+    return true;
+}
+
 void server::impl::take(asio::ip::tcp::socket s) {
     error_code ec;
     const auto peer = s.remote_endpoint(ec);
@@ -254,8 +272,7 @@ void server::impl::take(asio::ip::tcp::socket s) {
         stream = detail::tls_server_transport(std::move(s), tls);
     else
         stream = detail::plain_transport(std::move(s));
-    const bool full = options.max_connections_ != 0 && open.size() >= options.max_connections_;
-    if (full || mode == accept_mode::reset) {
+    if (mode == accept_mode::reset || !make_room()) {
         stream->reset();
         return;
     }
@@ -276,7 +293,7 @@ asio::awaitable<void> server::impl::attend(place at, std::string peer) {
     std::exception_ptr failed;
     try {
         error_code ec;
-        c->expect_peer();
+        c->expect_request();
         co_await c->stream().handshake(ec);
         c->peer_delivered();
         if (!ec && !c->closed()) {

@@ -29,7 +29,13 @@ void server_connection::expect_peer() {
     timer_->begin(patience_, errc::request_timeout);
 }
 
+void server_connection::expect_request() {
+    if (!expects_request_since_) expects_request_since_ = rt_.clock().now();
+    expect_peer();
+}
+
 void server_connection::peer_delivered() noexcept {
+    expects_request_since_.reset();
     if (timer_) timer_->end();
 }
 

@@ -29,7 +29,11 @@ public:
 
     /// From now on it is the peer's turn: if it takes longer than our patience, the connection is closed.
     void expect_peer();
+    /// The same; what is awaited is a request, or the handshake before the first.
+    void expect_request();
     void peer_delivered() noexcept;
+    /// Since when a request is awaited, if it is.
+    std::optional<clock::time_point> expects_request_since() const noexcept { return expects_request_since_; }
 
     /// Reads until the peer closes, pausing when enough is pending.
     static asio::awaitable<void> pump(std::shared_ptr<server_connection> self);
@@ -86,6 +90,7 @@ private:
     informer::detail::async_event arrived_, consumed_, left_;
     std::vector<std::function<void()>> on_gone_;
     std::optional<std::uint64_t> cut_after_;
+    std::optional<clock::time_point> expects_request_since_;
     bool cut_resets_ = false, gone_ = false, closed_ = false, ended_ = false;
 };
 

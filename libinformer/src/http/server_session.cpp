@@ -127,7 +127,7 @@ asio::awaitable<bool> read_request(std::shared_ptr<server_connection> c, std::sh
                 static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
                 const bool ok = co_await c->write(go_on);
                 if (!ok) co_return false;
-                c->expect_peer(); // writing ended its turn; the body is still to come
+                c->expect_request(); // writing ended its turn; the body is still to come
             }
             continue;
         }
@@ -157,7 +157,7 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         const auto parser = std::make_shared<request_parser>();
         parser->header_limit(header_limit);
         parser->body_limit(max_body);
-        c->expect_peer();
+        c->expect_request();
         const bool got = co_await read_request(c, parser);
         c->peer_delivered();
         if (!got) break;

@@ -36,7 +36,8 @@ public:
     /// How long a peer may take for its TLS handshake, for its next request as a whole (idle time included), and to read
     /// a piece of an answer; then its connection is closed. Zero: for ever.
     server_options& patience(std::chrono::milliseconds d) { patience_ = d; return *this; }
-    /// Connections beyond these are reset at once. 0: any number.
+    /// A connection beyond these takes the place of the one of which a request has been awaited the longest; where each is being
+    /// answered, it is reset at once. 0: any number.
     server_options& max_connections(std::size_t n) { max_connections_ = n; return *this; }
 
     std::string address_ = "127.0.0.1";
