@@ -32,6 +32,7 @@ bool read_all(const tls_files& files, tls_options& into, waiting how, std::strin
 tls_source::tls_source(tls_options in_use, tls_files files, runtime r)
     : runtime_(std::move(r)), files_(std::move(files)), in_use_(std::move(in_use)),
       next_read_(runtime_.clock().now() + interval) {
+    in_use_.from_ = files_;
     for (std::string* path : {&files_.ca, &files_.certificate, &files_.key})
         if (informer::detail::is_read_once(*path)) path->clear();
 }
@@ -73,6 +74,8 @@ void tls_source::use_certificate(client& c, const std::string& certificate_pem, 
                                  failure& f) {
     tls_options fresh = in_use_;
     fresh.certificate(certificate_pem, key_pem);
+    fresh.from_.certificate.clear();
+    fresh.from_.key.clear();
     c.set_tls(fresh, f);
     if (!f) in_use_ = std::move(fresh);
 }

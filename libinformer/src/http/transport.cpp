@@ -235,15 +235,18 @@ void refuse(failure& f, std::string_view what, const error_code& ec) {
     f = failure(errc::bad_configuration, std::string(what) + " cannot be used: " + ec.message());
 }
 
+std::string of_file(std::string what, const std::string& path) {
+    return path.empty() ? what : std::move(what) + " of " + path;
+}
+
 /// Chain and key, in PEM.
-void use_pair(ssl::context& c, const std::string& certificate, const std::string& key, std::string_view whose,
-              failure& f) {
-    const std::string of(whose);
+void use_pair(ssl::context& c, const std::string& certificate, const std::string& key, const std::string& whose,
+              const tls_files& from, failure& f) {
     error_code ec;
     c.use_certificate_chain(asio::buffer(certificate), ec);
-    if (ec) return refuse(f, of + " certificate", ec);
+    if (ec) return refuse(f, of_file(whose + " certificate", from.certificate), ec);
     c.use_private_key(asio::buffer(key), ssl::context::pem, ec); // also checks that the two belong together
-    if (ec) return refuse(f, of + " key", ec);
+    if (ec) return refuse(f, of_file(whose + " key", from.key), ec);
 }
 
 /// Whether this authority may have signed that. OpenSSL goes by name and key identifiers and takes the first that fits; of two
@@ -287,7 +290,7 @@ std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& 
     c.set_verify_mode(o.insecure_ ? ssl::verify_none : ssl::verify_peer, ec);
     if (!o.ca_pem_.empty()) {
         c.add_certificate_authority(asio::buffer(o.ca_pem_), ec);
-        if (ec) refuse(f, "CA certificate", ec);
+        if (ec) refuse(f, of_file("CA certificate", o.from_.ca), ec);
         // As in Go: what the user names is trusted, be it a root, an intermediate or the server's own certificate.
         X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c.native_handle()), X509_V_FLAG_PARTIAL_CHAIN);
     } else if (!o.insecure_) {
@@ -297,7 +300,7 @@ std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& 
     if (!f && o.certificate_pem_.empty() != o.key_pem_.empty())
         f = failure(errc::bad_configuration,
                     o.key_pem_.empty() ? "client certificate without its key" : "client key without its certificate");
-    if (!f && !o.certificate_pem_.empty()) use_pair(c, o.certificate_pem_, o.key_pem_, "client", f);
+    if (!f && !o.certificate_pem_.empty()) use_pair(c, o.certificate_pem_, o.key_pem_, "client", o.from_, f);
     if (f) return nullptr;
     return context;
 }
@@ -307,7 +310,7 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
     auto context = std::make_shared<tls_context>(ssl::context::tls_server);
     ssl::context& c = context->ssl_;
     harden(c);
-    use_pair(c, o.certificate_pem_, o.key_pem_, "server", f);
+    use_pair(c, o.certificate_pem_, o.key_pem_, "server", {}, f);
     if (!f && !o.client_ca_pem_.empty()) {
         error_code ec;
         c.add_certificate_authority(asio::buffer(o.client_ca_pem_), ec);

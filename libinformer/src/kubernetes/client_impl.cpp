@@ -125,7 +125,7 @@ void client::impl::configure(failure& f) {
     for (const auto& w : warnings) rt.log(log_level::warning, w);
     if (config.time.request_.count() == 0) config.time.request(detail::unary_time);
     http::client_options options;
-    options.tls(config.tls).time(config.time).user_agent(detail::user_agent(config)).accept_gzip(config.gzip);
+    options.tls(tls.in_use()).time(config.time).user_agent(detail::user_agent(config)).accept_gzip(config.gzip);
     options.max_idle(detail::most_idle).proxy(config.proxy);
     if (config.proxy) rt.log(log_level::debug, to.url() + " is reached by way of the proxy " + config.proxy.url());
     auto made = std::make_unique<http::client>(rt, to, options, f);

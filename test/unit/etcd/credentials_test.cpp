@@ -178,6 +178,8 @@ TEST_CASE("etcd credentials: a file that cannot be used at the start is refused 
     CHECK(told(config(where).tls_files(files)) == "etcd: " + nowhere + ": no such file");
     files.ca = dir.write("ca.crt", "nonsense");
     CHECK(told(config(where).tls_files(files)) == "etcd: " + files.ca + ": holds no PEM");
+    files.ca = dir.write("ca.crt", "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n");
+    CHECK(told(config(where).tls_files(files)).starts_with("CA certificate of " + files.ca + " cannot be used: "));
 }
 
 TEST_CASE("etcd credentials: certificates on disk are read again every minute, for all members") {

@@ -110,3 +110,24 @@ TEST_CASE("client: after a certificate was refused the files are looked at befor
     CHECK(f == errc::unauthorized);
     CHECK(seen_as(b) == "bob");
 }
+
+TEST_CASE("client: a certificate, key or CA of a file that cannot be used is told with the file") {
+    const certificate_authority ca;
+    const key_pair alice = ca.client("alice", {}), bob = ca.client("bob", {});
+    const temporary_folder dir;
+    const std::string odd = "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n";
+    asio::io_context io;
+    const runtime rt(io.get_executor());
+    const auto told = [&](const std::string& root, const key_pair& me) {
+        dir.write("ca.crt", root);
+        write_pair(dir, me);
+        failure f;
+        kubernetes::client(rt, config_of(dir), f);
+        return f.message();
+    };
+    CHECK(told(odd, alice).find("CA certificate of " + dir.path("ca.crt") + " cannot be used: ") != std::string::npos);
+    CHECK(told(ca.certificate_pem(), {odd, alice.key_pem}).find("client certificate of " + dir.path("me.crt") + " cannot") != std::string::npos);
+    CHECK(told(ca.certificate_pem(), {alice.certificate_pem, bob.key_pem}).find("client key of " + dir.path("me.key") + " cannot") !=
+          std::string::npos);
+    CHECK(told(ca.certificate_pem(), alice).empty());
+}

@@ -3,6 +3,7 @@
 
 #include <informer/error.hpp>
 #include <informer/http/proxy.hpp>
+#include <informer/http/tls_files.hpp>
 #include <informer/http/url.hpp>
 #include <informer/runtime.hpp>
 
@@ -39,6 +40,7 @@ public:
     std::string certificate_pem_, key_pem_;
     std::string server_name_;
     bool insecure_ = false;
+    tls_files from_; ///< where the texts were read, if in files: errors name it
 };
 
 /// Time-outs by phase, each with an `errc` of its own, in real time. Zero: none. `connect` is for all addresses of a
