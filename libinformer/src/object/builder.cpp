@@ -38,6 +38,7 @@ void builder::start(generation& g, handle cursor, std::unique_ptr<interning_poli
     older_ = older;
     root_cursor_ = cursor;
     if (waiting_) waiting_->n = 0;
+    key_hashes_.forget();
     frames_.clear();
     frame& f = frames_.emplace_back();
     f.same_values = true;

@@ -61,6 +61,7 @@ void builder::leave_keys(frame& f) {
     f.same_keys = false;
     f.keys = keys_.size();
     f.cursor_at = f.at;
+    if (f.at > 0) key_hashes_.forget();
     for (std::uint32_t i = 0; i < f.at; ++i) keys_.push(key_of_cursor(f, f.cursor_keys[i]));
 }
 
@@ -128,8 +129,10 @@ void builder::other_key(std::string_view k) {
         if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) return take_key_of_cursor(f, i);
     }
     if (f.strange < most_strange) ++f.strange;
+    const std::uint64_t hash = k.size() > 3 ? quick_hash(k) : quick_hash_of_small(make_small_string(k));
+    key_hashes_.add(f, keys_.size() - f.keys, hash);
     // Interned as a value would be: where such keys hardly repeat, they are nodes that no look-up finds.
-    if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(quick_hash(k) >> 32)) {
+    if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(hash >> 32)) {
         check_length(k.size());
         f.loose = true;
         keys_.push(generation_->make_plain(make_header(node_kind::string, size32(k.size())), k.data(), k.size()));
@@ -139,6 +142,7 @@ void builder::other_key(std::string_view k) {
 }
 
 void builder::take_key_of_cursor(frame& f, std::uint32_t i) {
+    key_hashes_.forget();
     keys_.push(key_of_cursor(f, f.cursor_keys[i]));
     f.known_key = true;
     value_cursor_ = f.cursor_values[i];
@@ -191,6 +195,7 @@ void builder::find_waiting() {
 /// The first place keeps the last value.
 void builder::remove_duplicates() {
     frame& f = frames_.back();
+    key_hashes_.forget();
     const std::uint32_t n = f.at;
     handle* const keys = keys_.at(f.keys);
     handle* const values = values_.at(f.values);
@@ -267,7 +272,7 @@ handle builder::shape_of_top() {
 
 handle builder::loose_shape() {
     frame& f = frames_.back();
-    handle shape = generation_->make_loose_shape(keys_.at(f.keys), f.at);
+    handle shape = generation_->make_loose_shape(keys_.at(f.keys), f.at, key_hashes_.of(f, f.at));
     if (!shape) {
         remove_duplicates();
         shape = generation_->make_loose_shape(keys_.at(f.keys), f.at);

@@ -20,7 +20,7 @@ handle generation::find_shape(const handle* keys, std::uint32_t n) {
 
 /// Of a short key, which is looked for by its handle, any will do.
 [[gnu::always_inline]] inline std::uint64_t generation::quick_hash_of_key(handle key) const noexcept {
-    if (!is_node(key)) return key * 0x9e37'79b9'7f4a'7c15U;
+    if (!is_node(key)) return quick_hash_of_small(key);
     const std::uint32_t* const k = node(key);
     return detail::quick_hash({reinterpret_cast<const char*>(k + 1), header_length(*k)});
 }
@@ -45,12 +45,13 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
 
 /// The fingerprints of fewer than 256 keys, and whether a key is there twice: nearly all differ in the eleven bits that begin with the
 /// fingerprint. Only so many of the others are compared that to make a hash table would cost no less.
-generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints) const noexcept {
+template <class HashOf>
+generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints, const HashOf& hash_of) const noexcept {
     std::array<std::uint64_t, 32> seen;
     seen.fill(0);
     std::uint32_t pairs = 2 * n;
     for (std::uint32_t i = 0; i < n; ++i) {
-        const std::uint64_t hash = quick_hash_of_key(keys[i]), bit = std::uint64_t{1} << (hash >> 53) % 64;
+        const std::uint64_t hash = hash_of(i), bit = std::uint64_t{1} << (hash >> 53) % 64;
         const unsigned char print = prints[i] = fingerprint_of(hash);
         std::uint64_t& word = seen[hash >> 59];
         const bool is_new = (word & bit) == 0;
@@ -66,9 +67,13 @@ generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, 
     return alike::none;
 }
 
-handle generation::make_loose_shape(const handle* keys, std::uint32_t n) {
+handle generation::make_loose_shape(const handle* keys, std::uint32_t n, const std::uint16_t* hashes) {
     unsigned char prints[256];
-    const alike found = has_narrow_slots(n) ? compare_keys(keys, n, prints) : alike::too_many;
+    alike found = alike::too_many;
+    if (has_narrow_slots(n)) {
+        found = hashes ? compare_keys(keys, n, prints, [hashes](std::uint32_t i) { return std::uint64_t{hashes[i]} << 48; })
+                       : compare_keys(keys, n, prints, [this, keys](std::uint32_t i) { return quick_hash_of_key(keys[i]); });
+    }
     if (found == alike::twice) return missing_handle;
     const std::uint32_t header = make_shape_header(n, found == alike::too_many);
     const std::uint32_t node_words = 2 + n + shape_finder_words(header);

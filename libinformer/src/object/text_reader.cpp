@@ -83,7 +83,7 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
                 const int size = std::countr_zero(behind);
                 if (behind != 0 && p[2 + size] == '"') {
                     done = true;
-                    return to_.string({p + 2, static_cast<std::size_t>(size)}) ? p + 3 + size : nullptr;
+                    return to_.string<true>({p + 2, static_cast<std::size_t>(size)}) ? p + 3 + size : nullptr;
                 }
             }
             return colon(p);

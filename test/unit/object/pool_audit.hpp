@@ -95,11 +95,29 @@ private:
             for (std::uint32_t i = 0; i < header_length(header); ++i) refer(n[1 + i]);
         } else if (header_kind(header) == node_kind::shape) {
             for (std::uint32_t i = 0; i < shape_size(header); ++i) refer(n[1 + i]);
+            check_finder(n);
         }
         if (!g_.is_interned(h)) return;
         ++interned_;
         const std::uint64_t hash = g_.hash(header, n + 1, g_.payload_bytes(n));
         if (g_.table_->find(hash, [h](handle candidate) { return candidate == h; }) != h) wrong("an interned node is not in the table");
+    }
+
+    /// Each key is where a look-up by its text looks.
+    void check_finder(const std::uint32_t* shape) {
+        const std::uint32_t keys = shape_size(*shape);
+        for (std::uint32_t i = 0; i < keys; ++i) {
+            const handle key = shape[1 + i];
+            const std::string_view text = is_node(key) ? node_text(g_.node(key)) : std::string_view();
+            bool found = false;
+            if (shape_is_hashed(*shape)) {
+                found = (is_node(key) ? g_.find_key(shape, text) : g_.find_small_key(shape, key)) == i;
+            } else {
+                const auto hash = is_node(key) ? quick_hash(text) : quick_hash_of_small(key);
+                found = reinterpret_cast<const unsigned char*>(shape + 1 + keys)[i] == fingerprint_of(hash);
+            }
+            if (!found) return wrong("a look-up misses a key of a shape: " + std::string(text));
+        }
     }
 
     void check_counts() {

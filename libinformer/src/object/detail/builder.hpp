@@ -94,8 +94,11 @@ public:
         }
         other_key(k);
     }
+    /// `four`: so many bytes can be read where it begins, however few it has.
+    template <bool four = false>
     [[gnu::always_inline]] void string(std::string_view s) {
-        if (s.size() <= 3) return immediate(make_small_string(s));
+        if (s.size() <= 3)
+            return immediate(four ? make_small_string_of_four(s.data(), static_cast<std::uint32_t>(s.size())) : make_small_string(s));
         if (const handle c = take_cursor(); is_node(c)) {
             const std::uint32_t* n = generation_->node(c);
             if (*n == make_header(node_kind::string, static_cast<std::uint32_t>(s.size())) && s.size() <= max_length &&
@@ -241,6 +244,30 @@ private:
         char text[most][longest];
     };
     std::unique_ptr<waiting_keys> waiting_; ///< made when needed
+
+    /// The first 16 bits of the quick hashes of keys, taken from their text while it is at hand: of one frame, as long as each of its
+    /// keys has come by `other_key`. Its place is where another one may be later, which begins anew or has these forgotten.
+    class key_hashes {
+    public:
+        void forget() noexcept { of_ = nullptr; }
+        void add(const frame& f, std::uint32_t at, std::uint64_t hash) noexcept {
+            if (at == 0)
+                of_ = &f;
+            else if (of_ != &f || n_ != at || at == most)
+                return;
+            hashes_[at] = static_cast<std::uint16_t>(hash >> 48);
+            n_ = at + 1;
+        }
+        /// Of all `n` keys, or null.
+        const std::uint16_t* of(const frame& f, std::uint32_t n) const noexcept { return of_ == &f && n_ == n ? hashes_ : nullptr; }
+
+    private:
+        static constexpr std::uint32_t most = 256; // with more keys a shape is found by other hashes
+        const frame* of_ = nullptr;
+        std::uint32_t n_ = 0;
+        std::uint16_t hashes_[most];
+    };
+    key_hashes key_hashes_;
 };
 
 } // namespace informer::detail

@@ -48,9 +48,10 @@ public:
         if (careful_ || builder_.depth() <= watched_) return careful_key(k);
         builder_.key(k);
     }
+    template <bool four = false>
     [[gnu::always_inline]] bool string(std::string_view s) {
         if (careful_) return careful_string(s);
-        builder_.string(s);
+        builder_.string<four>(s);
         return true;
     }
     bool number(std::string_view text) {

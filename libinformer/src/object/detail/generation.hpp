@@ -94,7 +94,8 @@ public:
     /// A shape that `find_shape` did not find; takes over the counts of the keys.
     handle make_shape(const handle* keys, std::uint32_t count);
     /// A shape of keys of which some are not interned; takes over their counts. 0: a key is there twice.
-    handle make_loose_shape(const handle* keys, std::uint32_t count);
+    /// `hashes`: of each key the first 16 bits of its `quick_hash`, where they are at hand; else null.
+    handle make_loose_shape(const handle* keys, std::uint32_t count, const std::uint16_t* hashes = nullptr);
     /// Of keys that are not all interned.
     bool same_key(handle a, handle b) const noexcept {
         if (a == b || !is_node(a) || !is_node(b)) return a == b;
@@ -240,7 +241,8 @@ private:
     std::uint32_t& count(handle h) noexcept { return *words(h & (node_bit - 1)); }
     std::uint64_t quick_hash_of_key(handle key) const noexcept;
     enum class alike { none, twice, too_many };
-    alike compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints) const noexcept;
+    template <class HashOf>
+    alike compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints, const HashOf& hash_of) const noexcept;
     template <bool loose, class Slot>
     bool index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept;
     template <class Same>

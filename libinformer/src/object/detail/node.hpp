@@ -17,6 +17,7 @@
 
 #include "root/bytes.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -58,6 +59,13 @@ constexpr handle make_small_string(std::string_view s) noexcept {
     const auto at = [&](std::uint32_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(s[i])); };
     // The middle and the last one are the others, or the first again: those go.
     return string_bit | n << 24 | ((at(0) | at(n / 2) << 8 | at(n - 1) << 16) & ((1u << 8 * n) - 1));
+}
+/// The same of `s[0]` to `s[n - 1]`, where four bytes from `s` on can be read.
+[[gnu::always_inline]] inline handle make_small_string_of_four(const char* s, std::uint32_t n) noexcept {
+    std::uint32_t four;
+    std::memcpy(&four, s, sizeof four);
+    if constexpr (std::endian::native == std::endian::big) four = __builtin_bswap32(four);
+    return string_bit | n << 24 | (four & ((1u << 8 * n) - 1));
 }
 constexpr std::uint32_t small_string_size(handle h) noexcept { return (h >> 24) & 3; }
 
@@ -101,6 +109,8 @@ constexpr std::uint32_t shape_finder_words(std::uint32_t header) noexcept {
     const std::uint64_t ends = load_u32(p) << 32 | load_u32(p + key.size() - 4), middle = load_u32(p + key.size() / 2 - 2);
     return (ends + middle * 0x9e37'79b9'7f4a'7c15U) * 0xff51'afd7'ed55'8ccdU;
 }
+/// Of a key that is no node.
+constexpr std::uint64_t quick_hash_of_small(handle key) noexcept { return key * 0x9e37'79b9'7f4a'7c15U; }
 /// One byte of a key, kept beside the keys of a shape: most members are told apart by it without touching their keys.
 constexpr unsigned char fingerprint_of(std::uint64_t hash) noexcept { return static_cast<unsigned char>(hash >> 56); }
 inline unsigned char key_fingerprint(std::string_view key) noexcept { return fingerprint_of(quick_hash(key)); }
