@@ -12,7 +12,8 @@ namespace informer {
 class backoff_options {
 public:
     backoff_options() {}
-    /// Less than a millisecond counts as one (so for `cap`): what is refused is never asked again without a pause.
+    /// Less than a millisecond counts as one (so for `cap`): what is refused is never asked again without a pause. More than `cap` counts
+    /// as that; a factor below 1 as 1, a jitter below 0 as none.
     backoff_options& initial(std::chrono::nanoseconds d) { initial_ = d; return *this; }
     backoff_options& cap(std::chrono::nanoseconds d) { cap_ = d; return *this; }
     backoff_options& factor(double f) { factor_ = f; return *this; }

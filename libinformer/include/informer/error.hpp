@@ -44,7 +44,7 @@ enum class errc {
     // protocol
     bad_response,           ///< not HTTP, or not what the API promises
     too_large,              ///< an object or message over the configured limit
-    // the server said no; `status()` holds its words
+    // the server said no; `status()` holds its words (null where we refused it ourselves, for a name that no path can hold)
     bad_request,            ///< 400, 405, 406, 415
     unauthorized,           ///< 401
     forbidden,              ///< 403
@@ -86,7 +86,7 @@ enum class errc {
 
 /// Classes of errors, for `if (e.code() == condition::retryable)`.
 enum class condition {
-    retryable = 1, ///< trying the same again may help: transport, time-outs, 429, 5xx
+    retryable = 1, ///< trying the same again may help: transport, time-outs of a request (not a deadline of yours), 429, 5xx
     gone,
     conflict,
     not_found,
@@ -155,7 +155,7 @@ public:
     /// One line for people: what we did, the code's text, the server's message.
     std::string what() const;
     /// The same with `prefix: ` before our own text.
-    failure within(std::string_view prefix) const;
+    [[nodiscard]] failure within(std::string_view prefix) const;
 
     friend std::ostream& operator<<(std::ostream& o, const failure& f) { return o << f.what(); }
     friend bool operator==(const failure& f, condition c) noexcept { return f.code_ == make_error_condition(c); }

@@ -22,7 +22,8 @@ namespace asio = boost::asio;
 
 /// Time, so that tests can turn it by hand (`testing::manual_clock`).
 ///
-/// *Thread safety*: `now()` and `wall()` from any thread. *Executor*: `sleep_until` resumes on the awaiter's.
+/// *Thread safety*: `now()` and `wall()` from any thread. *Executor*: `sleep_until` resumes on the awaiter's. *Errors*: `now()` and
+/// `wall()` must not throw: who asks whether we lead asks them, and expects an answer.
 class clock {
 public:
     using duration = std::chrono::steady_clock::duration;

@@ -16,16 +16,9 @@ struct subscription::state::aftermath {
     aftermath(const aftermath&) = delete;
     aftermath& operator=(const aftermath&) = delete;
     ~aftermath() {
-        // No memory: with the next who is woken.
-        const auto each = [](auto wakes) noexcept {
-            try {
-                wakes();
-            } catch (...) { // NOLINT(bugprone-empty-catch)
-            }
-        };
-        if (consumer) each([&] { consumer->wake_claimed(); });
-        if (producer) each([&] { detail::wake(producer); });
-        if (!sync_waiters.empty()) each([&] { detail::wake_all(sync_waiters); });
+        if (consumer) detail::wake_soon([this] { consumer->wake_claimed(); });
+        if (producer) detail::wake_soon([this] { detail::wake(producer); });
+        if (!sync_waiters.empty()) detail::wake_soon([this] { detail::wake_all(sync_waiters); });
     }
     void drop(shared_events&& e) noexcept {
         if (!taken) {

@@ -115,6 +115,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
 
     // controller_standby.cpp
     bool waits_in_vain() const;
+    bool has_main() const;
     bool is_gone(const object_key& key) const;
     static asio::awaitable<void> forget_what_is_gone(std::shared_ptr<impl> s);
 

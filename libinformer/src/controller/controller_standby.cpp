@@ -20,15 +20,16 @@ constexpr std::size_t gone_kept = 1024; // of what is gone, the newest: who lead
 /// More keys than twice what the caches accounted for when they were last counted.
 bool controller::impl::waits_in_vain() const {
     if (workers_run || standby.forgetting || keys->size() <= std::max(few_keys, 2 * standby.waiting)) return false;
-    bool known = false; // what is gone tells the resource whose keys they are
-    for (const source& from : sources) {
-        if (!from.of_main) continue;
-        if (!from.has_synced()) return false;
-        known = true;
-    }
-    return known;
+    const auto counts = [main = has_main()](const source& from) { return from.of_main || !main; };
+    return std::any_of(sources.begin(), sources.end(), counts) && // what is forgotten has somebody who asks for it again
+           std::all_of(sources.begin(), sources.end(), [&](const source& from) { return !counts(from) || from.has_synced(); });
 }
 
+bool controller::impl::has_main() const {
+    return std::any_of(sources.begin(), sources.end(), [](const source& from) { return from.of_main; });
+}
+
+/// Where nothing tells the resource whose keys they are, each of them may be.
 bool controller::impl::is_gone(const object_key& key) const {
     return std::none_of(sources.begin(), sources.end(), [&](const source& from) {
         return from.of_main && from.informer->snapshot().get(key);

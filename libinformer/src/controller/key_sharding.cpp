@@ -53,7 +53,7 @@ failure shard_group_options::check() const {
         wrong = "the namespace is empty";
     else if (!detail::is_dns_label(group_))
         wrong = "the group must be a part of a DNS name";
-    else if (!detail::is_dns_label(identity_))
+    else if (!identity_.empty() && !detail::is_dns_label(identity_))
         wrong = "the identity must be a part of a DNS name";
     else
         wrong = detail::wrong_times(lease_duration_, renew_deadline_, retry_period_, request_timeout_);

@@ -28,8 +28,6 @@ failure leader_election_options::check() const {
     std::string wrong;
     if (name_space_.empty() || name_.empty())
         wrong = "the Lease needs a namespace and a name";
-    else if (identity_.empty())
-        wrong = "the identity is empty";
     else
         wrong = detail::wrong_times(lease_duration_, renew_deadline_, retry_period_, request_timeout_);
     if (wrong.empty()) return {};

@@ -62,6 +62,10 @@ asio::awaitable<object> throwing_update(runtime rt, kubernetes::client c, api_re
 asio::awaitable<object> status_patch(kubernetes::client c, api_resource resource, object current, json::value wanted,
                                      kubernetes::write_options options, failure& f) { // lint: law2 the caller keeps it
     f = failure();
+    if (!wanted.is_object()) {
+        f = failure(errc::bad_configuration, "status of " + resource.group_resource() + " " + current.key().str() + ": what is wanted is no object");
+        co_return object();
+    }
     const value now = current["status"];
     const json::value had = now.exists() ? to_value(now) : json::value(json::object());
     json::value difference = make_merge_patch(had, wanted);

@@ -433,12 +433,16 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
     if (!token) return refuse("cannot read " + c.credentials.token_file + ": " + why);
     c.credentials.token = trimmed(*token);
     if (c.credentials.token.empty()) return refuse(c.credentials.token_file + " is empty");
-    c.tls_files.ca = root + "/ca.crt";
-    if (const auto ca = read_file(c.tls_files.ca, why); ca && !trimmed(*ca).empty())
+    c.tls.insecure_ = options.insecure_;
+    if (!options.insecure_) c.tls_files.ca = root + "/ca.crt";
+    if (options.insecure_) {
+        // no authority is asked
+    } else if (const auto ca = read_file(c.tls_files.ca, why); ca && !trimmed(*ca).empty()) {
         c.tls.ca_pem_ = *ca;
-    else
+    } else {
         c.warnings.push_back("cannot read " + c.tls_files.ca + " (" + (ca ? "the file is empty" : why) +
                              "): the system's certificate authorities are used");
+    }
     // The order of client-go.
     if (const std::string space = variable("POD_NAMESPACE"); !space.empty()) c.name_space = space;
     else if (const auto file = read_file(root + "/namespace", why); file && !trimmed(*file).empty())

@@ -281,6 +281,7 @@ void list_framer::lend(std::string_view bytes) {
 }
 
 bool list_framer::next(failure& f) {
+    if (f) f = failure();
     impl_->item = {};
     impl_->oversized = impl_->unproven = false;
     return detail::or_fail(*impl_, [&] { return impl_->next(f); });

@@ -274,6 +274,7 @@ void watch_framer::lend(std::string_view bytes) {
 }
 
 bool watch_framer::next(failure& f) {
+    if (f) f = failure();
     impl_->object = {};
     impl_->oversized = impl_->unproven = false;
     return detail::or_fail(*impl_, [&] { return impl_->next(f); });

@@ -91,7 +91,11 @@ private:
 };
 
 queue_shell::queue_shell(runtime rt, std::string name)
-    : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {}
+    : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {
+    // A counter that begins with its first event hides that one from `increase()`.
+    if (sink_ == nullptr) return;
+    for (const auto* counter : {"workqueue_adds_total", "workqueue_retries_total"}) sink_->add(counter, 0, {{"name", name_}});
+}
 
 /// Names of queues have no end, a sink's room has.
 queue_shell::~queue_shell() {
@@ -149,14 +153,8 @@ asio::awaitable<bool> queue_shell::wait(std::shared_ptr<queue_shell> s, queue_ti
 }
 
 void queue_shell::carry_out(aftermath& a) noexcept {
-    const auto each = [](auto wakes) noexcept {
-        try {
-            wakes();
-        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
-        }
-    };
-    if (a.first) each([&] { detail::wake(a.first); });
-    if (!a.wake.empty()) each([&] { detail::wake_all(a.wake); });
+    if (a.first) wake_soon([&] { detail::wake(a.first); });
+    if (!a.wake.empty()) wake_soon([&] { detail::wake_all(a.wake); });
     try {
         if (a.arm) home_of(rt_).post([s = shared_from_this()] { queue_timer::poke(s); });
     } catch (...) {

@@ -29,7 +29,7 @@ duration exponential_limiter::delay(std::uint32_t requeues, time_point) {
 }
 
 duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
-    if (!(rate_ > 0)) return duration::max();
+    if (!(rate_ > 0)) return longest_;
     if (started_ && now > last_) {
         const std::chrono::duration<double> passed = now - last_;
         tokens_ = std::min(burst_, tokens_ + passed.count() * rate_);

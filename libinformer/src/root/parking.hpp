@@ -23,6 +23,15 @@
 
 namespace informer::detail {
 
+/// Calls what wakes somebody. Where there is no memory for that, he is resumed with the next one who is woken there.
+template <class Wakes>
+void wake_soon(const Wakes& wakes) noexcept {
+    try {
+        wakes();
+    } catch (...) { // NOLINT(bugprone-empty-catch)
+    }
+}
+
 class parking_lot;
 class waiter;
 using waiter_ptr = std::shared_ptr<waiter>;
@@ -140,10 +149,7 @@ public:
     wake_list(const wake_list&) = delete;
     wake_list& operator=(const wake_list&) = delete;
     ~wake_list() {
-        try {
-            wake_all();
-        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: with the next who is woken
-        }
+        wake_soon([this] { wake_all(); });
     }
     /// Where somebody waits in it: true. It must be kept until all are woken, and nothing may be awaited before.
     bool add(waiter& w) {

@@ -67,6 +67,8 @@ const std::vector<known_metric>& known() {
         {"informer_handler_exceptions_total", "Exceptions that left an event handler.", {}},
         {"informer_lag_seconds", "From a change's arrival until every subscriber has it, for the oldest of each batch.",
          lag_seconds},
+        {"informer_shard_members", "Live members of the shard group that this process sees.", {}},
+        {"informer_shard_active", "1 while this process owns keys of the shard group itself, else 0.", {}},
         {"informer_metrics_dropped_total", "Figures that could not be kept: bad names, or too many time series.", {}},
     };
     return all;

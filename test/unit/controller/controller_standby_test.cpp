@@ -63,6 +63,46 @@ asio::awaitable<void> standby_of_many() {
     co_await b.end();
 }
 
+/// Nothing tells whose keys these are.
+asio::awaitable<void> standby_without_a_resource() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    map_function of_the_same_name = [](const object& o) { return std::vector<object_key>{o.key()}; };
+    controller c = b.build().watches(deployments, of_the_same_name, b.source()).build(b.noting());
+    b.group.spawn(c.run_sources());
+    std::size_t most = 0;
+    int version = 100;
+    const auto told = [&] {
+        most = std::max(most, c.figures().queue.ready);
+        return b.deployment_watch->pending() == 0;
+    };
+    b.deployment_watch->added(deployment("stays", ++version, "x"));
+    for (int i = 0; i < churned; ++i) {
+        const std::string name = numbered("gone-", i);
+        b.deployment_watch->added(deployment(name.c_str(), ++version, "x"));
+        b.deployment_watch->deleted(deployment(name.c_str(), ++version, "x"));
+        if (i % 100 == 0) co_await settle();
+        told();
+    }
+    const std::function<bool()> over = told;
+    bool ok = co_await eventually(over, 60s);
+    CHECK(ok);
+    CHECK(most > 2 * 1024);
+    CHECK(most <= 4096 + 1024);
+
+    b.group.spawn(c.run_workers());
+    const std::function<bool()> worked = [&] {
+        return b.count("stays") > 0 && c.figures().queue.ready == 0 && c.figures().queue.processing == 0;
+    };
+    ok = co_await eventually(worked, 60s);
+    CHECK(ok);
+    CHECK(b.count(numbered("gone-", churned - 1)) >= 1);
+    CHECK(b.count(numbered("gone-", 0)) == 0);
+    c.stop();
+    co_await b.end();
+}
+
 /// The state that repairs an object follows one that cannot be read.
 asio::awaitable<void> unreadable_before() {
     const auto ex = co_await asio::this_coro::executor;
@@ -237,6 +277,9 @@ asio::awaitable<void> two_short_terms() {
 
 TEST_CASE("a standby's queue does not grow by what comes and goes, and who leads then goes through the sources again") {
     run_test(standby_of_many());
+}
+TEST_CASE("a standby's queue does not grow either where no resource tells whose its keys are") {
+    run_test(standby_without_a_resource(), 120s);
 }
 TEST_CASE("a mapping that throws for one state costs no key of the other") {
     run_test(unreadable_before());

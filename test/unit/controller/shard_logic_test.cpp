@@ -134,6 +134,7 @@ TEST_CASE("sharding: options are checked, and the failure says what is wrong") {
     CHECK(wrong(group().retry_period(9s)).find("1.2") != std::string::npos);
     CHECK(wrong(group().retry_period(0s)).find("retry period") != std::string::npos);
     CHECK(wrong(group().identity("Not a name")).find("identity") != std::string::npos);
+    CHECK_FALSE(group().identity("").check()); // there is a default
     CHECK(wrong(shard_group_options("ns", "-g").identity("me")).find("group") != std::string::npos);
     CHECK(wrong(shard_group_options("", "g").identity("me")).find("namespace") != std::string::npos);
     CHECK(group().effective_request_timeout() == 2500ms);

@@ -102,10 +102,14 @@ asio::awaitable<void> status() {
     wanted.as_object()["collisionCount"] = 7;
     now = co_await patch_status(b.client, deployments, now, wanted);
     CHECK(b.asked("patch", "deployments") == patches); // nothing differs, nothing is asked
-    b.server.remove("deployments.apps", "default", "d");
-    wanted.as_object()["replicas"] = 3;
     failure f;
     const kubernetes::write_options plain;
+    json::value nothing; // as of a variable that nobody has filled
+    co_await patch_status(b.client, deployments, now, nothing, plain, f);
+    CHECK(f == errc::bad_configuration);
+    CHECK(b.asked("patch", "deployments") == patches);
+    b.server.remove("deployments.apps", "default", "d");
+    wanted.as_object()["replicas"] = 3;
     co_await patch_status(b.client, deployments, now, wanted, plain, f);
     CHECK(f == errc::not_found);
     co_await b.server.stop();

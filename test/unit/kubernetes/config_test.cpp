@@ -403,6 +403,11 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     c = in_cluster_config(f, dir.path(""));
     CHECK(c.tls.ca_pem_ == pem_text);
     CHECK(c.warnings.empty());
+    c = default_config(kubeconfig_options().environment("/dev/null", "").insecure(true), f, dir.path(""));
+    CHECK(c.origin == "in-cluster");
+    CHECK(c.tls.insecure_);
+    CHECK(c.tls.ca_pem_.empty());
+    CHECK(c.tls_files.ca.empty());
     // where a kubeconfig says something, it wins
     const auto file = dir.write("kc", config_with("{server: 'https://h'}", "{}"));
     CHECK(default_config(kubeconfig_options().environment(file, ""), f).server == "https://h");

@@ -397,6 +397,11 @@ TEST_CASE("a projection of the whole document keeps all, or drops all but the id
     const std::string text = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","labels":{"c":"d"}},"spec":[1,{"e":2}]})";
     CHECK(parse_object(text, decode_options().project(projection::keep({""}))).to_json() == text);
     CHECK(parse_object(text, decode_options().project(projection::keep({"/spec", ""}))).to_json() == text);
+    CHECK(parse_object(text, decode_options().project(projection::drop({}))).to_json() == text);
+    // A list that was put together and turned out empty.
+    CHECK(parse_object(text, decode_options().project(projection::keep({}))).to_json() ==
+          parse_object(text, decode_options().project(projection::drop({""}))).to_json());
+    CHECK(parse_object(text, decode_options().project(projection::keep({}))).to_json() != text);
     CHECK(parse_object(text, decode_options().project(projection::drop({""}))).to_json() ==
           R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"}})");
     CHECK(parse_object(R"({"spec":1,"metadata":2})", decode_options().project(projection::keep({""}))).to_json() == R"({"spec":1,"metadata":2})");

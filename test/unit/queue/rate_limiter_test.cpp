@@ -75,6 +75,7 @@ TEST_CASE("Q8 token bucket: nobody waits longer than its longest, and after that
     CHECK(longest == 1000s);
     CHECK(l.delay(0, start + 990s) == 10100ms);
     CHECK(l.delay(0, start + 1001s) == 0ns);
+    for (const double none : {0.0, -1.0}) CHECK(token_bucket_limiter(none, 5, 10s).delay(0, start) == 10s);
 }
 
 TEST_CASE("Q8 token bucket: a turn that is given back is another's, and never more than the burst") {

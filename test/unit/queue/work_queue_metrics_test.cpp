@@ -43,6 +43,14 @@ TEST_CASE("Q9 metrics of a named queue carry client-go's names and the queue's")
     CHECK(sink->gauges["workqueue_depth name=foos"] == 0);
 }
 
+TEST_CASE("Q9 counters are there before there is anything to count, so that the first one is an increase") {
+    const auto sink = std::make_shared<recording_sink>();
+    const queue_scene s(work_queue_options().name("foos"), sink);
+    CHECK(sink->live.contains("workqueue_adds_total name=foos"));
+    CHECK(sink->live.contains("workqueue_retries_total name=foos"));
+    CHECK(sink->counters["workqueue_retries_total name=foos"] == 0);
+}
+
 TEST_CASE("Q9 every delayed and rate-limited request is a retry; a delayed key counts as an add when it is due") {
     const auto sink = std::make_shared<recording_sink>();
     queue_scene s(work_queue_options().name("foos"), sink);

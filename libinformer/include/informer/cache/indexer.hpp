@@ -97,7 +97,8 @@ public:
     cache_snapshot snapshot() const;
     object get(const object_key& key) const { return snapshot().get(key); }
 
-    /// Adds an index, also when the cache is full already (writer's side). Throws `error(errc::duplicate_index)`.
+    /// Adds an index, also when the cache is full already (writer's side). Throws `error(errc::duplicate_index)`;
+    /// `error(errc::bad_configuration)` without a function.
     /// Readers see it at once when everything is published or nothing has been yet, else with the next `publish()`.
     void add_index(std::string name, index_function f);
     /// The same in slices, for a full cache: begins, and then indexes about `objects` of them at each step, until

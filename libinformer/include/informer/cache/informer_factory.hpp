@@ -33,7 +33,7 @@ private:
     std::shared_ptr<entry> entry_;
 };
 
-/// Hands out shared informers. Identity: resource, namespace, selectors, part, projection (and managedFields kept or not); equal
+/// Hands out shared informers. Identity: resource, namespace, selectors, part, projection, metadata only or not (and managedFields kept or not); equal
 /// requests share one informer; a request for one namespace reuses a live informer of all namespaces with otherwise
 /// equal options (its `lister()` must then be narrowed by `in(ns)`: `get()` returns a handle whose `lister()` is).
 ///
@@ -59,12 +59,12 @@ public:
     /// The shared informer, started. Throws `error(errc::stopped)` after `shutdown()`. Options that are no part of the identity
     /// (name, page size, back-off …) of the first win; indexes are added, but of two functions under one name the first stays
     /// (functions cannot be compared). To one that is full already they are added as by `shared_informer::add_index`: `synced()`,
-    /// or `co_await h->index_ready(…)`, before reading them. Throws `error(errc::bad_selector)` for selectors that cannot be
-    /// parsed.
+    /// or `co_await h->index_ready(…)`, before reading them. Throws what the constructor of `shared_informer` does, and what `make`
+    /// does.
     [[nodiscard]] informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
     /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform, or that may not be
-    /// read, only where no other has the whole objects. Where there is none the error says what is cached: other namespaces, or a
-    /// selection, which the handle of that alone reads.
+    /// read, only where no other has the whole objects. Where there is none the error says what is cached: other namespaces, a
+    /// selection or a part, or metadata only, which the handle of that alone reads.
     informer::lister lister(const api_resource& resource, std::string name_space = {}) const;
     /// Waits for every informer started so far that is still held, and for the indexes that were asked for with it; throws with the
     /// names of those that failed and their last errors. One that ended before it had synced, be it that somebody stopped it or by

@@ -30,7 +30,7 @@ public:
 };
 
 /// The state machine behind an informer. The owner asks `next()`, carries the action out, tells what happened while it
-/// did (`opened` … `tick`), and how it ended (`slept`, `list_done`, `watch_done`). The contract (client-go's reflector
+/// did (`opened` … `tick`), and how it ended (`slept`, `page_done`, `list_failed`, `watch_done`). The contract (client-go's reflector
 /// with our decisions) is kept here and nowhere else.
 ///
 /// In short: the state is fetched by watch-list, or, where the server cannot do that, by a paged list. From then on
@@ -87,7 +87,7 @@ public:
     verdict bookmark_seen(time_point now, const resource_version& version, bool initial_events_end);
     /// When `tick()` wants to be called; `time_point::max()` when never.
     time_point deadline() const;
-    /// True: the request must be ended now; then call `list_done` or `watch_done`.
+    /// True: the request must be ended now; then call `list_failed` or `watch_done`.
     bool tick(time_point now);
 
     // ---- how it ended ----------------------------------------------------------------------------------------------

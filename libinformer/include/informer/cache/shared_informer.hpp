@@ -105,7 +105,7 @@ public:
 class shared_informer {
 public:
     /// Throws `error(errc::bad_configuration)`: no source, a resource without its kind, an index without a function;
-    /// `error(errc::duplicate_index)`.
+    /// `error(errc::duplicate_index)`; `error(errc::bad_selector)` for selectors that cannot be parsed.
     shared_informer(runtime r, std::shared_ptr<list_watch> from, informer_options options = informer_options());
     ~shared_informer();
     shared_informer(const shared_informer&);
@@ -190,7 +190,7 @@ public:
     handler_handle add_event_handler(filter_function of, add_function on_add, update_function on_update,
                                      delete_function on_delete, subscription_options options = subscription_options());
 
-    /// Also on a running informer. Throws `error(errc::duplicate_index)`.
+    /// Also on a running informer. Throws `error(errc::duplicate_index)`; `error(errc::bad_configuration)` without a function.
     ///
     /// Returns at once. While there is next to nothing in the cache (or `run()` has not begun, or has ended) the index is
     /// complete then; otherwise it is built in slices that leave the executor free, and becomes visible whole. Until then

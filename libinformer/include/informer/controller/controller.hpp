@@ -58,7 +58,8 @@ public:
         priority_ = p;
         return *this;
     }
-    /// Repeats every object at this period, at low priority. Zero: never.
+    /// Repeats every object at this period, at low priority. Zero: never. To a predicate of `when` it is an update that changed nothing:
+    /// those of the kind `…_changed` let none of them through.
     source_options& resync(std::chrono::seconds period) {
         resync_ = period;
         return *this;
@@ -85,7 +86,7 @@ public:
         reconcile_timeout_ = d;
         return *this;
     }
-    /// How long `run()` waits for the first sync of every source before it fails and names the culprit. Zero: for ever
+    /// How long `run()` and `run_workers()` wait for the first sync of every source before they fail and name the culprit. Zero: for ever
     /// (what is missing shows in `not_ready()`). controller-runtime: 2 min.
     controller_options& sync_timeout(std::chrono::nanoseconds d) {
         sync_timeout_ = d;
@@ -208,9 +209,10 @@ public:
     /// Warm standby, the two halves of `run()`: a replica that does not lead runs its sources (its cache and queue are filled) and
     /// runs workers only while it leads. Workers may run again after they were cancelled; sources run once. While no worker runs,
     /// keys of `for_` objects that are gone are forgotten, but for the newest 1024: more than 4096 keys wait only where about half
-    /// of them are of objects. Who works next then goes through its sources as if they had just been synced, at low priority. What
-    /// became of the forgotten ones needs a finalizer, as after a restart; a key that only `triggered_by` or `enqueue` knows of is
-    /// not asked for again.
+    /// of them are of objects. Without `for_` nothing tells whose keys they are: beyond 4096 all are forgotten but for the newest 1024.
+    /// Who works next then goes through its sources as if they had just been synced, at low priority. What became of the forgotten
+    /// ones needs a finalizer, as after a restart; a key that only `triggered_by` or `enqueue` knows of is not asked for again (so
+    /// without any source nothing is forgotten).
     asio::awaitable<void> run_sources();
     asio::awaitable<void> run_workers();
     void stop();
@@ -265,7 +267,8 @@ public:
     controller_builder& options(controller_options o);
 
     /// Asks the factory for the informers, which starts them, so that `factory.lister(resource)` can be had; events are
-    /// taken from `run()` on. Throws `error(errc::bad_configuration)`: no source, `owns` without `for_`, no workers.
+    /// taken from `run()` on. Throws `error(errc::bad_configuration)`: neither source nor trigger, `owns` without `for_` or of what has no
+    /// kind, no workers, no reconciler; and what `informer_factory::get` throws.
     controller build(reconciler reconcile);
 
 private:

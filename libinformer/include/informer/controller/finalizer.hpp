@@ -44,7 +44,7 @@ public:
     using work = std::function<asio::awaitable<reconcile_result>(const object&)>;
     /// `name`: qualified, "example.com/cleanup" (the server insists).
     finalizer(kubernetes::client c, api_resource resource, std::string name);
-    /// `apply` and `cleanup` must outlive the call.
+    /// What `apply` and `cleanup` refer to must outlive the call; they themselves are kept.
     asio::awaitable<reconcile_result> reconcile(object current, work apply, work cleanup);
 
 private:

@@ -91,7 +91,7 @@ public:
     }
 
     /// errc::bad_configuration, naming what is wrong: lease duration > renew deadline > 1.2 × retry period > 0, group and
-    /// identity are parts of DNS names.
+    /// identity (where one is given) are parts of DNS names.
     failure check() const;
     std::chrono::nanoseconds effective_request_timeout() const;
 
@@ -171,7 +171,7 @@ public:
     /// What we own by the last look at the group.
     const shard_view& view() const noexcept;
     /// Tells `f` of changes too, as `shard_group_options::on_change`, until what it returns is destroyed (on the executor).
-    std::shared_ptr<void> listen(std::function<void(const shard_change&)> f);
+    [[nodiscard]] std::shared_ptr<void> listen(std::function<void(const shard_change&)> f);
     /// For stores that refuse writers of the past (see `fencing_token`): the resource version of the list that our view rests
     /// on. A later owner of a key never has a smaller one.
     const resource_version& token() const noexcept;

@@ -114,8 +114,8 @@ public:
         return *this;
     }
 
-    /// errc::bad_configuration, naming what is wrong: lease duration > renew deadline > 1.2 × retry period > 0, names and
-    /// identity not empty.
+    /// errc::bad_configuration, naming what is wrong: lease duration > renew deadline > 1.2 × retry period > 0, namespace and
+    /// name not empty.
     failure check() const;
     /// With the default filled in.
     std::chrono::nanoseconds effective_request_timeout() const;

@@ -28,8 +28,8 @@ bool is_owned_by(const object& o, const object& owner);
 /// Makes `owner` the controlling owner of `dependent`, a whole object that is to be created or applied; deleting the owner in
 /// the foreground then waits for it. Calling it again changes nothing.
 ///
-/// *Errors*: conflict when another owner controls it already (which one); bad_configuration when the owner lacks a uid (it
-/// must come from the server), or when the two lie where the garbage collector would not find them: a namespaced owner owns
+/// *Errors*: conflict when another owner controls it already (which one); not_an_object when `dependent` is none; bad_configuration when the owner lacks a uid
+/// (it must come from the server), a name or a type, or when the two lie where the garbage collector would not find them: a namespaced owner owns
 /// only objects of its own namespace.
 void set_controller_reference(boost::json::value& dependent, const object& owner, failure& f);
 /// The same without control: one of several owners.

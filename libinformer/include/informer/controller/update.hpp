@@ -45,7 +45,7 @@ using object_change = std::function<bool(boost::json::value& o)>;
 ///
 /// `options`: with a subresource ("status", "scale") that part alone is written; `change` is given the object, or the scale.
 /// *Errors*: as `client::get` and `client::update`, and bad_configuration where there is no `change`; the twin without
-/// failure& throws `error`. *Cancellation*: terminal.
+/// failure& throws `error`. What `change` throws goes through both. *Cancellation*: terminal.
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                           object_change change, kubernetes::write_options options, failure& f);
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
@@ -55,7 +55,8 @@ asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_
 /// Brings `status` from what `current` has to `wanted`, by a merge patch of what differs and of nothing else, on the
 /// status subresource. No request where nothing differs: then `current` is the answer. Members that `wanted` lacks are removed.
 /// Others who write other parts of the status are not disturbed. Lists are replaced as a whole. `current` must have its whole status: from
-/// a cache of parts (a projection, metadata only) members that it does not show stay.
+/// a cache of parts (a projection, metadata only) members that it does not show stay. *Errors*: as `client::patch`, and bad_configuration,
+/// and no request, where `wanted` is no JSON object: that would take the whole status away.
 ///
 /// `current` may be old: a cache has what was written a moment later. Who compares with it then, and wants what it still says, sends
 /// nothing, and the server keeps what was written before. The event that follows leads to another reconcile, which puts it right,
@@ -82,7 +83,7 @@ inline constexpr std::chrono::seconds read_back_limit{5};
 /// *Errors*: besides those above deadline_exceeded where the cache has it not within `read_back_limit` (its watch is away), and what
 /// else `wait_until` says; the status is written then. As the result of a reconcile such an error brings the key back, to wait again; only
 /// where what is wanted turns back before the watch returns is it compared with what was before. Bad_configuration, and no request, where
-/// `cache` is none of `resource`.
+/// `cache` is none of `resource`, or has not synced yet.
 asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
                                      boost::json::value wanted, informer_handle cache,
                                      kubernetes::write_options options, failure& f);

@@ -118,7 +118,8 @@ public:
 ///
 /// *Executor*, *cancellation*, *errors*: as `list_watch`. Those of etcd are mapped on their HTTP likes; 404 is a member without gateway.
 /// *Thread safety*: none. Throws `error(errc::bad_configuration)` for an endpoint, TLS material, a file, a prefix or a namespace that
-/// cannot be used; the twin reports it in `f`, and returns null.
+/// cannot be used, where there is no endpoint or no kind, for a password file without a user, and for a password where a member is reached
+/// without TLS; the twin reports it in `f`, and returns null.
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m);
 std::shared_ptr<list_watch> make_list_watch(runtime rt, config c, mapping m, failure& f);
 

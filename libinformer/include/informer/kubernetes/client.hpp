@@ -33,15 +33,20 @@ struct object_list {
 ///
 /// *Thread safety*, *Executor*: verbs may be called and awaited on any executor; they run on the runtime's, and resume on the
 /// awaiter's, whose context must be there until then. All else on the runtime's. *Cancellation*: terminal, closes the request's
-/// socket. *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
-/// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages. *Retries*: 429, and 503, with Retry-After (in
-/// seconds, up to two minutes) are asked again as told, since the server says that nothing was done; GETs also with any other 5xx
-/// that has it, and once on a lost connection, writes never: they may have been carried out. At most ten attempts, and no wait
-/// begins that would end after the verb's time limit: then the server's refusal is the failure. An attempt that is under way when
-/// the time is up is errc::deadline_exceeded. (A list is a stream and has no such limit: who cannot wait as long as a server may
-/// ask for, ten times two minutes, cancels it or lists by a client `without_retries()`.) *Objects*: whole ones are
-/// `boost::json::value`s with their name (and namespace) in metadata. A subresource takes and answers with objects of its own kind
-/// (Scale, Eviction, TokenRequest, …), named like the object that it belongs to.
+/// socket.
+///
+/// *Errors*: each verb throws `error`; its twin with `failure&` does not. The failure's sentence names verb and object
+/// ("get pods ns/name"), `status()` is the server's. Secrets never reach messages.
+///
+/// *Retries*: 429, and 503, with Retry-After (in seconds, up to two minutes) are asked again as told, since the server says that
+/// nothing was done; GETs also with any other 5xx that has it, and once on a lost connection, writes never: they may have been
+/// carried out. At most ten attempts, and no wait begins that would end after the verb's time limit: then the server's refusal is
+/// the failure. An attempt that is under way when the time is up is errc::deadline_exceeded. (A list is a stream and has no such
+/// limit: who cannot wait as long as a server may ask for, ten times two minutes, cancels it or lists by a client
+/// `without_retries()`.)
+///
+/// *Objects*: whole ones are `boost::json::value`s with their name (and namespace) in metadata. A subresource takes and answers with
+/// objects of its own kind (Scale, Eviction, TokenRequest, …), named like the object that it belongs to.
 class client {
 public:
     client(runtime r, client_config config, failure& f);
@@ -56,7 +61,7 @@ public:
     void keep_managed_fields(bool on) noexcept;
     /// The same client, whose verbs (discovery apart) ask once: also a refusal with Retry-After is the failure at once. For who
     /// has a rhythm of his own, which a wait in here would break.
-    client without_retries() const;
+    [[nodiscard]] client without_retries() const;
 
     asio::awaitable<object> get(api_resource resource, object_key key);
     asio::awaitable<object> get(api_resource resource, object_key key, failure& f);

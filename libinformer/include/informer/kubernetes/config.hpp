@@ -158,7 +158,8 @@ client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
 /// From text (tests): `file` is for messages and relative paths. The environment is not looked at, for proxies neither.
 client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options, failure& f);
 /// Service account of a pod: $KUBERNETES_SERVICE_HOST/PORT and the token, CA and namespace under `root`; the namespace of
-/// $POD_NAMESPACE before that. Proxies of the environment count here, too, as with client-go.
+/// $POD_NAMESPACE before that. Proxies of the environment count here, too, as with client-go. *Errors*: errc::bad_configuration where
+/// this is no pod, or has no token.
 client_config in_cluster_config(failure& f, std::string root = "/var/run/secrets/kubernetes.io/serviceaccount");
 /// kubeconfig; in-cluster when there is none, or nothing in it ($KUBECONFIG=/dev/null), no file, server or context is asked for,
 /// and it is possible. (kubectl goes in-cluster also where contexts are there and none is current: that is an error here.) `root`

@@ -16,22 +16,25 @@
 
 namespace informer {
 
-/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion must
-/// stay, or the object is quarantined; so should its deletionTimestamp, finalizers and generation, by which controllers decide. It sees numbers as boost::json has them: of those that no int64, uint64 or double holds
-/// exactly it gets the nearest double. What is no finite double afterwards is stored as `encode` does.
+/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion are
+/// put back to what was received, whatever became of them; without metadata, or with another type, it is quarantined. Its
+/// deletionTimestamp, finalizers and generation should stay: controllers decide by them. It sees numbers as boost::json has them:
+/// of those that no int64, uint64 or double holds exactly it gets the nearest double. What is no finite double afterwards is stored
+/// as `encode` does.
 using transform = std::function<void(boost::json::value&)>;
 
 /// Which parts of objects to store. Paths are JSON pointers, "" that of the whole object; "*" stands for every element or member.
 /// Always stored are apiVersion, kind and, in metadata, the identity (name, namespace, uid, resourceVersion) and what controllers decide
-/// by: generation, deletionTimestamp and finalizers. Who maps objects to owners keeps "/metadata/ownerReferences" too. What is no pointer: throws `error(errc::bad_configuration)`.
+/// by: generation, deletionTimestamp and finalizers. Who maps objects to owners keeps "/metadata/ownerReferences" too. What is no
+/// pointer: throws `error(errc::bad_configuration)`.
 class projection {
 public:
     projection() = default;
-    /// Drops these sub-trees; of "" only what is always stored stays.
+    /// Drops these sub-trees; of "" only what is always stored stays. Without any: nothing.
     static projection drop(std::vector<std::string> pointers);
-    /// Keeps only these sub-trees; with "" all.
+    /// Keeps only these sub-trees; with "" all, without any only what is always stored.
     static projection keep(std::vector<std::string> pointers);
-    bool empty() const noexcept { return pointers_.empty(); }
+    bool empty() const noexcept { return pointers_.empty() && !keep_; } ///< it leaves everything as it is
     bool keeps() const noexcept { return keep_; }
     const std::vector<std::string>& pointers() const noexcept { return pointers_; }
     friend bool operator==(const projection&, const projection&) = default;
@@ -50,7 +53,7 @@ public:
     decode_options& keep_managed_fields(bool on = true) { keep_managed_fields_ = on; return *this; }
     decode_options& project(projection p) { projection_ = std::move(p); return *this; }
     decode_options& transform_with(transform t) { transform_ = std::move(t); return *this; }
-    /// What list items lack on the wire; added as the first members when missing.
+    /// What list items lack on the wire; added as the first members when missing. (An informer's are those of its resource.)
     decode_options& type(std::string api_version, std::string kind) {
         api_version_ = std::move(api_version);
         kind_ = std::move(kind);

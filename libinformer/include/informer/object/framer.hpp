@@ -22,8 +22,8 @@ inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
 /// A list repeats itself. After `guess()` an item is cut without a look into it where the next one seems to begin, and is
 /// `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end; where it does not,
 /// `look_again()` lets `next()` hand out the same item anew, cut by its braces.
-/// *Errors*: `next` reports `syntax_error` (cannot be framed, with offset) or `too_large` for an envelope of over 256 KiB,
-/// since it is parsed in one step; an item over `max_object` is skipped and handed out as `oversized()` with its beginning
+/// *Errors*: `next` reports `syntax_error` (cannot be framed, with offset) or `too_large` for an envelope of over 256 KiB
+/// (or over `max_object`), since it is parsed in one step; an item over `max_object` is skipped and handed out as `oversized()` with its beginning
 /// as text (to name its key). Whoever fed all looks at `done()`. std::bad_alloc is thrown, and ends the framer: bytes may be lost.
 /// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
 class list_framer {
@@ -36,7 +36,7 @@ public:
     void feed(std::string_view bytes);
     /// Adds bytes that are not copied where it can be helped: they must stay until `next()` has returned false.
     void lend(std::string_view bytes);
-    /// Advances to the next whole item; false when more bytes are needed, at the end, or on error.
+    /// Advances to the next whole item; false when more bytes are needed, at the end, or on error (`f`, else cleared).
     bool next(failure& f);
     void guess() noexcept;
     bool unproven() const noexcept;

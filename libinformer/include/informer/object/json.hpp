@@ -18,6 +18,7 @@ object from_value(const boost::json::value& v);
 /// RFC 7386.
 void apply_merge_patch(boost::json::value& target, const boost::json::value& patch);
 /// RFC 6902, all six operations; `target` is unchanged on error (errc::bad_patch, the sentence names the operation).
+/// So that a patch from elsewhere cannot make a value without end, its copies and moves make a million values at most, a thousand deep.
 bool apply_json_patch(boost::json::value& target, const boost::json::value& operations, failure& f);
 /// The merge patch that makes `to` out of `from`. Members of `to` that are null and not so in `from` it cannot make (RFC 7386): it takes
 /// them out.

@@ -73,7 +73,8 @@ struct conversion {
     static boost::json::value write(const T& from);
 };
 
-/// Reads a T. On error the T is half read.
+/// Reads a T. On error the T is half read. Where `from` is missing or null it is a T{}, and no error, as it is with members: whether it
+/// was there tells `from.exists()`.
 template <class T>
 T as(const value& from, failure& f);
 template <class T>

@@ -133,7 +133,8 @@ enum class watch_list_support {
     no,      ///< lists and watches only
 };
 
-/// A resource that can be listed and watched. Implementations: `kubernetes::client`'s, scripted ones in tests.
+/// A resource that can be listed and watched. Implementations: `kubernetes::client`'s, `etcd::make_list_watch`'s,
+/// scripted ones in tests.
 ///
 /// *Executor*: that of the `runtime` it was made with. *Cancellation*: terminal; the request's socket is closed at once
 /// and `f` says `errc::cancelled`. *Errors*: reported in `f`, with phase and server text; nothing is thrown but

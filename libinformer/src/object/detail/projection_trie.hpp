@@ -16,7 +16,7 @@ namespace informer::detail {
 class projection_trie {
 public:
     explicit projection_trie(const projection& p);
-    bool empty() const noexcept { return nodes_.size() == 1 && !nodes_[0].ends; }
+    bool empty() const noexcept { return nodes_.size() == 1 && !nodes_[0].ends && !keep_; }
     bool keeps() const noexcept { return keep_; }
     /// One of the pointers is that of the whole document.
     bool ends_at_once() const noexcept { return nodes_[start].ends; }
