@@ -20,7 +20,7 @@ constexpr std::uint32_t none = text_template::none;
 class mapper {
 public:
     mapper(text_template& to, const generation& g) : to_(to), generation_(g), p_(to.text.data()), seen_() {}
-    bool document(handle h) { return value(none, none, h); }
+    bool document(handle h) { return walk({none, none, h}); }
 
 private:
     char next() noexcept {
@@ -58,47 +58,84 @@ private:
         to_.places.push_back({begin, here() + open_end, owner, slot});
         return at_hand::leaf;
     }
-    /// h missing: the value is not stored. Then, below the outermost container left out, parent is `none`.
-    bool value(std::uint32_t parent, std::uint32_t slot, handle h) {
+    /// A container on the way down. `h` missing: it is not stored.
+    struct level {
+        children c;
+        handle h = missing_handle;
+        std::uint32_t index = 0, values = 0, elements = 0, next_slot = 0;
         bool object = false;
-        std::uint32_t begin = 0;
-        const at_hand what = leaf(h ? parent : none, slot, object, begin);
-        return what == at_hand::opening ? container(object, begin, parent, slot, h) : what == at_hand::leaf;
-    }
-    bool container(bool object, std::uint32_t begin, std::uint32_t parent, std::uint32_t slot, handle h) {
-        if (!h && parent == none) return part_left_out(object);
-        if (++depth_ > deepest) return false;
-        const children c = children_of(&generation_, h);
-        if (h && object != (h == empty_object_handle || (is_node(h) && c.keys))) return false;
-        const auto index = static_cast<std::uint32_t>(to_.containers.size());
-        const auto first = static_cast<std::uint32_t>(to_.places.size());
-        const std::uint32_t header = is_node(h) ? *generation_.node(h) : 0;
-        to_.containers.push_back({begin, 0, first, 0, parent, slot, to_.values, c.n, h, header, path(parent, slot)});
-        to_.values += c.n;
-        seen_.resize(to_.values);
-        const std::uint32_t values = to_.values - c.n;
-        std::uint32_t elements = 0, next_slot = 0;
-        char after = ',';
-        for (; after == ','; after = *p_++) {
-            handle child = missing_handle;
-            std::uint32_t child_slot = none;
-            if (object) {
-                if (!member(c, h != missing_handle, values, elements, next_slot, child_slot)) return false;
-                if (child_slot != none) child = c.values[child_slot];
-            } else if (h) {
-                if (elements == c.n) return false;
-                child_slot = elements++;
-                child = c.values[child_slot];
+    };
+    /// A value: its place in the container around it, if that is stored, else none; and what is stored of it.
+    struct where {
+        std::uint32_t parent = none, slot = none;
+        handle h = missing_handle;
+    };
+
+    /// One whole value. No recursion: texts may be a thousand levels deep, and threads have small stacks.
+    bool walk(where at) {
+        for (;;) {
+            bool object = false;
+            std::uint32_t begin = 0;
+            const at_hand what = leaf(at.h ? at.parent : none, at.slot, object, begin);
+            if (what == at_hand::nothing) return false;
+            if (what == at_hand::opening) {
+                // Below the outermost container left out, the parent is none.
+                if (at.h || at.parent != none) {
+                    if (!open(object, begin, at) || !begin_member(at)) return false;
+                    continue;
+                }
+                if (!part_left_out(object)) return false;
             }
-            if (!value(h ? index : none, child_slot, child)) return false;
-            if (!next()) return false;
+            for (;;) { // what is complete is closed
+                if (open_.empty()) return true;
+                if (!next()) return false;
+                const char after = *p_++;
+                if (after == ',') break;
+                if (!close(after)) return false;
+            }
+            if (!begin_member(at)) return false;
         }
+    }
+    bool open(bool object, std::uint32_t begin, const where& at) {
+        if (++depth_ > deepest) return false;
+        level l;
+        l.c = children_of(&generation_, at.h);
+        if (at.h && object != (at.h == empty_object_handle || (is_node(at.h) && l.c.keys))) return false;
+        l.h = at.h;
+        l.object = object;
+        l.index = static_cast<std::uint32_t>(to_.containers.size());
+        l.values = to_.values;
+        const auto first = static_cast<std::uint32_t>(to_.places.size());
+        const std::uint32_t header = is_node(at.h) ? *generation_.node(at.h) : 0;
+        to_.containers.push_back(
+            {begin, 0, first, 0, at.parent, at.slot, to_.values, l.c.n, at.h, header, path(at.parent, at.slot)});
+        to_.values += l.c.n;
+        seen_.resize(to_.values);
+        open_.push_back(l);
+        return true;
+    }
+    /// Goes to the value of the next member of the innermost container.
+    bool begin_member(where& at) {
+        level& l = open_.back();
+        at = {l.h ? l.index : none, none, missing_handle};
+        if (l.object) {
+            if (!member(l.c, l.h != missing_handle, l.values, l.elements, l.next_slot, at.slot)) return false;
+        } else if (l.h) {
+            if (l.elements == l.c.n) return false;
+            at.slot = l.elements++;
+        }
+        if (at.slot != none) at.h = l.c.values[at.slot];
+        return true;
+    }
+    bool close(char with) {
+        const level& l = open_.back();
         --depth_;
-        if (after != (object ? '}' : ']')) return false;
+        if (with != (l.object ? '}' : ']')) return false;
         // The document has up to two members that the text has not: its type.
-        if (h && elements != c.n && (index != 0 || !only_type_missing(c, values))) return false;
-        to_.containers[index].end = here();
-        to_.containers[index].last = static_cast<std::uint32_t>(to_.places.size());
+        if (l.h && l.elements != l.c.n && (l.index != 0 || !only_type_missing(l.c, l.values))) return false;
+        to_.containers[l.index].end = here();
+        to_.containers[l.index].last = static_cast<std::uint32_t>(to_.places.size());
+        open_.pop_back();
         return true;
     }
     /// A container deeper in a part that is not stored, from its first member on: only its places are of interest. A third of
@@ -185,12 +222,13 @@ private:
         return true;
     }
 
-    static constexpr unsigned deepest = 1000; // of a document; a frame of the stack for each
+    static constexpr unsigned deepest = 1000; // of a document
 
     text_template& to_;
     const generation& generation_;
     const char* p_;
     unsigned depth_ = 0;
+    std::vector<level> open_;
     std::vector<std::uint8_t> seen_; ///< not of bits: containers are small, and there are many
 };
 
