@@ -107,8 +107,9 @@ std::string host_label() {
     if (gethostname(name.data(), name.size() - 1) != 0) return "host";
     std::string label;
     for (const char* c = name.data(); *c != '\0' && label.size() < 40; ++c) {
-        const auto u = static_cast<unsigned char>(*c);
-        label += std::isalnum(u) ? static_cast<char>(std::tolower(u)) : '-';
+        // Not by the locale's letters: it goes into a DNS label.
+        const bool upper = *c >= 'A' && *c <= 'Z', other = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
+        label += upper ? static_cast<char>(*c - 'A' + 'a') : other ? *c : '-';
     }
     const auto first = label.find_first_not_of('-');
     const auto last = label.find_last_not_of('-');

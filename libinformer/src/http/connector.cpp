@@ -56,7 +56,11 @@ private:
 std::shared_ptr<look_up> look_up_of(name_desk& names, const asio::any_io_executor& executor, const endpoint& to) {
     if (auto l = names.under_way.lock(); l && !l->done) return l;
     const auto l = std::make_shared<look_up>(executor);
-    l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service, ends_look_up(l));
+    try {
+        l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service, ends_look_up(l));
+    } catch (const boost::system::system_error& e) {
+        l->ec = e.code(); // it takes a thread, and there is none to be had; given up unbegun it has ended
+    }
     names.under_way = l;
     return l;
 }
@@ -84,9 +88,11 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
     bool cancelled = false, none = true;
     while (!timer->late() && !cancelled && none) {
         l = look_up_of(*names, executor, to);
-        l->waiting.push_back(wake);
-        co_await wake->async_wait(as_result);
-        std::erase(l->waiting, wake);
+        if (!l->done) {
+            l->waiting.push_back(wake);
+            co_await wake->async_wait(as_result);
+            std::erase(l->waiting, wake);
+        }
         // Unless it is running already it need not begin: it would keep the context and the look-ups behind it.
         if (!l->done && l->waiting.empty()) l->resolver.cancel();
         const auto cancellation = co_await asio::this_coro::cancellation_state;

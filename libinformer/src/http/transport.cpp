@@ -235,6 +235,17 @@ void refuse(failure& f, std::string_view what, const error_code& ec) {
     f = failure(errc::bad_configuration, std::string(what) + " cannot be used: " + ec.message());
 }
 
+/// OpenSSL may have been configured so that it can do nothing: a provider that is not there.
+std::shared_ptr<tls_context> make_context(ssl::context::method m, failure& f) {
+    f = failure();
+    try {
+        return std::make_shared<tls_context>(m);
+    } catch (const boost::system::system_error& e) {
+        refuse(f, "TLS", e.code());
+        return nullptr;
+    }
+}
+
 std::string of_file(std::string what, const std::string& path) {
     return path.empty() ? what : std::move(what) + " of " + path;
 }
@@ -278,8 +289,8 @@ void harden(ssl::context& c) {
 } // namespace
 
 std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& f) {
-    f = failure();
-    auto context = std::make_shared<tls_context>(ssl::context::tls_client);
+    auto context = make_context(ssl::context::tls_client, f);
+    if (f) return nullptr;
     ssl::context& c = context->ssl_;
     harden(c);
     static constexpr std::array<unsigned char, 9> alpn = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
@@ -306,8 +317,8 @@ std::shared_ptr<tls_context> make_client_context(const tls_options& o, failure& 
 }
 
 std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f) {
-    f = failure();
-    auto context = std::make_shared<tls_context>(ssl::context::tls_server);
+    auto context = make_context(ssl::context::tls_server, f);
+    if (f) return nullptr;
     ssl::context& c = context->ssl_;
     harden(c);
     use_pair(c, o.certificate_pem_, o.key_pem_, "server", {}, f);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -411,7 +412,9 @@ child_process::~child_process() {
     // Nobody will come back to it: the context is gone, or there was no memory.
     kill_group();
     pollfd gone{process_.native_handle(), POLLIN, 0};
-    ::poll(&gone, 1, 1000); // killed, it ends at once, unless the system itself is stuck
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (::poll(&gone, 1, 1000) < 0 && errno == EINTR && std::chrono::steady_clock::now() < patience) {
+    } // killed, it ends at once, unless the system itself is stuck
     siginfo_t about{};
     ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process_.native_handle()), &about, WEXITED | WNOHANG);
 }

@@ -32,11 +32,14 @@ std::string variable(const char* name) {
     return v ? v : "";
 }
 
-/// Relative paths are relative to the file that names them.
+/// Relative paths are relative to the file that names them, and say the same wherever the process goes later, as a daemon does.
 std::string beside(const located_text& path) {
     const std::filesystem::path p(path.text);
     if (p.is_absolute()) return p.string();
-    return (std::filesystem::path(path.at.file).parent_path() / p).lexically_normal().string();
+    const std::filesystem::path there = std::filesystem::path(path.at.file).parent_path() / p;
+    std::error_code gone; // where we are: then as it is
+    const auto whole = std::filesystem::absolute(there, gone);
+    return (gone ? there : whole).lexically_normal().string();
 }
 
 /// Inline data, else the file's content, and its path in `from`; both must be PEM.
@@ -299,6 +302,8 @@ private:
         std::string why;
         const auto text = read_file(c.token_file, why);
         if (text && trimmed(*text).empty()) why = "the file is empty";
+        if (text && informer::detail::has_controls(trimmed(*text)))
+            why = "it holds a line break or another character that no header can carry";
         if (text && why.empty()) {
             c.token = trimmed(*text);
         } else if (c.token.empty()) {
@@ -433,6 +438,8 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
     if (!token) return refuse("cannot read " + c.credentials.token_file + ": " + why);
     c.credentials.token = trimmed(*token);
     if (c.credentials.token.empty()) return refuse(c.credentials.token_file + " is empty");
+    if (informer::detail::has_controls(c.credentials.token))
+        return refuse(c.credentials.token_file + " holds a line break or another character that no header can carry");
     c.tls.insecure_ = options.insecure_;
     if (!options.insecure_) c.tls_files.ca = root + "/ca.crt";
     if (options.insecure_) {

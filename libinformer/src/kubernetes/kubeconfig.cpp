@@ -288,6 +288,8 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
     // JSON may be indented by tabs, YAML not.
     if (const auto first = informer::detail::trimmed(yaml); !first.empty() && first.front() == '{')
         std::replace(text.begin(), text.end(), '\t', ' ');
+    // Its number is read by the process's locale, in which 1.2 may be none. All of 1.x are read alike.
+    if (text.starts_with("%YAML 1.")) std::fill_n(text.begin(), std::min(text.find('\n'), text.size()), ' ');
     try {
         if (text.size() > 2 * value_counter::most) check_size(text); // fewer bytes hold fewer
         const YAML::Node root = YAML::Load(text);

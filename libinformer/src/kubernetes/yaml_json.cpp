@@ -5,9 +5,13 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace informer::kubernetes::detail {
@@ -53,14 +57,31 @@ public:
         if (n.Tag() != "?") return json::string(n.Scalar()); // quoted, or said to be one
         bool b = false;
         if (YAML::convert<bool>::decode(n, b)) return b;
-        std::int64_t i = 0;
-        if (YAML::convert<std::int64_t>::decode(n, i)) return i;
+        if (const auto i = integer_of(n.Scalar())) return *i;
         double d = 0;
-        if (YAML::convert<double>::decode(n, d) && std::isfinite(d)) return d;
+        if (read_whole(n.Scalar(), d, std::chars_format::general) && std::isfinite(d)) return d;
         return json::string(n.Scalar());
     }
 
 private:
+    // Not by the library's conversions: those read by the process's locale, for which 1.500 may be a thousand and a half.
+    template <class Number, class How>
+    static bool read_whole(std::string_view s, Number& to, How how) {
+        if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
+        const auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), to, how);
+        return ec == std::errc() && end == s.data() + s.size();
+    }
+    static std::optional<std::int64_t> integer_of(std::string_view s) {
+        std::int64_t i = 0;
+        const bool negative = s.starts_with('-');
+        std::string_view digits = s.substr(negative || s.starts_with('+') ? 1 : 0);
+        if (digits.size() < 2 || digits.front() != '0') return read_whole(s, i, 10) ? std::optional(i) : std::nullopt;
+        const bool hexadecimal = digits[1] == 'x' || digits[1] == 'X';
+        digits.remove_prefix(hexadecimal || digits[1] == 'o' ? 2 : 1);
+        if (digits.starts_with('-') || digits.starts_with('+') || !read_whole(digits, i, hexadecimal ? 16 : 8)) return std::nullopt;
+        return negative ? -i : i;
+    }
+
     std::size_t size_ = 0;
 };
 

@@ -1,8 +1,6 @@
 #include "root/file.hpp"
 
 #include <cerrno>
-#include <cstdio>
-#include <memory>
 #include <system_error>
 
 #include <fcntl.h>
@@ -11,25 +9,35 @@
 
 namespace informer::detail {
 
+namespace {
+
+/// Again where a signal came in between: of a pipe that is waited for, for instance.
+template <class Call>
+auto uninterrupted(const Call& call) {
+    auto result = call();
+    while (result < 0 && errno == EINTR) result = call();
+    return result;
+}
+
+} // namespace
+
 std::optional<std::string> read_file(const std::string& path, std::string& why, waiting how) {
     const bool waits = how == waiting::may;
-    struct close_file {
-        void operator()(std::FILE* f) const { std::fclose(f); }
-    };
     const auto refuse = [&why](int code) {
         why = code == ENOENT ? "no such file" : std::generic_category().message(code);
         return std::nullopt;
     };
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK));
-    if (fd < 0) return refuse(errno);
-    const std::unique_ptr<std::FILE, close_file> file(::fdopen(fd, "rb"));
-    if (!file) {
-        const int code = errno;
-        ::close(fd);
-        return refuse(code);
-    }
+    struct descriptor {
+        ~descriptor() {
+            if (fd >= 0) ::close(fd);
+        }
+        int fd;
+    };
+    const auto opened = [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK)); };
+    const descriptor file{uninterrupted(opened)};
+    if (file.fd < 0) return refuse(errno);
     struct stat about {};
-    if (::fstat(fd, &about) != 0) return refuse(errno);
+    if (::fstat(file.fd, &about) != 0) return refuse(errno);
     if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
     if (!waits && !S_ISREG(about.st_mode)) {
         why = "no regular file";
@@ -38,15 +46,16 @@ std::optional<std::string> read_file(const std::string& path, std::string& why, 
     // Read to the end rather than by the size: it may be a pipe.
     std::string text;
     char block[16 * 1024];
-    while (const std::size_t n = std::fread(block, 1, sizeof block, file.get())) {
-        text.append(block, n);
+    for (;;) {
+        const ssize_t n = uninterrupted([&] { return ::read(file.fd, block, sizeof block); });
+        if (n < 0) return refuse(errno);
+        if (n == 0) return text;
+        text.append(block, static_cast<std::size_t>(n));
         if (text.size() > largest_file) {
             why = "larger than 16 MiB";
             return std::nullopt;
         }
     }
-    if (std::ferror(file.get())) return refuse(errno);
-    return text;
 }
 
 bool is_read_once(const std::string& path) noexcept {

@@ -274,7 +274,11 @@ std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to
 
 namespace {
 
-const constant_labels no_labels;
+/// Of no static lifetime that begins or ends: figures may come from the constructors and destructors of others.
+const constant_labels& no_labels() {
+    static const constant_labels& none = *new constant_labels;
+    return none;
+}
 
 } // namespace
 
@@ -282,19 +286,19 @@ prometheus_metrics::prometheus_metrics(prometheus_options options) : impl_(std::
 prometheus_metrics::~prometheus_metrics() = default;
 
 void prometheus_metrics::add(std::string_view counter, double value, labels of) {
-    impl_->add({counter, of, no_labels}, value);
+    impl_->add({counter, of, no_labels()}, value);
 }
 
 void prometheus_metrics::set(std::string_view gauge, double value, labels of) {
-    impl_->set({gauge, of, no_labels}, value);
+    impl_->set({gauge, of, no_labels()}, value);
 }
 
 void prometheus_metrics::observe(std::string_view histogram, double value, labels of) {
-    impl_->observe({histogram, of, no_labels}, value);
+    impl_->observe({histogram, of, no_labels()}, value);
 }
 
 void prometheus_metrics::forget(std::string_view name, labels of) {
-    impl_->forget({name, of, no_labels});
+    impl_->forget({name, of, no_labels()});
 }
 
 void prometheus_metrics::describe(std::string_view name, std::string_view help) {

@@ -2,6 +2,13 @@
 #include "name_server.hpp"
 #include "support.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 using namespace http_test;
 
 namespace {
@@ -175,7 +182,43 @@ asio::awaitable<void> comes_back_before_its_turn() {
     co_await b.server.stop();
 }
 
+asio::awaitable<void> ask_twice(http::client* c, failure* first, failure* second) {
+    const http::request r = http::request("GET", "/").time(http::timeouts().resolve(5s));
+    co_await c->send(r, *first);
+    co_await c->send(r, *second);
+}
+
+/// In a process that may have no thread more: 0 where it is told as what it is, and the next one is, too.
+int look_up_without_threads() {
+    if (::getuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return 2; // root may have any number
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_NPROC, &none) != 0) return 2;
+    try {
+        asio::io_context io(1);
+        const runtime rt(io.get_executor());
+        failure f;
+        const auto to = http::endpoint::parse("http://a-name.test:80", f);
+        http::client c(rt, to, http::client_options(), f);
+        failure first, second;
+        asio::co_spawn(io, ask_twice(&c, &first, &second), asio::detached);
+        io.run();
+        return first == errc::resolve_failed && second == errc::resolve_failed ? 0 : 3;
+    } catch (...) {
+        return 4;
+    }
+}
+
 } // namespace
+
+TEST_CASE("a look-up for which there is no thread has failed, and nothing is thrown") {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(look_up_without_threads());
+    REQUIRE(child > 0);
+    int how = 0;
+    REQUIRE(::waitpid(child, &how, 0) == child);
+    CHECK(WIFEXITED(how));
+    CHECK(WEXITSTATUS(how) == 0);
+}
 
 TEST_CASE("a name is looked up once for all who want it at the same time, and anew for whoever comes later") {
     run_test(shared());

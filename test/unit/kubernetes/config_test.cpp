@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <locale>
 #include <string>
 
 #include <unistd.h>
@@ -325,6 +326,10 @@ TEST_CASE("kubeconfig: a token beats its file, an empty token file is an error")
     CHECK(c.credentials.token == "inline");
     REQUIRE(c.warnings.size() == 1);
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + empty + "}")), "tokenFile: cannot read " + empty + ": the file is empty"));
+    const auto two_lines = dir.write("two", "one\ntwo\n");
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + two_lines + "}")), two_lines + ": it holds a line break"));
+    c = good(config_with("{server: 'https://h'}", "{token: inline, tokenFile: " + two_lines + "}"));
+    CHECK(c.credentials.token == "inline");
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: /none}")), "config:9: tokenFile: cannot read /none: no such file"));
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{token: s3cret, username: a, password: b}")), "which one is meant"));
 }
@@ -391,6 +396,10 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     in_cluster_config(f, dir.path(""));
     CHECK(f == errc::bad_configuration);
     CHECK(has(f.message(), "/token: no such file"));
+    dir.write("token", "t0\nt1\n");
+    in_cluster_config(f, dir.path(""));
+    CHECK(f == errc::bad_configuration);
+    CHECK(has(f.message(), "/token holds a line break"));
     dir.write("token", "t0\n");
     dir.write("namespace", "ns1\n");
     auto c = in_cluster_config(f, dir.path(""));
@@ -439,4 +448,52 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     CHECK(f == errc::bad_kubeconfig);
     in_cluster_config(f, dir.path(""));
     CHECK(has(f.message(), "this is no pod"));
+}
+
+TEST_CASE("kubeconfig: what it names beside it is found wherever the process goes later") {
+    const temporary_folder dir;
+    std::filesystem::create_directory(dir.path("k"));
+    dir.write("k/token", "t");
+    dir.write("k/config", config_with("{server: 'https://h'}", "{tokenFile: token}"));
+    dir.write("k/plugin", config_with("{server: 'https://h'}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./run, "
+                                                              "interactiveMode: Never}}"));
+    const auto here = std::filesystem::current_path();
+    std::filesystem::current_path(dir.path(""));
+    failure f;
+    const auto c = load_kubeconfig(kubeconfig_options().path("k/config"), f);
+    CHECK_FALSE(f);
+    const auto with_plugin = load_kubeconfig(kubeconfig_options().path("k/plugin"), f);
+    CHECK_FALSE(f);
+    const auto there = std::filesystem::current_path();
+    std::filesystem::current_path(here);
+    CHECK(c.credentials.token_file == there / "k/token");
+    CHECK(with_plugin.credentials.exec.command == there / "k/run");
+}
+
+namespace {
+
+/// As of a German program: a comma for the point, and points between thousands.
+class german final : public std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+};
+
+} // namespace
+
+TEST_CASE("kubeconfig: it is read alike in each locale") {
+    const std::string extension = "audience: a, list: [1.5, 1.500, 10.000.000, 1000, -7, +7, 0x1F, -0x1F, 0o17, 017, 08, 1e3, .5, 9223372036854775807, "
+                                  "-9223372036854775808, 1.2.3, '5', 0x, 1_0]";
+    const std::string text = "%YAML 1.2\n---\n" + config_with("{server: 'https://h', extensions: [{name: client.authentication.k8s.io/exec, extension: {" +
+                                                                     extension + "}}]}",
+                                                                 "{exec: {apiVersion: client.authentication.k8s.io/v1, command: a, interactiveMode: Never, "
+                                                                 "provideClusterInfo: true}}");
+    const auto numbers = [&] { return good(text).credentials.exec.cluster_config; };
+    const std::string usual = numbers();
+    const std::locale before = std::locale::global(std::locale(std::locale::classic(), new german));
+    const std::string there = numbers();
+    std::locale::global(before);
+    CHECK(usual == R"({"audience":"a","list":[1.5E0,1.5E0,"10.000.000",1000,-7,7,31,-31,15,15,8E0,1E3,5E-1,9223372036854775807,)"
+                   R"(-9223372036854775808,"1.2.3","5","0x","1_0"]})");
+    CHECK(there == usual);
 }

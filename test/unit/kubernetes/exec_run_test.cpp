@@ -2,6 +2,7 @@
 #include "exec_scene.hpp"
 
 #include "kubernetes/child_process.hpp"
+#include "support/signal_storm.hpp"
 
 #include <informer/cache/reflector.hpp>
 
@@ -548,6 +549,23 @@ TEST_CASE("exec plugin: an io_context that is destroyed during a run takes it al
     const auto until = std::chrono::steady_clock::now() + 10s;
     while (!dead(dir.lines("other").at(0)) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     CHECK(dead(dir.lines("other").at(0)));
+}
+
+TEST_CASE("exec plugin: an io_context that is destroyed during a run leaves no zombie where signals come") {
+    const plugin_folder dir;
+    client_config c;
+    c.server = "http://127.0.0.1:1";
+    c.credentials.exec.command = dir.script("echo x >> $D/begun; exec sleep 1000");
+    const informer::testing::signal_storm signals;
+    for (std::size_t i = 1; i <= 20; ++i) {
+        failure f;
+        std::optional<kubernetes::client> kept;
+        asio::io_context io(1);
+        kept.emplace(runtime(io.get_executor()), c);
+        asio::co_spawn(io, kept->get(pods(), object_key("default", "a"), f), [](std::exception_ptr, const object&) {});
+        while (dir.lines("begun").size() != i) io.run_one_for(10ms);
+    }
+    CHECK(childless());
 }
 
 TEST_CASE("exec plugin: a program that leaves its children to the system has the credential all the same") {

@@ -22,6 +22,18 @@ using informer::serving::prometheus_options;
 
 namespace {
 
+/// Told before main() begins: by what is linked before the library's own statics.
+struct early {
+    early() {
+        prometheus_metrics m;
+        m.add("early_total", 1, {{"by", "a static"}});
+        m.observe("workqueue_queue_duration_seconds", 1, {});
+        text = m.text();
+    }
+    std::string text;
+};
+const early before_main;
+
 bool has_line(const std::string& text, const std::string& wanted) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);)
@@ -317,4 +329,8 @@ TEST_CASE("figures may come from many threads while others read") {
     for (auto& t : threads) t.join();
     CHECK(has_line(m.text(), "all_total 4000"));
     CHECK(has_line(m.text(), "h_seconds_count{t=\"3\"} 1000"));
+}
+
+TEST_CASE("figures may come from the constructors of a program's statics") {
+    CHECK(has_line(before_main.text, "early_total{by=\"a static\"} 1"));
 }
