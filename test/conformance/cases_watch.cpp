@@ -98,12 +98,27 @@ asio::awaitable<void> resumes_after_a_cut(std::shared_ptr<cluster> c) {
     co_await group.join();
 }
 
+/// Kubernetes 1.33, for one, does not, unless the gate WatchList is open: then it refuses.
+asio::awaitable<bool> knows_watch_list(std::shared_ptr<cluster> c) {
+    failure f;
+    const std::string path = "/api/v1/namespaces/" + c->name_space() + "/configmaps?watch=true&sendInitialEvents=true"
+                             "&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1";
+    co_await c->client().raw("GET", path, "", f);
+    CHECK((!f || f == errc::invalid));
+    co_return !f;
+}
+
 asio::awaitable<void> watch_list_syncs(std::shared_ptr<cluster> c) {
     co_await c->put("a", "1");
     auto from = std::make_shared<faulty_list_watch>(maps(*c));
     auto i = c->follow(from);
     co_await i->synced(patience);
     CHECK(i->get(c->name_space() + "/a"));
+    const bool known = co_await knows_watch_list(c);
+    if (!known) {
+        CHECK(from->lists.size() == 1);
+        co_return;
+    }
     CHECK(from->lists.empty()); // the stream alone
     REQUIRE(from->watches.size() == 1);
     CHECK(from->watches[0].send_initial_events_);
@@ -119,7 +134,8 @@ asio::awaitable<void> watch_list_of_nothing(std::shared_ptr<cluster> c) {
     auto i = c->follow(from, options);
     co_await i->synced(patience);
     CHECK(i->snapshot().size() == 0);
-    CHECK(from->lists.empty());
+    const bool known = co_await knows_watch_list(c);
+    CHECK(from->lists.size() == (known ? 0 : 1));
 }
 
 asio::awaitable<void> falls_back_to_list(std::shared_ptr<cluster> c) {
@@ -404,6 +420,7 @@ asio::awaitable<void> short_watches(std::shared_ptr<cluster> c) {
     options.watch_timeout(std::chrono::seconds(1));
     auto i = c->follow(from, options);
     co_await i->synced(patience);
+    const std::size_t first_lists = from->lists.size();
     object last;
     const std::function<bool()> several = [&] { return from->watches.size() >= 3; };
     co_await c->put("t", "0");
@@ -416,7 +433,7 @@ asio::awaitable<void> short_watches(std::shared_ptr<cluster> c) {
     const bool turned = co_await testing::eventually(several, patience);
     CHECK(turned);
     CHECK(i->get(c->name_space() + "/t") == last);
-    CHECK(from->lists.empty());
+    CHECK(from->lists.size() == first_lists);
     CHECK(i->status().relists == 0);
 }
 

@@ -26,6 +26,7 @@ resource_version meant(const resource_version& v) {
 reflector::reflector(reflector_options options, watch_list_support support)
     : options_(std::move(options)), support_(support), backoff_(options_.backoff_, options_.seed_),
       missing_(options_.backoff_, options_.seed_ + 2), expired_(options_.backoff_, options_.seed_ + 4),
+      told_to_wait_(options_.backoff_, options_.seed_ + 5),
       until_proven_(in_between(unproven, options_.backoff_), options_.seed_ + 1),
       contradictions_(in_between(contradiction, options_.backoff_), options_.seed_ + 3),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
@@ -296,8 +297,13 @@ void reflector::succeeded() noexcept {
 
 void reflector::delay(time_point now, const failure& f) {
     const detail::failure_kind k = detail::kind_of(f);
-    const bool missing = k == detail::failure_kind::missing, expired = k == detail::failure_kind::gone;
-    auto d = std::chrono::duration_cast<clock::duration>((missing ? missing_ : expired ? expired_ : backoff_).next());
+    const bool missing = k == detail::failure_kind::missing;
+    const auto backoff_of = [&]() -> backoff& {
+        if (missing) return missing_;
+        if (k == detail::failure_kind::gone) return expired_;
+        return k == detail::failure_kind::throttled && f.status() && f.status()->retry_after ? told_to_wait_ : backoff_;
+    };
+    auto d = std::chrono::duration_cast<clock::duration>(backoff_of().next());
     if (missing) {
         // Its CustomResourceDefinition may come at any moment.
         std::uniform_real_distribution<double> factor(0.8, 1.0);

@@ -95,7 +95,7 @@ failure reflector::watch_done(time_point now, const failure& given) {
     if (!request_.opened) late_header_ = f == errc::header_timeout || request_.why == cut::stalled;
     // X1: health is time in which something was delivered, not time without attempts.
     if (request_.delivered || request_.seen != 0) {
-        for (backoff* b : {&backoff_, &missing_, &expired_}) b->healthy_for(now - request_.started);
+        for (backoff* b : {&backoff_, &missing_, &expired_, &told_to_wait_}) b->healthy_for(now - request_.started);
     }
     if (request_.collecting) {
         initial_ended(now, f);

@@ -40,6 +40,24 @@ TEST_CASE("R11 Retry-After is waited for at least", "[reflector]") {
     CHECK(m.wait() == 3200ms);
 }
 
+TEST_CASE("R11 a server that tells when to come again is not made to wait for what went before", "[reflector]") {
+    machine m;
+    m.follow("20");
+    for (int i = 0; i < 10; ++i) { // it was away
+        m.watch_done(refused);
+        m.wait();
+        m.next();
+    }
+    m.watch_done(status(429, "TooManyRequests", 1s));
+    CHECK(m.wait() == 1s);
+    m.next();
+    m.watch_done(status(429, "TooManyRequests", 1s));
+    CHECK(m.wait() == 1600ms); // again and again: less often
+    m.next();
+    m.watch_done(refused);
+    CHECK(m.wait() == 30s); // nor is that forgotten
+}
+
 TEST_CASE("R12 a watch that ends cleanly is resumed at once", "[reflector]") {
     machine m;
     m.follow("20");

@@ -205,7 +205,8 @@ private:
     watch_list_support support_;
     std::optional<time_point> believed_until_; ///< that there is no watch-list
     backoff backoff_;
-    backoff missing_, expired_; ///< that there is no such resource or version says nothing of the server's health
+    /// That there is no such resource or version says nothing of the server's health, and one that tells when to come again is well enough.
+    backoff missing_, expired_, told_to_wait_;
     backoff until_proven_, contradictions_;
     time_point last_contradiction_{};
     struct refetch {

@@ -107,8 +107,8 @@ public:
     /// logged once (code 299, at most 1,000 texts for one client).
     std::function<void(const server_warning&)> on_warning;
     std::string user_agent;
-    /// Asks for compressed answers: kube-apiserver then sends lists over 128 KiB gzip'd (watches never). Default off: near
-    /// the server inflating costs more than the transfer saves.
+    /// Asks for compressed answers: kube-apiserver then sends lists over 128 KiB gzip'd, and from 1.37 on watch-lists, for as long as they
+    /// live (50 KB of memory each); other watches never. Default off: near the server inflating costs more than the transfer saves.
     bool gzip = false;
     /// Bytes of one object. A larger one in a list or watch is skipped and quarantined as `too_large`, with its key where
     /// that stands at its beginning; its last good version stays. As the answer to another verb it is an error.
