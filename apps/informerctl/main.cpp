@@ -1,5 +1,6 @@
 // informerctl: the library's command line.
 #include "command_line.hpp"
+#include "common/standard_descriptors.hpp"
 #include "printer.hpp"
 #include "session.hpp"
 
@@ -11,9 +12,10 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <optional>
@@ -127,7 +129,7 @@ int run(const command_line& line) {
     std::exception_ptr failed;
     asio::cancellation_signal stop;
     // SIGINT, SIGTERM, and a reader of our stdout that went away end the command.
-    asio::posix::stream_descriptor signals(context, ::dup(signal_descriptor()));
+    asio::posix::stream_descriptor signals(context, ::fcntl(signal_descriptor(), F_DUPFD_CLOEXEC, 0));
     asio::posix::stream_descriptor reader(context);
     bool finished = false, ended_from_outside = false;
     const auto end = [&](const boost::system::error_code& ec) {
@@ -149,12 +151,14 @@ int run(const command_line& line) {
                                                     boost::system::error_code ignored;
                                                     signals.close(ignored);
                                                     reader.close(ignored);
+                                                    if (signalled()) context.stop(); // no look-up of a name is waited for
                                                 })));
     context.run();
     s->out.flush();
     if (s->out.error() != 0) return complain(std::string("stdout: ") + std::strerror(s->out.error()));
     // A watch ends like this; of anything else a part is missing.
-    if (const int signal = signalled()) return line.command == command::watch ? 0 : 128 + signal;
+    // Nor when the context goes: the look-up's thread is joined then, for as long as a name server is silent.
+    if (const int signal = signalled()) std::_Exit(line.command == command::watch ? 0 : 128 + signal);
     if (ended_from_outside || s->out.closed()) return 0;
     if (failed) {
         try {
@@ -171,7 +175,7 @@ int run(const command_line& line) {
 
 int main(int argc, char** argv) {
     informerctl::measure_process(); // the clock of the first phase starts here
-    informerctl::occupy_standard_descriptors();
+    common::occupy_standard_descriptors(true);
     informerctl::install_signals();
     informerctl::command_line line;
     try {

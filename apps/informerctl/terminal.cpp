@@ -39,14 +39,6 @@ double seconds(const timeval& t) {
 
 } // namespace
 
-void occupy_standard_descriptors() {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-        if (::fcntl(fd, F_GETFD) != -1) continue;
-        // The lowest free number is fd itself: those below are open by now.
-        if (::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd) return;
-    }
-}
-
 void install_signals() {
     if (::pipe2(self_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return;
     struct sigaction act {};

@@ -31,10 +31,6 @@ private:
     int error_ = 0;
 };
 
-/// Opens what the caller left closed of 0, 1 and 2, so that no socket comes to stand in their place. A stdout that was
-/// closed stays one that cannot be written to. Call before anything else opens a descriptor.
-void occupy_standard_descriptors();
-
 /// Installs handlers for SIGINT and SIGTERM (flag and self-pipe), ignores SIGPIPE.
 void install_signals();
 int signalled() noexcept; ///< which of them came last, or 0
