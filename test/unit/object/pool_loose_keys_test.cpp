@@ -240,6 +240,32 @@ TEST_CASE("documents of loose keys read as the parser alone would have them", "[
     CHECK(pool.statistics().referenced_nodes == 0);
 }
 
+TEST_CASE("keys of an object are not taken for those of the one before it in a list", "[pool][keys]") {
+    const auto pool = document_pool::make(decode_options().text_difference(false));
+    const auto of_list = [](unsigned i, const std::string& data) {
+        return R"({"metadata":{"name":"number )" + std::to_string(i) + R"("},"data":[)" + data + "]}";
+    };
+    std::vector<object> held;
+    for (unsigned i = 0; i < 300; ++i) {
+        fields m;
+        for (unsigned k = 0; k < 40; ++k) m.push_back({"unique-" + std::to_string(i * 40 + k), "1"});
+        held.push_back(decode(*pool, of_list(i, text_of(m))));
+    }
+    // The first keys of the second object are the cursor's, in their place or elsewhere, and as many as the first object has.
+    for (unsigned i = 300; i < 340; ++i) {
+        const std::string own = "own-" + std::to_string(i);
+        fields first{{own + "-a", "1"}}, second{{"common-b", "2"}, {own + "-c", "3"}};
+        if (i % 4 != 3) {
+            first.push_back({own + "-b", "2"});
+            second.insert(second.begin(), {"common-a", "1"});
+        }
+        const object o = held.emplace_back(decode(*pool, of_list(i, text_of(first) + "," + text_of(second))));
+        CAPTURE(i);
+        for (const field& m : first) CHECK(o["data"][0][m.key].exists());
+        for (const field& m : second) CHECK(o["data"][1][m.key].exists());
+    }
+}
+
 TEST_CASE("replicas share the shape of the first though its keys are loose", "[pool][keys]") {
     const taught_pool p;
     fields m;
