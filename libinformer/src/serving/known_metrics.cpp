@@ -15,17 +15,16 @@ std::vector<double> powers_of_ten(double first, unsigned count) {
     return all;
 }
 
-// Never destroyed: figures may come while the program's own statics are.
-const std::vector<known_metric>& known() {
+std::vector<known_metric> all_known() {
     const std::vector<double> request_seconds{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
     const std::vector<double> request_bytes{64,    256,    512,     1024,    4096,    16384,
-                                                   65536, 262144, 1048576, 4194304, 16777216};
+                                            65536, 262144, 1048576, 4194304, 16777216};
     const std::vector<double> reconcile_seconds{
         0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1,  1.25, 1.5,
         1.75,  2,    2.5,   3,    3.5, 4,    4.5, 5,    6,   7,    8,   9,    10,  15,  20,  25,  30,  40, 50,   60};
     const std::vector<double> queue_seconds = powers_of_ten(1e-8, 12);
     const std::vector<double> lag_seconds{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60};
-    static const std::vector<known_metric>& all = *new std::vector<known_metric>{
+    return {
         {"workqueue_depth", "Items that wait in the work queue.", {}},
         {"workqueue_adds_total", "Items added to the work queue.", {}},
         {"workqueue_queue_duration_seconds", "How long an item waits in the work queue.", queue_seconds},
@@ -72,6 +71,11 @@ const std::vector<known_metric>& known() {
         {"informer_shard_active", "1 while this process owns keys of the shard group itself, else 0.", {}},
         {"informer_metrics_dropped_total", "Figures that could not be kept: bad names, or too many time series.", {}},
     };
+}
+
+// Never destroyed: figures may come while the program's own statics are.
+const std::vector<known_metric>& known() {
+    static const std::vector<known_metric>& all = *new std::vector<known_metric>(all_known());
     return all;
 }
 
