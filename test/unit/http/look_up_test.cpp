@@ -217,6 +217,7 @@ TEST_CASE("a look-up for which there is no thread has failed, and nothing is thr
     int how = 0;
     REQUIRE(::waitpid(child, &how, 0) == child);
     CHECK(WIFEXITED(how));
+    if (WEXITSTATUS(how) == 2) SKIP("no process without threads can be made here");
     CHECK(WEXITSTATUS(how) == 0);
 }
 
