@@ -157,7 +157,7 @@ int run(const command_line& line) {
     s->out.flush();
     if (s->out.error() != 0) return complain(std::string("stdout: ") + std::strerror(s->out.error()));
     // A watch ends like this; of anything else a part is missing.
-    // Nor when the context goes: the look-up's thread is joined then, for as long as a name server is silent.
+    // At once: with the context a look-up's thread would be joined, for as long as a name server is silent.
     if (const int signal = signalled()) std::_Exit(line.command == command::watch ? 0 : 128 + signal);
     if (ended_from_outside || s->out.closed()) return 0;
     if (failed) {

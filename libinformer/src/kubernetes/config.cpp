@@ -8,6 +8,7 @@
 #include "root/base64.hpp"
 #include "root/file.hpp"
 #include "root/one_line.hpp"
+#include "root/secret_file.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -301,9 +302,7 @@ private:
         c.token_file = beside(file);
         std::string why;
         const auto text = read_file(c.token_file, why);
-        if (text && trimmed(*text).empty()) why = "the file is empty";
-        if (text && informer::detail::has_controls(trimmed(*text)))
-            why = "it holds a line break or another character that no header can carry";
+        if (text) why = trimmed(*text).empty() ? "the file is empty" : informer::detail::unfit_for_a_header(trimmed(*text));
         if (text && why.empty()) {
             c.token = trimmed(*text);
         } else if (c.token.empty()) {
@@ -438,17 +437,16 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
     if (!token) return refuse("cannot read " + c.credentials.token_file + ": " + why);
     c.credentials.token = trimmed(*token);
     if (c.credentials.token.empty()) return refuse(c.credentials.token_file + " is empty");
-    if (informer::detail::has_controls(c.credentials.token))
-        return refuse(c.credentials.token_file + " holds a line break or another character that no header can carry");
+    if (const auto unfit = informer::detail::unfit_for_a_header(c.credentials.token); !unfit.empty())
+        return refuse(c.credentials.token_file + ": " + unfit);
     c.tls.insecure_ = options.insecure_;
-    if (!options.insecure_) c.tls_files.ca = root + "/ca.crt";
-    if (options.insecure_) {
-        // no authority is asked
-    } else if (const auto ca = read_file(c.tls_files.ca, why); ca && !trimmed(*ca).empty()) {
-        c.tls.ca_pem_ = *ca;
-    } else {
-        c.warnings.push_back("cannot read " + c.tls_files.ca + " (" + (ca ? "the file is empty" : why) +
-                             "): the system's certificate authorities are used");
+    if (!options.insecure_) { // else no authority is asked
+        c.tls_files.ca = root + "/ca.crt";
+        if (const auto ca = read_file(c.tls_files.ca, why); ca && !trimmed(*ca).empty())
+            c.tls.ca_pem_ = *ca;
+        else
+            c.warnings.push_back("cannot read " + c.tls_files.ca + " (" + (ca ? "the file is empty" : why) +
+                                 "): the system's certificate authorities are used");
     }
     // The order of client-go.
     if (const std::string space = variable("POD_NAMESPACE"); !space.empty()) c.name_space = space;

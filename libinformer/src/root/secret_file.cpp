@@ -4,14 +4,18 @@
 
 namespace informer::detail {
 
+std::string unfit_for_a_header(std::string_view secret) {
+    return has_controls(secret) ? "it has more than one line, or another character that no header can carry" : "";
+}
+
 std::optional<std::string> secret_file::read(waiting how, std::string& why) const {
     auto text = read_file(path_, why, how);
     std::string_view content;
     if (text) {
         content = content_(*text);
         if (content.empty()) why = "the file is empty";
-        if (where_ == goes::into_a_header && has_controls(content)) {
-            why = "it has more than one line, or another character that no header can carry";
+        if (const auto unfit = unfit_for_a_header(content); where_ == goes::into_a_header && !unfit.empty()) {
+            why = unfit;
             content = {};
         }
     }

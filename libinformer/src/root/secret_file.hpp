@@ -12,6 +12,9 @@
 
 namespace informer::detail {
 
+/// Why a header cannot carry this; empty where it can.
+std::string unfit_for_a_header(std::string_view secret);
+
 /// What cannot be read, is empty or cannot be sent leaves the old one in use, which is logged once. A pipe is read once, and not
 /// missed later.
 class secret_file {

@@ -327,7 +327,7 @@ TEST_CASE("kubeconfig: a token beats its file, an empty token file is an error")
     REQUIRE(c.warnings.size() == 1);
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + empty + "}")), "tokenFile: cannot read " + empty + ": the file is empty"));
     const auto two_lines = dir.write("two", "one\ntwo\n");
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + two_lines + "}")), two_lines + ": it holds a line break"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + two_lines + "}")), two_lines + ": it has more than one line"));
     c = good(config_with("{server: 'https://h'}", "{token: inline, tokenFile: " + two_lines + "}"));
     CHECK(c.credentials.token == "inline");
     CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: /none}")), "config:9: tokenFile: cannot read /none: no such file"));
@@ -399,7 +399,7 @@ TEST_CASE("in-cluster: service account, namespace file and CA of a pod") {
     dir.write("token", "t0\nt1\n");
     in_cluster_config(f, dir.path(""));
     CHECK(f == errc::bad_configuration);
-    CHECK(has(f.message(), "/token holds a line break"));
+    CHECK(has(f.message(), "/token: it has more than one line"));
     dir.write("token", "t0\n");
     dir.write("namespace", "ns1\n");
     auto c = in_cluster_config(f, dir.path(""));
