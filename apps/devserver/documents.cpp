@@ -337,12 +337,11 @@ json::value pod_creating(const workload& w, std::string_view host_ip, json::arra
     set_pod_condition(conditions, "Initialized", true, now);
     set_ready(conditions, false, now);
     json::array containers;
-    containers.push_back(container_status({}, w.name, w.full_image(),
-                                          state_of("waiting", reason_of("ContainerCreating")), json::object(), false, 0));
+    containers.push_back(container_status(
+        {}, w.name, w.full_image(), state_of("waiting", reason_of("ContainerCreating")), json::object(), false, 0));
     if (w.sidecar) {
-        containers.push_back(container_status({}, "proxy", sidecar_image,
-                                              state_of("waiting", reason_of("ContainerCreating")), json::object(),
-                                              false, 0));
+        containers.push_back(container_status(
+            {}, "proxy", sidecar_image, state_of("waiting", reason_of("ContainerCreating")), json::object(), false, 0));
     }
     json::object status;
     status["conditions"] = conditions;

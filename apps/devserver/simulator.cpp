@@ -266,7 +266,8 @@ std::int64_t simulator::ready_of(const deployment& d, const std::string& hash) c
 }
 
 // With the status comes the generation of the specification it is of. Unchanged numbers cause no write: the server sees to that.
-void simulator::write_status(std::string_view resource, const deployment& d, const std::string& name, json::value patch) {
+void simulator::write_status(std::string_view resource, const deployment& d, const std::string& name,
+                             json::value patch) {
     tolerant([&] {
         const auto o = server_.merge_patch(resource, d.shape.name_space, name, patch);
         json::object status;

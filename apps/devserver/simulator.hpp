@@ -88,7 +88,8 @@ private:
     void schedule(deployment& d, const std::string& name);
     void create_containers(deployment& d, const std::string& name);
     void start_pod(deployment& d, const std::string& name);
-    void write_status(std::string_view resource, const deployment& d, const std::string& name, boost::json::value patch);
+    void write_status(std::string_view resource, const deployment& d, const std::string& name,
+                      boost::json::value patch);
     void write_counts(deployment& d);
     std::int64_t ready_of(const deployment& d, const std::string& hash) const;
     std::int64_t count_of(const deployment& d, const std::string& hash) const;
@@ -109,7 +110,7 @@ private:
     std::multimap<milliseconds, action> agenda_;
     milliseconds time_{0};
     std::vector<node> nodes_;
-    std::vector<deployment> deployments_; ///< never grows after populate(): actions keep references
+    std::vector<deployment> deployments_;   ///< never grows after populate(): actions keep references
     std::deque<informer::object_key> told_; ///< our Events that are left, the oldest first
     std::uint64_t events_ = 0;
 };

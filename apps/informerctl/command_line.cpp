@@ -254,7 +254,8 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     sync->add_option("RESOURCE", into.resource, "Resource, or the prefix of keys")->required();
     sync->add_option("--index", indexes, "Index NAME=POINTER, as node=/spec/nodeName (repeatable)")
         ->allow_extra_args(false); // the next word is not another one
-    sync->add_option("--updates", into.updates, "Then wait for N updates and print again")->check(CLI::NonNegativeNumber);
+    sync->add_option("--updates", into.updates, "Then wait for N updates and print again")
+        ->check(CLI::NonNegativeNumber);
     sync->add_flag("--json", into.json, "One JSON line per phase");
     sync->add_flag("!--no-watch-list", into.watch_list, "List and watch instead of watch-list");
     add_scope(*sync, into);
@@ -286,7 +287,8 @@ int parse_command_line(int argc, char** argv, command_line& into) {
         into.indexes.emplace_back(i.substr(0, eq), i.substr(eq + 1));
     }
     into.etcd.asked = into.etcd.asked || !into.etcd.endpoints.empty();
-    for (const CLI::App* given : {static_cast<const CLI::App*>(&app), static_cast<const CLI::App*>(app.get_subcommands().front())})
+    for (const CLI::App* given :
+         {static_cast<const CLI::App*>(&app), static_cast<const CLI::App*>(app.get_subcommands().front())})
         if (const auto why = out_of_place(*given, into.etcd.asked); !why.empty()) return usage(why);
     if (into.etcd.asked) {
         if (const auto why = complete(into, words); !why.empty()) return usage(why);

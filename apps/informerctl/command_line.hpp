@@ -16,7 +16,7 @@ enum class command { get, watch, sync, resources };
 struct etcd_line {
     bool asked = false; ///< by --etcd or --endpoints
     std::vector<std::string> endpoints;
-    std::string user, password;    ///< as they are to be sent
+    std::string user, password;                   ///< as they are to be sent
     std::string password_file, cacert, cert, key; ///< files
     bool namespaced = false;
     std::string wrap = "others"; ///< none, others, all

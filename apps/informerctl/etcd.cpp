@@ -38,7 +38,8 @@ informer::etcd::mapping what(const command_line& line) {
 /// Keeps what is listed, and as an informer does not what says that it is something else.
 class collector final : public informer::object_sink {
 public:
-    collector(const session& s, progress& bar) : kind_(s.resource.kind), version_(s.resource.api_version()), part_(s.line.part), bar_(bar) {
+    collector(const session& s, progress& bar)
+        : kind_(s.resource.kind), version_(s.resource.api_version()), part_(s.line.part), bar_(bar) {
         informer::decode_options how;
         how.type(version_, kind_).keep_managed_fields(s.line.keep_managed_fields);
         pool_ = informer::document_pool::make(std::move(how));

@@ -82,11 +82,15 @@ void print_objects(session& s, const std::vector<object>& items, bool single) {
     auto& out = s.out;
     const auto& how = s.line.output;
     if (how == "json") {
-        if (single) out.line(items.front().value().to_pretty_json(4));
-        else out.write(as_list(items));
+        if (single)
+            out.line(items.front().value().to_pretty_json(4));
+        else
+            out.write(as_list(items));
     } else if (how == "yaml") {
-        if (single) out.write(yaml(items.front().value()));
-        else out.write(as_yaml_list(items));
+        if (single)
+            out.write(yaml(items.front().value()));
+        else
+            out.write(as_yaml_list(items));
     } else if (how == "jsonpath") {
         std::string why;
         const auto path = json_path::parse(s.line.jsonpath, why);
@@ -112,8 +116,10 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
             informer::failure f;
             object o = co_await s->client->get(s->resource, key, f);
             if (f == informer::condition::cancelled) co_return 0;
-            if (f) code = complain(f.what());
-            else items.push_back(std::move(o));
+            if (f)
+                code = complain(f.what());
+            else
+                items.push_back(std::move(o));
         }
         if (items.empty()) co_return code;
     } else {
@@ -135,7 +141,8 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
             if (f == informer::condition::cancelled) co_return 0; // a signal, or nobody reads any more
             if (f) co_return complain(f.what());
             for (const auto& b : page.bad)
-                code = complain("skipped " + (b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) + ": " + b.why.what());
+                code = complain("skipped " + (b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) +
+                                ": " + b.why.what());
             std::move(page.items.begin(), page.items.end(), std::back_inserter(items));
             bar.show(items.size(), 0, "objects");
             if (page.continue_token.empty()) break;
@@ -146,7 +153,8 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
         std::sort(items.begin(), items.end(), [](const object& a, const object& b) { return a.key() < b.key(); });
         if (items.empty() && (s->line.output.empty() || s->line.output == "wide")) {
             const auto where = s->name_space();
-            std::fprintf(stderr, "No resources found%s.\n", where.empty() ? "" : (" in " + where + " namespace").c_str());
+            std::fprintf(stderr, "No resources found%s.\n",
+                         where.empty() ? "" : (" in " + where + " namespace").c_str());
             co_return code;
         }
     }

@@ -122,8 +122,10 @@ std::optional<json_path> json_path::parse(std::string_view text, std::string& wh
         for (; end < text.size(); ++end) {
             const char c = text[end];
             if (quote) {
-                if (c == '\\') ++end;
-                else if (c == quote) quote = 0;
+                if (c == '\\')
+                    ++end;
+                else if (c == quote)
+                    quote = 0;
             } else if (c == '"' || c == '\'') {
                 quote = c;
             } else if (c == '}') {
@@ -185,8 +187,10 @@ std::string json_path::evaluate(const informer::object& o) const {
     std::string out;
     for (const auto& p : pieces_) {
         bool first = true;
-        if (p.is_path) walk(o.value(), p.steps, 0, out, first);
-        else out += p.literal;
+        if (p.is_path)
+            walk(o.value(), p.steps, 0, out, first);
+        else
+            out += p.literal;
     }
     return out;
 }

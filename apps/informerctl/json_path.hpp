@@ -29,7 +29,7 @@ private:
         long index = 0;
     };
     struct piece {
-        std::string literal;     ///< text, when there are no steps and it is no path
+        std::string literal; ///< text, when there are no steps and it is no path
         std::vector<step> steps;
         bool is_path = false;
     };

@@ -91,7 +91,9 @@ void log_to_stderr(informer::log_level level, std::string_view text) {
 /// Who is to log in sits here: he must see where, and have time for it, as much as the first request has.
 void ask_at_terminal(informer::kubernetes::exec_plugin& plugin) {
     const std::string name = plugin.command.substr(plugin.command.rfind('/') + 1);
-    plugin.on_stderr = [name](std::string_view line) { std::fprintf(stderr, "%s: %s\n", name.c_str(), visible(line).c_str()); };
+    plugin.on_stderr = [name](std::string_view line) {
+        std::fprintf(stderr, "%s: %s\n", name.c_str(), visible(line).c_str());
+    };
     plugin.time_limit = std::chrono::minutes(2);
 }
 
@@ -144,15 +146,17 @@ int run(const command_line& line) {
         if (!ignored) reader.async_wait(asio::posix::descriptor_base::wait_read, end);
     }
     asio::co_spawn(context, run_command(s), // lint: law3 the root coroutine of the program
-                   asio::bind_cancellation_slot(stop.slot(), asio::bind_executor(context.get_executor(), [&](std::exception_ptr e, int c) {
-                                                    finished = true;
-                                                    failed = e;
-                                                    code = c;
-                                                    boost::system::error_code ignored;
-                                                    signals.close(ignored);
-                                                    reader.close(ignored);
-                                                    if (signalled()) context.stop(); // no look-up of a name is waited for
-                                                })));
+                   asio::bind_cancellation_slot(
+                       stop.slot(), asio::bind_executor(context.get_executor(), [&](std::exception_ptr e, int c) {
+                           finished = true;
+                           failed = e;
+                           code = c;
+                           boost::system::error_code ignored;
+                           signals.close(ignored);
+                           reader.close(ignored);
+                           // no look-up of a name is waited for
+                           if (signalled()) context.stop();
+                       })));
     context.run();
     s->out.flush();
     if (s->out.error() != 0) return complain(std::string("stdout: ") + std::strerror(s->out.error()));

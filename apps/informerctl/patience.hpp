@@ -31,7 +31,8 @@ public:
     /// For `on_state_change`. True when the command must end with `why()`; only while nothing was synced.
     bool over(const informer::informer_status& now) {
         if (now.synced || now.attempts == 0 || now.phase == informer::informer_phase::stopped) return false;
-        if (!is_refusal(now.last_error) && now.attempts < most_attempts && clock_->now() - started_ <= longest) return false;
+        if (!is_refusal(now.last_error) && now.attempts < most_attempts && clock_->now() - started_ <= longest)
+            return false;
         why_ = now.last_error;
         return true;
     }

@@ -44,7 +44,8 @@ std::string age(const object& o, std::chrono::system_clock::time_point now) {
 
 std::string resource_name(const informer::api_resource& r, const object& o) {
     std::string kind = r.singular.empty() ? r.kind : r.singular;
-    std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(kind.begin(), kind.end(), kind.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (!r.group.empty()) kind += "." + r.group;
     return visible(kind + "/" + o.meta().name().str());
 }
@@ -76,7 +77,8 @@ std::string glance(const object& o) {
     }
     std::string last;
     for (const value c : status["conditions"]) {
-        if (c["type"].string_or_empty() == "Ready") return c["status"].string_or_empty() == "True" ? "Ready" : "NotReady";
+        if (c["type"].string_or_empty() == "Ready")
+            return c["status"].string_or_empty() == "True" ? "Ready" : "NotReady";
         if (c["status"].string_or_empty() == "True") last = c["type"].string_or_empty().str();
     }
     return last;
@@ -90,10 +92,11 @@ bool plain_is_safe(const std::string& s) {
         const auto u = static_cast<unsigned char>(c);
         if (u < 0x20 || u == 0x7f) return false;
     }
-    static constexpr std::array words{"null", "Null", "NULL", "~",  "true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes",
-                                      "YES",  "no",   "No",   "NO", "on",   "On",   "ON",   "off",   "Off",   "OFF",   "y",   "Y",
-                                      "n",    "N",    "<<",   "=",  ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "-.inf", "-.Inf",
-                                      "-.INF", "+.inf", "+.Inf", "+.INF"};
+    static constexpr std::array words{"null",  "Null",  "NULL",  "~",     "true",  "True",  "TRUE",  "false",
+                                      "False", "FALSE", "yes",   "Yes",   "YES",   "no",    "No",    "NO",
+                                      "on",    "On",    "ON",    "off",   "Off",   "OFF",   "y",     "Y",
+                                      "n",     "N",     "<<",    "=",     ".nan",  ".NaN",  ".NAN",  ".inf",
+                                      ".Inf",  ".INF",  "-.inf", "-.Inf", "-.INF", "+.inf", "+.Inf", "+.INF"};
     if (std::find(words.begin(), words.end(), s) != words.end()) return false;
     if (s.starts_with("---") || s.starts_with("...")) return false; // at the begin of a line they divide documents
     // Anything that begins like a number or a date is quoted: 1, -.5, 0x1f, 1e3, 12:30, 2026-01-01.
@@ -117,7 +120,8 @@ char32_t code_point(const std::string& s, std::size_t& i) {
 /// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, the other control characters from U+007F to
 /// U+009F, the byte order mark, and what is no character, for which yaml-cpp writes U+FFFD in quotes.
 bool needs_escape(char32_t c) {
-    return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || (c >= 0xfdd0 && c < 0xfdf0) || (c & 0xfffe) == 0xfffe;
+    return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || (c >= 0xfdd0 && c < 0xfdf0) ||
+           (c & 0xfffe) == 0xfffe;
 }
 
 bool needs_escapes(const std::string& s) {
@@ -138,12 +142,18 @@ std::string with_escapes(const std::string& s) {
     for (std::size_t i = 0; i < s.size();) {
         const std::size_t begin = i;
         const char32_t c = code_point(s, i);
-        if (c == '"' || c == '\\') out += {'\\', static_cast<char>(c)};
-        else if (c == '\n') out += "\\n";
-        else if (c == '\t') out += "\\t";
-        else if (c == '\r') out += "\\r";
-        else if (c < 0x20 || needs_escape(c)) out += escape(c);
-        else out.append(s, begin, i - begin);
+        if (c == '"' || c == '\\')
+            out += {'\\', static_cast<char>(c)};
+        else if (c == '\n')
+            out += "\\n";
+        else if (c == '\t')
+            out += "\\t";
+        else if (c == '\r')
+            out += "\\r";
+        else if (c < 0x20 || needs_escape(c))
+            out += escape(c);
+        else
+            out.append(s, begin, i - begin);
     }
     return out + '"';
 }
@@ -207,8 +217,10 @@ std::string field_path(std::string_view pointer, const object& in) {
         const auto end = std::min(pointer.find('/'), pointer.size());
         std::string token;
         for (std::size_t i = 0; i < end; ++i) {
-            if (pointer[i] == '~' && i + 1 < end) token += pointer[++i] == '1' ? '/' : '~';
-            else token += pointer[i];
+            if (pointer[i] == '~' && i + 1 < end)
+                token += pointer[++i] == '1' ? '/' : '~';
+            else
+                token += pointer[i];
         }
         pointer.remove_prefix(end);
         if (at.is_array()) {
@@ -280,7 +292,8 @@ namespace {
 
 /// In code points.
 std::size_t width(const std::string& s) {
-    return static_cast<std::size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    return static_cast<std::size_t>(
+        std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 } // namespace

@@ -12,7 +12,9 @@ std::string join(const std::vector<std::string>& v) {
     return s;
 }
 
-boost::json::array strings(const std::vector<std::string>& v) { return boost::json::array(v.begin(), v.end()); }
+boost::json::array strings(const std::vector<std::string>& v) {
+    return boost::json::array(v.begin(), v.end());
+}
 
 } // namespace
 
@@ -40,7 +42,8 @@ asio::awaitable<int> run_resources(std::shared_ptr<session> s) {
         if (how == "wide") header.insert(header.end(), {"VERBS", "CATEGORIES"});
         table t(header, !s->line.no_headers);
         for (const auto& r : all.resources) {
-            std::vector<std::string> row{r.plural, join(r.short_names), r.api_version(), r.namespaced ? "true" : "false", r.kind};
+            std::vector<std::string> row{r.plural, join(r.short_names), r.api_version(),
+                                         r.namespaced ? "true" : "false", r.kind};
             if (how == "wide") row.insert(row.end(), {join(r.verbs), join(r.categories)});
             t.row(std::move(row));
         }

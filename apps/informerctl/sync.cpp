@@ -23,21 +23,26 @@ void print_phase(session& s, const char* phase, const process_figures& before, c
     const auto now = measure_process();
     const double wall = now.wall_s - before.wall_s, user = now.user_s - before.user_s, sys = now.sys_s - before.sys_s;
     const double pool_mb = static_cast<double>(status.pool.bytes) / 1e6;
-    const double per_object = status.objects ? static_cast<double>(status.pool.bytes) / static_cast<double>(status.objects) : 0;
+    const double per_object =
+        status.objects ? static_cast<double>(status.pool.bytes) / static_cast<double>(status.objects) : 0;
     if (s.line.json) {
         s.out.line(std::string("{\"phase\":\"") + phase + "\",\"objects\":" + std::to_string(status.objects) +
-                   ",\"events\":" + std::to_string(events) + ",\"wall_s\":" + number(wall, 6) + ",\"user_s\":" + number(user, 6) +
-                   ",\"sys_s\":" + number(sys, 6) + ",\"rss_mb\":" + number(now.rss_mb, 3) + ",\"peak_rss_mb\":" +
-                   number(now.peak_rss_mb, 3) + ",\"pool_mb\":" + number(pool_mb, 3) + ",\"bytes_per_object\":" +
-                   number(per_object, 1) + ",\"resource_version\":\"" + status.resource_version.str() + "\"}");
+                   ",\"events\":" + std::to_string(events) + ",\"wall_s\":" + number(wall, 6) +
+                   ",\"user_s\":" + number(user, 6) + ",\"sys_s\":" + number(sys, 6) +
+                   ",\"rss_mb\":" + number(now.rss_mb, 3) + ",\"peak_rss_mb\":" + number(now.peak_rss_mb, 3) +
+                   ",\"pool_mb\":" + number(pool_mb, 3) + ",\"bytes_per_object\":" + number(per_object, 1) +
+                   ",\"resource_version\":\"" + status.resource_version.str() + "\"}");
     } else {
         s.out.line(std::string(phase) + ": " + std::to_string(status.objects) + " objects of " + s.describe() + ", " +
                    std::to_string(events) + " updates, at resource version " + status.resource_version.str());
-        s.out.line("  time    " + number(wall, 3) + " s wall, " + number(user, 3) + " s user, " + number(sys, 3) + " s system");
-        s.out.line("  memory  " + number(now.rss_mb, 1) + " MB resident, " + number(now.peak_rss_mb, 1) + " MB at its peak");
+        s.out.line("  time    " + number(wall, 3) + " s wall, " + number(user, 3) + " s user, " + number(sys, 3) +
+                   " s system");
+        s.out.line("  memory  " + number(now.rss_mb, 1) + " MB resident, " + number(now.peak_rss_mb, 1) +
+                   " MB at its peak");
         s.out.line("  pool    " + number(pool_mb, 2) + " MB, " + number(per_object, 0) + " bytes per object");
         for (const auto& b : status.quarantine)
-            s.out.line("  bad     " + visible((b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) + ": " + b.why.what()));
+            s.out.line("  bad     " + visible((b.key.empty() ? "item " + std::to_string(b.position) : b.key.str()) +
+                                              ": " + b.why.what()));
     }
     s.out.flush();
 }
@@ -48,8 +53,8 @@ struct sync_state {
 
     patience before_sync;
     bool synced = false;
-    process_figures cost;            ///< at the moment of the sync
-    std::uint64_t modified = 0;      ///< MODIFIED events applied by then
+    process_figures cost;       ///< at the moment of the sync
+    std::uint64_t modified = 0; ///< MODIFIED events applied by then
 };
 
 } // namespace
@@ -86,7 +91,8 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
     }
     bar->clear();
     if (!at->synced) {
-        code = complain(at->before_sync.why() ? at->before_sync.why().what() : "the informer stopped before it was synced");
+        code = complain(at->before_sync.why() ? at->before_sync.why().what()
+                                              : "the informer stopped before it was synced");
     } else if (s->line.updates > 0) {
         bar = std::make_shared<progress>("waiting for updates");
         informer::informer_status now;

@@ -49,8 +49,12 @@ void install_signals() {
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-int signalled() noexcept { return got_signal; }
-int signal_descriptor() noexcept { return self_pipe[0]; }
+int signalled() noexcept {
+    return got_signal;
+}
+int signal_descriptor() noexcept {
+    return self_pipe[0];
+}
 
 int reader_gone_descriptor() noexcept {
     struct stat kind {};
@@ -62,7 +66,9 @@ int reader_gone_descriptor() noexcept {
     return -1;
 }
 
-output::output() { buffer_.reserve(std::size_t(64) << 10); }
+output::output() {
+    buffer_.reserve(std::size_t(64) << 10);
+}
 
 bool output::flush() {
     std::size_t done = 0;
@@ -83,8 +89,10 @@ bool output::flush() {
             continue;
         }
         // A pipe reports room for PIPE_BUF at least; larger writes would block past the signal.
-        const auto n = ::write(STDOUT_FILENO, buffer_.data() + done, std::min<std::size_t>(buffer_.size() - done, 4096));
-        if (n > 0) done += static_cast<std::size_t>(n);
+        const auto n =
+            ::write(STDOUT_FILENO, buffer_.data() + done, std::min<std::size_t>(buffer_.size() - done, 4096));
+        if (n > 0)
+            done += static_cast<std::size_t>(n);
         else if (n < 0 && errno != EINTR && errno != EAGAIN) {
             closed_ = true;
             if (errno != EPIPE && errno != ECONNRESET) error_ = errno;
@@ -103,12 +111,15 @@ std::string visible(std::string_view text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const auto c = static_cast<unsigned char>(text[i]);
         const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-        if (c == '\n') out += "\\n";
-        else if (c < 0x20 || c == 0x7f) out += hex(c);
+        if (c == '\n')
+            out += "\\n";
+        else if (c < 0x20 || c == 0x7f)
+            out += hex(c);
         else if (c == 0xc2 && next >= 0x80 && next < 0xa0) { // U+0080 to U+009F
             out += hex(next);
             ++i;
-        } else out += text[i];
+        } else
+            out += text[i];
     }
     return out;
 }
@@ -116,7 +127,9 @@ std::string visible(std::string_view text) {
 progress::progress(std::string what)
     : what_(std::move(what)), started_(seconds(CLOCK_MONOTONIC)), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-progress::~progress() { clear(); }
+progress::~progress() {
+    clear();
+}
 
 void progress::show(std::uint64_t done, std::uint64_t total, std::string_view unit) {
     if (!terminal_) return;

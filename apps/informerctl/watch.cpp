@@ -17,7 +17,9 @@ namespace {
 using informer::event;
 using informer::event_kind;
 
-std::string json_string(std::string_view s) { return boost::json::serialize(boost::json::string_view(s.data(), s.size())); }
+std::string json_string(std::string_view s) {
+    return boost::json::serialize(boost::json::string_view(s.data(), s.size()));
+}
 
 /// Turns events into text.
 class event_printer {
@@ -33,9 +35,12 @@ public:
         if (e.kind == event_kind::synced) return; // marks are for machines
         if (how == "name")
             out += session_.name_of(e.current) + "\n";
-        else if (how == "yaml") out += "---\n" + yaml(e.current.value());
-        else if (path_) out += path_->evaluate(e.current) + "\n";
-        else line(e, out);
+        else if (how == "yaml")
+            out += "---\n" + yaml(e.current.value());
+        else if (path_)
+            out += path_->evaluate(e.current) + "\n";
+        else
+            line(e, out);
     }
 
 private:
@@ -52,7 +57,8 @@ private:
         out += ",\"reason\":\"";
         out += to_string(e.reason);
         out += '"';
-        if (e.kind == event_kind::deleted) out += e.final_state_known ? ",\"finalStateKnown\":true" : ",\"finalStateKnown\":false";
+        if (e.kind == event_kind::deleted)
+            out += e.final_state_known ? ",\"finalStateKnown\":true" : ",\"finalStateKnown\":false";
         out += ",\"object\":";
         e.current.value().to_json(out);
         out += "}\n";
@@ -118,8 +124,11 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
         const bool failing = now.attempts > 0;
         if (failing == report->failing) return; // told once, not at each retry
         report->failing = failing;
-        if (failing) std::fprintf(stderr, "informerctl: %s: %s; trying again\n", what.c_str(), visible(now.last_error.what()).c_str());
-        else std::fprintf(stderr, "informerctl: %s: following again\n", what.c_str());
+        if (failing)
+            std::fprintf(stderr, "informerctl: %s: %s; trying again\n", what.c_str(),
+                         visible(now.last_error.what()).c_str());
+        else
+            std::fprintf(stderr, "informerctl: %s: following again\n", what.c_str());
     });
 
     watched->on_bad_object([report](const informer::bad_object& b) { report->bad(b); });

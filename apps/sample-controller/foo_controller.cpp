@@ -149,7 +149,8 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
     json::value status = {{"availableReplicas", d.at_pointer("/status/availableReplicas").int64_or(0)}};
     // Not waited for in the cache: no predicate of ours hides it, so its event leads to a reconcile that compares with it.
     co_await patch_status(client_, foos(), foo, std::move(status), options, f);
-    if (f == condition::not_found) { // it was deleted meanwhile, or its definition has no status subresource: servers say the same
+    // it was deleted meanwhile, or its definition has no status subresource: servers say the same
+    if (f == condition::not_found) {
         failure missing;
         co_await client_.get(foos(), request.key, missing);
         if (missing == condition::not_found) co_return reconcile_result::done();

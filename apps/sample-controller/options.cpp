@@ -28,9 +28,7 @@ bool parse(int argc, char** argv, options& o, int& code) {
     app.add_option("--renew-deadline", o.renew_deadline, "seconds without renewal after which we stop leading")
         ->check(seconds)
         ->capture_default_str();
-    app.add_option("--retry-period", o.retry_period, "seconds between renewals")
-        ->check(seconds)
-        ->capture_default_str();
+    app.add_option("--retry-period", o.retry_period, "seconds between renewals")->check(seconds)->capture_default_str();
     app.add_option("--http-port", o.http_port,
                    "serve /metrics, /healthz and /readyz on this port; 0: any (it is logged); default: not");
     app.add_option("--http-address", o.http_address, "address for --http-port (default: all)");

@@ -17,7 +17,8 @@
 namespace asio = boost::asio;
 
 // Until stop(), or until it fails. In either case the factory is shut down: its informers would go on, and so would io.run().
-asio::awaitable<void> run(informer::informer_factory* factory, informer::controller controller, informer::task_group* others) {
+asio::awaitable<void> run(informer::informer_factory* factory, informer::controller controller,
+                          informer::task_group* others) {
     std::exception_ptr failed;
     try {
         co_await controller.run();

@@ -20,7 +20,8 @@ asio::awaitable<void> follow(informer::shared_informer services, int changes) {
         if (!event) break;
         if (event->initial) continue; // what was there already
         --changes;
-        std::cout << to_string(event->kind) << ' ' << event->key() << " at " << event->current["address"].string_or_empty() << std::endl;
+        std::cout << to_string(event->kind) << ' ' << event->key() << " at "
+                  << event->current["address"].string_or_empty() << std::endl;
     }
     // Labels stand in the value's own metadata, as in Kubernetes.
     std::cout << "in zone north: " << services.snapshot().by_index("zone", "north").size() << std::endl;
@@ -38,7 +39,9 @@ int main(int argc, char** argv) try {
     informer::shared_informer services(runtime, source, options);
     informer::task_group tasks(io.get_executor());
     tasks.spawn(services.run());
-    asio::co_spawn(io, follow(services, argc > 2 ? std::stoi(argv[2]) : 10), [](std::exception_ptr e) { if (e) std::rethrow_exception(e); });
+    asio::co_spawn(io, follow(services, argc > 2 ? std::stoi(argv[2]) : 10), [](std::exception_ptr e) {
+        if (e) std::rethrow_exception(e);
+    });
     io.run();
 } catch (const std::exception& e) { // no etcd there, or no first state in 30 seconds: it says why
     std::cerr << e.what() << '\n';

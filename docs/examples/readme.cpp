@@ -16,7 +16,8 @@ asio::awaitable<void> follow(informer::shared_informer pods) {
     for (int i = 0; i < 10; ++i) { // a service would go on for ever
         auto event = co_await events.next();
         if (!event) break;
-        std::cout << to_string(event->kind) << ' ' << event->key() << " on " << event->current["spec"]["nodeName"].string_or_empty() << '\n';
+        std::cout << to_string(event->kind) << ' ' << event->key() << " on "
+                  << event->current["spec"]["nodeName"].string_or_empty() << '\n';
     }
     pods.stop();
 }
@@ -29,7 +30,9 @@ int main() try {
     informer::shared_informer pods(runtime, client.make_list_watch({"", "v1", "pods", "Pod"}));
     informer::task_group tasks(io.get_executor());
     tasks.spawn(pods.run());
-    asio::co_spawn(io, follow(pods), [](std::exception_ptr e) { if (e) std::rethrow_exception(e); }); // out of io.run()
+    asio::co_spawn(io, follow(pods), [](std::exception_ptr e) {
+        if (e) std::rethrow_exception(e); // out of io.run()
+    });
     io.run();
 } catch (const std::exception& e) { // no configuration, or no first state in 30 seconds: it says why
     std::cerr << e.what() << '\n';

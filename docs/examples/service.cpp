@@ -58,7 +58,8 @@ asio::awaitable<void> tell(informer::shared_informer from) {
 
 asio::awaitable<void> serve(informer::informer_factory* factory, informer::task_group* listeners) {
     const auto by_node = informer::informer_options().index("node", informer::index_by_pointer("/spec/nodeName"));
-    const informer::informer_handle pod_cache = factory->get(pods, "", by_node); // starts it; kept for as long as it is read
+    // starts it; kept for as long as it is read
+    const informer::informer_handle pod_cache = factory->get(pods, "", by_node);
     const informer::informer_handle node_cache = factory->get(nodes, "", informer::informer_options().metadata_only());
     co_await factory->synced(30s); // throws which did not come, and why
     listeners->spawn(tell(*pod_cache));
@@ -103,7 +104,10 @@ int main() try {
     informer::informer_factory factory(runtime, [&](const informer::api_resource& resource, const std::string& ns) {
         return client.make_list_watch(resource, ns);
     });
-    asio::co_spawn(io, run(&factory), [](std::exception_ptr e) { if (e) std::rethrow_exception(e); }); // out of io.run()
+    // out of io.run()
+    asio::co_spawn(io, run(&factory), [](std::exception_ptr e) {
+        if (e) std::rethrow_exception(e);
+    });
     io.run(); // this thread is the caches'
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';

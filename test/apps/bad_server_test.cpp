@@ -76,18 +76,26 @@ TEST_CASE("get ends when the server hands out the same continue token for ever")
 
 TEST_CASE("bad objects are left out and named, the good ones among them are kept") {
     const std::string deep = std::string(1001, '[') + std::string(1001, ']');
-    const std::vector<std::string> bad{"12", "null", R"("text")", "[]", "{}", R"({"metadata":5})", R"({"metadata":{"name":7}})",
+    const std::vector<std::string> bad{"12",
+                                       "null",
+                                       R"("text")",
+                                       "[]",
+                                       "{}",
+                                       R"({"metadata":5})",
+                                       R"({"metadata":{"name":7}})",
                                        R"({"metadata":{"name":"utf8","namespace":"d"},"x":"\xff"})",
                                        R"({"metadata":{"name":"deep","namespace":"d"},"x":)" + deep + "}",
                                        R"({"metadata":{"name":"syntax","namespace":"d"},"x":tru})"};
     plain_server::script says;
     std::string items = config_map("first", "1");
     for (const auto& b : bad) items += "," + b;
-    items += R"(,{"metadata":{"name":"unversioned","namespace":"d","resourceVersion":""},"x":1e999,"x":12345678901234567890123})";
+    items +=
+        R"(,{"metadata":{"name":"unversioned","namespace":"d","resourceVersion":""},"x":1e999,"x":12345678901234567890123})";
     says.list = config_map_list(items + "," + config_map("last", "2"));
     says.watch = R"({"type":"ADDED","object":{"metadata":{"name":"late","namespace":"d"},"x":tru}})"
                  R"({"type":"WEIRD","object":{}})"
-                 R"({"type":"ADDED","object":)" + config_map("end", "200") + "}";
+                 R"({"type":"ADDED","object":)" +
+                 config_map("end", "200") + "}";
     {
         const plain_server s(says);
         const auto r = run({"get", "cm", "-A", "-o", "name", "--server", s.url});
@@ -114,8 +122,10 @@ TEST_CASE("bad objects are left out and named, the good ones among them are kept
         CHECK(w.err().find(named) != std::string::npos);
 }
 
-TEST_CASE("a signal ends a command that waits for a silent server, and nothing is said; but for a watch it is no success") {
-    const std::vector<std::vector<std::string>> commands{{"get", "cm"}, {"get", "cm", "x"}, {"watch", "cm"}, {"sync", "cm"}};
+TEST_CASE(
+    "a signal ends a command that waits for a silent server, and nothing is said; but for a watch it is no success") {
+    const std::vector<std::vector<std::string>> commands{
+        {"get", "cm"}, {"get", "cm", "x"}, {"watch", "cm"}, {"sync", "cm"}};
     for (const bool discovered : {false, true}) {
         for (const auto& command : commands) {
             INFO(command[0] << ' ' << command.size() << ' ' << discovered);

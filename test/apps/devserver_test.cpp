@@ -76,9 +76,11 @@ TEST_CASE("devserver cannot print its URL: one line and exit code 1; without any
     CHECK(full.wait() == 1);
     CHECK(full.err() == "devserver: stdout: No space left on device\n");
     const temporary_folder folder;
-    process none({"/bin/sh", "-c", "exec \"$0\" --port 0 --kubeconfig \"$1\" <&- >&-", bin("devserver"), folder.path("k")});
+    process none(
+        {"/bin/sh", "-c", "exec \"$0\" --port 0 --kubeconfig \"$1\" <&- >&-", bin("devserver"), folder.path("k")});
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!std::filesystem::exists(folder.path("k")) && none.running() && std::chrono::steady_clock::now() < until) {}
+    while (!std::filesystem::exists(folder.path("k")) && none.running() && std::chrono::steady_clock::now() < until) {
+    }
     CHECK(run({"get", "ns", "--kubeconfig", folder.path("k")}).code == 0);
     none.signal(SIGTERM);
     CHECK(none.wait() == 0);

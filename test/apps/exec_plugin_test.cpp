@@ -62,8 +62,9 @@ TEST_CASE("informerctl says why the exec plugin of its kubeconfig fails, and end
 
 TEST_CASE("informerctl shows what the exec plugin says while that waits for a login") {
     const server s({"--tls", "--token", "good-token"});
-    const std::string login = "echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; printf 'code \\033[2JA1\\n' >&2\n"
-                              "until [ -e \"${0%/*}/done\" ]; do sleep 0.05; done\n";
+    const std::string login =
+        "echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; printf 'code \\033[2JA1\\n' >&2\n"
+        "until [ -e \"${0%/*}/done\" ]; do sleep 0.05; done\n";
     process p(ctl({"get", "--kubeconfig=" + with_plugin(s, "good-token", login + answer), "namespaces", "-o", "name"}));
     REQUIRE(p.error_holds("plugin: open https://login.test/?state=Zx81aB55cD77eF99gH11\nplugin: code \\x1b[2JA1\n"));
     s.folder().write("done", "");

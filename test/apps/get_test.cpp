@@ -38,13 +38,17 @@ TEST_CASE("get prints what is asked for in every form") {
     const auto one = json::parse(get({"cm/a", "-o", "json"}));
     CHECK(one.at("metadata").at("name").as_string() == "a");
     CHECK_FALSE(one.at("metadata").as_object().contains("managedFields"));
-    CHECK(json::parse(get({"cm", "a", "-o", "json", "--show-managed-fields"})).at("metadata").as_object().contains("managedFields"));
+    CHECK(json::parse(get({"cm", "a", "-o", "json", "--show-managed-fields"}))
+              .at("metadata")
+              .as_object()
+              .contains("managedFields"));
 
     CHECK(get({"cm", "-o", "jsonpath={.items[*].metadata.name}"}) == "a b");
     CHECK(get({"cm", "-o", "jsonpath={.items[1].data['value']}{\"\\n\"}"}) == "2\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.metadata.labels.tier}"}) == "t");
     // As kubectl: a backslash is one outside of braces, and in quotes inside of them the begin of an escape.
-    CHECK(get({"cm", "a", "-o", R"(jsonpath=C:\new\x\\}{.metadata.name}{"\t\\"}{'\n'}\n)"}) == "C:\\new\\x\\\\}a\t\\\n\\n");
+    CHECK(get({"cm", "a", "-o", R"(jsonpath=C:\new\x\\}{.metadata.name}{"\t\\"}{'\n'}\n)"}) ==
+          "C:\\new\\x\\\\}a\t\\\n\\n");
     CHECK(get({"cm", "a", "-o", "jsonpath={.no.such.path}"}).empty());
     CHECK(json::parse(get({"cm", "-o", "jsonpath={.items}"})).as_array().size() == 2);
     const auto whole = json::parse(get({"cm", "-o", "jsonpath={@}"}));
@@ -74,10 +78,10 @@ TEST_CASE("what is in objects and errors does not command the reader's terminal"
         CHECK(text.find_first_of("\x1b\x07\r") == std::string::npos);
         CHECK(text.find("\xc2\x9b") == std::string::npos); // the same in one character
     };
-    s.curl("POST", "/api/v1/namespaces/default/pods",
-           R"({"metadata":{"name":"p","annotations":{"l":"\u001b[2J"}}})");
+    s.curl("POST", "/api/v1/namespaces/default/pods", R"({"metadata":{"name":"p","annotations":{"l":"\u001b[2J"}}})");
     s.curl("PATCH", "/api/v1/namespaces/default/pods/p/status",
-           R"({"status":{"phase":"\u001b]0;title\u0007\nnginx   Running\u009b1m\u00e4"}})", "application/merge-patch+json");
+           R"({"status":{"phase":"\u001b]0;title\u0007\nnginx   Running\u009b1m\u00e4"}})",
+           "application/merge-patch+json");
     const auto table = run({"get", k, "pods", "-o", "wide"});
     tame(table.out);
     CHECK(lines(table.out) == 2);
@@ -88,7 +92,8 @@ TEST_CASE("what is in objects and errors does not command the reader's terminal"
     process w(ctl({"watch", "cm", "x", "-o", "wide", "--diff", k}));
     REQUIRE(w.line());
     s.curl("PATCH", "/api/v1/namespaces/default/configmaps/x",
-           R"({"metadata":{"annotations":{"l":"\u001bc"}},"data":{"\u001b[1m":"\u009b31m"}})", "application/merge-patch+json");
+           R"({"metadata":{"annotations":{"l":"\u001bc"}},"data":{"\u001b[1m":"\u009b31m"}})",
+           "application/merge-patch+json");
     for (int i = 0; i < 3; ++i) {
         const auto l = w.line();
         REQUIRE(l);
@@ -97,7 +102,8 @@ TEST_CASE("what is in objects and errors does not command the reader's terminal"
 
     plain_server::script hostile;
     hostile.list_status = "403 Forbidden";
-    hostile.list = R"({"kind":"Status","apiVersion":"v1","status":"Failure","message":"\u001b]0;title\u0007 no","code":403})";
+    hostile.list =
+        R"({"kind":"Status","apiVersion":"v1","status":"Failure","message":"\u001b]0;title\u0007 no","code":403})";
     const plain_server bad(hostile);
     const auto failed = run({"get", "--server", bad.url, "cm"});
     CHECK(failed.code == 1);
@@ -113,13 +119,15 @@ TEST_CASE("get finds resources by plural, singular, short and qualified name, an
         INFO(name);
         CHECK(run({"get", k, name}).code == 0);
     }
-    s.curl("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-           R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io",
+    s.curl(
+        "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"foos.samplecontroller.k8s.io",
            "annotations":{"api-approved.kubernetes.io":"unapproved, a test"}},
            "spec":{"group":"samplecontroller.k8s.io","scope":"Namespaced","names":{"plural":"foos","singular":"foo","kind":"Foo"},
            "versions":[{"name":"v1alpha1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
-    s.curl("POST", "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",
-           R"({"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"name":"f"},"spec":{"replicas":1}})");
+    s.curl(
+        "POST", "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",
+        R"({"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"name":"f"},"spec":{"replicas":1}})");
     const auto r = run({"get", k, "foos.samplecontroller.k8s.io", "-o", "name"});
     CHECK(r.code == 0);
     CHECK(r.out == "foo.samplecontroller.k8s.io/f\n");
@@ -171,7 +179,8 @@ TEST_CASE("errors are one clear line and exit code 1, wrong usage 2") {
         fails(run({command, "--server", s.url, "--token", "bad", "pods"}), 1, "nauthorized");
         fails(run({command, k, "deploymets"}), 1, "deployments");
         fails(run({command, "--kubeconfig", folder.path("absent"), "pods"}), 1, "absent");
-        fails(run({command, "--kubeconfig", folder.write("broken", "apiVersion: v1\nclusters: [\n"), "pods"}), 1, "broken:");
+        fails(run({command, "--kubeconfig", folder.write("broken", "apiVersion: v1\nclusters: [\n"), "pods"}), 1,
+              "broken:");
         fails(run({command, k, "--context", "nowhere", "pods"}), 1, "nowhere");
         fails(run({command, k}), 2, "RESOURCE");
         fails(run({command, k, "pods", "-l", "a in (x"}), 2, "-l");
@@ -234,7 +243,8 @@ TEST_CASE("a stdout that takes nothing is one clear line and exit code 1") {
         const int code = p.wait();
         return result{code, p.out(), p.err()};
     };
-    const std::string commands[] = {"get ns", "watch ns", "watch ns -o json", "sync ns", "sync ns --updates 1", "resources"};
+    const std::string commands[] = {"get ns",   "watch ns", "watch ns -o json", "sync ns", "sync ns --updates 1",
+                                    "resources"};
     for (const auto& c : commands) {
         INFO(c);
         const auto full = shell(c + " --kubeconfig \"$1\" > /dev/full");
@@ -258,7 +268,8 @@ TEST_CASE("a user without rights is told which verb on what") {
         INFO(r.err);
         CHECK(r.code == 1);
         CHECK(lines(r.err) == 1);
-        CHECK(r.err.find("cannot list resource \"pods\"") + r.err.find("cannot watch resource \"pods\"") != 2 * std::string::npos);
+        CHECK(r.err.find("cannot list resource \"pods\"") + r.err.find("cannot watch resource \"pods\"") !=
+              2 * std::string::npos);
         CHECK(r.err.find("weak") == std::string::npos); // no secrets
     }
 }

@@ -21,11 +21,11 @@ namespace programs {
 class plain_server {
 public:
     struct script {
-        std::string list;                        ///< body of each list
+        std::string list; ///< body of each list
         std::string list_status = "200 OK";
         std::string watch_list_status = "400 Bad Request"; ///< of a watch with sendInitialEvents
-        std::string silent;                      ///< requests that hold this are never answered
-        std::string watch;                       ///< body of the first watch; it stays open, as later ones do
+        std::string silent;                                ///< requests that hold this are never answered
+        std::string watch;                                 ///< body of the first watch; it stays open, as later ones do
     };
 
     explicit plain_server(script s) : script_(std::move(s)) {
@@ -35,7 +35,8 @@ public:
         a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         socklen_t size = sizeof a;
         auto* const address = reinterpret_cast<sockaddr*>(&a);
-        if (::bind(listener_, address, size) != 0 || ::listen(listener_, 16) != 0 || ::getsockname(listener_, address, &size) != 0)
+        if (::bind(listener_, address, size) != 0 || ::listen(listener_, 16) != 0 ||
+            ::getsockname(listener_, address, &size) != 0)
             throw std::runtime_error("plain_server: no port");
         url = "http://127.0.0.1:" + std::to_string(ntohs(a.sin_port));
         thread_ = std::thread([this] { serve(); });
@@ -84,20 +85,26 @@ private:
             open_.push_back(fd);
             return;
         }
-        if (holds("sendInitialEvents")) say(fd, script_.watch_list_status, "{}");
+        if (holds("sendInitialEvents"))
+            say(fd, script_.watch_list_status, "{}");
         else if (holds("watch=true")) {
             say(fd, "200 OK", std::exchange(script_.watch, {}));
             open_.push_back(fd);
             return;
-        } else if (holds("/configmaps")) say(fd, script_.list_status, script_.list);
-        else if (holds(" /api/v1 ")) say(fd, "200 OK", R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
+        } else if (holds("/configmaps"))
+            say(fd, script_.list_status, script_.list);
+        else if (holds(" /api/v1 "))
+            say(fd, "200 OK", R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
             {"name":"configmaps","singularName":"","namespaced":true,"kind":"ConfigMap","verbs":["list","watch"],"shortNames":["cm"]}]})");
-        else if (holds(" /apis ")) say(fd, "200 OK", R"({"kind":"APIGroupList","apiVersion":"v1","groups":[]})");
-        else say(fd, "200 OK", R"({"kind":"APIVersions","versions":["v1"]})");
+        else if (holds(" /apis "))
+            say(fd, "200 OK", R"({"kind":"APIGroupList","apiVersion":"v1","groups":[]})");
+        else
+            say(fd, "200 OK", R"({"kind":"APIVersions","versions":["v1"]})");
         ::close(fd);
     }
     static void say(int fd, const std::string& status, const std::string& body) {
-        const std::string all = "HTTP/1.1 " + status + "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + body;
+        const std::string all =
+            "HTTP/1.1 " + status + "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + body;
         std::size_t done = 0;
         while (done < all.size()) {
             const auto n = ::send(fd, all.data() + done, all.size() - done, MSG_NOSIGNAL);
@@ -119,7 +126,8 @@ inline std::string config_map(const std::string& name, const std::string& versio
     return R"({"metadata":{"name":")" + name + R"(","namespace":"d","resourceVersion":")" + version + R"("}})";
 }
 inline std::string config_map_list(const std::string& items, const std::string& more_metadata = {}) {
-    return R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"100")" + more_metadata + R"(},"items":[)" + items + "]}";
+    return R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"100")" + more_metadata +
+           R"(},"items":[)" + items + "]}";
 }
 
 } // namespace programs

@@ -54,7 +54,8 @@ TEST_CASE("strings that YAML would read as numbers are quoted, others are not") 
         const auto o = informer::parse_object(R"({"a":")" + s + "\"}");
         return yaml(o.value());
     };
-    for (const std::string number : {"1", "-1", "+1", ".5", "-.5", "+.5", "-.5e3", "1e3", "0x1f", "12:30", "2026-01-01"}) {
+    for (const std::string number :
+         {"1", "-1", "+1", ".5", "-.5", "+.5", "-.5e3", "1e3", "0x1f", "12:30", "2026-01-01"}) {
         CHECK(printed(number) == "a: \"" + number + "\"\n");
     }
     for (const std::string word : {"-x", ".x", "-.x", "v1", "a.5"}) CHECK(printed(word) == "a: " + word + "\n");
@@ -65,7 +66,8 @@ TEST_CASE("what would divide YAML documents is quoted") {
         const auto o = informer::parse_object("{\"" + s + "\":\"" + s + "\"}");
         return yaml(o.value());
     };
-    for (const std::string mark : {"---", "--- a", "---a", "...", "... a"}) CHECK(printed(mark) == '"' + mark + "\": \"" + mark + "\"\n");
+    for (const std::string mark : {"---", "--- a", "---a", "...", "... a"})
+        CHECK(printed(mark) == '"' + mark + "\": \"" + mark + "\"\n");
     for (const std::string word : {"--", "--a", "..", "..a", "a---"}) CHECK(printed(word) == word + ": " + word + "\n");
 }
 

@@ -7,7 +7,8 @@
 
 using informer::testing::process;
 
-TEST_CASE("a child of a test knows no kubeconfig, home or proxy of the caller's; what the test gives it wins", "[process]") {
+TEST_CASE("a child of a test knows no kubeconfig, home or proxy of the caller's; what the test gives it wins",
+          "[process]") {
     ::setenv("http_proxy", "http://127.0.0.1:1", 1);
     ::setenv("HTTPS_PROXY", "http://127.0.0.1:1", 1);
     ::setenv("INFORMER_TEST_VARIABLE", "caller", 1);
@@ -15,7 +16,9 @@ TEST_CASE("a child of a test knows no kubeconfig, home or proxy of the caller's;
     for (const char* name : {"http_proxy", "HTTPS_PROXY", "INFORMER_TEST_VARIABLE"}) ::unsetenv(name);
     REQUIRE(bare.wait() == 0);
     REQUIRE(given.wait() == 0);
-    const auto has = [](const process& p, const std::string& line) { return ("\n" + p.out()).find("\n" + line) != std::string::npos; };
+    const auto has = [](const process& p, const std::string& line) {
+        return ("\n" + p.out()).find("\n" + line) != std::string::npos;
+    };
     for (const char* name : {"http_proxy=", "HTTPS_PROXY=", "KUBECONFIG="}) CHECK_FALSE(has(bare, name));
     CHECK(has(bare, "HOME=/nonexistent\n"));
     CHECK(has(bare, "INFORMER_TEST_VARIABLE=caller\n"));

@@ -18,7 +18,9 @@ namespace programs {
 using informer::testing::process;
 using informer::testing::temporary_folder;
 
-inline std::string bin(const std::string& name) { return INFORMER_BIN_DIR "/" + name; }
+inline std::string bin(const std::string& name) {
+    return INFORMER_BIN_DIR "/" + name;
+}
 
 /// A running devserver.
 class server {
@@ -41,17 +43,19 @@ public:
                      const std::string& type = "application/json") const {
         std::vector<std::string> command{"curl", "-sS", "-k", "--max-time", "20", "-X", method, url + path};
         if (!body.empty()) // by file: an argument is limited to 128 KiB
-            command.insert(command.end(), {"-H", "Content-Type: " + type, "--data-binary", "@" + folder_.write("body", body)});
+            command.insert(command.end(),
+                           {"-H", "Content-Type: " + type, "--data-binary", "@" + folder_.write("body", body)});
         process p(command);
         const int code = p.wait();
         INFO(p.err());
         REQUIRE(code == 0);
         return p.out();
     }
-    void make(const std::string& name, const std::string& value, const std::string& labels = "{}", const std::string& ns = "default") const {
+    void make(const std::string& name, const std::string& value, const std::string& labels = "{}",
+              const std::string& ns = "default") const {
         const auto answer = curl("POST", "/api/v1/namespaces/" + ns + "/configmaps",
-                                 R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name + R"(","labels":)" + labels +
-                                     R"(},"data":{"value":")" + value + R"("}})");
+                                 R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name +
+                                     R"(","labels":)" + labels + R"(},"data":{"value":")" + value + R"("}})");
         REQUIRE(boost::json::parse(answer).at("kind").as_string() == "ConfigMap");
     }
     void change(const std::string& name, const std::string& value) const {
@@ -82,6 +86,8 @@ inline result run(std::vector<std::string> arguments, std::vector<std::string> e
     const int code = p.wait();
     return {code, p.out(), p.err()};
 }
-inline std::size_t lines(const std::string& s) { return static_cast<std::size_t>(std::count(s.begin(), s.end(), '\n')); }
+inline std::size_t lines(const std::string& s) {
+    return static_cast<std::size_t>(std::count(s.begin(), s.end(), '\n'));
+}
 
 } // namespace programs

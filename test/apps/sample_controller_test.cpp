@@ -145,7 +145,8 @@ TEST_CASE("sample-controller: a Deployment for every Foo, in step with it, and i
     CHECK(r.child().wait() == 0);
 }
 
-TEST_CASE("sample-controller: a Foo that nobody can follow is told of, until it is another one", "[sample-controller]") {
+TEST_CASE("sample-controller: a Foo that nobody can follow is told of, until it is another one",
+          "[sample-controller]") {
     const cluster c;
     replica r(c);
     REQUIRE(until([&] { return r.ready(); }));

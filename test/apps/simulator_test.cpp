@@ -57,7 +57,8 @@ std::map<std::string, std::string> revisions_of(const informer::testing::api_ser
 
 } // namespace
 
-TEST_CASE("the simulated cluster never stands still: no pod is pending for long, and no roll-out stops", "[devserver]") {
+TEST_CASE("the simulated cluster never stands still: no pod is pending for long, and no roll-out stops",
+          "[devserver]") {
     for (const std::uint64_t seed : {2U, 6U, 7U}) { // in these a node fails just when a pod was given to it
         CAPTURE(seed);
         cluster c(seed);
@@ -107,8 +108,9 @@ TEST_CASE("the simulated cluster says of which generation a status is", "[devser
 
 TEST_CASE("the simulated cluster forgets its own Events, and leaves those of others alone", "[devserver]") {
     cluster c(2);
-    c.server.create(json::parse(R"({"apiVersion":"v1","kind":"Event","metadata":{"namespace":"default","name":"mine"},)"
-                                R"("involvedObject":{"kind":"Namespace","name":"default"},"reason":"Test","type":"Normal"})"));
+    c.server.create(
+        json::parse(R"({"apiVersion":"v1","kind":"Event","metadata":{"namespace":"default","name":"mine"},)"
+                    R"("involvedObject":{"kind":"Namespace","name":"default"},"reason":"Test","type":"Normal"})"));
     while (c.now < 6min) c.step();
     CHECK(c.server.list("events").size() == 201);
     CHECK_FALSE(c.server.get("events", "default", "mine").is_null());

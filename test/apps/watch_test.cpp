@@ -10,8 +10,12 @@ namespace json = boost::json;
 
 namespace {
 
-bool is(const std::string& line, const char* type) { return json::parse(line).at("type").as_string() == type; }
-bool is_synced(const std::string& l) { return is(l, "SYNCED"); }
+bool is(const std::string& line, const char* type) {
+    return json::parse(line).at("type").as_string() == type;
+}
+bool is_synced(const std::string& l) {
+    return is(l, "SYNCED");
+}
 
 } // namespace
 
@@ -93,7 +97,9 @@ TEST_CASE("a closed pipe ends watch silently") {
 TEST_CASE("a pipe that others write to as well stays blocking for them, during and after") {
     const server s;
     const std::string flags = "flags:\t"; // of the open file, which all duplicates of a descriptor share
-    const auto blocking = [&](const std::string& line) { return (std::stoul(line.substr(flags.size()), nullptr, 8) & O_NONBLOCK) == 0; };
+    const auto blocking = [&](const std::string& line) {
+        return (std::stoul(line.substr(flags.size()), nullptr, 8) & O_NONBLOCK) == 0;
+    };
     const auto tells = [&](const std::string& l) { return l.starts_with(flags); };
     process w(ctl({"watch", "ns", "--kubeconfig", s.kubeconfig()}));
     REQUIRE(w.line());
@@ -101,7 +107,8 @@ TEST_CASE("a pipe that others write to as well stays blocking for them, during a
     const auto during = looks.line_where(tells);
     REQUIRE(during);
     CHECK(blocking(*during));
-    process get({"/bin/sh", "-c", "\"$0\" get ns --kubeconfig \"$1\"; cat /proc/self/fdinfo/1", bin("informerctl"), s.kubeconfig()});
+    process get({"/bin/sh", "-c", "\"$0\" get ns --kubeconfig \"$1\"; cat /proc/self/fdinfo/1", bin("informerctl"),
+                 s.kubeconfig()});
     const auto after = get.line_where(tells);
     REQUIRE(after);
     CHECK(blocking(*after));
@@ -180,11 +187,13 @@ TEST_CASE("sync takes each --index as one word, wherever it stands") {
 
 TEST_CASE("sync --json prints what it cost, and again after updates") {
     const server s({"--pods", "200"});
-    process p(ctl({"sync", "pods", "-A", "--server", s.url, "--index", "node=/spec/nodeName", "--updates", "3", "--json"}));
+    process p(
+        ctl({"sync", "pods", "-A", "--server", s.url, "--index", "node=/spec/nodeName", "--updates", "3", "--json"}));
     const auto first = p.line();
     REQUIRE(first);
     const auto synced = json::parse(*first);
-    for (const char* key : {"phase", "objects", "events", "wall_s", "user_s", "sys_s", "rss_mb", "peak_rss_mb", "pool_mb", "bytes_per_object", "resource_version"})
+    for (const char* key : {"phase", "objects", "events", "wall_s", "user_s", "sys_s", "rss_mb", "peak_rss_mb",
+                            "pool_mb", "bytes_per_object", "resource_version"})
         CHECK(synced.as_object().contains(key));
     CHECK(synced.at("phase").as_string() == "synced");
     CHECK(synced.at("objects").to_number<int>() == 200);
@@ -194,8 +203,8 @@ TEST_CASE("sync --json prints what it cost, and again after updates") {
     const std::string ns(list.at("items").at(0).at("metadata").at("namespace").as_string());
     const std::string name(list.at("items").at(0).at("metadata").at("name").as_string());
     for (int i = 0; i < 3; ++i)
-        s.curl("PATCH", "/api/v1/namespaces/" + ns + "/pods/" + name, R"({"metadata":{"annotations":{"n":")" + std::to_string(i) + R"("}}})",
-               "application/merge-patch+json");
+        s.curl("PATCH", "/api/v1/namespaces/" + ns + "/pods/" + name,
+               R"({"metadata":{"annotations":{"n":")" + std::to_string(i) + R"("}}})", "application/merge-patch+json");
     const auto second = p.line();
     REQUIRE(second);
     const auto events = json::parse(*second);

@@ -117,7 +117,8 @@ int run(const edge& e) {
             small += text;
             small_ends.push_back(small.size());
         }
-        if (text.size() >= slice || small.size() >= slice || i + 1 == e.items) { // the clock costs as much as a tiny one
+        // the clock costs as much as a tiny one
+        if (text.size() >= slice || small.size() >= slice || i + 1 == e.items) {
             const double start = cpu_seconds();
             if (text.size() >= slice && !bench::walk_by_sax(text)) ++bad;
             std::size_t from = 0;

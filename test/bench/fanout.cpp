@@ -199,7 +199,9 @@ void print(const form& f, unsigned listeners, unsigned pods, unsigned rounds, un
     std::fflush(stdout);
 }
 
-unsigned number(const char* text) { return static_cast<unsigned>(std::strtoul(text, nullptr, 10)); }
+unsigned number(const char* text) {
+    return static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+}
 
 } // namespace
 
@@ -208,7 +210,8 @@ int main(int argc, char** argv) {
     if (argc > 5) {
         for (const form& f : forms) {
             if (std::string(f.name) != argv[3]) continue;
-            std::printf("%.0f\n", measure(f.how, number(argv[4]), pods, rounds, number(argv[5])).cpu / pods / rounds * 1e9);
+            std::printf("%.0f\n",
+                        measure(f.how, number(argv[4]), pods, rounds, number(argv[5])).cpu / pods / rounds * 1e9);
             return 0;
         }
         return 2;

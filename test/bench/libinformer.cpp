@@ -93,7 +93,8 @@ std::string digest(const informer::cache_snapshot& of) {
 std::string statistics(const informer::informer_status& s) {
     return "{\"at\":\"statistics\",\"objects\":" + std::to_string(s.objects) + ",\"bytes\":" + std::to_string(s.bytes) +
            ",\"pool_bytes\":" + std::to_string(s.pool.bytes) + ",\"free_bytes\":" + std::to_string(s.pool.free_bytes) +
-           ",\"template_hits\":" + std::to_string(s.pool.template_hits) + ",\"template_misses\":" + std::to_string(s.pool.template_misses) +
+           ",\"template_hits\":" + std::to_string(s.pool.template_hits) +
+           ",\"template_misses\":" + std::to_string(s.pool.template_misses) +
            ",\"relists\":" + std::to_string(s.relists) + ",\"quarantined\":" + std::to_string(s.quarantined) + "}";
 }
 

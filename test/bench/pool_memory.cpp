@@ -109,7 +109,9 @@ private:
                     seconds / n_ * 1e6, floor_ / seconds, bytes() / n_, resident_kb() * 1000);
     }
 
-    static std::shared_ptr<document_pool> make_pool() { return document_pool::make(decode_options().type("v1", "Pod")); }
+    static std::shared_ptr<document_pool> make_pool() {
+        return document_pool::make(decode_options().type("v1", "Pod"));
+    }
     void load_once(document_pool& pool) {
         pods_.assign(order_.size(), object());
         const double start = cpu_seconds();

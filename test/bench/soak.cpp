@@ -46,7 +46,8 @@ constexpr std::uint64_t forgotten_after = 50'000;
 
 class cluster final : public list_watch {
 public:
-    cluster(std::shared_ptr<manual_clock> clock, unsigned pods, std::uint64_t changes, std::function<void(const cluster&)> report)
+    cluster(std::shared_ptr<manual_clock> clock, unsigned pods, std::uint64_t changes,
+            std::function<void(const cluster&)> report)
         : clock_(std::move(clock)), by_day_(pods), changes_(changes), report_(std::move(report)) {
         for (unsigned i = 0; i < pods; ++i) pods_.push_back(begin_pod());
     }
@@ -222,8 +223,8 @@ void print(const cluster& c, const shared_informer& pods, std::chrono::seconds p
     const auto n = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
     std::printf("{\"changes\":%llu,\"hours\":%.1f,\"gone\":%llu,\"watches\":%llu,\"relists\":%llu,", n(c.made()),
                 static_cast<double>(passed.count()) / 3600, n(c.gone()), n(s.watches), n(s.relists));
-    std::printf("\"rss_kb\":%.0f,\"heap_kb\":%.0f,\"accounted_kb\":%.0f}\n", bench::resident_bytes() / 1024, bench::heap_bytes() / 1024,
-                static_cast<double>(s.bytes) / 1024);
+    std::printf("\"rss_kb\":%.0f,\"heap_kb\":%.0f,\"accounted_kb\":%.0f}\n", bench::resident_bytes() / 1024,
+                bench::heap_bytes() / 1024, static_cast<double>(s.bytes) / 1024);
     std::fflush(stdout);
 }
 
@@ -233,7 +234,8 @@ int main(int argc, char** argv) {
     const unsigned count = argc > 1 ? static_cast<unsigned>(std::strtoul(argv[1], nullptr, 10)) : 3000;
     const std::uint64_t changes = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4'000'000;
     if (count < 50 || changes < 20 * slice) { // no two reports at once
-        std::fputs(("bench_soak [pods, at least 50] [changes, at least " + std::to_string(20 * slice) + "]\n").c_str(), stderr);
+        std::fputs(("bench_soak [pods, at least 50] [changes, at least " + std::to_string(20 * slice) + "]\n").c_str(),
+                   stderr);
         return 2;
     }
 

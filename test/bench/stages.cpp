@@ -351,7 +351,8 @@ int main(int argc, char** argv) {
             }
             if (f || n == 0) std::exit(1);
         };
-        double s = least([&] { frame(list_framer(), list, [](list_framer& f, std::string_view part) { f.feed(part); }); });
+        double s =
+            least([&] { frame(list_framer(), list, [](list_framer& f, std::string_view part) { f.feed(part); }); });
         print("list framer", pods, s);
         std::printf("{\"stage\":\"list framer\",\"gb_per_s\":%.2f}\n", static_cast<double>(list.size()) / s * 1e-9);
         s = least([&] { frame(watch_framer(), stream, [](watch_framer& f, std::string_view part) { f.lend(part); }); });

@@ -43,7 +43,8 @@ double floor_seconds(const std::vector<std::string>& texts) {
 
 struct figures {
     double sax = std::numeric_limits<double>::infinity();
-    double load = std::numeric_limits<double>::infinity(), relist = std::numeric_limits<double>::infinity(), events = 0, event_floor = 0;
+    double load = std::numeric_limits<double>::infinity(), relist = std::numeric_limits<double>::infinity(), events = 0,
+           event_floor = 0;
     double resident = 0, bytes = 0, bytes_later = 0, template_bytes = 0, templates = 0;
     double hits_load = 0, hits_relist = 0, hits_events = 0;
 };
@@ -74,7 +75,9 @@ figures run(bool difference, const cluster& c, std::uint64_t& check) {
     for (int round = 0; round < 7; ++round) r.sax = std::min(r.sax, floor_seconds(texts));
     std::vector<object> pods;
     failure f;
-    const auto make_pool = [&] { return document_pool::make(decode_options().type("v1", "Pod").text_difference(difference)); };
+    const auto make_pool = [&] {
+        return document_pool::make(decode_options().type("v1", "Pod").text_difference(difference));
+    };
     const auto load = [&](document_pool& pool) {
         pods.assign(count, object());
         const double start = cpu_seconds();
@@ -139,8 +142,9 @@ int main(int argc, char** argv) {
         return argc > i ? static_cast<unsigned>(std::strtoul(argv[i], nullptr, 10)) : otherwise;
     };
     const cluster c{number(1, 20'000), number(2, 20), number(4, 1), argc > 3 && std::strcmp(argv[3], "shuffled") == 0};
-    std::printf("%u pods, %u replicas per Deployment%s, structures: %u; times in us per document, (ratio to the floor)\n", c.pods, c.replicas,
-                c.shuffled ? ", shuffled" : "", c.structures);
+    std::printf(
+        "%u pods, %u replicas per Deployment%s, structures: %u; times in us per document, (ratio to the floor)\n",
+        c.pods, c.replicas, c.shuffled ? ", shuffled" : "", c.structures);
     std::printf("%-10s %6s  %-14s %-14s %-14s %9s %9s %9s  %s\n", "", "floor", "load", "relist", "events", "B stat.",
                 "B RSS", "B later", "hits: load, relist, events; templates");
     std::uint64_t checks[2] = {};
@@ -173,8 +177,10 @@ int main(int argc, char** argv) {
         }
         int status = 0;
         if (child < 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return 1;
-        if (WEXITSTATUS(status) == missed) result = 1;
-        else if (status != 0) return 1;
+        if (WEXITSTATUS(status) == missed)
+            result = 1;
+        else if (status != 0)
+            return 1;
         if (::read(ends[0], &checks[difference ? 1 : 0], sizeof checks[0]) != sizeof checks[0]) return 1;
         ::close(ends[0]);
         ::close(ends[1]);

@@ -43,9 +43,15 @@ asio::awaitable<int> number(tracked t) {
     co_return t.text();
 }
 
-asio::awaitable<void> temporary() { co_await takes(aggregate{tracked(1), 2}); }
-asio::awaitable<void> braces() { co_await takes({tracked(1), 2}); }
-asio::awaitable<void> default_argument() { co_await has_default(); }
+asio::awaitable<void> temporary() {
+    co_await takes(aggregate{tracked(1), 2});
+}
+asio::awaitable<void> braces() {
+    co_await takes({tracked(1), 2});
+}
+asio::awaitable<void> default_argument() {
+    co_await has_default();
+}
 asio::awaitable<void> awaits_inside() {
     const aggregate a{co_await one(), 2};
     static_cast<void>(a);

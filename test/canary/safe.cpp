@@ -18,7 +18,9 @@ namespace {
 using namespace canary;
 using tracked = basic_tracked<std::string>;
 
-tracked make(const char* text) { return tracked(std::string(text) + " and more than fits into a string itself"); }
+tracked make(const char* text) {
+    return tracked(std::string(text) + " and more than fits into a string itself");
+}
 
 struct aggregate {
     tracked first;
@@ -64,7 +66,9 @@ asio::awaitable<std::size_t> sizes(std::vector<std::string> all) {
     co_return all.size();
 }
 
-aggregate factory() { return aggregate{make("a"), make("b")}; }
+aggregate factory() {
+    return aggregate{make("a"), make("b")};
+}
 
 template <class Function>
 void check(Function function) {

@@ -73,16 +73,19 @@ asio::awaitable<void> updates_take_fields(std::shared_ptr<cluster> c) {
 
 asio::awaitable<void> applies_to_lists(std::shared_ptr<cluster> c) {
     const auto one = as("one"), two = as("two");
-    const auto whole = deployment(*c, R"([{"name":"web","image":"i:1","ports":[{"containerPort":80,"protocol":"TCP"}],"args":["x"]}])", 0);
+    const auto whole = deployment(
+        *c, R"([{"name":"web","image":"i:1","ports":[{"containerPort":80,"protocol":"TCP"}],"args":["x"]}])", 0);
     co_await c->client().apply(deployments(), whole, one);
     json::object o;
-    o["spec"] = json::parse(R"({"template":{"spec":{"containers":[{"name":"side","image":"s:1"},{"name":"web","env":[{"name":"E","value":"1"}]}]}}})");
+    o["spec"] = json::parse(
+        R"({"template":{"spec":{"containers":[{"name":"side","image":"s:1"},{"name":"web","env":[{"name":"E","value":"1"}]}]}}})");
     const auto part = named(*c, "d", o);
     const object both = co_await c->client().apply(deployments(), part, two);
     const auto containers = both.at_pointer("/spec/template/spec/containers");
     REQUIRE(containers.size() == 2);
     std::set<std::string> names;
-    for (std::size_t i = 0; i < 2; ++i) names.insert(text(both, "/spec/template/spec/containers/" + std::to_string(i) + "/name"));
+    for (std::size_t i = 0; i < 2; ++i)
+        names.insert(text(both, "/spec/template/spec/containers/" + std::to_string(i) + "/name"));
     CHECK(names == std::set<std::string>{"\"side\"", "\"web\""});
 
     o["spec"] = json::parse(R"({"template":{"spec":{"containers":[{"name":"web","args":["y"]}]}}})");
@@ -134,7 +137,8 @@ asio::awaitable<void> applies_to_custom_resources(std::shared_ptr<cluster> c) {
 
 // Its body is read as YAML, which refuses some of what JSON strings hold, and folds other line breaks than "\n" into blanks.
 asio::awaitable<void> applies_any_text(std::shared_ptr<cluster> c) {
-    const std::string odd = "a \x7f \u0080 \u0085 \u009f \u00a0 \u2027 \u2028 \u2029\u2029 \ufeff \ufffe \uffff \U0001f600 \U0001ffff / \\u2028 \t\r\n \u0085";
+    const std::string odd = "a \x7f \u0080 \u0085 \u009f \u00a0 \u2027 \u2028 \u2029\u2029 \ufeff \ufffe \uffff "
+                            "\U0001f600 \U0001ffff / \\u2028 \t\r\n \u0085";
     json::object rest;
     rest["data"] = json::object{{"odd", odd}, {"plain", "1"}};
     const auto o = named(*c, "a", std::move(rest));
@@ -148,8 +152,18 @@ asio::awaitable<void> applies_any_text(std::shared_ptr<cluster> c) {
 
 } // namespace
 
-TEST_CASE("apply owns what it says, conflicts name their fields, force takes, silence gives up", "[conformance]") { run_case(applies); }
-TEST_CASE("an update takes the fields that it changes from who applied them", "[conformance]") { run_case(updates_take_fields); }
-TEST_CASE("apply shares a keyed list item by item", "[conformance]") { run_case(applies_to_lists); }
-TEST_CASE("apply works on custom resources and their status", "[conformance]") { run_case(applies_to_custom_resources); }
-TEST_CASE("apply stores any text as it is", "[conformance]") { run_case(applies_any_text); }
+TEST_CASE("apply owns what it says, conflicts name their fields, force takes, silence gives up", "[conformance]") {
+    run_case(applies);
+}
+TEST_CASE("an update takes the fields that it changes from who applied them", "[conformance]") {
+    run_case(updates_take_fields);
+}
+TEST_CASE("apply shares a keyed list item by item", "[conformance]") {
+    run_case(applies_to_lists);
+}
+TEST_CASE("apply works on custom resources and their status", "[conformance]") {
+    run_case(applies_to_custom_resources);
+}
+TEST_CASE("apply stores any text as it is", "[conformance]") {
+    run_case(applies_any_text);
+}

@@ -84,11 +84,13 @@ asio::awaitable<std::string> attend(std::shared_ptr<cluster> c, int descriptor, 
 }
 
 // Empty when the two agree, else the first difference.
-std::string difference(const std::map<std::string, json::value>& expected, const std::map<std::string, object>& actual) {
+std::string difference(const std::map<std::string, json::value>& expected,
+                       const std::map<std::string, object>& actual) {
     for (const auto& [key, o] : expected) {
         const auto at = actual.find(key);
         if (at == actual.end()) return key + " is missing";
-        if (normal(to_value(at->second)) != o) return key + " differs: " + at->second.to_json() + " is not " + json::serialize(o);
+        if (normal(to_value(at->second)) != o)
+            return key + " differs: " + at->second.to_json() + " is not " + json::serialize(o);
     }
     for (const auto& [key, o] : actual)
         if (!expected.count(key)) return key + " should not be there";
@@ -112,9 +114,12 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
 
     const testing::temporary_folder folder; // holds credentials: gone whatever happens
     const char* home = std::getenv("HOME"); // the restart needs it
-    std::vector<std::string> environment{"SERVER=" + c->client().config().server, "NAMESPACE=" + c->name_space(),
-                                         "OPERATIONS=" + operations, "SEED=4711",
-                                         "OUT=" + folder.path("list.json"), "ENOUGH=" + folder.path("enough"),
+    std::vector<std::string> environment{"SERVER=" + c->client().config().server,
+                                         "NAMESPACE=" + c->name_space(),
+                                         "OPERATIONS=" + operations,
+                                         "SEED=4711",
+                                         "OUT=" + folder.path("list.json"),
+                                         "ENOUGH=" + folder.path("enough"),
                                          "CURL_AUTH=" + folder.write("curl", curl_config(c->client().config(), folder)),
                                          std::string("RESTART=") + (restart && !c->embedded() ? restart : ""),
                                          std::string("HOME=") + (home ? home : "/nonexistent")};
@@ -122,7 +127,8 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
     testing::process client(std::move(command), std::move(environment));
     auto over = std::make_shared<bool>(false);
     group.spawn(cut_at_random(c, over));
-    const std::string last = co_await attend(c, ::fcntl(client.out_descriptor(), F_DUPFD_CLOEXEC, 0), folder.path("enough"));
+    const std::string last =
+        co_await attend(c, ::fcntl(client.out_descriptor(), F_DUPFD_CLOEXEC, 0), folder.path("enough"));
     *over = true;
     const int status = client.wait();
     std::clog << client.err();
@@ -136,7 +142,8 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
     std::map<std::string, json::value> expected;
     for (const auto& item : list.at("items").as_array()) {
         const auto& m = item.at("metadata");
-        expected[std::string(m.at("namespace").as_string()) + "/" + std::string(m.at("name").as_string())] = normal(item);
+        expected[std::string(m.at("namespace").as_string()) + "/" + std::string(m.at("name").as_string())] =
+            normal(item);
     }
 
     const auto cached = [&] {
@@ -144,7 +151,9 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
         for (const auto& o : i->snapshot().list()) state[o.key().str()] = o;
         return state;
     };
-    const std::function<bool()> equal = [&] { return difference(expected, cached()).empty() && difference(expected, seen->state).empty(); };
+    const std::function<bool()> equal = [&] {
+        return difference(expected, cached()).empty() && difference(expected, seen->state).empty();
+    };
     const bool settled = co_await testing::eventually(equal, std::chrono::seconds(60));
     INFO("cache: " << difference(expected, cached()));
     INFO("replayed events: " << difference(expected, seen->state));
@@ -160,14 +169,16 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
         lives = e.kind != event_kind::deleted;
     }
     CHECK(senseless == 0);
-    std::clog << "chaos: " << seen->log.size() << " events, " << c->proxy().cuts() << " cuts, " << from->watches.size() << " watches, "
-              << from->lists.size() << " lists, " << i->status().relists << " relists, " << expected.size() << " objects at the end\n";
+    std::clog << "chaos: " << seen->log.size() << " events, " << c->proxy().cuts() << " cuts, " << from->watches.size()
+              << " watches, " << from->lists.size() << " lists, " << i->status().relists << " relists, "
+              << expected.size() << " objects at the end\n";
     events->close();
     co_await group.join();
 }
 
 } // namespace
 
-TEST_CASE("another client's random writes, cut connections and a restart of the server end in an equal cache", "[conformance][chaos]") {
+TEST_CASE("another client's random writes, cut connections and a restart of the server end in an equal cache",
+          "[conformance][chaos]") {
     run_case(chaos, cluster::default_options(), std::chrono::minutes(10));
 }

@@ -127,7 +127,8 @@ asio::awaitable<void> two_replicas(std::shared_ptr<cluster> c, std::shared_ptr<i
     const std::function<bool()> b_works = [&] { return b->working; };
     const bool second = co_await testing::eventually(b_works, patience);
     REQUIRE(second);
-    CHECK(std::chrono::steady_clock::now() - cut > 2s); // a renewed it 0.3 s before at the most, and it lasts 3 s from when b saw that
+    // a renewed it 0.3 s before at the most, and it lasts 3 s from when b saw that
+    CHECK(std::chrono::steady_clock::now() - cut > 2s);
     CHECK_FALSE(a->working);
     const std::function<bool()> a_over = [&] { return a->over; };
     const bool ended = co_await testing::eventually(a_over, patience);

@@ -82,7 +82,8 @@ asio::awaitable<void> any_version_is_whole(std::shared_ptr<cluster> c) {
     const api_resource events("", "v1", "events", "Event", true);
     const kubernetes::write_options plain;
     for (const char* name : {"one", "two", "three"}) {
-        json::object e{{"metadata", {{"name", name}, {"namespace", c->name_space()}}}, {"involvedObject", {{"namespace", c->name_space()}}}};
+        json::object e{{"metadata", {{"name", name}, {"namespace", c->name_space()}}},
+                       {"involvedObject", {{"namespace", c->name_space()}}}};
         co_await c->client().create(events, std::move(e), plain);
     }
     any.limit(2);
@@ -156,7 +157,9 @@ asio::awaitable<void> informer_selects(std::shared_ptr<cluster> c) {
     const kubernetes::write_options plain;
     co_await c->client().patch(c->config_maps(), zero, kubernetes::patch_type::merge, std::move(leave), plain);
     co_await c->client().patch(c->config_maps(), one, kubernetes::patch_type::merge, std::move(enter), plain);
-    const std::function<bool()> both = [&] { return seen->count(event_kind::deleted) == 1 && seen->state.count(one.str()) == 1; };
+    const std::function<bool()> both = [&] {
+        return seen->count(event_kind::deleted) == 1 && seen->state.count(one.str()) == 1;
+    };
     const bool came = co_await testing::eventually(both);
     CHECK(came);
     CHECK(seen->of(zero.str()).back().kind == event_kind::deleted);
@@ -188,7 +191,9 @@ asio::awaitable<void> typed_errors(std::shared_ptr<cluster> c) {
     CHECK(f == condition::not_found);
 
     f = failure();
-    json::value unnamed = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "Not A Name"}, {"namespace", c->name_space()}}}};
+    json::value unnamed = {{"apiVersion", "v1"},
+                           {"kind", "ConfigMap"},
+                           {"metadata", {{"name", "Not A Name"}, {"namespace", c->name_space()}}}};
     co_await c->client().create(c->config_maps(), std::move(unnamed), plain, f);
     CHECK(f == errc::invalid);
 }
@@ -214,15 +219,18 @@ asio::awaitable<void> patches(std::shared_ptr<cluster> c) {
     co_await c->put("patched", "a");
     const object_key key(c->name_space(), "patched");
     const kubernetes::write_options plain;
-    json::value ops = json::parse(R"([{"op":"test","path":"/data/value","value":"a"},{"op":"add","path":"/data/more","value":"b"}])");
+    json::value ops =
+        json::parse(R"([{"op":"test","path":"/data/value","value":"a"},{"op":"add","path":"/data/more","value":"b"}])");
     const auto now = co_await c->client().patch(c->config_maps(), key, kubernetes::patch_type::json, ops, plain);
     CHECK(now.at_pointer("/data/more").as_string() == "b");
-    json::value failing = json::parse(R"([{"op":"test","path":"/data/value","value":"z"},{"op":"remove","path":"/data/more"}])");
+    json::value failing =
+        json::parse(R"([{"op":"test","path":"/data/value","value":"z"},{"op":"remove","path":"/data/more"}])");
     failure f;
     co_await c->client().patch(c->config_maps(), key, kubernetes::patch_type::json, failing, plain, f);
     CHECK(f == errc::invalid);
     json::value merge = {{"data", {{"more", nullptr}}}};
-    const auto then = co_await c->client().patch(c->config_maps(), key, kubernetes::patch_type::merge, std::move(merge), plain);
+    const auto then =
+        co_await c->client().patch(c->config_maps(), key, kubernetes::patch_type::merge, std::move(merge), plain);
     CHECK_FALSE(then.at_pointer("/data/more").exists());
 }
 
@@ -317,12 +325,15 @@ asio::awaitable<void> parts_are_the_whole(std::shared_ptr<cluster> c) {
     const auto page = co_await c->client().list(c->config_maps(), c->name_space(), some);
     for (const auto& o : page.items) CHECK(some.shard_.contains(o));
     // Whoever chose: the server says so where it did.
-    const auto path = c->config_maps().path(c->name_space()) + "?labelSelector=parity&shardSelector=" + http::percent_encode(some.shard_.str());
+    const auto path = c->config_maps().path(c->name_space()) +
+                      "?labelSelector=parity&shardSelector=" + http::percent_encode(some.shard_.str());
     const auto raw = json::parse(co_await c->client().raw("GET", path));
     const auto* info = raw.at("metadata").as_object().if_contains("shardInfo");
     const auto items = raw.at("items").as_array().size();
-    if (info) CHECK(items == page.items.size());
-    else CHECK(items > page.items.size());
+    if (info)
+        CHECK(items == page.items.size());
+    else
+        CHECK(items > page.items.size());
     if (c->embedded()) CHECK(info != nullptr);
 
     failure f;
@@ -348,18 +359,42 @@ asio::awaitable<void> discovers(std::shared_ptr<cluster> c) {
 
 } // namespace
 
-TEST_CASE("a list gives every object, with kind and apiVersion, without managedFields", "[conformance]") { run_case(lists_whole); }
-TEST_CASE("pages of a list show one state", "[conformance]") { run_case(lists_by_pages); }
-TEST_CASE("a list of any version is whole whatever its limit, but of events", "[conformance]") { run_case(any_version_is_whole); }
-TEST_CASE("an informer lists by pages and never sends a resource version with continue", "[conformance]") { run_case(informer_pages); }
-TEST_CASE("410 on continue restarts the list", "[conformance]") { run_case(continue_gone); }
-TEST_CASE("label and field selectors select", "[conformance]") { run_case(selects_labels); }
-TEST_CASE("an object that leaves a selection is deleted, one that enters it is added", "[conformance]") { run_case(informer_selects); }
-TEST_CASE("errors are typed and carry the server's words", "[conformance]") { run_case(typed_errors); }
-TEST_CASE("an update with a stale resource version is a conflict", "[conformance]") { run_case(conflict_on_update); }
-TEST_CASE("merge and JSON patches", "[conformance]") { run_case(patches); }
-TEST_CASE("an informer of metadata only has the metadata of all objects and nothing else", "[conformance]") { run_case(metadata_only); }
+TEST_CASE("a list gives every object, with kind and apiVersion, without managedFields", "[conformance]") {
+    run_case(lists_whole);
+}
+TEST_CASE("pages of a list show one state", "[conformance]") {
+    run_case(lists_by_pages);
+}
+TEST_CASE("a list of any version is whole whatever its limit, but of events", "[conformance]") {
+    run_case(any_version_is_whole);
+}
+TEST_CASE("an informer lists by pages and never sends a resource version with continue", "[conformance]") {
+    run_case(informer_pages);
+}
+TEST_CASE("410 on continue restarts the list", "[conformance]") {
+    run_case(continue_gone);
+}
+TEST_CASE("label and field selectors select", "[conformance]") {
+    run_case(selects_labels);
+}
+TEST_CASE("an object that leaves a selection is deleted, one that enters it is added", "[conformance]") {
+    run_case(informer_selects);
+}
+TEST_CASE("errors are typed and carry the server's words", "[conformance]") {
+    run_case(typed_errors);
+}
+TEST_CASE("an update with a stale resource version is a conflict", "[conformance]") {
+    run_case(conflict_on_update);
+}
+TEST_CASE("merge and JSON patches", "[conformance]") {
+    run_case(patches);
+}
+TEST_CASE("an informer of metadata only has the metadata of all objects and nothing else", "[conformance]") {
+    run_case(metadata_only);
+}
 TEST_CASE("informers of all parts by hashes have all objects, each once", "[conformance]") {
     run_case(parts_are_the_whole, cluster::default_options().sharding(true));
 }
-TEST_CASE("resources are found by short, qualified and custom names, and near misses are named", "[conformance]") { run_case(discovers); }
+TEST_CASE("resources are found by short, qualified and custom names, and near misses are named", "[conformance]") {
+    run_case(discovers);
+}

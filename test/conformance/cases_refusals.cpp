@@ -13,7 +13,9 @@ int code_of(const failure& f) {
     return !f ? 200 : f.status() ? f.status()->code : 0;
 }
 
-std::string message_of(const failure& f) { return f.status() ? f.status()->message : std::string(); }
+std::string message_of(const failure& f) {
+    return f.status() ? f.status()->message : std::string();
+}
 
 bool names_field(const failure& f, std::string_view field) {
     return f.status() && !f.status()->causes.empty() && f.status()->causes[0].field == field;
@@ -26,12 +28,15 @@ asio::awaitable<failure> ask(std::shared_ptr<cluster> c, std::string method, std
     co_return f;
 }
 
-std::string maps_of(const cluster& c) { return "/api/v1/namespaces/" + c.name_space() + "/configmaps"; }
+std::string maps_of(const cluster& c) {
+    return "/api/v1/namespaces/" + c.name_space() + "/configmaps";
+}
 
 asio::awaitable<void> means_objects(std::shared_ptr<cluster> c) {
     const auto made = with_data(*c, R"({"a":"1"})");
     co_await c->client().create(c->config_maps(), made);
-    const std::string path = maps_of(*c) + "/a", put = R"({"metadata":{"name":"a","uid":"x"}})", patch = R"({"metadata":{"uid":"x"}})";
+    const std::string path = maps_of(*c) + "/a", put = R"({"metadata":{"name":"a","uid":"x"}})",
+                      patch = R"({"metadata":{"uid":"x"}})";
     const auto conflict = co_await ask(c, "PUT", path, put);
     CHECK(code_of(conflict) == 409);
     const auto invalid = co_await ask(c, "PATCH", path, patch);
@@ -44,7 +49,8 @@ asio::awaitable<void> means_objects(std::shared_ptr<cluster> c) {
     failure f;
     co_await c->client().apply(c->config_maps(), other, me, f);
     CHECK(code_of(f) == 409);
-    CHECK(message_of(f).ends_with("uid mismatch: the provided object specified uid 0aa0, and no existing object was found"));
+    CHECK(message_of(f).ends_with(
+        "uid mismatch: the provided object specified uid 0aa0, and no existing object was found"));
     auto old = named(*c, "b", json::object());
     old.at("metadata").as_object()["resourceVersion"] = "1";
     co_await c->client().apply(c->config_maps(), old, me, f); // nobody looks at it
@@ -55,7 +61,8 @@ asio::awaitable<void> knows_versions(std::shared_ptr<cluster> c) {
     const std::string path = maps_of(*c), none = R"({"metadata":{"name":"a","resourceVersion":"0"}})";
     const auto made = co_await ask(c, "POST", path, none);
     CHECK(code_of(made) == 200);
-    const std::string later = R"({"metadata":{"name":"b","resourceVersion":"5"}})", odd = R"({"metadata":{"name":"a","resourceVersion":"abc"}})";
+    const std::string later = R"({"metadata":{"name":"b","resourceVersion":"5"}})",
+                      odd = R"({"metadata":{"name":"a","resourceVersion":"abc"}})";
     const auto refused = co_await ask(c, "POST", path, later);
     CHECK(code_of(refused) == 500);
     const auto put = co_await ask(c, "PUT", path + "/a", odd);
@@ -109,7 +116,9 @@ asio::awaitable<void> reads_delete_options(std::shared_ptr<cluster> c) {
 
 asio::awaitable<void> looks_at_finalizers(std::shared_ptr<cluster> c) {
     const std::string path = maps_of(*c) + "?dryRun=All";
-    const auto with = [](std::string name) { return R"({"metadata":{"name":"a","finalizers":["x.io/y",")" + name + R"("]}})"; };
+    const auto with = [](std::string name) {
+        return R"({"metadata":{"name":"a","finalizers":["x.io/y",")" + name + R"("]}})";
+    };
     const std::string mine = with("mine"), known = with("orphan");
     const auto refused = co_await ask(c, "POST", path, mine);
     CHECK(code_of(refused) == 422);
@@ -130,25 +139,29 @@ asio::awaitable<void> looks_at_finalizers(std::shared_ptr<cluster> c) {
 
 asio::awaitable<void> keeps_definitions(std::shared_ptr<cluster> c) {
     const auto widgets = co_await c->make_crd();
-    const std::string all = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", path = all + "/" + widgets.group_resource();
-    const std::pair<std::string, std::string> changes[] = {{"spec.scope", R"({"spec":{"scope":"Cluster"}})"},
-                                                           {"spec.group", R"({"spec":{"group":"x.io"}})"},
-                                                           {"spec.names.kind", R"({"spec":{"names":{"kind":"Gadget"}}})"}};
+    const std::string all = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                      path = all + "/" + widgets.group_resource();
+    const std::pair<std::string, std::string> changes[] = {
+        {"spec.scope", R"({"spec":{"scope":"Cluster"}})"},
+        {"spec.group", R"({"spec":{"group":"x.io"}})"},
+        {"spec.names.kind", R"({"spec":{"names":{"kind":"Gadget"}}})"}};
     for (const auto& [field, change] : changes) {
         const auto f = co_await ask(c, "PATCH", path, change);
         CHECK(code_of(f) == 422);
         CHECK(names_field(f, field));
     }
     const std::string schema = R"("served":true,"schema":{"openAPIV3Schema":{"type":"object"}})";
-    const auto definition = [&widgets](const std::string& plural, const std::string& kind, const std::string& versions) {
+    const auto definition = [&widgets](const std::string& plural, const std::string& kind,
+                                       const std::string& versions) {
         return R"({"metadata":{"name":")" + plural + "." + widgets.group + R"("},"spec":{"group":")" + widgets.group +
-               R"(","scope":"Namespaced","names":{"plural":")" + plural + R"(","kind":")" + kind + R"("},"versions":[)" + versions + "]}}";
+               R"(","scope":"Namespaced","names":{"plural":")" + plural + R"(","kind":")" + kind +
+               R"("},"versions":[)" + versions + "]}}";
     };
     const auto version = [&schema](const std::string& name, const std::string& storage) {
         return R"({"name":")" + name + R"(","storage":)" + storage + "," + schema + "}";
     };
     for (const std::string& versions : {version("v1", "false"), version("v1", "true") + "," + version("v2", "true"),
-                                       version("v1", "true") + "," + version("v1", "false")}) {
+                                        version("v1", "true") + "," + version("v1", "false")}) {
         const std::string bad = definition("gadgets", "Gadget", versions);
         const auto f = co_await ask(c, "POST", all, bad);
         CHECK(code_of(f) == 422);
@@ -180,7 +193,8 @@ asio::awaitable<void> keeps_definitions(std::shared_ptr<cluster> c) {
 asio::awaitable<void> merges_strategically(std::shared_ptr<cluster> c) {
     const api_resource pods("", "v1", "pods", "Pod", true);
     json::object o;
-    o["spec"] = json::parse(R"({"containers":[{"name":"a","image":"i:1"}],"schedulingGates":[{"name":"x.y/a"},{"name":"x.y/b"}]})");
+    o["spec"] = json::parse(
+        R"({"containers":[{"name":"a","image":"i:1"}],"schedulingGates":[{"name":"x.y/a"},{"name":"x.y/b"}]})");
     const auto pod = named(*c, "p", std::move(o));
     failure f;
     co_await c->client().create(pods, pod, write_options(), f);
@@ -220,11 +234,28 @@ asio::awaitable<void> applies_no_doubles(std::shared_ptr<cluster> c) {
 
 } // namespace
 
-TEST_CASE("a put of another uid is a conflict, a patch of it invalid, an apply to it creates nothing", "[conformance]") { run_case(means_objects); }
-TEST_CASE("what is no resource version is an error and no conflict", "[conformance]") { run_case(knows_versions); }
-TEST_CASE("nothing but a delete says when an object is deleted", "[conformance]") { run_case(deletes_alone); }
-TEST_CASE("a delete refuses options that are none, and namespaces of the cluster itself", "[conformance]") { run_case(reads_delete_options); }
-TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[conformance]") { run_case(looks_at_finalizers); }
-TEST_CASE("a definition stays what it is, and shares its kind with none of its group", "[conformance]") { run_case(keeps_definitions); }
-TEST_CASE("a strategic patch merges by keys, and refuses items without", "[conformance]") { run_case(merges_strategically); }
-TEST_CASE("an apply with two items of one key is refused", "[conformance]") { run_case(applies_no_doubles); }
+TEST_CASE("a put of another uid is a conflict, a patch of it invalid, an apply to it creates nothing",
+          "[conformance]") {
+    run_case(means_objects);
+}
+TEST_CASE("what is no resource version is an error and no conflict", "[conformance]") {
+    run_case(knows_versions);
+}
+TEST_CASE("nothing but a delete says when an object is deleted", "[conformance]") {
+    run_case(deletes_alone);
+}
+TEST_CASE("a delete refuses options that are none, and namespaces of the cluster itself", "[conformance]") {
+    run_case(reads_delete_options);
+}
+TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[conformance]") {
+    run_case(looks_at_finalizers);
+}
+TEST_CASE("a definition stays what it is, and shares its kind with none of its group", "[conformance]") {
+    run_case(keeps_definitions);
+}
+TEST_CASE("a strategic patch merges by keys, and refuses items without", "[conformance]") {
+    run_case(merges_strategically);
+}
+TEST_CASE("an apply with two items of one key is refused", "[conformance]") {
+    run_case(applies_no_doubles);
+}

@@ -10,7 +10,9 @@ namespace {
 
 constexpr auto patience = std::chrono::seconds(30);
 
-std::shared_ptr<list_watch> maps(cluster& c) { return c.client().make_list_watch(c.config_maps(), c.name_space()); }
+std::shared_ptr<list_watch> maps(cluster& c) {
+    return c.client().make_list_watch(c.config_maps(), c.name_space());
+}
 
 asio::awaitable<void> every_event_kind(std::shared_ptr<cluster> c) {
     co_await c->put("before", "1", "mine=yes");
@@ -101,7 +103,8 @@ asio::awaitable<void> resumes_after_a_cut(std::shared_ptr<cluster> c) {
 /// Kubernetes 1.33, for one, does not, unless the gate WatchList is open: then it refuses.
 asio::awaitable<bool> knows_watch_list(std::shared_ptr<cluster> c) {
     failure f;
-    const std::string path = "/api/v1/namespaces/" + c->name_space() + "/configmaps?watch=true&sendInitialEvents=true"
+    const std::string path = "/api/v1/namespaces/" + c->name_space() +
+                             "/configmaps?watch=true&sendInitialEvents=true"
                              "&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1";
     co_await c->client().raw("GET", path, "", f);
     CHECK((!f || f == errc::invalid));
@@ -174,7 +177,8 @@ asio::awaitable<void> gone_relists(std::shared_ptr<cluster> c) {
     const auto changed = co_await c->change("changes", "2");
     const auto fresh = co_await c->put("comes", "1");
     c->proxy().refuse(false);
-    const std::string goes = c->name_space() + "/goes", changes = c->name_space() + "/changes", comes = c->name_space() + "/comes";
+    const std::string goes = c->name_space() + "/goes", changes = c->name_space() + "/changes",
+                      comes = c->name_space() + "/comes";
     const std::function<bool()> relisted = [&] { return seen->marks == 2; };
     const bool came = co_await testing::eventually(relisted, patience);
     CHECK(came);
@@ -199,7 +203,9 @@ asio::awaitable<void> gone_relists(std::shared_ptr<cluster> c) {
 
 asio::awaitable<void> old_version_is_gone(std::shared_ptr<cluster> c) {
     const auto widgets = co_await c->make_crd();
-    json::value w = {{"apiVersion", widgets.api_version()}, {"kind", "Widget"}, {"metadata", {{"name", "w"}, {"namespace", c->name_space()}}}};
+    json::value w = {{"apiVersion", widgets.api_version()},
+                     {"kind", "Widget"},
+                     {"metadata", {{"name", "w"}, {"namespace", c->name_space()}}}};
     const kubernetes::write_options plain;
     co_await c->client().create(widgets, std::move(w), plain);
     if (c->embedded()) c->server()->compact();
@@ -239,7 +245,9 @@ asio::awaitable<void> late_subscriber(std::shared_ptr<cluster> c) {
     task_group group(c->runtime().executor());
     group.spawn(collect(events, seen));
     const std::string a = c->name_space() + "/a", b = c->name_space() + "/b";
-    const std::function<bool()> all = [&] { return !seen->of(a).empty() && !seen->of(b).empty() && seen->state[b] == live; };
+    const std::function<bool()> all = [&] {
+        return !seen->of(a).empty() && !seen->of(b).empty() && seen->state[b] == live;
+    };
     const bool came = co_await testing::eventually(all);
     CHECK(came);
     CHECK(seen->of(a).size() == 1);
@@ -287,7 +295,8 @@ asio::awaitable<void> custom_resources(std::shared_ptr<cluster> c) {
     task_group group(c->runtime().executor());
     group.spawn(collect(events, seen));
     co_await i->synced(patience);
-    json::value w = json::parse(R"({"kind":"Widget","metadata":{"name":"w"},"spec":{"deep":{"er":[1,2.5,"x",null,true]}}})");
+    json::value w =
+        json::parse(R"({"kind":"Widget","metadata":{"name":"w"},"spec":{"deep":{"er":[1,2.5,"x",null,true]}}})");
     w.as_object()["apiVersion"] = widgets.api_version();
     w.at("metadata").as_object()["namespace"] = c->name_space();
     const kubernetes::write_options plain;
@@ -303,11 +312,13 @@ asio::awaitable<void> custom_resources(std::shared_ptr<cluster> c) {
     kubernetes::write_options of_status;
     of_status.subresource("status");
     const object_key key(c->name_space(), "w");
-    const auto with_status = co_await c->client().patch(widgets, key, kubernetes::patch_type::merge, std::move(status), of_status);
+    const auto with_status =
+        co_await c->client().patch(widgets, key, kubernetes::patch_type::merge, std::move(status), of_status);
     CHECK(with_status["status"]["ready"].bool_or(false));
     CHECK(with_status.meta().generation() == made.meta().generation());
     json::value spec = {{"spec", {{"more", 1}}}};
-    const auto with_spec = co_await c->client().patch(widgets, key, kubernetes::patch_type::merge, std::move(spec), plain);
+    const auto with_spec =
+        co_await c->client().patch(widgets, key, kubernetes::patch_type::merge, std::move(spec), plain);
     CHECK(with_spec.meta().generation() == made.meta().generation() + 1);
     co_await i->wait_until(with_spec.resource_version(), patience);
 
@@ -350,7 +361,8 @@ asio::awaitable<void> definition_comes_again(std::shared_ptr<cluster> c) {
 }
 
 asio::awaitable<void> serve(std::shared_ptr<cluster> c, api_resource widgets, bool on) {
-    json::value patch = json::array{json::object{{"op", "replace"}, {"path", "/spec/versions/0/served"}, {"value", on}}};
+    json::value patch =
+        json::array{json::object{{"op", "replace"}, {"path", "/spec/versions/0/served"}, {"value", on}}};
     const object_key definition("", widgets.group_resource());
     const kubernetes::write_options plain;
     co_await c->client().patch(definitions(), definition, kubernetes::patch_type::json, std::move(patch), plain);
@@ -439,18 +451,48 @@ asio::awaitable<void> short_watches(std::shared_ptr<cluster> c) {
 
 } // namespace
 
-TEST_CASE("every kind of event arrives once, in order, with its states", "[conformance]") { run_case(every_event_kind); }
-TEST_CASE("a cache waits for one's own writes", "[conformance]") { run_case(read_your_writes); }
-TEST_CASE("a cut connection is resumed from the last resource version without a list", "[conformance]") { run_case(resumes_after_a_cut); }
-TEST_CASE("watch-list fills the cache and goes on as the watch", "[conformance]") { run_case(watch_list_syncs); }
-TEST_CASE("watch-list of nothing syncs an empty cache", "[conformance]") { run_case(watch_list_of_nothing); }
-TEST_CASE("a refused watch-list falls back to list and watch", "[conformance]") { run_case(falls_back_to_list); }
-TEST_CASE("410 relists by difference: deletes are synthesised, the unchanged is silent", "[conformance]") { run_case(gone_relists); }
-TEST_CASE("a watch from a forgotten version is gone", "[conformance]") { run_case(old_version_is_gone); }
-TEST_CASE("a late subscriber gets the state, then what follows", "[conformance]") { run_case(late_subscriber); }
-TEST_CASE("an object recreated under its name while nobody looked is deleted and added", "[conformance]") { run_case(recreated_under_one_name); }
-TEST_CASE("custom resources are followed like any other, until their definition goes", "[conformance]") { run_case(custom_resources); }
-TEST_CASE("what went with a definition that comes again is deleted, though nobody looked", "[conformance]") { run_case(definition_comes_again); }
-TEST_CASE("a version that is not served for a while loses no objects; its watches end", "[conformance]") { run_case(version_out_of_service); }
-TEST_CASE("a finalizer holds a deleted object until it is released", "[conformance]") { run_case(finalizers); }
-TEST_CASE("watches that end by their time-out lose nothing", "[conformance]") { run_case(short_watches); }
+TEST_CASE("every kind of event arrives once, in order, with its states", "[conformance]") {
+    run_case(every_event_kind);
+}
+TEST_CASE("a cache waits for one's own writes", "[conformance]") {
+    run_case(read_your_writes);
+}
+TEST_CASE("a cut connection is resumed from the last resource version without a list", "[conformance]") {
+    run_case(resumes_after_a_cut);
+}
+TEST_CASE("watch-list fills the cache and goes on as the watch", "[conformance]") {
+    run_case(watch_list_syncs);
+}
+TEST_CASE("watch-list of nothing syncs an empty cache", "[conformance]") {
+    run_case(watch_list_of_nothing);
+}
+TEST_CASE("a refused watch-list falls back to list and watch", "[conformance]") {
+    run_case(falls_back_to_list);
+}
+TEST_CASE("410 relists by difference: deletes are synthesised, the unchanged is silent", "[conformance]") {
+    run_case(gone_relists);
+}
+TEST_CASE("a watch from a forgotten version is gone", "[conformance]") {
+    run_case(old_version_is_gone);
+}
+TEST_CASE("a late subscriber gets the state, then what follows", "[conformance]") {
+    run_case(late_subscriber);
+}
+TEST_CASE("an object recreated under its name while nobody looked is deleted and added", "[conformance]") {
+    run_case(recreated_under_one_name);
+}
+TEST_CASE("custom resources are followed like any other, until their definition goes", "[conformance]") {
+    run_case(custom_resources);
+}
+TEST_CASE("what went with a definition that comes again is deleted, though nobody looked", "[conformance]") {
+    run_case(definition_comes_again);
+}
+TEST_CASE("a version that is not served for a while loses no objects; its watches end", "[conformance]") {
+    run_case(version_out_of_service);
+}
+TEST_CASE("a finalizer holds a deleted object until it is released", "[conformance]") {
+    run_case(finalizers);
+}
+TEST_CASE("watches that end by their time-out lose nothing", "[conformance]") {
+    run_case(short_watches);
+}

@@ -35,7 +35,8 @@ asio::awaitable<void> scales(std::shared_ptr<cluster> c) {
     write_options to_status;
     to_status.subresource("status");
     const auto change = json::parse(R"({"status":{"replicas":2},"spec":{"replicas":9}})");
-    const object told = co_await c->client().patch(deployments(), key, kubernetes::patch_type::merge, change, to_status);
+    const object told =
+        co_await c->client().patch(deployments(), key, kubernetes::patch_type::merge, change, to_status);
     CHECK(told["status"]["replicas"].as_int64() == 2);
     CHECK(told["spec"]["replicas"].as_int64() == 3);
 }
@@ -223,7 +224,8 @@ asio::awaitable<void> deletes_collections(std::shared_ptr<cluster> c) {
 
 asio::awaitable<void> real_subresources(std::shared_ptr<cluster> c) {
     if (c->embedded()) co_return; // has neither admission nor tokens
-    const api_resource accounts("", "v1", "serviceaccounts", "ServiceAccount", true), pods("", "v1", "pods", "Pod", true);
+    const api_resource accounts("", "v1", "serviceaccounts", "ServiceAccount", true),
+        pods("", "v1", "pods", "Pod", true);
     const write_options plain;
     const auto account = named(*c, "robot", json::object());
     co_await c->client().create(accounts, account, plain);
@@ -283,7 +285,8 @@ asio::awaitable<void> puts_objects(std::shared_ptr<cluster> c) {
     large.at("metadata").as_object()["annotations"] = json::object{{"a", std::string(200'000, 'x')}};
     large.as_object()["rules"] = json::array();
     for (int i = 0; i < 16; ++i)
-        large.as_object()["rules"].as_array().push_back(json::object{{"apiGroups", {""}}, {"verbs", {"get"}}, {"resources", {std::string(100'000, 'x')}}});
+        large.as_object()["rules"].as_array().push_back(
+            json::object{{"apiGroups", {""}}, {"verbs", {"get"}}, {"resources", {std::string(100'000, 'x')}}});
     co_await c->client().create(roles, large, plain, f);
     REQUIRE(f.status());
     CHECK(f.status()->code == 500);
@@ -305,7 +308,8 @@ asio::awaitable<void> validates_metadata(std::shared_ptr<cluster> c) {
     failure f;
     for (const std::string field : {"labels", "annotations"}) {
         auto o = with_data(*c, R"({"a":"1"})");
-        o.at("metadata").as_object()[field] = json::parse(field == "labels" ? R"({"a":"two words"})" : R"({"a b":"x"})");
+        o.at("metadata").as_object()[field] =
+            json::parse(field == "labels" ? R"({"a":"two words"})" : R"({"a b":"x"})");
         co_await c->client().create(c->config_maps(), o, plain, f);
         REQUIRE(f.status());
         CHECK(f.status()->code == 422);
@@ -326,7 +330,8 @@ asio::awaitable<void> validates_metadata(std::shared_ptr<cluster> c) {
 }
 
 asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
-    const api_resource crds("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
+    const api_resource crds("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition",
+                            false);
     const auto widgets = co_await c->make_crd();
     const object_key definition("", widgets.group_resource()), key(c->name_space(), "held");
     const write_options plain;
@@ -339,7 +344,8 @@ asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
     co_await c->client().create(widgets, held, plain);
     co_await c->client().remove(crds, definition, how);
     auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    for (bool deleted = false; !deleted && std::chrono::steady_clock::now() < until;) { // the real one does it by and by
+    // the real one does it by and by
+    for (bool deleted = false; !deleted && std::chrono::steady_clock::now() < until;) {
         const object now = co_await c->client().get(widgets, key);
         deleted = now["metadata"]["deletionTimestamp"].exists();
         co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
@@ -387,16 +393,42 @@ asio::awaitable<void> warns(std::shared_ptr<cluster> c) {
 
 } // namespace
 
-TEST_CASE("scale and status are read and written by themselves", "[conformance]") { run_case(scales); }
-TEST_CASE("scale lies where the kind or its definition says", "[conformance]") { run_case(scales_elsewhere); }
-TEST_CASE("the generation of a Deployment counts annotations, no labels; of others neither", "[conformance]") { run_case(generations); }
-TEST_CASE("a secret's strings become data", "[conformance]") { run_case(secrets_of_strings); }
-TEST_CASE("a dry run stores and deletes nothing", "[conformance]") { run_case(runs_dry); }
-TEST_CASE("a dry run that is misspelt is refused, not done", "[conformance]") { run_case(refuses_dry_runs); }
-TEST_CASE("a delete with preconditions hits the object that was meant, or nothing", "[conformance]") { run_case(preconditions_hold); }
-TEST_CASE("a collection is deleted by its labels", "[conformance]") { run_case(deletes_collections); }
-TEST_CASE("PUT creates some kinds, and needs a resource version for some", "[conformance]") { run_case(puts_objects); }
-TEST_CASE("metadata, managers and methods that break the rules are refused", "[conformance]") { run_case(validates_metadata); }
-TEST_CASE("a definition that is deleted waits for the finalizers of its objects", "[conformance]") { run_case(definitions_wait); }
-TEST_CASE("tokens are granted and pods evicted by subresources", "[conformance]") { run_case(real_subresources); }
-TEST_CASE("the server's warnings reach the handler", "[conformance]") { run_case(warns); }
+TEST_CASE("scale and status are read and written by themselves", "[conformance]") {
+    run_case(scales);
+}
+TEST_CASE("scale lies where the kind or its definition says", "[conformance]") {
+    run_case(scales_elsewhere);
+}
+TEST_CASE("the generation of a Deployment counts annotations, no labels; of others neither", "[conformance]") {
+    run_case(generations);
+}
+TEST_CASE("a secret's strings become data", "[conformance]") {
+    run_case(secrets_of_strings);
+}
+TEST_CASE("a dry run stores and deletes nothing", "[conformance]") {
+    run_case(runs_dry);
+}
+TEST_CASE("a dry run that is misspelt is refused, not done", "[conformance]") {
+    run_case(refuses_dry_runs);
+}
+TEST_CASE("a delete with preconditions hits the object that was meant, or nothing", "[conformance]") {
+    run_case(preconditions_hold);
+}
+TEST_CASE("a collection is deleted by its labels", "[conformance]") {
+    run_case(deletes_collections);
+}
+TEST_CASE("PUT creates some kinds, and needs a resource version for some", "[conformance]") {
+    run_case(puts_objects);
+}
+TEST_CASE("metadata, managers and methods that break the rules are refused", "[conformance]") {
+    run_case(validates_metadata);
+}
+TEST_CASE("a definition that is deleted waits for the finalizers of its objects", "[conformance]") {
+    run_case(definitions_wait);
+}
+TEST_CASE("tokens are granted and pods evicted by subresources", "[conformance]") {
+    run_case(real_subresources);
+}
+TEST_CASE("the server's warnings reach the handler", "[conformance]") {
+    run_case(warns);
+}

@@ -22,8 +22,8 @@ testing::api_server_options cluster::default_options() {
 }
 
 cluster::cluster(asio::io_context& context, testing::api_server_options options)
-    : runtime_(context.get_executor()), options_(std::move(options)), config_maps_("", "v1", "configmaps", "ConfigMap", true),
-      namespaces_("", "v1", "namespaces", "Namespace", false),
+    : runtime_(context.get_executor()), options_(std::move(options)),
+      config_maps_("", "v1", "configmaps", "ConfigMap", true), namespaces_("", "v1", "namespaces", "Namespace", false),
       crds_("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false),
       group_(context.get_executor()) {}
 
@@ -81,7 +81,9 @@ json::value cluster::config_map(std::string name, std::string data, std::string 
         into[labels.substr(at, eq - at)] = labels.substr(eq + 1, end - eq - 1);
         at = end + 1;
     }
-    return json::object{{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", std::move(meta)},
+    return json::object{{"apiVersion", "v1"},
+                        {"kind", "ConfigMap"},
+                        {"metadata", std::move(meta)},
                         {"data", json::object{{"value", std::move(data)}}}};
 }
 
@@ -109,7 +111,8 @@ asio::awaitable<void> cluster::drop(std::string name) {
 asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string group) {
     if (group.empty()) group = unique("g") + ".example.com";
     // A kind of list that does not end in "List": a definition may call it so.
-    json::value crd = json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{},
+    json::value crd =
+        json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{},
         "spec":{"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"Widgets","shortNames":["wdg"]},
         "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
         "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})");
@@ -166,9 +169,12 @@ asio::awaitable<void> collect(std::shared_ptr<subscription> from, std::shared_pt
     for (;;) {
         auto next = co_await from->next();
         if (!next) co_return;
-        if (next->kind == event_kind::synced) ++into->marks;
-        else if (next->kind == event_kind::deleted) into->state.erase(next->key().str());
-        else into->state[next->key().str()] = next->current;
+        if (next->kind == event_kind::synced)
+            ++into->marks;
+        else if (next->kind == event_kind::deleted)
+            into->state.erase(next->key().str());
+        else
+            into->state[next->key().str()] = next->current;
         into->log.push_back(std::move(*next));
     }
 }
@@ -200,7 +206,8 @@ asio::awaitable<void> faulty_list_watch::watch(watch_options options, object_sin
 
 namespace {
 
-asio::awaitable<void> one_case(std::shared_ptr<cluster> c, std::function<asio::awaitable<void>(std::shared_ptr<cluster>)> body) {
+asio::awaitable<void> one_case(std::shared_ptr<cluster> c,
+                               std::function<asio::awaitable<void>(std::shared_ptr<cluster>)> body) {
     co_await c->open();
     std::exception_ptr failed;
     try {

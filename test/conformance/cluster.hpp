@@ -49,8 +49,9 @@ public:
 
     /// `labels` as "k=v,k=v".
     json::value config_map(std::string name, std::string data, std::string labels = {}) const;
-    asio::awaitable<object> put(std::string name, std::string data, std::string labels = {});   ///< creates
-    asio::awaitable<object> change(std::string name, std::string data);                         ///< merge patch of data.value
+    asio::awaitable<object> put(std::string name, std::string data, std::string labels = {}); ///< creates
+    /// merge patch of data.value
+    asio::awaitable<object> change(std::string name, std::string data);
     asio::awaitable<void> drop(std::string name);
 
     /// A name that nobody has: `prefix` and some letters and digits.
@@ -60,7 +61,8 @@ public:
     asio::awaitable<void> remove_crd(api_resource resource);
 
     /// A running informer, stopped by `close()`.
-    std::shared_ptr<shared_informer> follow(std::shared_ptr<list_watch> from, informer_options options = informer_options());
+    std::shared_ptr<shared_informer> follow(std::shared_ptr<list_watch> from,
+                                            informer_options options = informer_options());
 
 private:
     informer::runtime runtime_;
@@ -94,9 +96,9 @@ public:
     asio::awaitable<list_result> list(list_options options, object_sink& sink, failure& f) override;
     asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) override;
 
-    bool refuse_watch_list = false;          ///< 422, as with the feature off
-    unsigned watches_gone = 0;               ///< so many plain watches to open are answered 410
-    unsigned pages_gone = 0;                 ///< so many continued pages are answered 410
+    bool refuse_watch_list = false; ///< 422, as with the feature off
+    unsigned watches_gone = 0;      ///< so many plain watches to open are answered 410
+    unsigned pages_gone = 0;        ///< so many continued pages are answered 410
     std::vector<list_options> lists;
     std::vector<watch_options> watches;
 

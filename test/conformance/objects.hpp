@@ -14,7 +14,9 @@ namespace informer::conformance {
 inline api_resource definitions() {
     return api_resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
 }
-inline api_resource deployments() { return api_resource("apps", "v1", "deployments", "Deployment", true); }
+inline api_resource deployments() {
+    return api_resource("apps", "v1", "deployments", "Deployment", true);
+}
 
 inline json::value named(const cluster& c, std::string name, json::object rest) {
     rest["metadata"] = json::object{{"name", std::move(name)}, {"namespace", c.name_space()}};
@@ -29,14 +31,15 @@ inline json::value with_data(const cluster& c, std::string_view data) {
 
 inline json::value deployment(const cluster& c, std::string_view containers, int replicas) {
     json::object o;
-    o["spec"] = json::parse(R"({"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{}}})");
+    o["spec"] = json::parse(
+        R"({"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{}}})");
     if (replicas >= 0) o["spec"].as_object()["replicas"] = replicas;
     o["spec"].at("template").at("spec").as_object()["containers"] = json::parse(containers);
     return named(c, "d", std::move(o));
 }
 
 inline asio::awaitable<object> make_widget(std::shared_ptr<cluster> c, api_resource widgets, std::string name,
-                                    std::string value) {
+                                           std::string value) {
     json::object o;
     o["apiVersion"] = widgets.api_version();
     o["kind"] = widgets.kind;

@@ -126,7 +126,8 @@ public:
             co_await timer.async_wait(asio::use_awaitable);
         }
         const int code = e->process_->wait(std::chrono::milliseconds(100)); // reads what it wrote
-        FAIL("etcd did not start: " << f.what() << "; " << (code < 0 ? "it runs" : "it ended with " + std::to_string(code)) << ": "
+        FAIL("etcd did not start: " << f.what() << "; "
+                                    << (code < 0 ? "it runs" : "it ended with " + std::to_string(code)) << ": "
                                     << e->process_->err());
     }
     static asio::awaitable<void> start(real_etcd* e) {

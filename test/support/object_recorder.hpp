@@ -34,7 +34,9 @@ public:
                                                : "deleted",
              std::move(o));
     }
-    void bookmark(resource_version v, bool end) override { lines.push_back("bookmark " + v.str() + (end ? " end" : "")); }
+    void bookmark(resource_version v, bool end) override {
+        lines.push_back("bookmark " + v.str() + (end ? " end" : ""));
+    }
     void quarantine(bad_object b) override {
         lines.push_back("bad " + name(b));
         bad.push_back(std::move(b));

@@ -22,8 +22,8 @@ inline object decode(document_pool& pool, std::string_view json, const object& p
 }
 
 /// A document in slices of this size, with `between` between any two.
-inline object in_slices(document_pool& pool, std::string_view json, const object& previous, failure& f, std::size_t bytes,
-                        const std::function<void()>& between = {}) {
+inline object in_slices(document_pool& pool, std::string_view json, const object& previous, failure& f,
+                        std::size_t bytes, const std::function<void()>& between = {}) {
     const auto d = pool.begin_decode(json, previous);
     while (!d->step(bytes))
         if (between) between();

@@ -28,7 +28,8 @@ class process {
 public:
     explicit process(std::vector<std::string> command, std::vector<std::string> environment = {}) {
         int out[2], err[2], in[2];
-        if (::pipe2(out, O_CLOEXEC) || ::pipe2(err, O_CLOEXEC) || ::pipe2(in, O_CLOEXEC)) throw std::runtime_error("pipe");
+        if (::pipe2(out, O_CLOEXEC) || ::pipe2(err, O_CLOEXEC) || ::pipe2(in, O_CLOEXEC))
+            throw std::runtime_error("pipe");
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_adddup2(&actions, in[0], 0);
@@ -120,7 +121,8 @@ public:
     /// Waits for the end and reads everything; the exit code, 128 + signal, or -1 when it does not end in time.
     int wait(std::chrono::milliseconds patience = std::chrono::seconds(30)) {
         const auto until = clock::now() + patience;
-        while (pump(until)) {}
+        while (pump(until)) {
+        }
         return reap(until);
     }
     const std::string& out() const { return out_text_; }
@@ -140,8 +142,10 @@ private:
         const auto take = [&](pollfd& p, std::string& text, bool& ended) {
             if (!(p.revents & (POLLIN | POLLHUP | POLLERR))) return;
             const auto n = ::read(p.fd, buffer, sizeof buffer);
-            if (n > 0) text.append(buffer, static_cast<std::size_t>(n));
-            else ended = true;
+            if (n > 0)
+                text.append(buffer, static_cast<std::size_t>(n));
+            else
+                ended = true;
         };
         take(fds[0], out_text_, out_ended_);
         take(fds[1], err_text_, err_ended_);

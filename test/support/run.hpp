@@ -1,8 +1,8 @@
 // Running coroutines in tests.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>

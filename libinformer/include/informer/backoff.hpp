@@ -14,11 +14,13 @@ public:
     backoff_options() {}
     /// Less than a millisecond counts as one (so for `cap`): what is refused is never asked again without a pause. More than `cap` counts
     /// as that; a factor below 1 as 1, a jitter below 0 as none.
+    // clang-format off
     backoff_options& initial(std::chrono::nanoseconds d) { initial_ = d; return *this; }
     backoff_options& cap(std::chrono::nanoseconds d) { cap_ = d; return *this; }
     backoff_options& factor(double f) { factor_ = f; return *this; }
     backoff_options& jitter(double j) { jitter_ = j; return *this; }
     backoff_options& reset_after(std::chrono::nanoseconds d) { reset_after_ = d; return *this; }
+    // clang-format on
 
     std::chrono::nanoseconds initial_ = std::chrono::milliseconds(800);
     std::chrono::nanoseconds cap_ = std::chrono::seconds(30);

@@ -24,50 +24,50 @@ using error_code = boost::system::error_code;
 /// What went wrong. Stable names; compare with `condition` where a class of errors is meant.
 enum class errc {
     // control
-    cancelled = 1,          ///< the caller cancelled, or the object was stopped
-    deadline_exceeded,      ///< a deadline given by the caller passed
-    already_running,        ///< `run()` was called twice
-    stopped,                ///< the object was stopped and cannot be used any more
+    cancelled = 1,     ///< the caller cancelled, or the object was stopped
+    deadline_exceeded, ///< a deadline given by the caller passed
+    already_running,   ///< `run()` was called twice
+    stopped,           ///< the object was stopped and cannot be used any more
     // transport, one for each phase of a request
-    resolve_failed,         ///< the host name has no address
+    resolve_failed, ///< the host name has no address
     resolve_timeout,
-    connection_refused,     ///< nobody listens there
-    connect_failed,         ///< any other failure to connect; a proxy that refuses is one
+    connection_refused, ///< nobody listens there
+    connect_failed,     ///< any other failure to connect; a proxy that refuses is one
     connect_timeout,
-    tls_failed,             ///< handshake or certificate check; the sentence says which check
+    tls_failed, ///< handshake or certificate check; the sentence says which check
     tls_timeout,
-    connection_lost,        ///< the peer closed or reset the connection before the message was complete
+    connection_lost, ///< the peer closed or reset the connection before the message was complete
     write_failed,
-    header_timeout,         ///< no response header in time
-    body_idle_timeout,      ///< the body stalled
-    request_timeout,        ///< the whole request took too long
+    header_timeout,    ///< no response header in time
+    body_idle_timeout, ///< the body stalled
+    request_timeout,   ///< the whole request took too long
     // protocol
-    bad_response,           ///< not HTTP, or not what the API promises
-    too_large,              ///< an object or message over the configured limit
+    bad_response, ///< not HTTP, or not what the API promises
+    too_large,    ///< an object or message over the configured limit
     // the server said no; `status()` holds its words (null where we refused it ourselves, for a name that no path can hold)
-    bad_request,            ///< 400, 405, 406, 415
-    unauthorized,           ///< 401
-    forbidden,              ///< 403
-    not_found,              ///< 404
-    conflict,               ///< 409 (Conflict)
-    already_exists,         ///< 409 (AlreadyExists)
-    gone,                   ///< 410 (Gone, Expired), by HTTP status or by ERROR event
-    invalid,                ///< 422
-    too_many_requests,      ///< 429
+    bad_request,                ///< 400, 405, 406, 415
+    unauthorized,               ///< 401
+    forbidden,                  ///< 403
+    not_found,                  ///< 404
+    conflict,                   ///< 409 (Conflict)
+    already_exists,             ///< 409 (AlreadyExists)
+    gone,                       ///< 410 (Gone, Expired), by HTTP status or by ERROR event
+    invalid,                    ///< 422
+    too_many_requests,          ///< 429
     resource_version_too_large, ///< 504 with cause ResourceVersionTooLarge
-    server_error,           ///< any other 5xx
-    unexpected_status,      ///< any other HTTP status
+    server_error,               ///< any other 5xx
+    unexpected_status,          ///< any other HTTP status
     // who we are
-    exec_plugin_failed,     ///< the exec plugin gave no credential; the sentence says why
+    exec_plugin_failed, ///< the exec plugin gave no credential; the sentence says why
     // documents
-    syntax_error,           ///< not JSON
+    syntax_error, ///< not JSON
     bad_utf8,
-    too_deep,               ///< nesting beyond the limit (1,000)
-    not_an_object,          ///< an item that is no JSON object, or one of the wrong type
-    no_metadata,            ///< an item without metadata.name
-    pool_full,              ///< 4 GiB per pool generation
-    wrong_type,             ///< a value is not of the type asked for
-    no_such_value,          ///< a path that does not exist
+    too_deep,      ///< nesting beyond the limit (1,000)
+    not_an_object, ///< an item that is no JSON object, or one of the wrong type
+    no_metadata,   ///< an item without metadata.name
+    pool_full,     ///< 4 GiB per pool generation
+    wrong_type,    ///< a value is not of the type asked for
+    no_such_value, ///< a path that does not exist
     bad_patch,
     // input of users
     bad_selector,
@@ -75,18 +75,19 @@ enum class errc {
     bad_configuration,
     unknown_resource,
     // cache
-    not_synced,             ///< the cache is not filled yet
-    not_cached,             ///< no informer for this; a read never starts one
+    not_synced, ///< the cache is not filled yet
+    not_cached, ///< no informer for this; a read never starts one
     unknown_index,
     duplicate_index,
     index_function_failed,
-    callback_failed,        ///< a function that you gave us, such as a reconciler, threw what is no error of ours
-    new_epoch,              ///< the server went back in time; resource versions of the old epoch never come
+    callback_failed, ///< a function that you gave us, such as a reconciler, threw what is no error of ours
+    new_epoch,       ///< the server went back in time; resource versions of the old epoch never come
 };
 
 /// Classes of errors, for `if (e.code() == condition::retryable)`.
 enum class condition {
-    retryable = 1, ///< trying the same again may help: transport, time-outs of a request (not a deadline of yours), 429, 5xx
+    /// trying the same again may help: transport, time-outs of a request (not a deadline of yours), 429, 5xx
+    retryable = 1,
     gone,
     conflict,
     not_found,
@@ -121,13 +122,13 @@ public:
     struct cause {
         std::string reason, message, field;
     };
-    int code = 0;                ///< HTTP status, or `code` of an ERROR event
-    std::string reason;          ///< "NotFound", "Expired", …; empty when the answer was no Status
-    std::string message;         ///< the server's sentence; non-JSON bodies are cut at 2 KiB
+    int code = 0;        ///< HTTP status, or `code` of an ERROR event
+    std::string reason;  ///< "NotFound", "Expired", …; empty when the answer was no Status
+    std::string message; ///< the server's sentence; non-JSON bodies are cut at 2 KiB
     std::string details_name, details_group, details_kind;
     std::optional<std::chrono::seconds> retry_after; ///< header Retry-After or details.retryAfterSeconds
     std::vector<cause> causes;
-    std::string continue_token;  ///< fresh inconsistent token of an expired `continue` (ListMeta), if sent
+    std::string continue_token; ///< fresh inconsistent token of an expired `continue` (ListMeta), if sent
 
     api_status() = default;
 };

@@ -74,7 +74,8 @@ executor_home& home_of(const runtime& rt) noexcept;
 /// *Lifetime*: may outlive the execution context; `executor()` is empty then.
 class runtime {
 public:
-    explicit runtime(asio::any_io_executor executor) : runtime(std::move(executor), detail::built_here::and_so_was_the_library) {}
+    explicit runtime(asio::any_io_executor executor)
+        : runtime(std::move(executor), detail::built_here::and_so_was_the_library) {}
     /// These are for before anything is made with it: each object keeps a copy, as it was then.
     runtime& with_clock(std::shared_ptr<informer::clock> c);
     runtime& with_logger(logger l, log_level most_verbose = log_level::info);

@@ -5,8 +5,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include <exception>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -34,10 +34,7 @@ public:
     /// Calls `make` there and keeps it until the coroutine that it gave has ended: a lambda coroutine may use its captures. (Those of
     /// `group.spawn([x]() -> asio::awaitable<void> { … }())` are gone when it begins.)
     template <class F>
-        requires std::is_invocable_r_v<asio::awaitable<void>, F&>
-    void spawn(F make) {
-        spawn(call(std::move(make)));
-    }
+    requires std::is_invocable_r_v<asio::awaitable<void>, F&> void spawn(F make) { spawn(call(std::move(make))); }
     /// As above, for a child that must run on another executor.
     void spawn_on(asio::any_io_executor executor, asio::awaitable<void> child);
     /// Called on the group's executor for each exception that leaves a child, instead of keeping the first for `join()`.

@@ -120,7 +120,8 @@ struct indexer::impl {
     std::vector<building> begun;
     detail::object_cursor filling;
     informer::resource_version version;
-    bool changed = false;        // since the last publish(); set before anything is, so that revert() knows of half a change
+    // since the last publish(); set before anything is, so that revert() knows of half a change
+    bool changed = false;
     bool ever_published = false; // publish() was called
     bool reverted = false;       // revert() was: the census is of what came later
 
@@ -313,7 +314,8 @@ void indexer::add_index(std::string name, index_function f) {
 void indexer::begin_index(std::string name, index_function f) {
     if (impl_->knows(name)) throw error(errc::duplicate_index, "add index \"" + name + "\"");
     if (!f) throw error(errc::bad_configuration, "add index \"" + name + "\": no function");
-    if (impl_->in_a_function) throw error(errc::bad_configuration, "add index \"" + name + "\" from within an index function");
+    if (impl_->in_a_function)
+        throw error(errc::bad_configuration, "add index \"" + name + "\" from within an index function");
     auto definition = std::make_shared<index_definition>();
     definition->name = std::move(name);
     definition->function = std::move(f);

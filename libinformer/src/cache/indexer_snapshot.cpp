@@ -162,9 +162,7 @@ lent_objects cache_snapshot::list_namespace(std::string_view name_space) const {
     const object_map& all = objects_of(data_.get());
     const std::uint64_t hash = all.traits().hash_namespace(name_space);
     object_map::cursor c(all, hash, object_traits::namespace_levels);
-    const auto inside = [&](const object& o) {
-        return o.name_space() == name_space;
-    };
+    const auto inside = [&](const object& o) { return o.name_space() == name_space; };
     const object* o = c.next();
     if (o && !data_->mixed->test(detail::namespace_census::bucket(hash))) {
         if (!inside(*o)) return {};

@@ -27,10 +27,12 @@ struct identity {
     projection kept;
     bool managed_fields = false, metadata_only = false;
 
-    bool unfiltered() const noexcept { return labels.empty() && fields.empty() && shard.everything() && !metadata_only; }
+    bool unfiltered() const noexcept {
+        return labels.empty() && fields.empty() && shard.everything() && !metadata_only;
+    }
     friend bool operator==(const identity& a, const identity& b) {
-        return a.resource == b.resource && a.labels == b.labels && a.fields == b.fields && a.shard == b.shard && a.kept == b.kept &&
-               a.managed_fields == b.managed_fields && a.metadata_only == b.metadata_only;
+        return a.resource == b.resource && a.labels == b.labels && a.fields == b.fields && a.shard == b.shard &&
+               a.kept == b.kept && a.managed_fields == b.managed_fields && a.metadata_only == b.metadata_only;
     }
 };
 
@@ -53,8 +55,8 @@ asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::shared_
 }
 
 /// Why there is nothing to read, and what could be.
-std::string not_cached(const api_resource& resource, const std::string& name_space, const std::set<std::string>& elsewhere,
-                       bool filtered) {
+std::string not_cached(const api_resource& resource, const std::string& name_space,
+                       const std::set<std::string>& elsewhere, bool filtered) {
     std::string out = resource.group_resource();
     if (!name_space.empty()) out += " in " + name_space;
     if (!elsewhere.empty()) {
@@ -67,10 +69,12 @@ std::string not_cached(const api_resource& resource, const std::string& name_spa
             }
             out += (named++ == 0 ? " " : ", ") + one;
         }
-        return out + ": name it, or get() an informer of " + (name_space.empty() ? "all namespaces" : "this one") + " first";
+        return out + ": name it, or get() an informer of " + (name_space.empty() ? "all namespaces" : "this one") +
+               " first";
     }
     if (filtered) {
-        return out + ": only a selection is cached (labels, fields, a part or metadata): read that by the lister() of the handle that get() "
+        return out + ": only a selection is cached (labels, fields, a part or metadata): read that by the lister() of "
+                     "the handle that get() "
                      "with the same options gives";
     }
     return out + ": get() an informer first";
@@ -80,7 +84,8 @@ std::string not_cached(const api_resource& resource, const std::string& name_spa
 class lease {
 public:
     lease(shared_informer i, identity what, std::string ns, bool shareable, runtime r)
-        : informer(std::move(i)), of(std::move(what)), name_space(std::move(ns)), can_be_shared(shareable), rt_(std::move(r)) {}
+        : informer(std::move(i)), of(std::move(what)), name_space(std::move(ns)), can_be_shared(shareable),
+          rt_(std::move(r)) {}
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
     ~lease() {
@@ -124,7 +129,8 @@ shared_informer* informer_handle::operator->() const& noexcept {
 }
 
 struct informer_factory::impl {
-    impl(runtime r, list_watch_factory m) : rt(std::move(r)), make(std::move(m)), tasks(std::make_shared<task_group>(rt.executor())) {}
+    impl(runtime r, list_watch_factory m)
+        : rt(std::move(r)), make(std::move(m)), tasks(std::make_shared<task_group>(rt.executor())) {}
 
     std::vector<std::shared_ptr<lease>> live() {
         std::erase_if(leases, [](const auto& weak) { return weak.expired(); });
@@ -265,12 +271,14 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
     for (one& x : all) {
         try {
             co_await x.informer.synced(until - s->rt.clock().now());
-            for (const std::string& index : x.indexes) co_await x.informer.index_ready(index, until - s->rt.clock().now());
+            for (const std::string& index : x.indexes)
+                co_await x.informer.index_ready(index, until - s->rt.clock().now());
         } catch (const error& e) {
             if (e.code() == errc::cancelled) throw;
             const bool stopped = e.code() == errc::stopped;
             const std::string& ended_by = x.error->text;
-            if (stopped && ended_by.empty() && x.of.expired() && !s->stopping) continue; // released: nobody waits for it
+            // released: nobody waits for it
+            if (stopped && ended_by.empty() && x.of.expired() && !s->stopping) continue;
             if (stopped) why = errc::stopped;
             failed.emplace_back(e.failure(), ended_by);
         }

@@ -17,7 +17,9 @@ cache_snapshot filled(const lister::source& s, std::string_view doing) {
 lister::lister(std::shared_ptr<const source> s, std::string name_space)
     : source_(std::move(s)), name_space_(std::move(name_space)) {}
 
-lister lister::in(std::string name_space) const { return lister(source_, std::move(name_space)); }
+lister lister::in(std::string name_space) const {
+    return lister(source_, std::move(name_space));
+}
 
 object lister::find(const object_key& key) const {
     const cache_snapshot s = filled(*source_, "read");
@@ -51,7 +53,9 @@ void lister::not_found(std::string key) const {
     throw error(errc::not_found, std::move(what));
 }
 
-lent_objects lister::list() const { return filled(*source_, "list").list_namespace(name_space_); }
+lent_objects lister::list() const {
+    return filled(*source_, "list").list_namespace(name_space_);
+}
 
 lent_objects lister::list(const label_selector& selector) const {
     if (name_space_.empty()) return filled(*source_, "list").list(selector);
@@ -66,6 +70,8 @@ lent_objects lister::by_index(std::string_view index, std::string_view value) co
     return found;
 }
 
-cache_snapshot lister::snapshot() const { return source_->snapshot(); }
+cache_snapshot lister::snapshot() const {
+    return source_->snapshot();
+}
 
 } // namespace informer

@@ -19,8 +19,9 @@ namespace informer::detail {
 
 /// The objects of a map in the order in which they came: where one is told from the map's own, it lies behind the one before in memory.
 /// In large blocks: small ones among the nodes of the map, which stay, would be given back to nobody.
-using arrivals = boost::container::deque<
-    root*, void, boost::container::deque_options<boost::container::block_bytes<256 * 1024>>::type>;
+using arrivals =
+    boost::container::deque<root*, void,
+                            boost::container::deque_options<boost::container::block_bytes<256 * 1024>>::type>;
 
 /// For those who read what they are given: objects lie anywhere in memory, so each, its document and that one's first members are
 /// asked for some objects before they are needed, and their ways overlap. In slices as one likes; its memory does not grow with

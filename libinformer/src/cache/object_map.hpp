@@ -66,9 +66,7 @@ struct object_traits {
     std::uint64_t hash(const object& o) const noexcept {
         return with_key(o, [this](const key_view& k) { return hash(k); });
     }
-    bool equal(const object& o, const key_view& k) const noexcept {
-        return o.has_key(k.name_space, k.name);
-    }
+    bool equal(const object& o, const key_view& k) const noexcept { return o.has_key(k.name_space, k.name); }
     bool equal(const object& a, const object& b) const noexcept {
         if (a.root() == b.root()) return true;
         return with_key(b, [&](const key_view& k) { return equal(a, k); });

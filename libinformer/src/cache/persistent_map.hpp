@@ -52,7 +52,8 @@ class persistent_map {
 public:
     persistent_map() = default;
     explicit persistent_map(Traits t) : traits_(std::move(t)) {}
-    persistent_map(const persistent_map& o) noexcept : root_(o.root_), size_(o.size_), bytes_(o.bytes_), traits_(o.traits_) {
+    persistent_map(const persistent_map& o) noexcept
+        : root_(o.root_), size_(o.size_), bytes_(o.bytes_), traits_(o.traits_) {
         if (root_) retain(root_);
     }
     persistent_map(persistent_map&& o) noexcept
@@ -84,7 +85,8 @@ public:
     }
     /// `put` or `find` will soon be called for a key of this hash: the bucket that they search begins to come. The nodes above it
     /// are few and mostly near. Where it probably is tells the size of the map, for to ask a node for its kind is to wait for it.
-    [[gnu::always_inline]] void prefetch(std::uint64_t hash) const { // g++ takes the call of what only prefetches for idle
+    // g++ takes the call of what only prefetches for idle
+    [[gnu::always_inline]] void prefetch(std::uint64_t hash) const {
         if (size_ >= prefetch_from) prefetch_at(hash, bucket_most);
     }
     /// The same for the node above that bucket, some time before `prefetch`, which has to read it.
@@ -330,9 +332,7 @@ private:
     static std::uint32_t bit_of(std::uint64_t hash, unsigned shift) noexcept {
         return std::uint32_t(1) << ((hash >> shift) & 31);
     }
-    static unsigned rank(std::uint32_t map, std::uint32_t bit) noexcept {
-        return ones(map & (bit - 1));
-    }
+    static unsigned rank(std::uint32_t map, std::uint32_t bit) noexcept { return ones(map & (bit - 1)); }
 
     node* make_node(std::uint32_t slots, bool bucket) {
         slots = node::rounded(slots);
@@ -408,7 +408,8 @@ private:
     /// What has so many leaves at most, on the way to this hash.
     [[gnu::always_inline]] void prefetch_at(std::uint64_t hash, std::size_t leaves) const {
         const node* n = root_;
-        std::size_t below = size_; // leaves, about, if they lie evenly; not by depth, as all of a namespace go one way at first
+        // leaves, about, if they lie evenly; not by depth, as all of a namespace go one way at first
+        std::size_t below = size_;
         for (std::uint64_t rest = hash; !n->is_bucket(); rest >>= level_bits) {
             const std::uint32_t bit = bit_of(rest, 0);
             if ((n->child_map & bit) == 0) return;

@@ -73,13 +73,20 @@ reflector::action reflector::next(time_point now) {
         // A consistent read of one item: what counts is the version of the list.
         a.what = step::list;
         a.check = true;
-        a.list.labels(options_.labels_).fields(options_.fields_).shard(options_.shard_).limit(1).metadata_only(options_.metadata_only_);
+        a.list.labels(options_.labels_)
+            .fields(options_.fields_)
+            .shard(options_.shard_)
+            .limit(1)
+            .metadata_only(options_.metadata_only_);
         request_.consistent = request_.first_page = true;
         return a;
     }
     if (goal_ == goal::fetch && !by_watch_list()) {
         a.what = step::list;
-        a.list.labels(options_.labels_).fields(options_.fields_).shard(options_.shard_).metadata_only(options_.metadata_only_);
+        a.list.labels(options_.labels_)
+            .fields(options_.fields_)
+            .shard(options_.shard_)
+            .metadata_only(options_.metadata_only_);
         if (paging_) {
             a.list.limit(page_size()).continue_token(continue_); // X18: and no version
             request_.continue_token = continue_;

@@ -121,7 +121,7 @@ void reflector::list_instead(bool refused) noexcept {
 void reflector::initial_ended(time_point now, const failure& f) {
     switch (request_.why) {
     case cut::silent: silent_ = true; return; // what it means the list will tell
-    case cut::plain_events: // whatever the list says
+    case cut::plain_events:                   // whatever the list says
         support_ = watch_list_support::no;
         list_this_time_ = true;
         return;
@@ -180,7 +180,8 @@ void reflector::initial_ended(time_point now, const failure& f) {
 void reflector::follow_by_fetching(time_point now, const failure& f) {
     const kind k = kind_of(f);
     const auto lived = now - request_.started;
-    const bool was_there = k == kind::none || k == kind::gone || (request_.opened && (k == kind::transport || k == kind::cancelled));
+    const bool was_there =
+        k == kind::none || k == kind::gone || (request_.opened && (k == kind::transport || k == kind::cancelled));
     fetch_again(false);
     if (!was_there || lived < very_short) {
         polled_ = true;
@@ -264,7 +265,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
         failed(now, f, !polled_);
         return;
     case kind::unwatchable: return; // seen to
-    case kind::rejected: // this version means nothing to the server
+    case kind::rejected:            // this version means nothing to the server
         refused_behind_a_list();
         fetch_again(!polled_);
         failed(now, f, false);

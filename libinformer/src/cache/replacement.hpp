@@ -147,7 +147,7 @@ private:
     indexer* indexer_ = nullptr; ///< of the draft
     std::shared_ptr<indexer::draft> draft_;
     std::shared_ptr<arrivals> order_; ///< as long as there is a draft
-    object_map objects_; ///< all but these
+    object_map objects_;              ///< all but these
     waiting before_last_, last_;
     std::optional<page> page_; ///< under way
 };

@@ -131,7 +131,8 @@ asio::awaitable<void> shared_informer::impl::wait_for_news(self s, clock::time_p
 std::string shared_informer::impl::last_words() const {
     const std::lock_guard lock(mutex);
     if (!figures.last_error) {
-        const bool asked_in_vain = figures.phase == informer_phase::listing && figures.last_contact == std::chrono::system_clock::time_point();
+        const bool asked_in_vain =
+            figures.phase == informer_phase::listing && figures.last_contact == std::chrono::system_clock::time_point();
         return asked_in_vain ? " (asked, and nothing has come from the server)" : "";
     }
     return " (last error, " + figures.last_error_phase + ": " + figures.last_error.what() + ")";

@@ -51,7 +51,8 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         while (i < batch.size()) {
             delta d = std::move(batch[i++]);
             const bool alone = d.what == delta::kind::replace || d.what == delta::kind::resync;
-            if (d.part <= 1 && d.what != delta::kind::whole && d.what != delta::kind::resync) parts.clear(); // their others never come
+            // their others never come
+            if (d.part <= 1 && d.what != delta::kind::whole && d.what != delta::kind::resync) parts.clear();
             if (d.part != 0) {
                 parts.push_back(std::move(d));
             } else if (d.what == delta::kind::whole) {
@@ -199,8 +200,9 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
 
 /// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
 /// `version`: the object's. `guarded`: an older one than the cached one is a repetition and is dropped.
-void shared_informer::impl::upsert(const object& o, const indexer::place& there, const informer::resource_version& version,
-                                   event_reason why, bool guarded, detail::event_shares& events) {
+void shared_informer::impl::upsert(const object& o, const indexer::place& there,
+                                   const informer::resource_version& version, event_reason why, bool guarded,
+                                   detail::event_shares& events) {
     auto& index = store->index;
     const object& before = there.before;
     if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key(), version);

@@ -105,7 +105,8 @@ void shared_informer::impl::count_events(const std::vector<event>& share) const 
 /// Those before `first` stay where they are.
 void shared_informer::impl::let_go_closed(std::size_t first) {
     const auto gone = [](const subscriber& one) { return one->closed(); };
-    subscribers.erase(std::remove_if(subscribers.begin() + static_cast<std::ptrdiff_t>(first), subscribers.end(), gone), subscribers.end());
+    subscribers.erase(std::remove_if(subscribers.begin() + static_cast<std::ptrdiff_t>(first), subscribers.end(), gone),
+                      subscribers.end());
     std::erase_if(waiting, gone);
 }
 

@@ -131,9 +131,9 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         std::shared_ptr<list_watch> from; ///< may hold timers and sockets of its own
         delta_queue queue;
         task_group tasks;
-        detail::async_event stop_asked; ///< or a child failed
+        detail::async_event stop_asked;           ///< or a child failed
         std::optional<detail::async_event> hurry; ///< while an attempt is waited for
-        std::exception_ptr failed;      ///< the first exception that left a child
+        std::exception_ptr failed;                ///< the first exception that left a child
         std::vector<std::shared_ptr<handler_handle::state>> handlers;
         detail::async_event handlers_due; ///< there may be something to call them with
         bool calling = false;             ///< their coroutine runs
@@ -144,7 +144,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
             bool more = false;                   ///< there is another round
             bool under_way = false;
         };
-        round calls; ///< where the last slice of them ended
+        round calls;        ///< where the last slice of them ended
         bool going = false; ///< run() was resumed for the first time
     };
     using subscriber = std::shared_ptr<subscription::state>;
@@ -160,7 +160,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> wait_for(self s, std::string doing, clock::duration at_most, look at);
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
     void stop();
-    void end_early(); ///< without run(), which was never called or has no time for it
+    void end_early();               ///< without run(), which was never called or has no time for it
     std::string last_words() const; ///< the last error, if it stands
     std::shared_ptr<const std::string> why_ended() const;
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
@@ -206,7 +206,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     bool collecting() const noexcept; ///< a new state is on its way
     void replace_by(std::shared_ptr<detail::replacement> all);
     void tell_absence(bool proven); ///< by the state that was applied last
-    void doubt_state(); ///< a watch contradicts it
+    void doubt_state();             ///< a watch contradicts it
 
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
@@ -214,12 +214,13 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> breathe(self s);
     void count_deltas(const std::vector<delta>& batch);
     void apply(const delta& d, detail::event_shares& events);
-    void upsert(const object& o, const indexer::place& there, const informer::resource_version& version, event_reason why,
-                bool guarded, detail::event_shares& events);
+    void upsert(const object& o, const indexer::place& there, const informer::resource_version& version,
+                event_reason why, bool guarded, detail::event_shares& events);
     bool is_of_old_epoch(const object_key& key) const { return !of_old_epoch.empty() && of_old_epoch.contains(key); }
     /// Of the end of a watch that was resumed; `known`: the version of `before`. One beyond all that the server has told says nothing: it
     /// would keep out each change that comes.
-    bool is_repetition(const informer::resource_version& version, const informer::resource_version& known, const object& before) const {
+    bool is_repetition(const informer::resource_version& version, const informer::resource_version& known,
+                       const object& before) const {
         return version < known && (unversioned || !(machine.version() < known)) && !is_of_old_epoch(before.key());
     }
     void forget(const object_key& key); ///< it is gone
@@ -288,7 +289,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
 
     // producer
     std::unique_ptr<sink> into;
-    bool held_up = false; ///< the request under way waits for room: that time is not its own
+    bool held_up = false;                       ///< the request under way waits for room: that time is not its own
     std::optional<clock::time_point> confirmed; ///< as it was told last
     bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
     bool batch_under_way = false;  ///< the cache is not yet where the queue ends, or parts of a change wait for others
@@ -318,7 +319,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::size_t bad_unnamed_count = 0;
     clock::time_point last_compaction = clock::time_point::min();
     const detail::generation* home = nullptr; ///< where the last compaction moved everything to
-    std::uint64_t bytes_counted = 0; ///< for the metrics
+    std::uint64_t bytes_counted = 0;          ///< for the metrics
 
     // failures
     bool forbidden = false; ///< it was, and may be still: an outage since says nothing of that

@@ -101,8 +101,9 @@ public:
         if (ended_ || !acceptable(o, type, false)) return;
         // What only some events need is not looked up for each of an initial state.
         const bool collecting = owner_.machine.collecting(), not_ours = foreign(o);
-        const bool known = not_ours || (collecting && type != watch_event_type::added && collected_ &&
-                           (collected_->objects().find(o) != nullptr || !collected_->proves_absence(o.key())));
+        const bool known =
+            not_ours || (collecting && type != watch_event_type::added && collected_ &&
+                         (collected_->objects().find(o) != nullptr || !collected_->proves_absence(o.key())));
         auto version = collecting ? informer::resource_version() : o.resource_version();
         switch (owner_.machine.event_seen(owner_.now(), type, known_by(version), known)) {
         case reflector::verdict::collect:
@@ -251,7 +252,8 @@ private:
     bool acceptable(const object& o, watch_event_type type, bool from_list) {
         const api_resource& expected = owner_.resource;
         const bool is_ours = o.has_type(owner_.api_version, expected.kind);
-        if (is_ours && o.has_name()) [[likely]] return true;
+        if (is_ours && o.has_name()) [[likely]]
+            return true;
         bad_object b;
         if (!o.has_name()) {
             b.why = failure(errc::no_metadata, "an object without metadata.name");
@@ -270,9 +272,11 @@ private:
 
     /// An object of another part, from a server that does not choose.
     bool foreign(const object& o) {
-        if (owner_.options.shard_.contains(o)) [[likely]] return false;
+        if (owner_.options.shard_.contains(o)) [[likely]]
+            return false;
         if (!std::exchange(told_foreign_, true)) {
-            owner_.rt.log(log_level::info, owner_.name + ": the server sends all objects; those of other parts are dropped here");
+            owner_.rt.log(log_level::info,
+                          owner_.name + ": the server sends all objects; those of other parts are dropped here");
         }
         return true;
     }
@@ -286,7 +290,7 @@ private:
     std::size_t objects_ = 0;
     bool ended_ = false, check_ = false, told_foreign_ = false;
     bool in_change_ = false;
-    std::size_t parts_ = 0;                   ///< of the change, pushed
+    std::size_t parts_ = 0;                     ///< of the change, pushed
     informer::resource_version change_version_; ///< of its last part
 };
 
@@ -305,8 +309,9 @@ std::shared_ptr<list_watch> existing(std::shared_ptr<list_watch> source) {
     // Watches say it of each object, and lists of none: what a list brings again would differ from what a watch brought.
     const api_resource& r = source->resource();
     if (r.kind.empty()) {
-        throw error(errc::bad_configuration, "an informer of " + r.group_resource() + ", whose kind is not said: name it in its "
-                                             "api_resource, or ask discovery");
+        throw error(errc::bad_configuration, "an informer of " + r.group_resource() +
+                                                 ", whose kind is not said: name it in its "
+                                                 "api_resource, or ask discovery");
     }
     return source;
 }
@@ -326,9 +331,8 @@ std::string name_of(const list_watch& from, const informer_options& o) {
 
 shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, informer_options o)
     : rt(std::move(r)), from(existing(std::move(source))), resource(from->resource()), options(std::move(o)),
-      name(name_of(*from, options)),
-      store(std::make_shared<detail::cache_store>(from->describe(), rt.draw_seed())), machine(reflector_options()),
-      into(std::make_unique<sink>(*this)) {
+      name(name_of(*from, options)), store(std::make_shared<detail::cache_store>(from->describe(), rt.draw_seed())),
+      machine(reflector_options()), into(std::make_unique<sink>(*this)) {
     check_selectors(options, name);
     decode_options decode = options.decode_;
     api_version = resource.api_version();
@@ -507,7 +511,8 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     list_watch& source = *s->live->from;
     // What it does not know another informer may have learnt. That the server cannot do it is told when it is found, and believed for a time.
     const auto known = s->machine.support();
-    if (known != source.watch_list() && (known == watch_list_support::yes || (known == watch_list_support::no && known != known_before)))
+    if (known != source.watch_list() &&
+        (known == watch_list_support::yes || (known == watch_list_support::no && known != known_before)))
         source.learnt(known);
     s->note_phase();
     co_return true;

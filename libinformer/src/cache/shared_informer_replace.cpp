@@ -131,7 +131,8 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     // Who comes from now on starts from what was just published; who came before gets the difference.
     const std::size_t to = s->listeners();
     s->subscribers.reserve(s->subscribers.size() + s->waiting.size());
-    for (const subscriber& one : s->waiting) { // each is in one of the lists, whatever throws: else nobody would tell it of the end
+    // each is in one of the lists, whatever throws: else nobody would tell it of the end
+    for (const subscriber& one : s->waiting) {
         one->start(index.snapshot(), version, order);
         s->subscribers.push_back(one);
     }
@@ -152,9 +153,10 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     s->refresh_figures();
     s->news();
     if (unproven != 0 && s->rt.logs(log_level::warning)) {
-        s->rt.log(log_level::warning, s->name + ": " + std::to_string(unproven) +
-                                          " objects are not in the list, which has some that cannot be read: they stay until "
-                                          "another list tells");
+        s->rt.log(log_level::warning,
+                  s->name + ": " + std::to_string(unproven) +
+                      " objects are not in the list, which has some that cannot be read: they stay until "
+                      "another list tells");
     }
     const auto level = routine ? log_level::debug : log_level::info;
     if (s->rt.logs(level)) {

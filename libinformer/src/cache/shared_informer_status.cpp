@@ -60,7 +60,8 @@ informer_phase shared_informer::impl::phase() const noexcept {
 std::chrono::system_clock::time_point shared_informer::impl::wall_of(clock::time_point t) const {
     using wall_time = std::chrono::system_clock;
     const auto wall = rt.clock().wall();
-    return wall + std::min(std::chrono::duration_cast<wall_time::duration>(t - now()), wall_time::time_point::max() - wall);
+    return wall +
+           std::min(std::chrono::duration_cast<wall_time::duration>(t - now()), wall_time::time_point::max() - wall);
 }
 
 void shared_informer::impl::note_next_attempt() {
@@ -104,7 +105,8 @@ bool shared_informer::impl::note_phase() {
     }
     if (!changed) return false;
     // Entering a bad phase is logged with its reason, by report().
-    const bool works = phase != informer_phase::backing_off && phase != informer_phase::parked && phase != informer_phase::stopped;
+    const bool works =
+        phase != informer_phase::backing_off && phase != informer_phase::parked && phase != informer_phase::stopped;
     if (failures != 0 && works) {
         const std::string line = name + ": " + std::string(to_string(phase)) + " again after " +
                                  std::to_string(failures) + (failures == 1 ? " failed attempt" : " failed attempts");
@@ -134,8 +136,10 @@ void shared_informer::impl::forget_old_error() {
 bool shared_informer::impl::is_told(const std::string& where, const failure& f, bool failing) {
     const auto at = now();
     std::string words = f.what();
-    auto last = std::find_if(told_errors.begin(), told_errors.end(), [&](const told_error& t) { return t.where == where; });
-    if (last == told_errors.end()) last = told_errors.insert(told_errors.end(), told_error{where, {}, {}, false, at, at});
+    auto last =
+        std::find_if(told_errors.begin(), told_errors.end(), [&](const told_error& t) { return t.where == where; });
+    if (last == told_errors.end())
+        last = told_errors.insert(told_errors.end(), told_error{where, {}, {}, false, at, at});
     const bool same_kind = last->code == f.code() && last->failing == failing;
     const bool lately = at < (failing ? last->at + between_words : last->seen + remembered);
     last->seen = at;
@@ -298,7 +302,8 @@ void shared_informer::impl::end_metrics() const {
     }
     for (const auto* what : failure_counters) m->forget(what, {{"resource", name}});
     for (const auto* what : others) m->forget(what, {{"resource", name}});
-    for (const auto* reason : restart_reasons) m->forget("informer_restarts_total", {{"resource", name}, {"reason", reason}});
+    for (const auto* reason : restart_reasons)
+        m->forget("informer_restarts_total", {{"resource", name}, {"reason", reason}});
     for (const auto kind : {event_kind::added, event_kind::updated, event_kind::deleted})
         m->forget("informer_events_total", {{"resource", name}, {"type", to_string(kind)}});
 }

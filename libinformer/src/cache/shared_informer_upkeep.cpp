@@ -1,8 +1,8 @@
 // What keeps the memory small: the dead are freed, the living moved together, in slices.
 #include "shared_informer_impl.hpp"
 
-#include <boost/asio/this_coro.hpp>
 #include <algorithm>
+#include <boost/asio/this_coro.hpp>
 #include <utility>
 
 namespace informer {

@@ -51,7 +51,8 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
     gift given(s.get(), max);
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
-        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_)); // as above
+        // as above
+        if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
         if (given) {
             if (!s->closed()) co_return given.take_all();
             given.give_back();
@@ -101,8 +102,12 @@ asio::awaitable<void> subscription::state::room_of(std::shared_ptr<state> s) {
     }
 }
 
-asio::awaitable<void> subscription::state::synced() { return synced_of(shared_from_this()); }
-asio::awaitable<void> subscription::state::room() { return room_of(shared_from_this()); }
+asio::awaitable<void> subscription::state::synced() {
+    return synced_of(shared_from_this());
+}
+asio::awaitable<void> subscription::state::room() {
+    return room_of(shared_from_this());
+}
 
 subscription::subscription(std::shared_ptr<state> s) noexcept : state_(std::move(s)) {}
 subscription::subscription(subscription&&) noexcept = default;
@@ -116,14 +121,32 @@ subscription::~subscription() {
     if (state_) state_->close(pending_events::discard);
 }
 
-asio::awaitable<std::optional<event>> subscription::next() { return state::next_of(state_); }
-asio::awaitable<std::vector<event>> subscription::next_batch(std::size_t max) { return state::next_batch_of(state_, max); }
-std::optional<event> subscription::try_next() { return state_->try_next(); }
-asio::awaitable<void> subscription::ready() { return state::ready_of(state_); }
-bool subscription::finished() const { return state_->finished(); }
-bool subscription::has_synced() const noexcept { return state_->has_synced(); }
-asio::awaitable<void> subscription::synced() { return state_->synced(); }
-void subscription::close(pending_events p) { state_->close(p); }
-subscription_figures subscription::figures() const { return state_->figures(); }
+asio::awaitable<std::optional<event>> subscription::next() {
+    return state::next_of(state_);
+}
+asio::awaitable<std::vector<event>> subscription::next_batch(std::size_t max) {
+    return state::next_batch_of(state_, max);
+}
+std::optional<event> subscription::try_next() {
+    return state_->try_next();
+}
+asio::awaitable<void> subscription::ready() {
+    return state::ready_of(state_);
+}
+bool subscription::finished() const {
+    return state_->finished();
+}
+bool subscription::has_synced() const noexcept {
+    return state_->has_synced();
+}
+asio::awaitable<void> subscription::synced() {
+    return state_->synced();
+}
+void subscription::close(pending_events p) {
+    state_->close(p);
+}
+subscription_figures subscription::figures() const {
+    return state_->figures();
+}
 
 } // namespace informer

@@ -106,9 +106,13 @@ void subscription::state::restore_returned(aftermath& a) {
     a.drop(std::move(returned_));
 }
 
-void subscription::state::initial_complete(informer::resource_version version) { mark(std::move(version), true); }
+void subscription::state::initial_complete(informer::resource_version version) {
+    mark(std::move(version), true);
+}
 
-void subscription::state::relisted(informer::resource_version version) { mark(std::move(version), false); }
+void subscription::state::relisted(informer::resource_version version) {
+    mark(std::move(version), false);
+}
 
 void subscription::state::mark(informer::resource_version version, bool completes_initial) {
     entries one;

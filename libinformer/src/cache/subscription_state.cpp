@@ -6,10 +6,11 @@
 
 namespace informer {
 
-subscription::state::state(subscription_options options, std::uint64_t hash_seed) : hash_seed_(hash_seed), options_([&] {
-    options.capacity_ = std::max<std::size_t>(options.capacity_, 1);
-    return std::move(options);
-}()) {}
+subscription::state::state(subscription_options options, std::uint64_t hash_seed)
+    : hash_seed_(hash_seed), options_([&] {
+          options.capacity_ = std::max<std::size_t>(options.capacity_, 1);
+          return std::move(options);
+      }()) {}
 
 subscription::state::~state() = default;
 
@@ -45,9 +46,8 @@ void subscription::state::set_synced(aftermath& a) {
 
 bool subscription::state::sync_is_hopeless() const noexcept {
     if (synced_) return false;
-    const bool may_still_come = initial_ || std::any_of(pending_.begin(), pending_.end(), [](const entry& e) {
-        return e.completes_initial;
-    });
+    const bool may_still_come =
+        initial_ || std::any_of(pending_.begin(), pending_.end(), [](const entry& e) { return e.completes_initial; });
     return (closed_ || ended_) && !may_still_come;
 }
 

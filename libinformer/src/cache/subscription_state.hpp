@@ -254,32 +254,33 @@ private:
     static asio::awaitable<void> synced_of(std::shared_ptr<state> s);
     static asio::awaitable<void> room_of(std::shared_ptr<state> s);
 
-    std::optional<index> by_key_; // last pending event of each key; made when it is first needed, until nothing is pending
+    // last pending event of each key; made when it is first needed, until nothing is pending
+    std::optional<index> by_key_;
     std::vector<detail::waiter_ptr> sync_waiters_;
     std::shared_ptr<const std::string> why_ended_;
     std::uint64_t next_sequence_ = 1, coalesced_ = 0;
-    std::uint64_t gift_sequence_ = 0; // of the last gift's first event
-    std::size_t marks_ = 0;         // of pending_
-    entries::iterator last_mark_;   // if there are any
+    std::uint64_t gift_sequence_ = 0;                // of the last gift's first event
+    std::size_t marks_ = 0;                          // of pending_
+    entries::iterator last_mark_;                    // if there are any
     std::unique_ptr<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
     // From here on what every event touches, close together.
     mutable detail::spin_lock mutex_;
-    bool in_hand_ = false;          // the consumer has not come back since it was handed an event
+    bool in_hand_ = false; // the consumer has not come back since it was handed an event
     bool ended_ = false;
-    bool discarded_ = false;        // by close()
-    bool given_ = false;            // to who waited last
+    bool discarded_ = false; // by close()
+    bool given_ = false;     // to who waited last
     std::atomic<bool> closed_{false};
     std::atomic<bool> synced_{false};
     std::atomic<bool> drained_{false};
     std::atomic<bool> can_wait_{false}; // there is a waiter
-    std::size_t queued_ = 0;        // without hidden marks
+    std::size_t queued_ = 0;            // without hidden marks
     std::size_t peak_ = 0;
     std::uint64_t delivered_ = 0;
     entries pending_;
     std::vector<segment> segments_; // behind pending_
     shared_events returned_;        // before pending_: a gift that came back behind others
-    detail::waiter_ptr consumer_; // made when it is first needed
-    gift* gift_ = nullptr;        // of who waits there
+    detail::waiter_ptr consumer_;   // made when it is first needed
+    gift* gift_ = nullptr;          // of who waits there
     detail::waiter_ptr producer_;
     const std::uint64_t hash_seed_;
     const subscription_options options_;

@@ -43,12 +43,13 @@ template <class Leaf>
 struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     using tag = std::uint32_t;
     static constexpr std::size_t slot_align = std::max(alignof(Leaf), alignof(void*));
-    static constexpr std::size_t slot_bytes = (std::max(sizeof(Leaf), sizeof(void*)) + slot_align - 1) & ~(slot_align - 1);
+    static constexpr std::size_t slot_bytes =
+        (std::max(sizeof(Leaf), sizeof(void*)) + slot_align - 1) & ~(slot_align - 1);
 
     shared_count count{1};
     std::uint32_t leaf_map = 0; // of a bucket: the number of its leaves, which are in no order
     std::uint32_t child_map = 0;
-    std::uint32_t slots;        // twice, and one more of a bucket
+    std::uint32_t slots; // twice, and one more of a bucket
 
     trie_node(std::uint32_t n, bool bucket) noexcept : slots(n * 2 + bucket) {}
     bool is_bucket() const noexcept { return slots & 1; }
@@ -64,7 +65,9 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
         return std::launder(reinterpret_cast<tag*>(is_bucket() ? behind() : behind() + slots / 2 * slot_bytes));
     }
     const tag* tags() const noexcept { return const_cast<trie_node*>(this)->tags(); }
-    trie_node** child(unsigned i) noexcept { return std::launder(reinterpret_cast<trie_node**>(behind() + i * slot_bytes)); }
+    trie_node** child(unsigned i) noexcept {
+        return std::launder(reinterpret_cast<trie_node**>(behind() + i * slot_bytes));
+    }
     trie_node* const* child(unsigned i) const noexcept { return const_cast<trie_node*>(this)->child(i); }
     bool shared() const noexcept { return count.load(std::memory_order_acquire) != 1; }
 

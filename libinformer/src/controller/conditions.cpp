@@ -65,7 +65,8 @@ bool remove_condition(json::value& status, std::string_view type) {
     json::value* const list = whole ? whole->if_contains("conditions") : nullptr;
     json::array* const all = list ? list->if_array() : nullptr;
     if (!all) return false;
-    const auto left = std::remove_if(all->begin(), all->end(), [&](const json::value& one) { return is_of(one, type); });
+    const auto left =
+        std::remove_if(all->begin(), all->end(), [&](const json::value& one) { return is_of(one, type); });
     const bool any = left != all->end();
     all->erase(left, all->end());
     return any;

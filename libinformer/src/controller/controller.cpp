@@ -69,7 +69,8 @@ controller::impl::~impl() {
         m->set(what, 0, {{"controller", name}}); // for who keeps what he was told last
         m->forget(what, {{"controller", name}});
     }
-    for (const char* result : results) m->forget("controller_runtime_reconcile_total", {{"controller", name}, {"result", result}});
+    for (const char* result : results)
+        m->forget("controller_runtime_reconcile_total", {{"controller", name}, {"result", result}});
     for (const char* counter : failure_counters) m->forget(counter, {{"controller", name}});
     m->forget("controller_runtime_reconcile_time_seconds", {{"controller", name}});
 }
@@ -261,7 +262,8 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
     auto work = timed(s, request, out);
     owned_end end = owned_end::done;
     if (group) {
-        out->result = reconcile_result::error(failure(errc::cancelled, "reconcile")); // it may be cut off before it begins
+        // it may be cut off before it begins
+        out->result = reconcile_result::error(failure(errc::cancelled, "reconcile"));
         end = co_await group->run_owned(text, std::move(work));
     } else {
         co_await std::move(work);

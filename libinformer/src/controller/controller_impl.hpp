@@ -33,8 +33,8 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         int priority = 0;
         subscription_options options;
         std::shared_ptr<subscription> events; ///< null until the sources run
-        std::vector<std::string> told; ///< errors of its functions that were logged
-        std::vector<std::string> indexes; ///< that were asked for with it
+        std::vector<std::string> told;        ///< errors of its functions that were logged
+        std::vector<std::string> indexes;     ///< that were asked for with it
         std::string waits_for; ///< what its mapping reads and is not filled yet; empty: it waits for nothing
         bool has_synced() const noexcept { return events && events->has_synced(); }
         bool readable() const noexcept; ///< and its indexes are built
@@ -71,10 +71,10 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     std::shared_ptr<queue> keys;
 
     asio::steady_timer begun; ///< cancelled when the sources run, and at a stop: for who waits for their sync
-    unsigned stops = 0; ///< how often `stop()` was called
+    unsigned stops = 0;       ///< how often `stop()` was called
     bool runs = false, sources_run = false, workers_run = false;
     bool following = false; ///< the sources' subscriptions are open
-    failure broken; ///< why it had to stop by itself
+    failure broken;         ///< why it had to stop by itself
     clock::time_point stopped_at{};
     detail::async_event workers_news; ///< a stop, or a worker has ended
     detail::async_event sources_news;
@@ -98,7 +98,8 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     bool handle(source& from, const event& e, const shard_change* only = nullptr);
     bool map(source& from, const object& state, std::vector<object_key>& asked);
     /// Tries again until it can; false when it is over with us meanwhile.
-    static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, std::size_t index, event e, const shard_change* only);
+    static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, std::size_t index, event e,
+                                              const shard_change* only);
     bool gained(source& from, const shard_change& change, const object_key& key);
     void source_failed(source& from, std::string_view doing, std::string_view why);
     /// Lets others have their turn; false when it is over with us meanwhile.

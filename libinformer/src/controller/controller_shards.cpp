@@ -14,7 +14,7 @@ std::string controller::impl::shard_text(const object_key& key) const {
 
 /// Goes through one source again, as a late subscriber does.
 asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::size_t index,
-                                                std::optional<shard_change> change) {
+                                               std::optional<shard_change> change) {
     source& from = s->sources[index];
     if (!from.has_synced()) co_return; // it comes anyway
     subscription_options options;
@@ -33,9 +33,9 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
         if (some.empty()) break;
         bool complete = false;
         for (const event& e : some) {
-            if (e.kind == event_kind::synced)
-                complete = true;
-            else if (e.kind != event_kind::deleted && !s->handle(from, e, only)) // the source's own subscription is told of deletions
+            if (e.kind == event_kind::synced) complete = true;
+            // the source's own subscription is told of deletions
+            else if (e.kind != event_kind::deleted && !s->handle(from, e, only))
                 going = co_await handle_later(s, index, e, only);
             if (going && turn.over()) going = co_await step_aside(s);
             if (!going) break;

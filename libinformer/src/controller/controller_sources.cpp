@@ -15,7 +15,7 @@ namespace informer {
 
 namespace {
 
-constexpr std::size_t most_told_kinds = 16; // of failures, for each source
+constexpr std::size_t most_told_kinds = 16;                // of failures, for each source
 constexpr auto look_again = std::chrono::milliseconds(50); // at a cache that is not filled yet
 
 } // namespace
@@ -248,7 +248,8 @@ asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, s
     }
     const auto events = from.events;
     co_await events->synced();
-    for (const std::string& one : from.indexes) { // reconcilers read them; if the caches were full before, they are still being built
+    // reconcilers read them; if the caches were full before, they are still being built
+    for (const std::string& one : from.indexes) {
         auto ready = from.informer->index_ready(one, clock::duration::max());
         co_await std::move(ready);
     }
@@ -277,7 +278,8 @@ std::string controller::not_ready() const {
     for (const auto& from : impl_->sources) {
         const bool filled = from.readable();
         const auto phase = from.informer->status().phase;
-        const bool followed = phase != informer_phase::parked && phase != informer_phase::stopped && from.waits_for.empty();
+        const bool followed =
+            phase != informer_phase::parked && phase != informer_phase::stopped && from.waits_for.empty();
         if (filled && followed) continue;
         return from.name + (filled ? ": " : " is not in sync: ") + impl_->last_error_of(from);
     }

@@ -21,8 +21,10 @@ constexpr std::size_t gone_kept = 1024; // of what is gone, the newest: who lead
 bool controller::impl::waits_in_vain() const {
     if (workers_run || standby.forgetting || keys->size() <= std::max(few_keys, 2 * standby.waiting)) return false;
     const auto counts = [main = has_main()](const source& from) { return from.of_main || !main; };
-    return std::any_of(sources.begin(), sources.end(), counts) && // what is forgotten has somebody who asks for it again
-           std::all_of(sources.begin(), sources.end(), [&](const source& from) { return !counts(from) || from.has_synced(); });
+    // what is forgotten has somebody who asks for it again
+    return std::any_of(sources.begin(), sources.end(), counts) &&
+           std::all_of(sources.begin(), sources.end(),
+                       [&](const source& from) { return !counts(from) || from.has_synced(); });
 }
 
 bool controller::impl::has_main() const {
@@ -31,9 +33,8 @@ bool controller::impl::has_main() const {
 
 /// Where nothing tells the resource whose keys they are, each of them may be.
 bool controller::impl::is_gone(const object_key& key) const {
-    return std::none_of(sources.begin(), sources.end(), [&](const source& from) {
-        return from.of_main && from.informer->snapshot().get(key);
-    });
+    return std::none_of(sources.begin(), sources.end(),
+                        [&](const source& from) { return from.of_main && from.informer->snapshot().get(key); });
 }
 
 /// Whoever works next goes through the sources again, as after a restart: a key may be of no object, or of one that came again.

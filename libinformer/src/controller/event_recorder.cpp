@@ -176,7 +176,8 @@ void event_recorder::impl::take_due(clock::time_point now) {
 /// Writes of one event keep their order: an older count would overwrite a newer one. While one waits, all of them do.
 bool event_recorder::impl::stand_behind(entry& one) {
     if (one.w.create) return false; // the first of its name
-    const auto last = std::find_if(waiting.rbegin(), waiting.rend(), [&](const auto& w) { return w.second.w.name == one.w.name; });
+    const auto last =
+        std::find_if(waiting.rbegin(), waiting.rend(), [&](const auto& w) { return w.second.w.name == one.w.name; });
     if (last == waiting.rend()) return false;
     waiting.emplace(last->first, std::move(one));
     return true;
@@ -197,7 +198,8 @@ void event_recorder::impl::settle(const failure& f) {
     if (again && ++one.tried < options.tries_) {
         const double share = std::uniform_real_distribution<double>(0.0, 0.25)(random);
         const auto due = detail::later(rt.clock().now(), detail::stretched(options.retry_after_, share));
-        if (nobody || (f == condition::transport && !(f == condition::timed_out))) paused = due; // it would be the same with the others
+        // it would be the same with the others
+        if (nobody || (f == condition::transport && !(f == condition::timed_out))) paused = due;
         const std::string name = one.w.name;
         waiting.emplace(due, std::move(one));
         for (auto at = pending.begin(); at != pending.end();)
@@ -266,7 +268,8 @@ void event_recorder::event(event_record e) {
     auto& clock = impl_->rt.clock();
     impl_->put(impl_->correlator.record(std::move(e), clock.now(), clock.wall()));
     const event_limits& limits = impl_->options.limits_;
-    if (limits.refresh_ < limits.series_over_) impl_->news.notify(); // a series that grew may be due before it would be over
+    // a series that grew may be due before it would be over
+    if (limits.refresh_ < limits.series_over_) impl_->news.notify();
 }
 
 void event_recorder::event(const object& regarding, event_type type, std::string_view reason, std::string_view action,

@@ -89,7 +89,8 @@ finalizer::finalizer(kubernetes::client c, api_resource resource, std::string na
 asio::awaitable<reconcile_result> finalizer::run(kubernetes::client c, api_resource resource, std::string name,
                                                  object current, work apply, work cleanup) {
     // Before anything is stored: who cannot clean up must not promise to.
-    if (!apply || !cleanup) throw error(errc::bad_configuration, "finalizer " + name + ": no function to apply or to clean up");
+    if (!apply || !cleanup)
+        throw error(errc::bad_configuration, "finalizer " + name + ": no function to apply or to clean up");
     const finalizer_step step = next_step(current, name);
     json::value patch;
     reconcile_result result;

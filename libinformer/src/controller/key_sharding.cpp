@@ -116,7 +116,7 @@ struct shard_group::impl {
     std::shared_ptr<detail::async_event> wake;
     std::shared_ptr<detail::async_event> over;
     std::optional<detail::lease_call> call;
-    object own; ///< our Lease as read or written last
+    object own;                ///< our Lease as read or written last
     std::exception_ptr failed; ///< what left drive()
 
     shard_view view;

@@ -135,8 +135,7 @@ void election::report_holder() {
 void election::note_error(election_logic::action a, const failure& f) {
     const bool news = errors.note(a, f);
     // Said once; who waits for his turn is told of conflicts as a matter of course.
-    if (news && f != errc::conflict && f != errc::already_exists)
-        rt.log(log_level::warning, where() + ": " + f.what());
+    if (news && f != errc::conflict && f != errc::already_exists) rt.log(log_level::warning, where() + ": " + f.what());
 }
 
 void election::start_work() {

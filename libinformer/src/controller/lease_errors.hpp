@@ -15,7 +15,8 @@ class lease_errors {
 public:
     /// True when it is news: its kind did not fail like this before, or has succeeded since.
     bool note(Kind what, const failure& f) {
-        const auto at = std::find_if(failing_.begin(), failing_.end(), [&](const auto& one) { return one.first == what; });
+        const auto at =
+            std::find_if(failing_.begin(), failing_.end(), [&](const auto& one) { return one.first == what; });
         const bool again = f && at != failing_.end() && at->second.code() == f.code();
         if (at != failing_.end()) failing_.erase(at);
         if (f) failing_.emplace_back(what, f);

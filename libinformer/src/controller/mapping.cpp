@@ -15,7 +15,8 @@ map_function to_self() {
 
 map_function to_owner(api_resource owner, owner_kind which) {
     if (owner.kind.empty())
-        throw error(errc::bad_configuration, "map to owners that are " + owner.group_resource() + ", whose kind is not said: references name it");
+        throw error(errc::bad_configuration, "map to owners that are " + owner.group_resource() +
+                                                 ", whose kind is not said: references name it");
     return [owner = std::move(owner), which](const object& o) {
         std::vector<object_key> keys;
         const object_meta meta = o.meta();

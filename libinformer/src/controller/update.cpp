@@ -63,7 +63,8 @@ asio::awaitable<object> status_patch(kubernetes::client c, api_resource resource
                                      kubernetes::write_options options, failure& f) { // lint: law2 the caller keeps it
     f = failure();
     if (!wanted.is_object()) {
-        f = failure(errc::bad_configuration, "status of " + resource.group_resource() + " " + current.key().str() + ": what is wanted is no object");
+        f = failure(errc::bad_configuration, "status of " + resource.group_resource() + " " + current.key().str() +
+                                                 ": what is wanted is no object");
         co_return object();
     }
     const value now = current["status"];
@@ -87,8 +88,9 @@ asio::awaitable<object> status_read_back(kubernetes::client c, api_resource reso
         co_return object();
     }
     if (!cache->has_synced()) { // `current` was read from another one, which nobody would wait for
-        f = failure(errc::bad_configuration, doing + ": this cache has nothing yet: give the one that the object was read from, of the same "
-                                                     "namespace and options");
+        f = failure(errc::bad_configuration,
+                    doing + ": this cache has nothing yet: give the one that the object was read from, of the same "
+                            "namespace and options");
         co_return object();
     }
     object stored = co_await status_patch(std::move(c), std::move(resource), std::move(current), std::move(wanted),

@@ -17,8 +17,8 @@ namespace informer::etcd::detail {
 namespace {
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
-constexpr std::size_t longest_words = 2048; // of the server's, in an error
-constexpr std::size_t longest_token = std::size_t(16) << 10; // who is between us refuses longer headers
+constexpr std::size_t longest_words = 2048;                           // of the server's, in an error
+constexpr std::size_t longest_token = std::size_t(16) << 10;          // who is between us refuses longer headers
 constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
 
 // gRPC's status codes.
@@ -118,7 +118,8 @@ gateway::gateway(runtime r, config c, failure& f)
         if (f) return;
         const http::endpoint to = http::endpoint::parse(url, f);
         const std::string why_not = f || config_.user_.empty() ? "" : http::detail::why_not_private(to, config_.proxy_);
-        if (!why_not.empty()) f = failure(errc::bad_configuration, "etcd: " + why_not + ": a password is not sent there");
+        if (!why_not.empty())
+            f = failure(errc::bad_configuration, "etcd: " + why_not + ": a password is not sent there");
         if (!f) members_.push_back(std::make_unique<http::client>(rt, to, options, f));
     }
 }

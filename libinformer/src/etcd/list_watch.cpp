@@ -82,7 +82,8 @@ public:
         return watch_quietly(source_, std::move(options), sink, f);
     }
     watch_list_support watch_list() const noexcept override { return watch_list_support::no; }
-    bool tells_all() const noexcept override { return true; } // of every revision behind the one asked for, or that it was compacted
+    // of every revision behind the one asked for, or that it was compacted
+    bool tells_all() const noexcept override { return true; }
 
 private:
     std::shared_ptr<source> source_;

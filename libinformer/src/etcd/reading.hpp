@@ -81,7 +81,8 @@ struct reading {
                                       std::int64_t resource_version, bool only_match, failure& f);
     static asio::awaitable<bool> turn(std::shared_ptr<reading> r, failure& f);
     /// The body of an answer, a slice at a time, up to its end, or until somebody has enough of it. Then it is closed.
-    static asio::awaitable<void> read_body(std::shared_ptr<reading> r, std::shared_ptr<http::response> answer, failure& f);
+    static asio::awaitable<void> read_body(std::shared_ptr<reading> r, std::shared_ptr<http::response> answer,
+                                           failure& f);
 
 private:
     /// What the reader has found.

@@ -256,9 +256,7 @@ void expect_to_open(const std::shared_ptr<watching>& w, std::chrono::millisecond
 }
 
 http::timeouts watch_times(http::timeouts t, std::chrono::milliseconds opening) {
-    return t.header(opening)
-        .body_idle(std::chrono::milliseconds(0))
-        .request(std::chrono::milliseconds(0));
+    return t.header(opening).body_idle(std::chrono::milliseconds(0)).request(std::chrono::milliseconds(0));
 }
 
 /// A member that is not at what we have seen: it is behind the others, and is so no longer once it was asked for what they agree on; or

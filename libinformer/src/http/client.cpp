@@ -176,7 +176,8 @@ client::client(runtime r, endpoint to, client_options options, failure& f)
     if (impl_->to.tls) impl_->tls = detail::make_client_context(impl_->options.tls_, f);
     if (!impl_->options.proxy_) return;
     const std::string& agent = impl_->options.user_agent_;
-    impl_->way = std::make_shared<detail::route>(impl_->options.proxy_, impl_->to, field_value(agent) ? agent : "", impl_->no_way);
+    impl_->way = std::make_shared<detail::route>(impl_->options.proxy_, impl_->to, field_value(agent) ? agent : "",
+                                                 impl_->no_way);
     if (!f) f = impl_->no_way;
 }
 

@@ -73,8 +73,8 @@ private:
     std::string_view part_; ///< of the body as it came; lies in the connection's buffer
     failure broken_;        ///< what is wrong behind it
     failure failure_;       ///< of the body; handed out after the bytes before it
-    bool any_byte_ = false;  ///< of the response
-    bool reused_ = false;    ///< the connection served others before
+    bool any_byte_ = false; ///< of the response
+    bool reused_ = false;   ///< the connection served others before
     bool busy_ = false, closed_ = false, complete_ = false;
 };
 

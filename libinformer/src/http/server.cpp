@@ -116,7 +116,8 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
     /// A connection's place among the open ones, until nobody serves it any more or, lacking memory, nobody ever did.
     class place {
     public:
-        place(std::shared_ptr<impl> s, std::shared_ptr<detail::server_connection> c) : of(std::move(s)), connection(std::move(c)) {
+        place(std::shared_ptr<impl> s, std::shared_ptr<detail::server_connection> c)
+            : of(std::move(s)), connection(std::move(c)) {
             of->open.insert(connection);
         }
         place(place&& o) noexcept = default;
@@ -133,7 +134,8 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
     /// refused than wait for nobody.
     class open_port {
     public:
-        open_port(std::shared_ptr<impl> s, std::shared_ptr<asio::ip::tcp::acceptor> a) noexcept : of(std::move(s)), at(std::move(a)) {}
+        open_port(std::shared_ptr<impl> s, std::shared_ptr<asio::ip::tcp::acceptor> a) noexcept
+            : of(std::move(s)), at(std::move(a)) {}
         open_port(open_port&&) noexcept = default;
         open_port& operator=(open_port&&) = delete;
         ~open_port() {
@@ -178,7 +180,8 @@ void server::impl::listen(failure& f) {
     f = failure();
     const std::uint16_t wanted = port != 0 ? port : options.port_;
     const bool everywhere = options.address_.empty();
-    const std::string doing = "listen on " + (everywhere ? "all addresses, port " : options.address_ + ":") + std::to_string(wanted);
+    const std::string doing =
+        "listen on " + (everywhere ? "all addresses, port " : options.address_ + ":") + std::to_string(wanted);
     if (stopped) {
         f = failure(errc::stopped, doing);
         return;
@@ -194,7 +197,8 @@ void server::impl::listen(failure& f) {
     const auto fresh = std::make_shared<asio::ip::tcp::acceptor>(rt.executor());
     if (!ec) open_at({address, wanted}, everywhere, *fresh, ec);
     // Without IPv6 there is nothing but IPv4.
-    const bool no_v6 = ec == boost::system::errc::address_family_not_supported || ec == boost::system::errc::address_not_available;
+    const bool no_v6 =
+        ec == boost::system::errc::address_family_not_supported || ec == boost::system::errc::address_not_available;
     if (everywhere && no_v6) open_at({asio::ip::address_v4::any(), wanted}, false, *fresh, ec);
     if (ec) {
         f = failure(errc::bad_configuration, doing + " (" + ec.message() + ")");

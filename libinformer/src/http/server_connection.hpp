@@ -25,7 +25,8 @@ namespace informer::http::detail {
 class server_connection : public std::enable_shared_from_this<server_connection> {
 public:
     /// `patience`: see server_options.
-    server_connection(runtime rt, std::shared_ptr<transport> s, std::uint64_t number, std::chrono::milliseconds patience);
+    server_connection(runtime rt, std::shared_ptr<transport> s, std::uint64_t number,
+                      std::chrono::milliseconds patience);
 
     /// From now on it is the peer's turn: if it takes longer than our patience, the connection is closed.
     void expect_peer();

@@ -187,7 +187,8 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         if (cancellation.cancelled() != asio::cancellation_type::none) break;
         if (!thrown.empty() && rt.logs(log_level::error))
             rt.log(log_level::error, "http server: " + request->method + " " + request->path + ": " + thrown);
-        const bool unsure = !thrown.empty() && x->progress() != server_exchange::state::nothing; // how much of the answer went
+        // how much of the answer went
+        const bool unsure = !thrown.empty() && x->progress() != server_exchange::state::nothing;
         if (x->progress() == server_exchange::state::nothing && !c->closed()) {
             std::vector<std::pair<std::string, std::string>> none;
             co_await server_exchange::send(x, 500, "text/plain", "the handler gave no answer\n", std::move(none));

@@ -74,8 +74,8 @@ decode_options options_for(const client::impl& i, const api_resource& r) {
 }
 
 /// While a large answer is decoded, others have their turns.
-asio::awaitable<object> decode(std::shared_ptr<client::impl> self, std::shared_ptr<const std::string> body, api_resource r,
-                               std::string doing, failure& f) {
+asio::awaitable<object> decode(std::shared_ptr<client::impl> self, std::shared_ptr<const std::string> body,
+                               api_resource r, std::string doing, failure& f) {
     doing += ": decode";
     object o;
     if (body->size() <= detail::large_text) {
@@ -243,8 +243,10 @@ asio::awaitable<object> client::get(api_resource resource, object_key key, get_o
     return informer::detail::quietly_at_home(impl_->rt, fetch(impl_, std::move(resource), std::move(c), f));
 }
 
-asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options, failure& f) {
-    return informer::detail::quietly_at_home(impl_->rt, list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
+asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options,
+                                          failure& f) {
+    return informer::detail::quietly_at_home(
+        impl_->rt, list_page(impl_, std::move(resource), std::move(name_space), std::move(options), retry_, f));
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options, failure& f) {
@@ -256,7 +258,8 @@ asio::awaitable<object> client::create(api_resource resource, json::value o, wri
     const bool part = !options.subresource_.empty(); // pods/eviction, serviceaccounts/token: below an object
     if (!bad && part) bad = detail::check_path(resource, key, options.subresource_, doing);
     if (bad) return refuse(std::move(bad), f);
-    call c("POST", resource.path(key.name_space, part ? key.name : std::string(), options.subresource_) + query(options, false),
+    call c("POST",
+           resource.path(key.name_space, part ? key.name : std::string(), options.subresource_) + query(options, false),
            std::move(doing));
     c.body = json::serialize(o);
     c.content_type = "application/json";
@@ -269,7 +272,8 @@ asio::awaitable<object> client::update(api_resource resource, json::value o, wri
     const object_key key = key_of(o);
     std::string doing = detail::sentence("update", resource, key, options.subresource_);
     if (auto bad = detail::check_path(resource, key, options.subresource_, doing)) return refuse(std::move(bad), f);
-    call c("PUT", resource.path(key.name_space, key.name, options.subresource_) + query(options, false), std::move(doing));
+    call c("PUT", resource.path(key.name_space, key.name, options.subresource_) + query(options, false),
+           std::move(doing));
     c.body = json::serialize(o);
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
@@ -282,7 +286,8 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
     const bool apply = type == patch_type::apply;
     std::string doing = detail::sentence(apply ? "apply" : "patch", resource, key, options.subresource_);
     if (auto bad = detail::check_path(resource, key, options.subresource_, doing)) return refuse(std::move(bad), f);
-    call c("PATCH", resource.path(key.name_space, key.name, options.subresource_) + query(options, apply), std::move(doing));
+    call c("PATCH", resource.path(key.name_space, key.name, options.subresource_) + query(options, apply),
+           std::move(doing));
     c.body = json::serialize(body);
     if (apply) c.body = detail::json_as_yaml(std::move(c.body));
     c.content_type = content_type(type);
@@ -365,9 +370,8 @@ asio::awaitable<object> client::get(api_resource resource, object_key key) {
 }
 
 asio::awaitable<object> client::get(api_resource resource, object_key key, get_options options) {
-    return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key), o = std::move(options)](failure& f) mutable {
-        return c.get(std::move(r), std::move(k), std::move(o), f);
-    });
+    return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key), o = std::move(options)](
+                                failure& f) mutable { return c.get(std::move(r), std::move(k), std::move(o), f); });
 }
 
 asio::awaitable<object_list> client::list(api_resource resource, std::string name_space, list_options options) {
@@ -378,17 +382,13 @@ asio::awaitable<object_list> client::list(api_resource resource, std::string nam
 }
 
 asio::awaitable<object> client::create(api_resource resource, json::value o, write_options options) {
-    return or_throw<object>(
-        [c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](failure& f) mutable {
-            return c.create(std::move(r), std::move(v), std::move(w), f);
-        });
+    return or_throw<object>([c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](
+                                failure& f) mutable { return c.create(std::move(r), std::move(v), std::move(w), f); });
 }
 
 asio::awaitable<object> client::update(api_resource resource, json::value o, write_options options) {
-    return or_throw<object>(
-        [c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](failure& f) mutable {
-            return c.update(std::move(r), std::move(v), std::move(w), f);
-        });
+    return or_throw<object>([c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](
+                                failure& f) mutable { return c.update(std::move(r), std::move(v), std::move(w), f); });
 }
 
 asio::awaitable<object> client::patch(api_resource resource, object_key key, patch_type type, json::value body,
@@ -400,17 +400,13 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
 }
 
 asio::awaitable<object> client::remove(api_resource resource, object_key key, delete_options options) {
-    return or_throw<object>(
-        [c = *this, r = std::move(resource), k = std::move(key), o = std::move(options)](failure& f) mutable {
-            return c.remove(std::move(r), std::move(k), std::move(o), f);
-        });
+    return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key), o = std::move(options)](
+                                failure& f) mutable { return c.remove(std::move(r), std::move(k), std::move(o), f); });
 }
 
 asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options) {
-    return or_throw<object>(
-        [c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](failure& f) mutable {
-            return c.apply(std::move(r), std::move(v), std::move(w), f);
-        });
+    return or_throw<object>([c = *this, r = std::move(resource), v = std::move(o), w = std::move(options)](
+                                failure& f) mutable { return c.apply(std::move(r), std::move(v), std::move(w), f); });
 }
 
 asio::awaitable<void> client::remove_collection(api_resource resource, std::string name_space, list_options which,
@@ -433,7 +429,8 @@ asio::awaitable<discovery> client::discover() {
 }
 
 asio::awaitable<api_resource> client::find_resource(std::string name) {
-    return or_throw<api_resource>([c = *this, n = std::move(name)](failure& f) mutable { return c.find_resource(std::move(n), f); });
+    return or_throw<api_resource>(
+        [c = *this, n = std::move(name)](failure& f) mutable { return c.find_resource(std::move(n), f); });
 }
 
 } // namespace informer::kubernetes

@@ -51,8 +51,10 @@ public:
         const std::string text = co_await get(self, "/apis", f);
         if (f == errc::not_found) {
             self->listed_ = self->any_;
-            if (self->any_) f = failure();
-            else f = f.within("neither /api nor /apis is there");
+            if (self->any_)
+                f = failure();
+            else
+                f = f.within("neither /api nor /apis is there");
             co_return;
         }
         self->listed_ = !f;
@@ -94,7 +96,8 @@ private:
         c.accept = accepted;
         auto left = of_group ? group_time : std::chrono::milliseconds::max();
         if (self->until_)
-            left = std::min(left, std::chrono::ceil<std::chrono::milliseconds>(*self->until_ - self->client_->rt.clock().now()));
+            left = std::min(
+                left, std::chrono::ceil<std::chrono::milliseconds>(*self->until_ - self->client_->rt.clock().now()));
         c.time_limit = std::max(left, std::chrono::milliseconds(1));
         std::string text = co_await client::impl::perform(self->client_, std::move(c), f);
         co_return text;
@@ -120,8 +123,8 @@ private:
     }
 
     /// One group's failure is a problem of that group.
-    static asio::awaitable<void> read_resources(std::shared_ptr<discovery_reader> self, std::string name, std::string path,
-                                                failure& f) {
+    static asio::awaitable<void> read_resources(std::shared_ptr<discovery_reader> self, std::string name,
+                                                std::string path, failure& f) {
         failure bad;
         const std::string text = co_await get(self, path, bad, true);
         if (bad && self->is_hopeless(bad)) {
@@ -135,7 +138,7 @@ private:
     }
 
     std::shared_ptr<client::impl> client_;
-    std::optional<clock::time_point> until_; ///< for all of it
+    std::optional<clock::time_point> until_;      ///< for all of it
     std::vector<discovery_format::group> groups_; ///< not read yet
     bool any_ = false, listed_ = false;
 };

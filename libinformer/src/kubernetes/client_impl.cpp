@@ -80,12 +80,15 @@ failure check_path(const api_resource& r, const object_key& key, std::string_vie
     return {};
 }
 
-std::string sentence(std::string_view verb, const api_resource& r, const object_key& key, std::string_view subresource) {
+std::string sentence(std::string_view verb, const api_resource& r, const object_key& key,
+                     std::string_view subresource) {
     std::string s(verb);
     s.append(" ").append(r.group_resource());
     if (!subresource.empty()) s.append("/").append(subresource);
-    if (!key.name.empty()) s.append(" ").append(key.str());
-    else if (!key.name_space.empty()) s.append(" in ").append(key.name_space);
+    if (!key.name.empty())
+        s.append(" ").append(key.str());
+    else if (!key.name_space.empty())
+        s.append(" in ").append(key.name_space);
     return s;
 }
 
@@ -141,7 +144,8 @@ std::optional<clock::time_point> client::impl::deadline_of(std::chrono::millisec
 void client::impl::log_warning(const server_warning& w) {
     if (w.code != 299 || warned.size() >= detail::most_warnings || !warned.insert(w.text).second) return;
     rt.log(log_level::warning, "the server warns: " + w.text);
-    if (warned.size() == detail::most_warnings) rt.log(log_level::warning, "no more of the server's warnings are logged");
+    if (warned.size() == detail::most_warnings)
+        rt.log(log_level::warning, "no more of the server's warnings are logged");
 }
 
 void client::impl::note_warnings(const http::response& r, const std::string& doing) {
@@ -212,7 +216,8 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
     if (const auto pause = self->config.time.body_idle_; pause.count() > 0) answer.finish_within(pause);
     failure cut; // half an explanation is better than none
     const std::string body = co_await answer.read_all(detail::large_text, cut);
-    f = cut == errc::cancelled ? cut.within(doing) : detail::refused(status, body, retry_after, location, std::move(doing));
+    f = cut == errc::cancelled ? cut.within(doing)
+                               : detail::refused(status, body, retry_after, location, std::move(doing));
     co_return http::response();
 }
 
@@ -225,7 +230,8 @@ void client::impl::count_retry(std::string_view method, const failure& f, std::c
                           {{"verb", method}, {"host", host}});
 }
 
-asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing, failure& f) {
+asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing,
+                                         failure& f) {
     if (self->rt.logs(log_level::debug))
         self->rt.log(log_level::debug, f.what() + "; again in " + std::to_string(d.count()) + " s");
     auto& clock = self->rt.clock();
@@ -234,7 +240,8 @@ asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono
     co_return slept;
 }
 
-asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> self, std::shared_ptr<const detail::call> c,
+asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> self,
+                                                        std::shared_ptr<const detail::call> c,
                                                         std::optional<clock::time_point> deadline, failure& f) {
     if (self->exec && !self->exec->ready()) { // before its own time is counted
         co_await detail::exec_source::look(self, deadline, c->doing, f);

@@ -90,12 +90,13 @@ struct client::impl {
 
     /// Says who we are, sends once, and waits for the header; what is no 2xx is a failure with the server's words.
     /// `shown`: the target as logs may hold it.
-    static asio::awaitable<http::response> open(std::shared_ptr<impl> self, http::request r, std::string doing, failure& f,
-                                                std::string shown = {});
+    static asio::awaitable<http::response> open(std::shared_ptr<impl> self, http::request r, std::string doing,
+                                                failure& f, std::string shown = {});
     /// The body of the answer; asks again where that is allowed.
     static asio::awaitable<std::string> perform(std::shared_ptr<impl> self, detail::call c, failure& f);
     /// False when cancelled (then `f` says so).
-    static asio::awaitable<bool> wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing, failure& f);
+    static asio::awaitable<bool> wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing,
+                                      failure& f);
 
     /// `f` is about to be waited out and asked again.
     void count_retry(std::string_view method, const failure& f, std::chrono::seconds pause) const;
@@ -125,7 +126,8 @@ using informer::detail::quietly;
 failure check_path(const api_resource& r, std::string_view name_space, std::string_view doing);
 failure check_path(const api_resource& r, const object_key& key, std::string_view subresource, std::string_view doing);
 /// "get pods ns/name", "update pods/status ns/name".
-std::string sentence(std::string_view verb, const api_resource& r, const object_key& key, std::string_view subresource = {});
+std::string sentence(std::string_view verb, const api_resource& r, const object_key& key,
+                     std::string_view subresource = {});
 /// "pods", "deployments.apps in ns1".
 std::string describe(const api_resource& r, std::string_view name_space);
 

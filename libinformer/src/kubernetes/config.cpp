@@ -44,7 +44,8 @@ std::string beside(const located_text& path) {
 }
 
 /// Inline data, else the file's content, and its path in `from`; both must be PEM.
-std::string pem(const located_text& data, const located_text& file, std::string_view key, std::string& from, failure& f) {
+std::string pem(const located_text& data, const located_text& file, std::string_view key, std::string& from,
+                failure& f) {
     if (f || (!data.given() && !file.given())) return {};
     const place& at = data.given() ? data.at : file.at;
     std::string text, name(key);
@@ -113,7 +114,8 @@ private:
         const auto found = files_.contexts.find(name);
         if (found != files_.contexts.end()) return &found->second;
         if (options_.context_.empty())
-            f = files_.current_context.at.refuse("current-context is " + in_quotes(name) + ", which is not there" + known_contexts());
+            f = files_.current_context.at.refuse("current-context is " + in_quotes(name) + ", which is not there" +
+                                                 known_contexts());
         else
             f = refuse("there is no context " + in_quotes(name) + known_contexts());
         return nullptr;
@@ -162,7 +164,8 @@ private:
         config_.tls.server_name_ = c.tls_server_name.text;
         config_.tls.insecure_ = c.insecure;
         exec_config_ = c.exec_config.text;
-        if (!options_.insecure_) config_.tls.ca_pem_ = pem(c.ca_data, c.ca_file, "certificate-authority", config_.tls_files.ca, f);
+        if (!options_.insecure_)
+            config_.tls.ca_pem_ = pem(c.ca_data, c.ca_file, "certificate-authority", config_.tls_files.ca, f);
     }
 
     void settle_server(const detail::context_entry* context, failure& f) {
@@ -188,8 +191,7 @@ private:
             return;
         }
         config_.server = server_.text;
-        if (endpoint_.tls && config_.tls.insecure_)
-            config_.warnings.push_back(detail::not_verified(endpoint_));
+        if (endpoint_.tls && config_.tls.insecure_) config_.warnings.push_back(detail::not_verified(endpoint_));
     }
 
     bool user_has_certificate(const detail::context_entry* context) const {
@@ -202,8 +204,8 @@ private:
     void add_user(const detail::context_entry& context, failure& f) {
         const auto found = files_.users.find(context.user.text);
         if (found == files_.users.end()) {
-            f = context.user.at.refuse("context " + in_quotes(config_.context) + " names user " + in_quotes(context.user.text) +
-                                       ", which is not there");
+            f = context.user.at.refuse("context " + in_quotes(config_.context) + " names user " +
+                                       in_quotes(context.user.text) + ", which is not there");
             return;
         }
         const auto& u = found->second;
@@ -246,7 +248,8 @@ private:
             return;
         }
         auto& files = config_.tls_files;
-        config_.tls.certificate_pem_ = pem(u.certificate_data, u.certificate_file, "client-certificate", files.certificate, f);
+        config_.tls.certificate_pem_ =
+            pem(u.certificate_data, u.certificate_file, "client-certificate", files.certificate, f);
         config_.tls.key_pem_ = pem(u.key_data, u.key_file, "client-key", files.key, f);
         if (u.exec && !f) add_plugin(*u.exec, who, f);
     }
@@ -255,7 +258,8 @@ private:
     static void check_headers(const detail::user_entry& u, const std::string& who, failure& f) {
         const auto check = [&](std::string_view key, const std::string& text, const place& at) {
             if (!f && informer::detail::has_controls(text))
-                f = at.refuse(who + ": " + std::string(key) + " has a line break or another character that no header can carry");
+                f = at.refuse(who + ": " + std::string(key) +
+                              " has a line break or another character that no header can carry");
         };
         check("token", u.token.text, u.token.at);
         check("as", u.impersonate.text, u.impersonate.at);
@@ -302,7 +306,8 @@ private:
         c.token_file = beside(file);
         std::string why;
         const auto text = read_file(c.token_file, why);
-        if (text) why = trimmed(*text).empty() ? "the file is empty" : informer::detail::unfit_for_a_header(trimmed(*text));
+        if (text)
+            why = trimmed(*text).empty() ? "the file is empty" : informer::detail::unfit_for_a_header(trimmed(*text));
         if (text && why.empty()) {
             c.token = trimmed(*text);
         } else if (c.token.empty()) {
@@ -325,7 +330,7 @@ private:
 struct sources {
     std::vector<std::string> files; ///< that exist
     std::vector<std::string> warnings;
-    std::string none;               ///< where we looked, when there is no file
+    std::string none; ///< where we looked, when there is no file
 };
 
 sources find_files(const kubeconfig_options& options) {
@@ -348,8 +353,10 @@ sources find_files(const kubeconfig_options& options) {
             at = end + 1;
             if (path.empty() || std::find(seen.begin(), seen.end(), path) != seen.end()) continue;
             seen.push_back(path);
-            if (exists(path)) s.files.push_back(path);
-            else s.warnings.push_back("KUBECONFIG: " + path + " does not exist");
+            if (exists(path))
+                s.files.push_back(path);
+            else
+                s.warnings.push_back("KUBECONFIG: " + path + " does not exist");
         }
         s.none = "no file of $KUBECONFIG exists: " + list;
         return s;
@@ -449,7 +456,8 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
                                  "): the system's certificate authorities are used");
     }
     // The order of client-go.
-    if (const std::string space = variable("POD_NAMESPACE"); !space.empty()) c.name_space = space;
+    if (const std::string space = variable("POD_NAMESPACE"); !space.empty())
+        c.name_space = space;
     else if (const auto file = read_file(root + "/namespace", why); file && !trimmed(*file).empty())
         c.name_space = trimmed(*file);
     add_proxy_of_environment(c, options, f);

@@ -14,7 +14,8 @@ namespace {
 
 std::string lower(std::string_view s) {
     std::string t(s);
-    std::transform(t.begin(), t.end(), t.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    std::transform(t.begin(), t.end(), t.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
     return t;
 }
 
@@ -60,7 +61,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
         row[0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
             row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = std::min(row[j], before[j - 2] + 1);
         }
         std::swap(before, last);
         std::swap(last, row);
@@ -80,8 +82,10 @@ std::vector<asked_name> readings(std::string_view name) {
     if (rest.empty()) return {asked_name{resource, "", "", true}}; // "pods.": the core group
     all.push_back(asked_name{resource, "", rest, true});
     const auto second = rest.find('.');
-    if (second != npos) all.push_back(asked_name{resource, rest.substr(0, second), rest.substr(second + 1), true});
-    else all.push_back(asked_name{resource, rest, "", true}); // "pods.v1"
+    if (second != npos)
+        all.push_back(asked_name{resource, rest.substr(0, second), rest.substr(second + 1), true});
+    else
+        all.push_back(asked_name{resource, rest, "", true}); // "pods.v1"
     return all;
 }
 
@@ -112,11 +116,13 @@ std::vector<std::string> nearest(const std::vector<api_resource>& all, std::stri
         if (qualified) {
             if (bare == lower(r.plural)) d = std::min(d, tolerance); // right name, wrong group
         } else {
-            d = std::min({d, distance(whole, lower(r.plural)), distance(whole, lower(r.singular)), distance(whole, lower(r.kind))});
+            d = std::min({d, distance(whole, lower(r.plural)), distance(whole, lower(r.singular)),
+                          distance(whole, lower(r.kind))});
             for (const auto& s : r.short_names)
                 if (whole.size() > 2) d = std::min(d, distance(whole, lower(s))); // of two letters everything is near
         }
-        const bool known = std::any_of(by_distance.begin(), by_distance.end(), [&](const auto& e) { return e.second == shown; });
+        const bool known =
+            std::any_of(by_distance.begin(), by_distance.end(), [&](const auto& e) { return e.second == shown; });
         if (d <= tolerance && !known) by_distance.emplace(d, shown);
     }
     std::vector<std::string> names;
@@ -135,8 +141,9 @@ api_resource discovery::find(std::string_view name, failure& f) const {
     for (std::size_t i = 0; i < close.size(); ++i)
         what += (i == 0 ? " (did you mean " : i + 1 == close.size() ? " or " : ", ") + close[i];
     if (!close.empty()) what += "?)";
-    if (!problems.empty()) what += " (could not read " + problems.front() +
-                                   (problems.size() > 1 ? " and " + std::to_string(problems.size() - 1) + " more" : "") + ")";
+    if (!problems.empty())
+        what += " (could not read " + problems.front() +
+                (problems.size() > 1 ? " and " + std::to_string(problems.size() - 1) + " more" : "") + ")";
     f = failure(errc::unknown_resource, what);
     return {};
 }

@@ -139,7 +139,8 @@ std::string exec_source::unfit(const child_process& run) const {
     switch (run.how()) {
     case ending::exited: return run.code() == 0 ? std::string() : "exited with status " + std::to_string(run.code());
     case ending::signalled: return "died of signal " + std::to_string(run.code());
-    case ending::timed_out: return "did not end within " + informer::detail::in_seconds(plugin_.time_limit) + " and was killed";
+    case ending::timed_out:
+        return "did not end within " + informer::detail::in_seconds(plugin_.time_limit) + " and was killed";
     case ending::too_much: return "wrote more than 1 MiB to stdout and was killed";
     case ending::none:
     case ending::abandoned:

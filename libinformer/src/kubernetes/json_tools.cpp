@@ -14,8 +14,10 @@ json::value parse_answer(std::string_view text, failure& f) {
     options.max_depth = 100;
     error_code ec;
     json::value v = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
-    if (ec == json::error::too_deep) f = failure(errc::too_deep, "");
-    else if (ec) f = failure(errc::syntax_error, ec.message());
+    if (ec == json::error::too_deep)
+        f = failure(errc::too_deep, "");
+    else if (ec)
+        f = failure(errc::syntax_error, ec.message());
     return v;
 }
 

@@ -52,9 +52,13 @@ public:
     void OnNull(const YAML::Mark& at, YAML::anchor_t) override { count(at); }
     void OnAlias(const YAML::Mark& at, YAML::anchor_t) override { count(at); }
     void OnScalar(const YAML::Mark& at, const std::string&, YAML::anchor_t, const std::string&) override { count(at); }
-    void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { count(at); }
+    void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+        count(at);
+    }
     void OnSequenceEnd() override {}
-    void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { count(at); }
+    void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+        count(at);
+    }
     void OnMapEnd() override {}
 
 private:
@@ -131,16 +135,17 @@ public:
 
     /// [{name: N, <inside>: {…}}, …] into `to`.
     template <class Entry, class Read>
-    void named(const YAML::Node& root, const char* list, const char* inside, std::map<std::string, Entry, std::less<>>& to,
-               Read read) {
+    void named(const YAML::Node& root, const char* list, const char* inside,
+               std::map<std::string, Entry, std::less<>>& to, Read read) {
         const YAML::Node all = member(root, list);
         if (!all.IsDefined()) return;
         if (!all.IsSequence())
             return refuse(all, std::string(list) + " must be a list, not " + std::string(name_of(all.Type())));
         for (const YAML::Node& n : all) {
             if (wrong) return;
-            if (!n.IsMap()) return refuse(n, "an entry of " + std::string(list) + " must be a map, not " +
-                                                 std::string(name_of(n.Type())));
+            if (!n.IsMap())
+                return refuse(n, "an entry of " + std::string(list) + " must be a map, not " +
+                                     std::string(name_of(n.Type())));
             const located_text name = text(n, "name"); // one without is that of who names none
             const YAML::Node body = map(n, inside);
             Entry e = read(body);
@@ -303,7 +308,8 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
             return k;
         }
         const located_text kind = r.text(root, "kind");
-        if (kind.given() && kind.text != "Config") r.refuse(root, "not a kubeconfig: its kind is " + in_quotes(kind.text));
+        if (kind.given() && kind.text != "Config")
+            r.refuse(root, "not a kubeconfig: its kind is " + in_quotes(kind.text));
         k.current_context = r.text(root, "current-context");
         r.named(root, "clusters", "cluster", k.clusters, [&r](const YAML::Node& n) { return r.cluster(n); });
         r.named(root, "users", "user", k.users, [&r](const YAML::Node& n) { return r.user(n); });

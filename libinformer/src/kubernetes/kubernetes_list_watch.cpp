@@ -70,7 +70,8 @@ failure unframable(const failure& why, std::string_view doing, std::string_view 
 
 /// What lists and watches have in common: objects on their way from their text into the sink.
 struct object_reader {
-    object_reader(object_sink& s, std::string d, bool partial) : sink(&s), doing(std::move(d)), metadata_only(partial) {}
+    object_reader(object_sink& s, std::string d, bool partial)
+        : sink(&s), doing(std::move(d)), metadata_only(partial) {}
 
     /// Empty where the object is quarantined, where `fatal` says that no other would fare better, where the text is not `proven`
     /// to be that of an object and turns out to be none, and where it is `large`: then its steps are to be taken. An object that is
@@ -348,9 +349,7 @@ struct watch_reader : object_reader {
     }
 
 private:
-    std::string which(const bad_object& context) const {
-        return doing + ": event " + std::to_string(context.position);
-    }
+    std::string which(const bad_object& context) const { return doing + ": event " + std::to_string(context.position); }
 
     void bookmark(bad_object context) {
         failure why;
@@ -407,7 +406,8 @@ public:
     }
     void learnt(watch_list_support what) noexcept override {
         try {
-            client_->watch_lists.insert_or_assign(resource_.group, client::impl::known_support{what, client_->rt.clock().now()});
+            client_->watch_lists.insert_or_assign(resource_.group,
+                                                  client::impl::known_support{what, client_->rt.clock().now()});
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) the next informer finds it out again
         }
     }

@@ -44,7 +44,8 @@ std::string printable(std::string_view text, std::size_t limit) {
     using informer::detail::is_control;
     using informer::detail::utf8_end;
     std::string out;
-    std::string_view rest = informer::detail::trimmed(text).substr(0, 4 * limit + 4); // no character says less than a quarter of its bytes
+    // no character says less than a quarter of its bytes
+    std::string_view rest = informer::detail::trimmed(text).substr(0, 4 * limit + 4);
     for (std::size_t good = utf8_end(rest); !rest.empty();) {
         std::size_t n = 1; // bytes of this character
         while (n < good && (static_cast<unsigned char>(rest[n]) & 0xc0) == 0x80) ++n;
@@ -76,7 +77,8 @@ api_status read_status(const json::object& o) {
         for (const auto& each : array_member(*details, "causes")) {
             const auto* c = each.if_object();
             if (!c || s.causes.size() == most_causes) continue;
-            s.causes.push_back(api_status::cause{printable(string_member(*c, "reason")), printable(string_member(*c, "message")),
+            s.causes.push_back(api_status::cause{printable(string_member(*c, "reason")),
+                                                 printable(string_member(*c, "message")),
                                                  printable(string_member(*c, "field"))});
         }
     }
@@ -85,15 +87,18 @@ api_status read_status(const json::object& o) {
     return s;
 }
 
-failure refused(int http_status, std::string_view body, std::string_view retry_after, std::string_view location, std::string doing) {
+failure refused(int http_status, std::string_view body, std::string_view retry_after, std::string_view location,
+                std::string doing) {
     failure ignored;
     const json::value v = parse_small(body, ignored);
     const auto* o = ignored ? nullptr : v.if_object();
     api_status s;
-    if (o && is_status(*o)) s = read_status(*o);
+    if (o && is_status(*o))
+        s = read_status(*o);
     else if (http_status >= 300 && http_status < 400 && !location.empty())
         s.message = "redirects to " + place_of(location) + ", which is not followed";
-    else s.message = printable(body);
+    else
+        s.message = printable(body);
     s.code = http_status; // what was answered, whatever the body says
     if (s.message.empty()) s.message = "HTTP " + std::to_string(http_status);
     if (const auto told = seconds_of(informer::detail::trimmed(retry_after))) s.retry_after = told;

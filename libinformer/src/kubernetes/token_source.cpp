@@ -7,7 +7,8 @@ namespace informer::kubernetes::detail {
 using informer::detail::base64_encode;
 
 token_source::token_source(const credentials& c, runtime r, failure& f)
-    : runtime_(std::move(r)), file_(c.token_file, "", "token", informer::detail::trimmed, informer::detail::secret_file::goes::into_a_header) {
+    : runtime_(std::move(r)),
+      file_(c.token_file, "", "token", informer::detail::trimmed, informer::detail::secret_file::goes::into_a_header) {
     f = failure();
     if (!c.token.empty())
         header_ = "Bearer " + c.token;

@@ -78,7 +78,8 @@ private:
         if (digits.size() < 2 || digits.front() != '0') return read_whole(s, i, 10) ? std::optional(i) : std::nullopt;
         const bool hexadecimal = digits[1] == 'x' || digits[1] == 'X';
         digits.remove_prefix(hexadecimal || digits[1] == 'o' ? 2 : 1);
-        if (digits.starts_with('-') || digits.starts_with('+') || !read_whole(digits, i, hexadecimal ? 16 : 8)) return std::nullopt;
+        if (digits.starts_with('-') || digits.starts_with('+') || !read_whole(digits, i, hexadecimal ? 16 : 8))
+            return std::nullopt;
         return negative ? -i : i;
     }
 

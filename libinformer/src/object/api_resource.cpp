@@ -14,8 +14,8 @@ void append_segment(std::string& path, std::string_view segment) {
     const bool dots = segment == "." || segment == ".."; // would be resolved away on the road
     for (const char c : segment) {
         const auto u = static_cast<unsigned char>(c);
-        const bool unreserved = (u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9') || u == '-' ||
-                                (u == '.' && !dots) || u == '_' || u == '~';
+        const bool unreserved = (u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9') ||
+                                u == '-' || (u == '.' && !dots) || u == '_' || u == '~';
         if (unreserved) {
             path += c;
         } else {

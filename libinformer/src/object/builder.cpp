@@ -245,8 +245,8 @@ void builder::other_number(std::string_view text) {
 }
 
 /// A container that may be interned; if it is found no count is added.
-generation::interned builder::make_findable(path_id path, std::uint8_t fresh_child, std::uint32_t header, const handle* children,
-                                            std::uint32_t n) {
+generation::interned builder::make_findable(path_id path, std::uint8_t fresh_child, std::uint32_t header,
+                                            const handle* children, std::uint32_t n) {
     generation& g = *generation_;
     const std::size_t bytes = std::size_t{n} * 4;
     const std::uint64_t hash = g.hash(header, children, bytes);

@@ -98,7 +98,8 @@ void copier::visit(handle h) {
 }
 
 generation::interned copier::make(handle old, std::uint32_t header, const void* data, std::size_t bytes) {
-    if (movable_ && !movable_->is_interned(old)) return {to_->make_plain(header, data, bytes), generation::fresh_and_plain};
+    if (movable_ && !movable_->is_interned(old))
+        return {to_->make_plain(header, data, bytes), generation::fresh_and_plain};
     return to_->intern(header, data, bytes);
 }
 

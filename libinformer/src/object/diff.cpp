@@ -61,7 +61,7 @@ private:
         for (std::size_t i = 0; i < n; ++i) {
             const value before = a[i], after = b[i];
             if (before.same_as(after)) continue;
-            within(std::to_string(i), [&] { before && after ? compare(before, after) : add(before, after); });
+            within(std::to_string(i), [&] { before&& after ? compare(before, after) : add(before, after); });
         }
     }
 
@@ -77,6 +77,8 @@ std::vector<change> diff(const value& a, const value& b) {
     return changes;
 }
 
-std::vector<change> diff(const object& a, const object& b) { return diff(a.value(), b.value()); }
+std::vector<change> diff(const object& a, const object& b) {
+    return diff(a.value(), b.value());
+}
 
 } // namespace informer

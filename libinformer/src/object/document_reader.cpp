@@ -10,7 +10,8 @@ constexpr std::size_t most_kept = 64 * 1024; // for the next document
 
 } // namespace
 
-void document_reader::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain) {
+void document_reader::start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older,
+                            bool plain) {
     builder_.start(g, cursor, policy, older);
     plain_ = plain;
     begin();

@@ -113,9 +113,7 @@ private:
     /// What is copied at once of what is lent: an item that was cut in two ends soon.
     static constexpr std::size_t piece = std::size_t(16) << 10;
 
-    std::string_view between(std::size_t from, std::size_t to) const noexcept {
-        return {bytes_ + from, to - from};
-    }
+    std::string_view between(std::size_t from, std::size_t to) const noexcept { return {bytes_ + from, to - from}; }
     void move_origin(std::size_t by) noexcept {
         before_ += by;
         at_ -= by;

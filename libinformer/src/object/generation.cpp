@@ -351,7 +351,8 @@ handle generation::make_node(std::uint32_t header, std::uint32_t node_words, std
     return node_bit | index;
 }
 
-handle generation::make_other_node(std::uint32_t header, const void* data, std::size_t bytes, std::uint32_t count_word) {
+handle generation::make_other_node(std::uint32_t header, const void* data, std::size_t bytes,
+                                   std::uint32_t count_word) {
     const handle h = make_node(header, 2 + words_of(bytes), count_word);
     std::memcpy(words(h & (node_bit - 1)) + 2, data, bytes);
     return h;
@@ -400,7 +401,8 @@ std::uint64_t generation::dead_bytes() const noexcept {
 void generation::add_to(pool_statistics& s) const noexcept {
     const auto of = [&](node_kind k) { return bytes_by_kind_[make_header(k, 0) >> 28]; };
     for (const std::uint64_t b : bytes_by_kind_) s.node_bytes += b;
-    for (std::uint32_t first = node_bit >> 28; first < timestamp_bit >> 28; ++first) s.object_bytes += bytes_by_kind_[first];
+    for (std::uint32_t first = node_bit >> 28; first < timestamp_bit >> 28; ++first)
+        s.object_bytes += bytes_by_kind_[first];
     s.string_bytes += of(node_kind::string) + of(node_kind::uuid);
     s.array_bytes += of(node_kind::array);
     s.shape_bytes += of(node_kind::shape);

@@ -46,7 +46,8 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
 /// The fingerprints of fewer than 256 keys, and whether a key is there twice: nearly all differ in the eleven bits that begin with the
 /// fingerprint. Only so many of the others are compared that to make a hash table would cost no less.
 template <class HashOf>
-generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints, const HashOf& hash_of) const noexcept {
+generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints,
+                                           const HashOf& hash_of) const noexcept {
     std::array<std::uint64_t, 32> seen;
     seen.fill(0);
     std::uint32_t pairs = 2 * n;
@@ -56,9 +57,11 @@ generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, 
         std::uint64_t& word = seen[hash >> 59];
         const bool is_new = (word & bit) == 0;
         word |= bit;
-        if (is_new) [[likely]] continue;
+        if (is_new) [[likely]]
+            continue;
         const unsigned char* other = prints;
-        while ((other = static_cast<const unsigned char*>(std::memchr(other, print, static_cast<std::size_t>(prints + i - other))))) {
+        while ((other = static_cast<const unsigned char*>(
+                    std::memchr(other, print, static_cast<std::size_t>(prints + i - other))))) {
             if (pairs-- == 0) return alike::too_many;
             if (same_key(keys[other - prints], keys[i])) return alike::twice;
             ++other;
@@ -71,8 +74,10 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n, const s
     unsigned char prints[256];
     alike found = alike::too_many;
     if (has_narrow_slots(n)) {
-        found = hashes ? compare_keys(keys, n, prints, [hashes](std::uint32_t i) { return std::uint64_t{hashes[i]} << 48; })
-                       : compare_keys(keys, n, prints, [this, keys](std::uint32_t i) { return quick_hash_of_key(keys[i]); });
+        found =
+            hashes
+                ? compare_keys(keys, n, prints, [hashes](std::uint32_t i) { return std::uint64_t{hashes[i]} << 48; })
+                : compare_keys(keys, n, prints, [this, keys](std::uint32_t i) { return quick_hash_of_key(keys[i]); });
     }
     if (found == alike::twice) return missing_handle;
     const std::uint32_t header = make_shape_header(n, found == alike::too_many);
@@ -115,7 +120,9 @@ template <bool loose, class Slot>
         const auto tag = static_cast<Slot>(h << number_bits);
         std::uint32_t at = home(h);
         for (; slots[at] != 0; at = at + 1 == size ? 0 : at + 1)
-            if (loose && ((slots[at] ^ tag) & ~number_mask) == 0 && same_key(keys[(slots[at] & number_mask) - 1], keys[i])) return false;
+            if (loose && ((slots[at] ^ tag) & ~number_mask) == 0 &&
+                same_key(keys[(slots[at] & number_mask) - 1], keys[i]))
+                return false;
         slots[at] = static_cast<Slot>(tag | (i + 1));
     }
     return true;
@@ -129,7 +136,8 @@ std::uint32_t generation::find_key(const std::uint32_t* shape, std::uint64_t h, 
     const std::uint32_t number_mask = (1u << number_bits) - 1;
     const auto look = [&]<class Slot>(const Slot* slots) {
         const auto tag = static_cast<Slot>(h << number_bits);
-        for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0; at = at + 1 == size ? 0 : at + 1) {
+        for (auto at = static_cast<std::uint32_t>((h >> 32) * size >> 32); slots[at] != 0;
+             at = at + 1 == size ? 0 : at + 1) {
             if (((slots[at] ^ tag) & ~number_mask) != 0) continue;
             const std::uint32_t i = (slots[at] & number_mask) - 1;
             if (same(keys[i])) return i;

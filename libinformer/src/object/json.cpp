@@ -18,8 +18,7 @@ boost::json::value to_value(const value& v) {
     case value_kind::array: {
         boost::json::array a;
         a.reserve(v.size());
-        for (const value e : v)
-            a.push_back(to_value(e));
+        for (const value e : v) a.push_back(to_value(e));
         return a;
     }
     case value_kind::object: {
@@ -33,6 +32,8 @@ boost::json::value to_value(const value& v) {
     return nullptr;
 }
 
-boost::json::value to_value(const object& o) { return to_value(o.value()); }
+boost::json::value to_value(const object& o) {
+    return to_value(o.value());
+}
 
 } // namespace informer

@@ -116,8 +116,12 @@ struct plain_blocks {
         return block_bits_portable(p);
 #endif
     }
-    static std::uint64_t parity(std::uint64_t x) noexcept { return prefix_parity(x); }
-    static unsigned ones(std::uint64_t x) noexcept { return count_bits(x); }
+    static std::uint64_t parity(std::uint64_t x) noexcept {
+        return prefix_parity(x);
+    }
+    static unsigned ones(std::uint64_t x) noexcept {
+        return count_bits(x);
+    }
 };
 
 #if defined(INFORMER_AVX2)

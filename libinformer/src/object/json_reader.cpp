@@ -91,7 +91,8 @@ private:
         return check(ok, ec);
     }
     static bool check(bool ok, error_code& ec) {
-        if (!ok) [[unlikely]] refuse(ec);
+        if (!ok) [[unlikely]]
+            refuse(ec);
         return ok;
     }
     [[gnu::noinline]] static void refuse(error_code& ec) { ec = make_error_code(errc::not_an_object); }

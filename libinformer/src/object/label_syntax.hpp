@@ -13,7 +13,8 @@ inline bool is_alphanumeric(char c) noexcept {
 // ([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?
 inline bool is_label_name(std::string_view s) noexcept {
     if (s.empty() || s.size() > 63 || !is_alphanumeric(s.front()) || !is_alphanumeric(s.back())) return false;
-    return std::all_of(s.begin(), s.end(), [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
+    return std::all_of(s.begin(), s.end(),
+                       [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 inline bool is_label_value(std::string_view s) noexcept {

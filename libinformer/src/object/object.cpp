@@ -14,14 +14,22 @@ informer::value object::value() const& noexcept {
 namespace {
 
 // These two come first in what a pool has read.
-value api_version_of(const value& v) noexcept { return detail::member_at(v, 0, "apiVersion"); }
-value kind_of(const value& v) noexcept { return detail::member_at(v, 1, "kind"); }
+value api_version_of(const value& v) noexcept {
+    return detail::member_at(v, 0, "apiVersion");
+}
+value kind_of(const value& v) noexcept {
+    return detail::member_at(v, 1, "kind");
+}
 
 } // namespace
 
-text object::api_version() const& noexcept { return api_version_of(this->value()).string_or_empty(); }
+text object::api_version() const& noexcept {
+    return api_version_of(this->value()).string_or_empty();
+}
 
-text object::kind() const& noexcept { return kind_of(this->value()).string_or_empty(); }
+text object::kind() const& noexcept {
+    return kind_of(this->value()).string_or_empty();
+}
 
 bool object::has_type(std::string_view api_version, std::string_view kind) const noexcept {
     const auto v = this->value();
@@ -29,15 +37,21 @@ bool object::has_type(std::string_view api_version, std::string_view kind) const
            detail::is_text(v.generation(), kind_of(v).handle(), kind);
 }
 
-bool object::has_name() const noexcept { return root_ && !detail::is_text(root_->generation, root_->key.name, {}); }
+bool object::has_name() const noexcept {
+    return root_ && !detail::is_text(root_->generation, root_->key.name, {});
+}
 
-text object::name() const& noexcept { return root_ ? detail::string_of(root_->generation, root_->key.name) : text(); }
+text object::name() const& noexcept {
+    return root_ ? detail::string_of(root_->generation, root_->key.name) : text();
+}
 
 text object::name_space() const& noexcept {
     return root_ ? detail::string_of(root_->generation, root_->key.name_space) : text();
 }
 
-object_key object::key() const { return object_key(this->name_space().str(), this->name().str()); }
+object_key object::key() const {
+    return object_key(this->name_space().str(), this->name().str());
+}
 
 bool object::has_key(std::string_view name_space, std::string_view name) const noexcept {
     if (!root_) return name_space.empty() && name.empty();
@@ -45,18 +59,26 @@ bool object::has_key(std::string_view name_space, std::string_view name) const n
     return detail::is_text(g, root_->key.name, name) && detail::is_text(g, root_->key.name_space, name_space);
 }
 
-std::string object::uid() const { return this->meta().uid().str(); }
+std::string object::uid() const {
+    return this->meta().uid().str();
+}
 
-informer::resource_version object::resource_version() const { return this->meta().resource_version(); }
+informer::resource_version object::resource_version() const {
+    return this->meta().resource_version();
+}
 
-std::string object::to_json() const { return this->value().to_json(); }
+std::string object::to_json() const {
+    return this->value().to_json();
+}
 
 bool object::same_as(const object& o) const noexcept {
     if (root_ == o.root_) return true;
     return root_ && o.root_ && root_->generation == o.root_->generation && root_->document == o.root_->document;
 }
 
-bool operator==(const object& a, const object& b) { return a.same_as(b) || a.value() == b.value(); }
+bool operator==(const object& a, const object& b) {
+    return a.same_as(b) || a.value() == b.value();
+}
 
 informer::resource_version object_meta::resource_version() const {
     const text t = value()["resourceVersion"].string_or_empty();

@@ -16,7 +16,9 @@ namespace informer::detail {
 
 namespace {
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+bool is_digit(char c) noexcept {
+    return c >= '0' && c <= '9';
+}
 
 /// Eight characters, the first one in the lowest byte.
 std::uint64_t eight_at(std::string_view s, std::size_t at) noexcept {
@@ -44,13 +46,26 @@ bool take_pattern(std::uint64_t& characters) noexcept {
 }
 
 void put(char* p, unsigned count, unsigned v) noexcept {
-    for (unsigned i = count; i-- > 0; v /= 10)
-        p[i] = static_cast<char>('0' + v % 10);
+    for (unsigned i = count; i-- > 0; v /= 10) p[i] = static_cast<char>('0' + v % 10);
 }
 
-constexpr std::uint64_t whole_powers[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000, 1'000'000'000,
-                                          10'000'000'000, 100'000'000'000, 1'000'000'000'000, 10'000'000'000'000,
-                                          100'000'000'000'000, 1'000'000'000'000'000, 10'000'000'000'000'000};
+constexpr std::uint64_t whole_powers[] = {1,
+                                          10,
+                                          100,
+                                          1000,
+                                          10'000,
+                                          100'000,
+                                          1'000'000,
+                                          10'000'000,
+                                          100'000'000,
+                                          1'000'000'000,
+                                          10'000'000'000,
+                                          100'000'000'000,
+                                          1'000'000'000'000,
+                                          10'000'000'000'000,
+                                          100'000'000'000'000,
+                                          1'000'000'000'000'000,
+                                          10'000'000'000'000'000};
 
 /// Appends digits to the number, 19 in all at most. False: something else is among them. Eight characters before `end` may be read.
 bool append_digits(const char* p, const char* end, std::uint64_t& number) noexcept {
@@ -73,16 +88,17 @@ bool append_digits(const char* p, const char* end, std::uint64_t& number) noexce
 #if defined(INFORMER_SSE2)
 /// The same for at most 16 digits, where so many characters before `end` may be read; it takes half as long.
 bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexcept {
-    alignas(16) static constexpr unsigned char kept[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
-                                                           255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    alignas(16) static constexpr unsigned char kept[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
+                                                           0,   0,   0,   0,   0,   255, 255, 255, 255, 255, 255,
+                                                           255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
     const std::ptrdiff_t n = end - p;
     const auto load = [](const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); };
     const __m128i digits = _mm_and_si128(_mm_sub_epi8(load(end - 16), _mm_set1_epi8('0')), load(kept + n));
     const __m128i nine = _mm_set1_epi8(9);
     if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, nine), nine)) != 0xffff) return false;
     // Pairs, fours, eights: each the sum of two neighbours, the first one by its power of ten.
-    const __m128i pairs = _mm_add_epi16(_mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(0xff)), _mm_set1_epi16(10)),
-                                        _mm_srli_epi16(digits, 8));
+    const __m128i pairs = _mm_add_epi16(
+        _mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(0xff)), _mm_set1_epi16(10)), _mm_srli_epi16(digits, 8));
     const __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(100 | 1 << 16));
     const __m128i eights = _mm_madd_epi16(_mm_packs_epi32(fours, fours), _mm_set1_epi32(10'000 | 1 << 16));
     const auto both = static_cast<std::uint64_t>(_mm_cvtsi128_si64(eights));
@@ -90,10 +106,13 @@ bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexc
     return true;
 }
 #else
-bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexcept { return append_digits(p, end, number); }
+bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexcept {
+    return append_digits(p, end, number);
+}
 #endif
 
-constexpr double powers_of_ten[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
+constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
+                                    1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 
 /// Without an exponent, whole numbers of up to 18 digits and others of up to 15. So few digits are the only ones that read as their
 /// double, so they are what it prints as, unless the last is a zero or an exponent would be shorter: no need to print it. And it is
@@ -106,13 +125,14 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
     if (size < 1 || size > 19) return false;
     std::uint64_t number = 0;
     const auto take = [&number](const char* p, const char* to) {
-        for (unsigned d; p != to && (d = static_cast<unsigned char>(*p) - unsigned{'0'}) <= 9; ++p) number = number * 10 + d;
+        for (unsigned d; p != to && (d = static_cast<unsigned char>(*p) - unsigned{'0'}) <= 9; ++p)
+            number = number * 10 + d;
         return p;
     };
     const char* const point = take(first, end);
     if (point != end) {
         if (*point != '.') return false;
-        const bool digits = size < 8                                        ? take(point + 1, end) == end
+        const bool digits = size < 8                                     ? take(point + 1, end) == end
                             : text.size() >= 16 && end - point - 1 <= 16 ? append_sixteen(point + 1, end, number)
                                                                          : append_digits(point + 1, end, number);
         if (!digits) return false;
@@ -144,7 +164,8 @@ std::uint32_t four_bytes(std::uint64_t digits, std::uint64_t& wrong) noexcept {
     constexpr std::uint64_t each = 0x0101'0101'0101'0101;
     const std::uint64_t values = (digits & 0x0f * each) + (digits >> 6 & each) * 9; // letters have this bit
     // Right is what is below 16 and prints as the same characters.
-    wrong |= (values & 0xf0 * each) | (digits ^ (values + '0' * each + ((values + 6 * each) >> 4 & each) * ('a' - '0' - 10)));
+    wrong |= (values & 0xf0 * each) |
+             (digits ^ (values + '0' * each + ((values + 6 * each) >> 4 & each) * ('a' - '0' - 10)));
     std::uint64_t pairs = (values << 4 | values >> 8) & 0x00ff'00ff'00ff'00ff;
     pairs = (pairs | pairs >> 8) & 0x0000'ffff'0000'ffff;
     return static_cast<std::uint32_t>(pairs | pairs >> 16);
@@ -221,7 +242,8 @@ bool pack_uuid(std::string_view s, unsigned char* out16) noexcept {
     if (s.size() != uuid_text_size || !std::all_of(uuid_dashes.begin(), uuid_dashes.end(), is_dash)) return false;
     const auto four_at = [s](std::size_t at) { return eight_at(s, at) & 0xffff'ffff; };
     std::uint64_t wrong = 0;
-    const std::uint64_t digits[] = {eight_at(s, 0), four_at(9) | eight_at(s, 14) << 32, four_at(19) | eight_at(s, 24) << 32, eight_at(s, 28)};
+    const std::uint64_t digits[] = {eight_at(s, 0), four_at(9) | eight_at(s, 14) << 32,
+                                    four_at(19) | eight_at(s, 24) << 32, eight_at(s, 28)};
     for (const std::uint64_t eight : digits) {
         std::uint32_t four = four_bytes(eight, wrong);
         if constexpr (std::endian::native == std::endian::big) four = __builtin_bswap32(four);
@@ -252,8 +274,7 @@ number_form classify_number(std::string_view text) noexcept {
     const char* first = text.data();
     const char* last = first + text.size();
     bool whole = true;
-    for (const char c : text)
-        whole = whole && c != '.' && c != 'e' && c != 'E';
+    for (const char c : text) whole = whole && c != '.' && c != 'e' && c != 'E';
     if (whole) {
         if (text == "-0") return form; // an integer would lose the sign
         if (auto r = std::from_chars(first, last, form.i); r.ec == std::errc() && r.ptr == last)
@@ -319,7 +340,9 @@ decimal::decimal(std::string_view text) noexcept {
 bool decimal::to_uint64(std::uint64_t& out) const noexcept {
     out = 0;
     if (zero()) return true;
-    if (negative || huge || exponent > 20 || exponent < static_cast<std::int64_t>(std::ranges::count_if(digits, is_digit))) return false;
+    if (negative || huge || exponent > 20 ||
+        exponent < static_cast<std::int64_t>(std::ranges::count_if(digits, is_digit)))
+        return false;
     std::size_t i = 0;
     for (std::int64_t left = exponent; left > 0; ++i) {
         if (i < digits.size() && !is_digit(digits[i])) continue;
@@ -352,7 +375,9 @@ bool decimal::to_int64(std::int64_t& out) const noexcept {
     return true;
 }
 
-bool same_number(std::string_view a, std::string_view b) noexcept { return a == b || decimal(a) == decimal(b); }
+bool same_number(std::string_view a, std::string_view b) noexcept {
+    return a == b || decimal(a) == decimal(b);
+}
 
 double to_double(std::string_view text) noexcept {
     double d = 0;

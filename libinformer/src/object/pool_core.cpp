@@ -85,7 +85,8 @@ root* pool_core::make_root(generation& g, handle document) {
 }
 
 bool pool_core::drop_forwards(std::size_t& budget) noexcept {
-    return std::all_of(generations.begin(), generations.end() - 1, [&](const auto& g) { return g->drop_forwards(current(), budget); });
+    return std::all_of(generations.begin(), generations.end() - 1,
+                       [&](const auto& g) { return g->drop_forwards(current(), budget); });
 }
 
 bool pool_core::collect(std::size_t budget) noexcept {
@@ -93,7 +94,8 @@ bool pool_core::collect(std::size_t budget) noexcept {
         if (!current().collect(budget)) return false;
         if (generations.size() > 1) {
             // An old generation is freed as a whole, without a look at its nodes.
-            const auto unused = std::find_if(generations.begin(), generations.end() - 1, [](const auto& g) { return g->roots == 0; });
+            const auto unused =
+                std::find_if(generations.begin(), generations.end() - 1, [](const auto& g) { return g->roots == 0; });
             if (unused != generations.end() - 1) {
                 if (!(*unused)->dismantle(current(), budget)) return false;
                 generations.erase(unused);

@@ -130,7 +130,8 @@ private:
         const bool absent = key.kind == token::bang;
         if (absent) key = tokens_.take();
         if (key.kind != token::word) return expected(key, "a key");
-        if (!detail::is_label_key(key.text)) return fail(key.position, "'" + std::string(key.text) + "' is no label key");
+        if (!detail::is_label_key(key.text))
+            return fail(key.position, "'" + std::string(key.text) + "' is no label key");
         r.key = key.text;
         r.operation = absent ? op::not_exists : op::exists;
         const lexeme after = tokens_.peek();
@@ -185,8 +186,7 @@ private:
     }
 
     bool add(label_selector::requirement& r, const lexeme& v) {
-        if (!detail::is_label_value(v.text))
-            return fail(v.position, "'" + std::string(v.text) + "' is no label value");
+        if (!detail::is_label_value(v.text)) return fail(v.position, "'" + std::string(v.text) + "' is no label value");
         r.values.emplace_back(v.text);
         return true;
     }

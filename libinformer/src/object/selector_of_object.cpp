@@ -55,7 +55,9 @@ public:
     }
 
 private:
-    static std::string below(const std::string& where, const std::string& key) { return where.empty() ? key : where + "/" + key; }
+    static std::string below(const std::string& where, const std::string& key) {
+        return where.empty() ? key : where + "/" + key;
+    }
     static std::string found(const value& v) { return "found " + std::string(to_string(v.kind())); }
 
     bool complain(const std::string& where, const std::string& what) {
@@ -81,10 +83,14 @@ private:
         if (!only(e, {"key", "operator", "values"}, where)) return false;
         const std::string name = e["operator"].string_or_empty().str();
         auto& r = add(e["key"].string_or_empty().str(), op::exists);
-        if (name == "In") r.operation = op::in;
-        else if (name == "NotIn") r.operation = op::not_in;
-        else if (name == "DoesNotExist") r.operation = op::not_exists;
-        else if (name != "Exists") return complain(where, "'" + name + "' is no operator; there are In, NotIn, Exists and DoesNotExist");
+        if (name == "In")
+            r.operation = op::in;
+        else if (name == "NotIn")
+            r.operation = op::not_in;
+        else if (name == "DoesNotExist")
+            r.operation = op::not_exists;
+        else if (name != "Exists")
+            return complain(where, "'" + name + "' is no operator; there are In, NotIn, Exists and DoesNotExist");
         const value values = e["values"];
         if (!absent(values) && !values.is_array()) return complain(where + "/values", found(values) + ", not an array");
         for (const value v : values) {
@@ -109,7 +115,8 @@ label_selector label_selector::from(const value& selector, failure& f) {
     f = failure();
     if (absent(selector)) return nothing();
     reader r;
-    const bool well = r.only(selector, {"matchLabels", "matchExpressions"}, "") && r.pairs(selector["matchLabels"], "matchLabels") &&
+    const bool well = r.only(selector, {"matchLabels", "matchExpressions"}, "") &&
+                      r.pairs(selector["matchLabels"], "matchLabels") &&
                       r.expressions(selector["matchExpressions"], "matchExpressions");
     if (well) return label_selector(std::move(r.to));
     f = std::move(r.wrong);

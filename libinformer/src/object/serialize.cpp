@@ -105,7 +105,9 @@ private:
 
 } // namespace
 
-void value::to_json(std::string& append_to) const { writer(generation_, append_to, -1).write(handle_, 0); }
+void value::to_json(std::string& append_to) const {
+    writer(generation_, append_to, -1).write(handle_, 0);
+}
 
 std::string value::to_json() const {
     std::string s;

@@ -200,7 +200,8 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
     const container* const innermost = open_.empty() ? nullptr : open_.back().of;
     const auto is_alone = [&](const container& x) { return x.end <= next && x.parent != none && &x != innermost; };
     const container* in = all + c.parent;
-    if (in->parent == none || c.what == text_change::kind::string || c.what == text_change::kind::container) return false;
+    if (in->parent == none || c.what == text_change::kind::string || c.what == text_change::kind::container)
+        return false;
     const std::string_view s = json.substr(c.begin, c.end - c.begin);
     const bool quoted = c.what == text_change::kind::plain;
     const string_form form(quoted ? s.substr(1, s.size() - 2) : std::string_view());
@@ -208,7 +209,8 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
     if (!quoted && !(member.h = short_scalar(s))) return false;
 
     kept_.need(1);
-    if (!member.h) member = reader_->nodes().make(child_path(in->path, key_of(*in, c.slot)), form.header, form.data, form.bytes);
+    if (!member.h)
+        member = reader_->nodes().make(child_path(in->path, key_of(*in, c.slot)), form.header, form.data, form.bytes);
     kept_.push(member.h); // in case that there is no room
     handle& kept = *kept_.at(kept_.size() - 1);
     std::uint32_t slot = c.slot;
@@ -226,8 +228,8 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
 }
 
 /// The container of the template with another member, of which it takes over the count.
-[[gnu::always_inline]] inline generation::interned text_difference::with_member(const text_template::container& c, std::uint32_t slot,
-                                                                                generation::interned member) {
+[[gnu::always_inline]] inline generation::interned
+text_difference::with_member(const text_template::container& c, std::uint32_t slot, generation::interned member) {
     handle* const values = values_.data() + c.values;
     const auto make = [&](std::uint8_t fresh, std::uint32_t n) __attribute__((always_inline)) {
         if (n > 1) copy_bytes(values, generation_->node(c.h) + 1, std::size_t{n} * 4);
@@ -246,7 +248,8 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
 }
 
 /// Takes over a count, for which there is room in `owned_`.
-[[gnu::always_inline]] inline void text_difference::put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept {
+[[gnu::always_inline]] inline void text_difference::put_owned(std::uint32_t slot, handle h,
+                                                              std::uint8_t fresh) noexcept {
     put(slot, h);
     open_.back().fresh |= fresh;
     if (is_node(h)) owned_.push(h, slot);
@@ -269,7 +272,8 @@ void text_difference::take_part(std::uint32_t slot) {
 [[gnu::always_inline]] inline void text_difference::enter(std::uint32_t i) {
     const text_template::container& c = template_->containers[i];
     const handle p = open_.empty() ? previous_ : previous_value(open_.back(), c.slot);
-    open_container& in = open_.push(&c, values_.data() + c.values, nullptr, missing_handle, size32(owned_.size()), generation::known);
+    open_container& in =
+        open_.push(&c, values_.data() + c.values, nullptr, missing_handle, size32(owned_.size()), generation::known);
     if (is_node(p)) {
         const std::uint32_t* const n = generation_->node(p);
         if (*n == c.header) {
@@ -363,7 +367,8 @@ template <bool is_new>
 handle text_difference::close_until(std::uint32_t place) {
     handle h = missing_handle;
     while (!open_.empty() && open_.back().of->end <= place)
-        h = !open_.back().previous && open_.back().fresh == generation::fresh_and_plain ? close<true>() : close<false>();
+        h = !open_.back().previous && open_.back().fresh == generation::fresh_and_plain ? close<true>()
+                                                                                        : close<false>();
     return h;
 }
 

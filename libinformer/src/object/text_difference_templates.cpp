@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint32_t none = text_template::none;
 constexpr std::size_t max_templates = 8;
-constexpr std::size_t max_tried = 3;                 // of them for one text
-constexpr std::size_t max_text = 256 * 1024;         // of a template
-constexpr std::uint32_t refresh_after = 32;          // uses: perhaps the neighbours are more alike
+constexpr std::size_t max_tried = 3;         // of them for one text
+constexpr std::size_t max_text = 256 * 1024; // of a template
+constexpr std::uint32_t refresh_after = 32;  // uses: perhaps the neighbours are more alike
 
 // Costs in units of some 13 instructions, about a nanosecond: fitted to what pods of 10.6 KB and objects of 209 bytes take by callgrind
 // (docs/design/text-difference.md). What counts is how they stand to each other.
@@ -152,7 +152,8 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
         balance_ -= price; // also for what cannot be mapped
         if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
         e->last_use = hits_ + misses_;
-        while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most)) drop_last(g);
+        while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most))
+            drop_last(g);
         g.retain(document);
         templates_.insert(templates_.begin(), std::move(e));
     } catch (const std::bad_alloc&) { // then without
@@ -194,10 +195,10 @@ std::uint64_t text_difference::budget(const generation& g) const noexcept {
 }
 
 void text_difference::add_to(pool_statistics& s) const noexcept {
-    const std::uint64_t side =
-        template_bytes() + (changes_.capacity() + other_changes_.capacity()) * sizeof(text_change) +
-        open_.capacity() * sizeof(open_container) + owned_.capacity() * sizeof(owned_member) +
-        (values_.capacity() + kept_.capacity() + way_.capacity()) * 4;
+    const std::uint64_t side = template_bytes() +
+                               (changes_.capacity() + other_changes_.capacity()) * sizeof(text_change) +
+                               open_.capacity() * sizeof(open_container) + owned_.capacity() * sizeof(owned_member) +
+                               (values_.capacity() + kept_.capacity() + way_.capacity()) * 4;
     s.table_bytes += side;
     s.bytes += side;
     s.referenced_nodes -= templates_.size(); // which are neither nodes nor roots

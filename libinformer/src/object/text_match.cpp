@@ -22,7 +22,8 @@ public:
 
     /// What it has taken, as costs are reckoned where templates are chosen.
     std::int64_t cost() const noexcept {
-        return static_cast<std::int64_t>(32 + static_cast<std::size_t>(at_ - begin_) / 32 + rebuilt_bytes_ / 5 + 12 * changes_.size());
+        return static_cast<std::int64_t>(32 + static_cast<std::size_t>(at_ - begin_) / 32 + rebuilt_bytes_ / 5 +
+                                         12 * changes_.size());
     }
 
     bool run() {
@@ -93,8 +94,8 @@ private:
         rebuilt_bytes_ += static_cast<std::size_t>(to - from);
         return ++rebuilt_ <= max_rebuilt && rebuilt_bytes_ <= static_cast<std::size_t>(end_ - begin_) / 2;
     }
-    [[gnu::always_inline]] void add(const text_template::place& p, std::uint32_t old_end, const char* from, const char* to,
-             text_change::kind what) {
+    [[gnu::always_inline]] void add(const text_template::place& p, std::uint32_t old_end, const char* from,
+                                    const char* to, text_change::kind what) {
         const bool stored = p.parent != text_template::none;
         add(p.begin, old_end, from, to, p.parent, stored ? p.slot : text_template::none, what,
             what != text_change::kind::container);
@@ -144,7 +145,8 @@ private:
 
 } // namespace
 
-bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes, std::int64_t& cost) {
+bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes,
+           std::int64_t& cost) {
     changes.clear();
     if (text.size() > 0xffff'ffff) return false;
     matcher m(t, text, rebuild, changes);

@@ -17,16 +17,21 @@ const char* give_up(const char* p, const char* end) noexcept {
 
 /// There is something but white space from `p` on, and mostly at once. Where it is given up, something else is expected.
 [[gnu::always_inline]] inline const char* behind_space(const char* p) noexcept {
-    if (static_cast<unsigned char>(*p) > ' ') [[likely]] return p;
+    if (static_cast<unsigned char>(*p) > ' ') [[likely]]
+        return p;
     const char* const from = p;
     while (is_space(*p) && static_cast<std::size_t>(p - from) < longest_token) ++p;
     return p;
 }
 
 /// A container: these brackets differ in that bit alone.
-constexpr bool opens(char c) noexcept { return (c | 0x20) == '{'; }
+constexpr bool opens(char c) noexcept {
+    return (c | 0x20) == '{';
+}
 
-constexpr unsigned digit(char c) noexcept { return static_cast<unsigned char>(c) - unsigned{'0'}; }
+constexpr unsigned digit(char c) noexcept {
+    return static_cast<unsigned char>(c) - unsigned{'0'};
+}
 
 std::string_view between(const char* from, const char* to) noexcept {
     return {from, static_cast<std::size_t>(to - from)};
@@ -37,7 +42,8 @@ std::string_view between(const char* from, const char* to) noexcept {
 // The last byte is a bracket. So white space, strings and bare tokens all end before the text does, and only behind a bracket is it
 // to be asked whether there is more.
 text_reader::text_reader(document_reader& to, std::string_view text, std::size_t max_depth, std::string& room) noexcept
-    : to_(to), room_(room), at_(text.data()), stop_(at_), end_(text.data() + text.size()), max_depth_(std::min(max_depth, deepest)) {
+    : to_(to), room_(room), at_(text.data()), stop_(at_), end_(text.data() + text.size()),
+      max_depth_(std::min(max_depth, deepest)) {
     for (std::size_t n = 0; end_ != at_ && is_space(end_[-1]) && n < longest_token; ++n) --end_;
     if (end_ != at_ && end_[-1] != '}' && end_[-1] != ']') end_ = at_;
 }

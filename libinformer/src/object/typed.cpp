@@ -78,7 +78,8 @@ void conversion<double>::read(const value& from, double& to, failure& f) {
 void conversion<float>::read(const value& from, float& to, failure& f) {
     double wide = 0;
     conversion<double>::read(from, wide, f);
-    if (!f && std::abs(wide) > std::numeric_limits<float>::max()) f = detail::unlike("a number that a float can hold", from);
+    if (!f && std::abs(wide) > std::numeric_limits<float>::max())
+        f = detail::unlike("a number that a float can hold", from);
     if (!f) to = static_cast<float>(wide);
 }
 

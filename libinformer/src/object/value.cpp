@@ -53,8 +53,7 @@ text string_of(const generation* g, handle h) noexcept {
         return text::packed({buffer, timestamp_size});
     }
     if (!is_small_string(h)) return {};
-    for (unsigned i = 0; i < 3; ++i)
-        buffer[i] = static_cast<char>(h >> (8 * i));
+    for (unsigned i = 0; i < 3; ++i) buffer[i] = static_cast<char>(h >> (8 * i));
     return text::packed({buffer, small_string_size(h)});
 }
 
@@ -82,7 +81,8 @@ std::uint32_t member_finder::find(const generation* g, handle key, std::uint32_t
         return static_cast<std::uint32_t>(std::find(in_.keys, in_.keys + in_.n, key) - in_.keys);
     }
     const std::string_view name = node_text(g->node(key));
-    if (guess < in_.n && is_node(in_.keys[guess]) && node_text(generation_->node(in_.keys[guess])) == name) return guess;
+    if (guess < in_.n && is_node(in_.keys[guess]) && node_text(generation_->node(in_.keys[guess])) == name)
+        return guess;
     if (in_.n <= 64 || shape_is_hashed(in_.keys[-1])) return find_member(generation_, in_, name);
     if (by_name_.empty())
         for (std::uint32_t i = 0; i < in_.n; ++i)
@@ -130,7 +130,9 @@ value_kind kind_of(const generation* g, handle h) noexcept {
     }
 }
 
-bool is_number_kind(value_kind k) noexcept { return k >= value_kind::int64 && k <= value_kind::number; }
+bool is_number_kind(value_kind k) noexcept {
+    return k >= value_kind::int64 && k <= value_kind::number;
+}
 
 bool equal(const generation* ga, handle a, const generation* gb, handle b) {
     if (a == b && (ga == gb || !is_node(a))) return true;
@@ -178,9 +180,8 @@ bool equal(const generation* ga, handle a, const generation* gb, handle b) {
 }
 
 [[noreturn]] void wrong(std::string_view wanted, value_kind found) {
-    throw error(
-        errc::wrong_type, "expected " + std::string(wanted) + ", found " +
-                              (found == value_kind::missing ? "nothing" : std::string(to_string(found))));
+    throw error(errc::wrong_type, "expected " + std::string(wanted) + ", found " +
+                                      (found == value_kind::missing ? "nothing" : std::string(to_string(found))));
 }
 
 } // namespace
@@ -204,9 +205,13 @@ void append_number(const generation* g, handle h, std::string& to) {
 
 } // namespace detail
 
-value_kind value::kind() const noexcept { return kind_of(generation_, handle_); }
+value_kind value::kind() const noexcept {
+    return kind_of(generation_, handle_);
+}
 
-bool value::is_number() const noexcept { return is_number_kind(kind()); }
+bool value::is_number() const noexcept {
+    return is_number_kind(kind());
+}
 
 bool value::as_bool() const {
     if (kind() != value_kind::boolean) wrong("a boolean", kind());
@@ -262,14 +267,19 @@ std::int64_t value::int64_or(std::int64_t fallback) const noexcept {
     if (k != value_kind::floating && k != value_kind::number) return fallback; // no uint64 fits
     char buffer[number_buffer_size];
     const std::uint32_t* const n = generation_->node(handle_);
-    const std::string_view written = k == value_kind::number ? node_text(n) : std::string_view(buffer, print_shortest(load<double>(n), buffer));
+    const std::string_view written =
+        k == value_kind::number ? node_text(n) : std::string_view(buffer, print_shortest(load<double>(n), buffer));
     std::int64_t v;
     return decimal(written).to_int64(v) ? v : fallback;
 }
 
-text value::string_or_empty() const noexcept { return generation_ ? string_of(generation_, handle_) : text(); }
+text value::string_or_empty() const noexcept {
+    return generation_ ? string_of(generation_, handle_) : text();
+}
 
-std::size_t value::size() const noexcept { return children_of(generation_, handle_).n; }
+std::size_t value::size() const noexcept {
+    return children_of(generation_, handle_).n;
+}
 
 value value::operator[](std::string_view key) const noexcept {
     const children c = children_of(generation_, handle_);

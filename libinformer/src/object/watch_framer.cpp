@@ -16,7 +16,8 @@ struct watch_framer::impl {
     bool inside() const noexcept { return at == state::key || at == state::in_value; }
 
     std::size_t max_object;
-    detail::framing_window text; ///< marked at the event's first byte unless it is skipped, then at the token that is kept
+    /// marked at the event's first byte unless it is skipped, then at the token that is kept
+    detail::framing_window text;
     detail::value_scanner scanner;
     state at = state::idle;
     role member = role::other;
@@ -39,7 +40,7 @@ struct watch_framer::impl {
     bool unproven = false;
     bool by_braces = false; ///< the event at hand
 
-    char last_byte = 0;     ///< that is no space, of the token
+    char last_byte = 0;      ///< that is no space, of the token
     bool line_begun = false; ///< only spaces since a line feed outside of strings
 
     bool fail(failure f) {
@@ -68,7 +69,8 @@ bool watch_framer::impl::next(failure& f) {
         if (found == line::cut) return true;
         if (found == line::none) break;
         if (text.more()) continue;
-        if (!writes_lines || detail::ends_with_brace(text.rest())) break; // it may be whole, and nothing follow for long
+        // it may be whole, and nothing follow for long
+        if (!writes_lines || detail::ends_with_brace(text.rest())) break;
         text.keep();
         return false;
     }

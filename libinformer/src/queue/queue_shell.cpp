@@ -81,8 +81,10 @@ private:
             f.ended = true;
         } catch (...) { // no memory, or a clock of the user's
             if (is_cancellation(std::current_exception())) throw;
-            s.rt_.log(log_level::error, "work queue " + s.name_ + ": the timer of delayed keys ended, and begins anew with the next request: " +
-                                            what_is_wrong());
+            s.rt_.log(
+                log_level::error,
+                "work queue " + s.name_ +
+                    ": the timer of delayed keys ended, and begins anew with the next request: " + what_is_wrong());
         }
     }
 
@@ -94,7 +96,8 @@ queue_shell::queue_shell(runtime rt, std::string name)
     : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {
     // A counter that begins with its first event hides that one from `increase()`.
     if (sink_ == nullptr) return;
-    for (const auto* counter : {"workqueue_adds_total", "workqueue_retries_total"}) sink_->add(counter, 0, {{"name", name_}});
+    for (const auto* counter : {"workqueue_adds_total", "workqueue_retries_total"})
+        sink_->add(counter, 0, {{"name", name_}});
 }
 
 /// Names of queues have no end, a sink's room has.

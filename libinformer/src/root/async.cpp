@@ -135,7 +135,9 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     co_return notified;
 }
 
-asio::awaitable<bool> async_event::wait() { return state::wait(state_); }
+asio::awaitable<bool> async_event::wait() {
+    return state::wait(state_);
+}
 
 asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::clock::time_point when) {
     if (dynamic_cast<real_clock*>(&c) != nullptr) return state::wait(state_, when);

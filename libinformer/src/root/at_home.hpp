@@ -34,7 +34,8 @@ boost::asio::awaitable<T> and_come_back(boost::asio::any_io_executor here, boost
     if (failed) std::rethrow_exception(failed);
     co_return *std::move(result);
 }
-inline boost::asio::awaitable<void> and_come_back(boost::asio::any_io_executor here, boost::asio::awaitable<void> there) {
+inline boost::asio::awaitable<void> and_come_back(boost::asio::any_io_executor here,
+                                                  boost::asio::awaitable<void> there) {
     std::exception_ptr failed;
     try {
         co_await std::move(there);

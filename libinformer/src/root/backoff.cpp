@@ -5,8 +5,7 @@
 
 namespace informer {
 
-backoff::backoff(backoff_options options, std::uint64_t seed)
-    : options_(options), random_(seed) {
+backoff::backoff(backoff_options options, std::uint64_t seed) : options_(options), random_(seed) {
     options_.cap_ = std::max(options_.cap_, backoff_options::least);
     options_.initial_ = std::clamp(options_.initial_, backoff_options::least, options_.cap_);
     current_ = options_.initial_;

@@ -44,7 +44,8 @@ class executor_home::service : public asio::execution_context::service {
 public:
     using key_type = service;
     static inline asio::execution_context::id id;
-    explicit service(asio::execution_context& c) : asio::execution_context::service(c), homes(std::make_shared<all>()) {}
+    explicit service(asio::execution_context& c)
+        : asio::execution_context::service(c), homes(std::make_shared<all>()) {}
 
     const std::shared_ptr<all> homes;
 

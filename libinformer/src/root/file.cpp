@@ -33,7 +33,9 @@ std::optional<std::string> read_file(const std::string& path, std::string& why, 
         }
         int fd;
     };
-    const auto opened = [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK)); };
+    const auto opened = [&] {
+        return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK));
+    };
     const descriptor file{uninterrupted(opened)};
     if (file.fd < 0) return refuse(errno);
     struct stat about {};

@@ -105,7 +105,8 @@ private:
     }
     void ask_for(std::size_t turns);
     void try_to_ask() noexcept; // for one
-    asio::io_context& own_context() { return static_cast<asio::io_context&>(context_); } // asked by those who know it is one
+    // asked by those who know it is one
+    asio::io_context& own_context() { return static_cast<asio::io_context&>(context_); }
 
     asio::execution_context& context_;
     spin_lock mutex_;
@@ -394,6 +395,8 @@ void wake(const waiter_ptr& w, bool woken) {
     if (w && w->claim()) w->wake_claimed(woken);
 }
 
-bool is_waiting(const waiter_ptr& w) noexcept { return w && w->waiting(); }
+bool is_waiting(const waiter_ptr& w) noexcept {
+    return w && w->waiting();
+}
 
 } // namespace informer::detail

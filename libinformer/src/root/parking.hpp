@@ -66,7 +66,8 @@ public:
     bool claim() noexcept {
         if (!waiting()) return false;
         state expected = state::waiting;
-        if (!is_only_thread()) return state_.compare_exchange_strong(expected, state::claimed, std::memory_order_acq_rel);
+        if (!is_only_thread())
+            return state_.compare_exchange_strong(expected, state::claimed, std::memory_order_acq_rel);
         state_.store(state::claimed, std::memory_order_relaxed);
         return true;
     }
@@ -129,7 +130,7 @@ private:
 
     std::atomic<state> state_{state::idle};
     bool woken_ = false;
-    bool single_ = false; ///< for one wait: it is in the lot's list while it waits; else from the first wait there on
+    bool single_ = false;  ///< for one wait: it is in the lot's list while it waits; else from the first wait there on
     bool entered_ = false; ///< it is in the lot's list
     alignas(void*) std::byte room_[2 * sizeof(void*)];
     void (*leave_)(waiter& w, bool resumes, bool woken) = nullptr;

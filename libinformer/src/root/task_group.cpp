@@ -31,8 +31,8 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
 
     asio::any_io_executor executor;
     asio::steady_timer empty; ///< cancelled when the last child is gone
-    children running, told; ///< to stop
-    std::size_t count = 0; ///< children running or waiting to be started
+    children running, told;   ///< to stop
+    std::size_t count = 0;    ///< children running or waiting to be started
     bool stopping = false;
     std::exception_ptr first;
     using handler = std::function<void(std::exception_ptr)>;
@@ -128,9 +128,8 @@ void task_group::spawn_on(asio::any_io_executor executor, asio::awaitable<void> 
     // The signals belong to the group's executor, so the child is started from there.
     const auto home = state_->executor;
     try {
-        asio::post(home, [s = state_, on = std::move(executor), child = std::move(child), one = std::move(one)]() mutable {
-            s->start(on, std::move(child), std::move(one));
-        });
+        asio::post(home, [s = state_, on = std::move(executor), child = std::move(child),
+                          one = std::move(one)]() mutable { s->start(on, std::move(child), std::move(one)); });
     } catch (...) {
         state_->finish(nullptr);
         throw;

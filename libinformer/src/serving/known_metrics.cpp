@@ -17,8 +17,7 @@ std::vector<double> powers_of_ten(double first, unsigned count) {
 
 std::vector<known_metric> all_known() {
     const std::vector<double> request_seconds{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
-    const std::vector<double> request_bytes{64,    256,    512,     1024,    4096,    16384,
-                                            65536, 262144, 1048576, 4194304, 16777216};
+    const std::vector<double> request_bytes{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
     const std::vector<double> reconcile_seconds{
         0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1,  1.25, 1.5,
         1.75,  2,    2.5,   3,    3.5, 4,    4.5, 5,    6,   7,    8,   9,    10,  15,  20,  25,  30,  40, 50,   60};
@@ -88,7 +87,8 @@ const known_metric* find_known_metric(std::string_view name) {
 }
 
 const std::vector<double>& default_buckets() {
-    static const std::vector<double>& all = *new std::vector<double>{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+    static const std::vector<double>& all =
+        *new std::vector<double>{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
     return all;
 }
 

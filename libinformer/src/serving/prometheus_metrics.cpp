@@ -78,9 +78,11 @@ bool is_utf8(std::string_view s) {
 
 /// `le` is a histogram's own, and what begins with two underscores is Prometheus'.
 bool may_be_label(std::string_view name) {
-    const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
-    return !name.empty() && !(name.front() >= '0' && name.front() <= '9') && std::all_of(name.begin(), name.end(), fits) &&
-           name != "le" && !name.starts_with("__");
+    const auto fits = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    return !name.empty() && !(name.front() >= '0' && name.front() <= '9') &&
+           std::all_of(name.begin(), name.end(), fits) && name != "le" && !name.starts_with("__");
 }
 
 /// The serialiser escapes label values, help texts it does not: a line break would begin a line that is no comment.
@@ -251,8 +253,12 @@ class prometheus_metrics::labelled final : public metrics_sink {
 public:
     labelled(std::shared_ptr<prometheus_metrics> to, constant_labels constant)
         : to_(std::move(to)), constant_(std::move(constant)) {}
-    void add(std::string_view counter, double value, labels of) override { to_->impl_->add({counter, of, constant_}, value); }
-    void set(std::string_view gauge, double value, labels of) override { to_->impl_->set({gauge, of, constant_}, value); }
+    void add(std::string_view counter, double value, labels of) override {
+        to_->impl_->add({counter, of, constant_}, value);
+    }
+    void set(std::string_view gauge, double value, labels of) override {
+        to_->impl_->set({gauge, of, constant_}, value);
+    }
     void observe(std::string_view histogram, double value, labels of) override {
         to_->impl_->observe({histogram, of, constant_}, value);
     }
@@ -263,10 +269,12 @@ private:
     const constant_labels constant_;
 };
 
-std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to, std::map<std::string, std::string> constant) {
+std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to,
+                                          std::map<std::string, std::string> constant) {
     if (!to) throw error(errc::bad_configuration, "metrics with labels, but without a sink");
     for (const auto& [name, value] : constant) {
-        if (!may_be_label(name)) throw error(errc::bad_configuration, "metrics cannot have a label " + informer::detail::one_line(name));
+        if (!may_be_label(name))
+            throw error(errc::bad_configuration, "metrics cannot have a label " + informer::detail::one_line(name));
         if (!is_utf8(value)) throw error(errc::bad_configuration, "the text of the label " + name + " is no UTF-8");
     }
     return std::make_shared<prometheus_metrics::labelled>(std::move(to), std::move(constant));

@@ -9,7 +9,8 @@ namespace informer::detail {
 
 /// Blanks between the parts of JSON are none: of a list that sends nothing else for minutes nothing more comes.
 inline bool is_progress(const std::vector<std::string_view>& came) {
-    return std::any_of(came.begin(), came.end(), [](std::string_view p) { return p.find_first_not_of(" \t\r\n") != p.npos; });
+    return std::any_of(came.begin(), came.end(),
+                       [](std::string_view p) { return p.find_first_not_of(" \t\r\n") != p.npos; });
 }
 
 } // namespace informer::detail

@@ -80,7 +80,8 @@ std::string success_text(const resource_type& type, const stored_object& o) {
 /// Whether this is a dry run; anything but "All" is refused, lest it be a real one.
 bool runs_dry(const json::array& asked, std::string_view options) {
     const json::value all("All");
-    if (std::all_of(asked.begin(), asked.end(), [&all](const json::value& v) { return v == all; })) return !asked.empty();
+    if (std::all_of(asked.begin(), asked.end(), [&all](const json::value& v) { return v == all; }))
+        return !asked.empty();
     auto why = "Unsupported value: " + json::serialize(asked) + ": supported values: \"All\"";
     throw invalid("meta.k8s.io", options, "", one_cause("FieldValueNotSupported", "dryRun", std::move(why)));
 }
@@ -205,9 +206,8 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     if (!known_part) throw refused(404, "NotFound", "the server could not find the requested resource");
     const bool wants_name = t.name.empty() && (verb == "update" || verb == "patch");
     if (verb == "other" || wants_name || (verb == "create" && !t.name.empty()) ||
-        (verb == "delete" && !t.subresource.empty()) ||
-        wants_namespace || (verb == "deletecollection" && t.type->is_namespace()) ||
-        (t.subresource == "finalize" && verb != "update")) {
+        (verb == "delete" && !t.subresource.empty()) || wants_namespace ||
+        (verb == "deletecollection" && t.type->is_namespace()) || (t.subresource == "finalize" && verb != "update")) {
         throw refused(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
     }
     if (verb != "get") return answer_write(request, r, t, *form);

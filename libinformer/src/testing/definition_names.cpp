@@ -57,12 +57,17 @@ bool holds(const json::object& definition, std::string_view type) {
 
 } // namespace
 
-void set_condition(json::object& definition, std::string_view type, bool holds, std::string_view reason, std::string_view message,
-                   const std::string& now) {
-    json::object c{{"type", type}, {"status", holds ? "True" : "False"}, {"lastTransitionTime", now}, {"reason", reason}, {"message", message}};
+void set_condition(json::object& definition, std::string_view type, bool holds, std::string_view reason,
+                   std::string_view message, const std::string& now) {
+    json::object c{{"type", type},
+                   {"status", holds ? "True" : "False"},
+                   {"lastTransitionTime", now},
+                   {"reason", reason},
+                   {"message", message}};
     if (const auto* old = condition_in(definition, type)) {
         const bool same = string_at(*old, {"status"}) == string_at(c, {"status"});
-        if (const auto* since = old->if_contains("lastTransitionTime"); same && since != nullptr) c["lastTransitionTime"] = *since;
+        if (const auto* since = old->if_contains("lastTransitionTime"); same && since != nullptr)
+            c["lastTransitionTime"] = *since;
     }
     auto& all = object_at(definition, "status")["conditions"];
     if (!all.is_array()) all.emplace_array();
@@ -75,8 +80,12 @@ void set_condition(json::object& definition, std::string_view type, bool holds, 
     all.get_array().emplace_back(std::move(c));
 }
 
-bool is_established(const json::object& definition) { return holds(definition, "Established"); }
-bool has_its_names(const json::object& definition) { return holds(definition, "NamesAccepted"); }
+bool is_established(const json::object& definition) {
+    return holds(definition, "Established");
+}
+bool has_its_names(const json::object& definition) {
+    return holds(definition, "NamesAccepted");
+}
 
 void settle_names(json::object& definition, const std::vector<json::object>& others, const std::string& now) {
     const taken_names taken(others);
@@ -89,8 +98,10 @@ void settle_names(json::object& definition, const std::vector<json::object>& oth
     };
     const auto ask_for = [&](std::string_view key, const auto& in, std::string_view why) {
         const auto name = string_at(wanted, {key});
-        if (name != string_at(got, {key}) && in.contains(name)) refuse(why, name);
-        else got[key] = name;
+        if (name != string_at(got, {key}) && in.contains(name))
+            refuse(why, name);
+        else
+            got[key] = name;
     };
     ask_for("plural", taken.resources, "PluralConflict");
     ask_for("singular", taken.resources, "SingularConflict");
@@ -99,13 +110,18 @@ void settle_names(json::object& definition, const std::vector<json::object>& oth
     const auto clash = std::find_if(short_names.begin(), short_names.end(), [&](const json::value& n) {
         return std::find(had.begin(), had.end(), n) == had.end() && taken.resources.contains(scalar_text(n));
     });
-    if (clash != short_names.end()) refuse("ShortNamesConflict", scalar_text(*clash));
-    else if (short_names.empty()) got.erase("shortNames");
-    else got["shortNames"] = short_names;
+    if (clash != short_names.end())
+        refuse("ShortNamesConflict", scalar_text(*clash));
+    else if (short_names.empty())
+        got.erase("shortNames");
+    else
+        got["shortNames"] = short_names;
     ask_for("kind", taken.kinds, "KindConflict");
     ask_for("listKind", taken.kinds, "ListKindConflict");
-    if (const auto* categories = wanted.if_contains("categories")) got["categories"] = *categories;
-    else got.erase("categories");
+    if (const auto* categories = wanted.if_contains("categories"))
+        got["categories"] = *categories;
+    else
+        got.erase("categories");
     object_at(definition, "status")["acceptedNames"] = std::move(got);
 
     const bool free = reason.empty();
@@ -116,7 +132,8 @@ void settle_names(json::object& definition, const std::vector<json::object>& oth
     set_condition(definition, "NamesAccepted", free, reason, message, now);
     if (is_established(definition)) return;
     if (free)
-        set_condition(definition, "Established", true, "InitialNamesAccepted", "the initial names have been accepted", now);
+        set_condition(definition, "Established", true, "InitialNamesAccepted", "the initial names have been accepted",
+                      now);
     else
         set_condition(definition, "Established", false, "NotAccepted", "not all names are accepted", now);
 }

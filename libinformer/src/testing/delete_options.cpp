@@ -32,11 +32,16 @@ json::object options_in(std::string_view body) {
         else if (!fits(*given))
             throw bad_request("the DeleteOptions cannot be read: " + std::string(key) + " must be " + what);
     };
-    expect("gracePeriodSeconds", [](const json::value& x) { return x.is_int64(); }, "an integer");
-    expect("propagationPolicy", [](const json::value& x) { return x.is_string(); }, "a string");
-    expect("orphanDependents", [](const json::value& x) { return x.is_bool(); }, "true or false");
-    expect("preconditions", [](const json::value& x) { return x.is_object(); }, "an object");
-    expect("dryRun", [](const json::value& x) { return x.is_array(); }, "an array");
+    expect(
+        "gracePeriodSeconds", [](const json::value& x) { return x.is_int64(); }, "an integer");
+    expect(
+        "propagationPolicy", [](const json::value& x) { return x.is_string(); }, "a string");
+    expect(
+        "orphanDependents", [](const json::value& x) { return x.is_bool(); }, "true or false");
+    expect(
+        "preconditions", [](const json::value& x) { return x.is_object(); }, "an object");
+    expect(
+        "dryRun", [](const json::value& x) { return x.is_array(); }, "an array");
     return options;
 }
 
@@ -48,7 +53,8 @@ json::object options_in(const parameters& query) {
     }
     if (!dry_run.empty()) options["dryRun"] = std::move(dry_run);
     if (has_parameter(query, "orphanDependents")) options["orphanDependents"] = truth(query, "orphanDependents");
-    if (has_parameter(query, "propagationPolicy")) options["propagationPolicy"] = valid_utf8(parameter(query, "propagationPolicy"));
+    if (has_parameter(query, "propagationPolicy"))
+        options["propagationPolicy"] = valid_utf8(parameter(query, "propagationPolicy"));
     if (has_parameter(query, "gracePeriodSeconds")) {
         const auto text = parameter(query, "gracePeriodSeconds");
         std::int64_t seconds = 0;
@@ -62,7 +68,8 @@ json::object options_in(const parameters& query) {
 }
 
 [[noreturn]] void bad_policy(std::string reason, std::string message) {
-    throw invalid("meta.k8s.io", "DeleteOptions", "", one_cause(std::move(reason), "propagationPolicy", std::move(message)));
+    throw invalid("meta.k8s.io", "DeleteOptions", "",
+                  one_cause(std::move(reason), "propagationPolicy", std::move(message)));
 }
 
 } // namespace
@@ -74,11 +81,12 @@ json::object delete_options_of(std::string_view body, const parameters& query) {
     const auto& name = policy->get_string();
     const auto quoted = json::serialize(*policy);
     if (options.contains("orphanDependents")) {
-        bad_policy("FieldValueInvalid", "Invalid value: " + quoted + ": orphanDependents and deletionPropagation cannot be both set");
+        bad_policy("FieldValueInvalid",
+                   "Invalid value: " + quoted + ": orphanDependents and deletionPropagation cannot be both set");
     }
     if (name != "Foreground" && name != "Background" && name != "Orphan") {
-        bad_policy("FieldValueNotSupported",
-                   "Unsupported value: " + quoted + R"(: supported values: "Foreground", "Background", "Orphan", "nil")");
+        bad_policy("FieldValueNotSupported", "Unsupported value: " + quoted +
+                                                 R"(: supported values: "Foreground", "Background", "Orphan", "nil")");
     }
     return options;
 }

@@ -29,7 +29,9 @@ public:
     misfortune take(const request_info& request);
 
 private:
-    bool has(const std::shared_ptr<fault>& f) const { return std::find(faults_.begin(), faults_.end(), f) != faults_.end(); }
+    bool has(const std::shared_ptr<fault>& f) const {
+        return std::find(faults_.begin(), faults_.end(), f) != faults_.end();
+    }
 
     std::vector<std::shared_ptr<fault>> faults_;
 };

@@ -280,7 +280,8 @@ std::string duplicate_in(const json::value& v, const place& at, const std::strin
         const auto element = element_of(item, *rule);
         if (!element) continue;
         const auto shown = shown_element(*element);
-        if (std::find(seen.begin(), seen.end(), shown) != seen.end()) return path + ": duplicate entries for key " + shown;
+        if (std::find(seen.begin(), seen.end(), shown) != seen.end())
+            return path + ": duplicate entries for key " + shown;
         seen.push_back(shown);
         auto found = duplicate_in(item, at.item(), path + shown);
         if (!found.empty()) return found;

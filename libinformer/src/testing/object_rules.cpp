@@ -102,7 +102,8 @@ void check_finalizers(const resource_type& type, std::string_view name, const js
     }
     if (!orphans || !foreground) return;
     invalid_field(type, name, "metadata.finalizers",
-                  "Invalid value: " + json::serialize(*all) + ": finalizer orphan and foregroundDeletion cannot be both set");
+                  "Invalid value: " + json::serialize(*all) +
+                      ": finalizer orphan and foregroundDeletion cannot be both set");
 }
 
 } // namespace
@@ -181,7 +182,8 @@ void take_string_data(json::object& secret) {
     auto& data = object_at(secret, "data");
     for (const auto& [key, v] : strings) {
         if (!v.is_string()) {
-            throw bad_request("Secret in version \"v1\" cannot be handled as a Secret: stringData." + std::string(key) + " is no string");
+            throw bad_request("Secret in version \"v1\" cannot be handled as a Secret: stringData." + std::string(key) +
+                              " is no string");
         }
         data[key] = informer::detail::base64_encode(std::string_view(v.get_string()));
     }

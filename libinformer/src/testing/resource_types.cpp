@@ -67,8 +67,8 @@ const built_in_row rows[] = {
     {"", "v1", "resourcequotas", "ResourceQuota", "quota", with_status | gives_deleted, ""},
     {"", "v1", "secrets", "Secret", "", none, "type"},
     {"", "v1", "serviceaccounts", "ServiceAccount", "sa", gives_deleted, ""},
-    {"", "v1", "services", "Service", "svc",
-     with_status | in_all | gives_deleted | label_named | put_creates, "spec.clusterIP spec.type"},
+    {"", "v1", "services", "Service", "svc", with_status | in_all | gives_deleted | label_named | put_creates,
+     "spec.clusterIP spec.type"},
     {"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", "crd crds",
      with_status | with_generation | cluster | wants_version | free_finalizers, ""},
     {"apps", "v1", "controllerrevisions", "ControllerRevision", "", none, ""},
@@ -304,7 +304,8 @@ void check_versions(const json::object& definition, const json::array& versions)
         bad_definition(definition, "spec.versions", "Invalid value: must contain unique version names");
     }
     if (std::count_if(versions.begin(), versions.end(), is_storage) != 1) {
-        bad_definition(definition, "spec.versions", "Invalid value: must have exactly one version marked as storage version");
+        bad_definition(definition, "spec.versions",
+                       "Invalid value: must have exactly one version marked as storage version");
     }
 }
 
@@ -336,7 +337,8 @@ void check_definition_change(const json::object& before, const json::object& aft
     const auto keep = [&](std::string field, std::initializer_list<std::string_view> path) {
         const auto now = string_at(after, path);
         if (now == string_at(before, path)) return;
-        bad_definition(after, std::move(field), "Invalid value: " + json::serialize(json::value(now)) + ": field is immutable");
+        bad_definition(after, std::move(field),
+                       "Invalid value: " + json::serialize(json::value(now)) + ": field is immutable");
     };
     keep("spec.group", {"spec", "group"});
     keep("spec.names.plural", {"spec", "names", "plural"});

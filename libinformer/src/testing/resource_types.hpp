@@ -34,7 +34,7 @@ struct resource_type {
     /// Where /scale lies: numbers of replicas, and a selector (a string, or labels).
     std::vector<std::string> scale_wanted{"spec", "replicas"}, scale_present{"status", "replicas"};
     std::vector<std::string> scale_selector{"spec", "selector", "matchLabels"};
-    std::shared_ptr<table> rows;  ///< shared by the versions of one resource
+    std::shared_ptr<table> rows; ///< shared by the versions of one resource
 
     std::string api_version() const { return api.api_version(); }
     bool is_definition() const { return api.group == "apiextensions.k8s.io"; }

@@ -128,8 +128,8 @@ public:
     /// its finalizers.
     stored remove(const target& t, const boost::json::object& options, const write_by& by, bool& gone);
     /// Of these what is there still: the deletion of one may take others along.
-    std::vector<stored> remove_each(const type_ptr& type, const std::vector<stored>& which, const boost::json::object& options,
-                                    const write_by& by);
+    std::vector<stored> remove_each(const type_ptr& type, const std::vector<stored>& which,
+                                    const boost::json::object& options, const write_by& by);
     std::vector<stored> remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
                                           const boost::json::object& options, const write_by& by);
 
@@ -160,7 +160,8 @@ private:
     void check_namespace_for_create(const target& t) const;
     stored must_find(const target& t) const;
     /// Whether `body` may be written over `old`, by its uid and resource version.
-    void check_preconditions(const target& t, const stored_object& old, const boost::json::object& body, const write_by& by) const;
+    void check_preconditions(const target& t, const stored_object& old, const boost::json::object& body,
+                             const write_by& by) const;
     void check_size(const stored_object& o, const write_by& by) const;
     void prepare_new(const target& t, boost::json::object& body, const write_by& by);
     stored replace(const target& t, const stored& old, boost::json::object before, boost::json::object after,

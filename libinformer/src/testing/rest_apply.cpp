@@ -55,7 +55,8 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     if (const auto name = string_at(configuration, {"metadata", "name"}); !name.empty() && name != t.name) {
         throw bad_request("the name of the object (" + name + ") does not match the name on the URL (" + t.name + ")");
     }
-    if (const auto* managed = find_at(configuration, {"metadata", "managedFields"}); managed != nullptr && !managed->is_null()) {
+    if (const auto* managed = find_at(configuration, {"metadata", "managedFields"});
+        managed != nullptr && !managed->is_null()) {
         throw bad_request("metadata.managedFields must be nil"); // empty is not nil
     }
     configuration = configuration_of(std::move(configuration), *t.type, t.subresource);
@@ -71,8 +72,9 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     }
     if (const auto twice = duplicate_entry(configuration, t.type->custom); !twice.empty()) {
         throw refused(500, "",
-                      "failed to create typed patch object (" + string_at(configuration, {"metadata", "namespace"}) + "/" + t.name +
-                          "; " + t.type->api.group + "/" + t.type->api.version + ", Kind=" + t.type->api.kind + "): " + twice);
+                      "failed to create typed patch object (" + string_at(configuration, {"metadata", "namespace"}) +
+                          "/" + t.name + "; " + t.type->api.group + "/" + t.type->api.version +
+                          ", Kind=" + t.type->api.kind + "): " + twice);
     }
     json::object live;
     if (old) live = tree(*t.type, *old);

@@ -109,13 +109,16 @@ void rest_api::written(const target& t, const stored& now) {
 void rest_api::prepare_definition(json::object& definition) {
     const auto types = types_of_definition(definition, nullptr); // refuses what cannot be served
     auto& spec = object_at(definition, "spec");
-    if (!spec.contains("conversion")) object_at(spec, "conversion")["strategy"] = "None"; // first: it moves the other members
+    // first: it moves the other members
+    if (!spec.contains("conversion")) object_at(spec, "conversion")["strategy"] = "None";
     auto& names = object_at(spec, "names");
     const auto kind = string_at(names, {"kind"});
     if (string_at(names, {"listKind"}).empty()) names["listKind"] = kind + "List";
     if (string_at(names, {"singular"}).empty()) names["singular"] = lower(kind);
 
-    settle_names(definition, definitions_of_group(string_at(spec, {"group"}), string_at(definition, {"metadata", "name"})), now_text());
+    settle_names(definition,
+                 definitions_of_group(string_at(spec, {"group"}), string_at(definition, {"metadata", "name"})),
+                 now_text());
     auto& status = object_at(definition, "status");
     // Versions in which objects may be stored: all that ever were for storage, until somebody takes one out.
     auto& stored_in = status["storedVersions"];
@@ -145,7 +148,8 @@ std::vector<json::object> rest_api::definitions_of_group(std::string_view group,
     const auto type = definitions();
     std::vector<json::object> out;
     for (const auto& [key, o] : type->rows->objects) {
-        const bool in_it = key.size() > group.size() && key.ends_with(group) && key[key.size() - group.size() - 1] == '.';
+        const bool in_it =
+            key.size() > group.size() && key.ends_with(group) && key[key.size() - group.size() - 1] == '.';
         if (!in_it || key == but) continue;
         auto one = tree(*type, *o);
         if (string_at(one, {"spec", "group"}) == group) out.push_back(std::move(one));
@@ -173,8 +177,10 @@ void rest_api::serve_definition(const json::object& definition) {
     if (!is_established(definition)) return;
     const auto before = defined_by(string_at(definition, {"metadata", "name"}));
     const auto rows = before ? before->rows : std::make_shared<table>();
-    if (before) types_.remove(before->api.group, before->api.plural);
-    else rows->dropped = store_.current(); // it knows nothing of the objects of an earlier definition
+    if (before)
+        types_.remove(before->api.group, before->api.plural);
+    else
+        rows->dropped = store_.current(); // it knows nothing of the objects of an earlier definition
     for (auto& t : types_of_definition(definition, rows)) types_.add(std::move(t));
     for (auto& [key, o] : rows->objects) { // rendered before there were so many fields to select by
         if (o->fields.size() == rows->selectable.size()) continue;
@@ -202,7 +208,8 @@ void rest_api::stop_serving(const std::string& definition) {
 }
 
 void rest_api::mark_terminating(json::object& definition) const {
-    set_condition(definition, "Terminating", true, "InstanceDeletionInProgress", "CustomResource deletion is in progress", now_text());
+    set_condition(definition, "Terminating", true, "InstanceDeletionInProgress",
+                  "CustomResource deletion is in progress", now_text());
 }
 
 type_ptr rest_api::definitions() const {

@@ -165,7 +165,8 @@ stored rest_api::get(const target& t, const parameters& query) const {
     if (const auto asked = parameter(query, "resourceVersion"); !asked.empty()) {
         std::uint64_t at_least = 0;
         if (!read_number(asked, at_least)) { // of a list it is 400
-            throw refused(500, "", "resourceVersion: Invalid value: \"" + std::string(asked) + "\": " + no_version(asked));
+            throw refused(500, "",
+                          "resourceVersion: Invalid value: \"" + std::string(asked) + "\": " + no_version(asked));
         }
         if (at_least > store_.current()) throw version_too_large(asked, std::to_string(store_.current()));
     }
@@ -323,8 +324,10 @@ json::object rest_api::scale_of(const resource_type& type, const stored_object& 
     json::object spec, status;
     const auto* wanted = find_at(whole, type.scale_wanted);
     const auto* present = find_at(whole, type.scale_present);
-    if (wanted != nullptr) spec["replicas"] = *wanted;
-    else if (!type.custom) spec["replicas"] = 0;
+    if (wanted != nullptr)
+        spec["replicas"] = *wanted;
+    else if (!type.custom)
+        spec["replicas"] = 0;
     status["replicas"] = present == nullptr ? json::value(0) : *present;
     const auto* selector = find_at(whole, type.scale_selector);
     if (selector != nullptr && selector->is_string()) status["selector"] = *selector;
@@ -350,7 +353,8 @@ std::string rest_api::scale_text(const resource_type& type, const stored_object&
     if (find_at(scale, {"spec", "replicas"}) == nullptr) {
         std::string path;
         for (const auto& name : type.scale_wanted) path += "." + name;
-        throw refused(500, "InternalError", "Internal error occurred: the spec replicas field \"" + path + "\" does not exist");
+        throw refused(500, "InternalError",
+                      "Internal error occurred: the spec replicas field \"" + path + "\" does not exist");
     }
     return json::serialize(scale);
 }

@@ -43,7 +43,8 @@ std::int64_t integer_at(const json::object& o, std::string_view key) {
 void check_url_name(const target& t, std::string_view name) {
     if (name == t.name) return;
     if (name.empty()) {
-        throw bad_request("the name of the object (" + t.name + " based on URL) was undeterminable: name must be provided");
+        throw bad_request("the name of the object (" + t.name +
+                          " based on URL) was undeterminable: name must be provided");
     }
     throw bad_request("the name of the object (" + std::string(name) + ") does not match the name on the URL (" +
                       t.name + ")");
@@ -58,11 +59,13 @@ std::uint64_t version_in(const json::object& body) {
 /// So says the store of the real server of what a PUT takes for there.
 refusal other_uid(const target& t, std::string_view given, std::string_view real) {
     return conflict(*t.type, t.name,
-                    "Precondition failed: UID in precondition: " + std::string(given) + ", UID in object meta: " + std::string(real));
+                    "Precondition failed: UID in precondition: " + std::string(given) +
+                        ", UID in object meta: " + std::string(real));
 }
 
 [[noreturn]] void immutable(const target& t, std::string field, const json::value& v) {
-    invalid_field(t, "FieldValueInvalid", std::move(field), "Invalid value: " + json::serialize(v) + ": field is immutable");
+    invalid_field(t, "FieldValueInvalid", std::move(field),
+                  "Invalid value: " + json::serialize(v) + ": field is immutable");
 }
 
 bool is_set(const json::value* v) {
@@ -75,7 +78,8 @@ void check_deletion(const target& t, const json::object& before, const json::obj
     if (!before.contains("deletionTimestamp") && is_set(when)) immutable(t, "metadata.deletionTimestamp", *when);
     const auto* grace = after.if_contains("deletionGracePeriodSeconds");
     const auto* old_grace = before.if_contains("deletionGracePeriodSeconds");
-    if (is_set(grace) && (old_grace == nullptr || *grace != *old_grace)) immutable(t, "metadata.deletionGracePeriodSeconds", *grace);
+    if (is_set(grace) && (old_grace == nullptr || *grace != *old_grace))
+        immutable(t, "metadata.deletionGracePeriodSeconds", *grace);
 }
 
 void check_namespace(const target& t, const json::object& body) {
@@ -198,7 +202,8 @@ void rest_api::add_managed(const target& t, json::object& after, const json::obj
 }
 
 void rest_api::check_size(const stored_object& o, const write_by& by) const {
-    if (!by.direct && o.text.size() > options_.max_object_) throw refused(500, "", "etcdserver: request is too large"); // its words
+    // its words
+    if (!by.direct && o.text.size() > options_.max_object_) throw refused(500, "", "etcdserver: request is too large");
 }
 
 // ---- create
@@ -272,13 +277,15 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
 
 // ---- update
 
-void rest_api::check_preconditions(const target& t, const stored_object& old, const json::object& body, const write_by& by) const {
+void rest_api::check_preconditions(const target& t, const stored_object& old, const json::object& body,
+                                   const write_by& by) const {
     const auto uid = string_at(body, {"metadata", "uid"});
     const bool other = !uid.empty() && uid != old.uid;
     if (other && !by.patch) throw other_uid(t, uid, old.uid);
     const auto version = version_in(body);
     if (version == 0 && t.type->wants_version && !by.direct && t.subresource != "scale") {
-        invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+        invalid_field(t, "FieldValueInvalid", "metadata.resourceVersion",
+                      "Invalid value: 0: must be specified for an update");
     }
     if (version != 0 && version != old.version) throw conflict(*t.type, t.name, modified_meanwhile);
     if (other) immutable(t, "metadata.uid", json::value(uid)); // a patch is of what is there
@@ -431,8 +438,8 @@ stored rest_api::remove(const target& t, const json::object& options, const writ
     return now;
 }
 
-std::vector<stored> rest_api::remove_each(const type_ptr& type, const std::vector<stored>& which, const json::object& options,
-                                          const write_by& by) {
+std::vector<stored> rest_api::remove_each(const type_ptr& type, const std::vector<stored>& which,
+                                          const json::object& options, const write_by& by) {
     std::vector<stored> out;
     for (const auto& o : which) {
         target t;
@@ -456,8 +463,7 @@ std::vector<stored> rest_api::remove_collection(const type_ptr& type, std::strin
 }
 
 stored rest_api::erase(const target& t, const stored& old, json::object last) {
-    if (t.type->is_definition())
-        stop_serving(t.name); // first its objects, then the definition itself
+    if (t.type->is_definition()) stop_serving(t.name); // first its objects, then the definition itself
     auto final_state = render(*t.type, last, store_.next());
     store_.erase(*t.type->rows, final_state);
     if (t.type->is_definition()) name_definitions(string_at(last, {"spec", "group"}));

@@ -185,9 +185,15 @@ void watch_script::release() {
     state_->changed.notify();
 }
 
-bool watch_script::taken() const noexcept { return state_->taken; }
-bool watch_script::finished() const noexcept { return state_->finished; }
-std::size_t watch_script::pending() const noexcept { return state_->steps.size(); }
+bool watch_script::taken() const noexcept {
+    return state_->taken;
+}
+bool watch_script::finished() const noexcept {
+    return state_->finished;
+}
+std::size_t watch_script::pending() const noexcept {
+    return state_->steps.size();
+}
 
 struct scripted_list_watch::state {
     explicit state(const asio::any_io_executor& executor) : more_lists(executor), more_watches(executor) {}
@@ -218,7 +224,8 @@ void scripted_list_watch::on_watch_fail(failure f) {
 }
 
 std::size_t scripted_list_watch::lists() const noexcept {
-    return static_cast<std::size_t>(std::count_if(calls_.begin(), calls_.end(), [](const call& c) { return !c.watch; }));
+    return static_cast<std::size_t>(
+        std::count_if(calls_.begin(), calls_.end(), [](const call& c) { return !c.watch; }));
 }
 
 std::size_t scripted_list_watch::watches() const noexcept {

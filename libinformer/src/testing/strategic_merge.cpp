@@ -32,7 +32,9 @@ void take_scalars(json::object& from, std::string_view list, const json::value& 
     *place = std::move(kept);
 }
 
-const json::value* directive_of(const json::object& o) { return o.if_contains("$patch"); }
+const json::value* directive_of(const json::object& o) {
+    return o.if_contains("$patch");
+}
 
 bool has_directive(const json::value& v) {
     const auto* o = v.if_object();
@@ -40,15 +42,16 @@ bool has_directive(const json::value& v) {
 }
 
 bool speaks_of_a_patch(std::string_view key) {
-    return key == "$patch" || key == "$retainKeys" || key.starts_with("$setElementOrder/") || key.starts_with("$deleteFromPrimitiveList/");
+    return key == "$patch" || key == "$retainKeys" || key.starts_with("$setElementOrder/") ||
+           key.starts_with("$deleteFromPrimitiveList/");
 }
 
 bool holds_directives(const json::value& v) {
     if (const auto* a = v.if_array()) return std::any_of(a->begin(), a->end(), holds_directives);
     const auto* o = v.if_object();
     return o != nullptr && std::any_of(o->begin(), o->end(), [](const json::key_value_pair& m) {
-        return speaks_of_a_patch(m.key()) || holds_directives(m.value());
-    });
+               return speaks_of_a_patch(m.key()) || holds_directives(m.value());
+           });
 }
 
 /// What a patch puts where there was nothing: maps and items with a directive are none, nor are nulls in maps.
@@ -64,12 +67,15 @@ json::value without_directives(const json::value& v) {
     if (o == nullptr) return v;
     json::object out;
     for (const auto& [key, member] : *o) {
-        if (!speaks_of_a_patch(key) && !member.is_null() && !has_directive(member)) out[key] = without_directives(member);
+        if (!speaks_of_a_patch(key) && !member.is_null() && !has_directive(member))
+            out[key] = without_directives(member);
     }
     return out;
 }
 
-refusal cannot_merge(const std::string& why) { return refused(500, "", why); } // so says the real one
+refusal cannot_merge(const std::string& why) {
+    return refused(500, "", why);
+} // so says the real one
 
 refusal unknown_directive(const json::object& in) {
     return cannot_merge("unknown patch type: " + scalar_text(*directive_of(in)) + " in map: " + json::serialize(in));
@@ -157,7 +163,8 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
         const auto* rule = v.is_array() ? rule_of_list(key, v.get_array()) : nullptr;
         const auto by = rule != nullptr ? rule->strategic : std::string_view();
         if (by.empty()) { // the directives in it would become data
-            if (holds_directives(v)) throw bad_request("this server does not know how the items of " + std::string(key) + " are merged");
+            if (holds_directives(v))
+                throw bad_request("this server does not know how the items of " + std::string(key) + " are merged");
             place = v;
             continue;
         }

@@ -17,7 +17,8 @@ constexpr std::chrono::seconds before_the_end(2);
 
 watch_session::watch_session(runtime r, watch_plan plan, std::chrono::milliseconds bookmark_every,
                              std::chrono::milliseconds default_time_out)
-    : runtime_(std::move(r)), plan_(std::move(plan)), wake_(runtime_.executor()), head_(plan_.partial ? std::string(partial_head) : plan_.type->head()),
+    : runtime_(std::move(r)), plan_(std::move(plan)), wake_(runtime_.executor()),
+      head_(plan_.partial ? std::string(partial_head) : plan_.type->head()),
       bookmark_every_(std::max(bookmark_every, std::chrono::milliseconds(1))), announced_(plan_.after) {
     const auto now = runtime_.clock().now();
     const auto time_out = plan_.time_out.count() > 0 ? plan_.time_out : default_time_out;
@@ -52,8 +53,10 @@ void watch_session::append(std::string& piece, std::string_view type, std::strin
 }
 
 void watch_session::append_object(std::string& piece, std::string_view type, const std::string& text) const {
-    if (plan_.partial) append(piece, type, partial_text(text));
-    else append(piece, type, text);
+    if (plan_.partial)
+        append(piece, type, partial_text(text));
+    else
+        append(piece, type, text);
 }
 
 // Objects that enter or leave the selection are ADDED and DELETED for its watchers.

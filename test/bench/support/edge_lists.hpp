@@ -115,9 +115,10 @@ inline std::string served(const edge& e, std::size_t i) {
     const std::size_t at = text.find(ours);
     if (at >= 64) return text; // a pod has them
     char more[160];
-    std::snprintf(more, sizeof more,
-                  R"(,"uid":"%08zx-93d1-4f0e-9a3c-%012zx","resourceVersion":"%zu","creationTimestamp":"2026-11-%02zuT08:%02zu:00Z")",
-                  mix(i) & 0xffff'ffff, mix(i + 1) & 0xffff'ffff'ffff, 1'000'000'000 + i, 1 + i / 60 % 28, i % 60);
+    std::snprintf(
+        more, sizeof more,
+        R"(,"uid":"%08zx-93d1-4f0e-9a3c-%012zx","resourceVersion":"%zu","creationTimestamp":"2026-11-%02zuT08:%02zu:00Z")",
+        mix(i) & 0xffff'ffff, mix(i + 1) & 0xffff'ffff'ffff, 1'000'000'000 + i, 1 + i / 60 % 28, i % 60);
     return text.insert(at + ours.size() - 1, more);
 }
 

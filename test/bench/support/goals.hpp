@@ -9,8 +9,12 @@ namespace informer::bench {
 /// Collects them, and prints them as one line.
 class goals {
 public:
-    void at_least(const char* what, double measured, double least) { judge(what, measured, ">=", least, measured >= least); }
-    void at_most(const char* what, double measured, double most) { judge(what, measured, "<=", most, measured <= most); }
+    void at_least(const char* what, double measured, double least) {
+        judge(what, measured, ">=", least, measured >= least);
+    }
+    void at_most(const char* what, double measured, double most) {
+        judge(what, measured, "<=", most, measured <= most);
+    }
     /// Were all met?
     bool print() const {
         std::printf("goals: %s\n", text_.c_str());

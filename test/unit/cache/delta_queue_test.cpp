@@ -122,7 +122,9 @@ TEST_CASE("closing and cancelling end both waits", "[delta_queue]") {
         empty.close();
         full.close();
     }
-    SECTION("cancelled") { group.stop(); }
+    SECTION("cancelled") {
+        group.stop();
+    }
     context.restart();
     context.run();
     CHECK(ended);

@@ -14,7 +14,8 @@ namespace informer::testing {
 
 inline const api_resource pods("", "v1", "pods", "Pod");
 inline const api_resource nodes("", "v1", "nodes", "Node", false);
-inline const std::string a_node = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"a","uid":"u","resourceVersion":"1"}})";
+inline const std::string a_node =
+    R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"a","uid":"u","resourceVersion":"1"}})";
 
 /// The io_context, the clock, the sources made so far and the factory of one test, which ends with its shutdown.
 struct workshop {

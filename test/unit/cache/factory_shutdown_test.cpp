@@ -34,9 +34,7 @@ TEST_CASE("shutdown stops the informers also for who was cancelled and cannot wa
     const auto kept = w.factory.get(pods);
     w.settle();
     CHECK(kept->status().phase == informer_phase::watching);
-    {
-        const auto not_awaited = w.factory.shutdown();
-    }
+    { const auto not_awaited = w.factory.shutdown(); }
     w.settle();
     CHECK(kept->status().phase == informer_phase::stopped);
     CHECK_FALSE(w.source(0));
@@ -47,7 +45,8 @@ TEST_CASE("shutdown stops the informers also for who was cancelled and cannot wa
     CHECK(done);
 }
 
-TEST_CASE("what an observer asks for while its factory shuts down is refused, rather than an informer that never runs", "[factory]") {
+TEST_CASE("what an observer asks for while its factory shuts down is refused, rather than an informer that never runs",
+          "[factory]") {
     workshop w;
     std::vector<errc> refused;
     std::vector<informer_handle> kept;
@@ -67,7 +66,8 @@ TEST_CASE("what an observer asks for while its factory shuts down is refused, ra
     CHECK(kept.size() == 1);
 }
 
-TEST_CASE("a factory and its context destroyed without shutdown are safe, before and after their handles", "[factory]") {
+TEST_CASE("a factory and its context destroyed without shutdown are safe, before and after their handles",
+          "[factory]") {
     for (int k = 0; k < 40; ++k) {
         informer_handle kept;
         auto context = std::make_unique<asio::io_context>(1);

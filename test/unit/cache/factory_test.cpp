@@ -53,7 +53,8 @@ TEST_CASE("one copy per kind: a wider one that may not be read is not reused for
     CHECK(w.factory.lister(pods, "default").list().size() == 1);
 }
 
-TEST_CASE("one copy per kind: a wider one that may not be read is passed over also while the server is away", "[factory]") {
+TEST_CASE("one copy per kind: a wider one that may not be read is passed over also while the server is away",
+          "[factory]") {
     workshop w;
     w.refuse = true;
     const auto all = w.factory.get(pods);
@@ -124,7 +125,7 @@ TEST_CASE("one copy per kind: the last release stops the watch and frees the mem
     const auto lister = c->lister();
     c.release();
     w.settle();
-    CHECK_FALSE(w.source(0)); // the source, and with it everything the informer held
+    CHECK_FALSE(w.source(0));       // the source, and with it everything the informer held
     CHECK(lister.get("default/a")); // what a reader holds stays
     CHECK(w.factory.status().empty());
     // And a new request starts anew.
@@ -173,23 +174,32 @@ TEST_CASE("nothing starts by itself: a lister of what is not cached is an error"
     }
 }
 
-TEST_CASE("a lister of what is not cached says what is: other namespaces, or a selection and how to read that", "[factory]") {
+TEST_CASE("a lister of what is not cached says what is: other namespaces, or a selection and how to read that",
+          "[factory]") {
     workshop w;
     const auto prod = w.factory.get(pods, "prod");
-    CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("only cached in prod: name it") && ContainsSubstring("all namespaces"));
+    CHECK_THROWS_WITH(w.factory.lister(pods),
+                      ContainsSubstring("only cached in prod: name it") && ContainsSubstring("all namespaces"));
     CHECK_THROWS_WITH(w.factory.lister(pods, "test"), ContainsSubstring("pods in test: only cached in prod"));
     std::vector<informer_handle> more;
     for (const char* ns : {"a", "b", "c", "d", "e", "f"}) more.push_back(w.factory.get(pods, ns));
     CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("in a, b, c, d, e and 2 more namespaces:"));
     const auto metadata = w.factory.get(nodes, "", informer_options().metadata_only());
-    CHECK_THROWS_WITH(w.factory.lister(nodes), ContainsSubstring("only a selection is cached") && ContainsSubstring("the same options"));
+    CHECK_THROWS_WITH(w.factory.lister(nodes),
+                      ContainsSubstring("only a selection is cached") && ContainsSubstring("the same options"));
     w.settle();
 }
 
 template <class Handle>
-concept usable = requires(Handle&& h) { std::forward<Handle>(h)->snapshot(); } || requires(Handle&& h) { *std::forward<Handle>(h); };
+concept usable = requires(Handle&& h) {
+    std::forward<Handle>(h)->snapshot();
+}
+|| requires(Handle&& h) {
+    *std::forward<Handle>(h);
+};
 
-TEST_CASE("a handle that nobody keeps cannot be used: its informer would stop at the end of the statement", "[factory]") {
+TEST_CASE("a handle that nobody keeps cannot be used: its informer would stop at the end of the statement",
+          "[factory]") {
     STATIC_CHECK(usable<informer_handle&>);
     STATIC_CHECK(usable<const informer_handle&>);
     STATIC_CHECK_FALSE(usable<informer_handle>);
@@ -255,7 +265,9 @@ TEST_CASE("informers that are never shared leave nothing behind", "[factory]") {
     CHECK(rounds(1000) < before + 50'000);
 }
 
-TEST_CASE("a factory that cannot make sources, and an informer without one, or of no kind, are refused when they are made", "[factory]") {
+TEST_CASE(
+    "a factory that cannot make sources, and an informer without one, or of no kind, are refused when they are made",
+    "[factory]") {
     asio::io_context context(1);
     const runtime rt(context.get_executor());
     const auto refused = [](const error& e) { return e.code() == errc::bad_configuration; };

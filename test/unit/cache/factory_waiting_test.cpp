@@ -29,7 +29,8 @@ auto notes(error_code& code, std::string& what) {
 
 } // namespace
 
-TEST_CASE("who waits for the factory's informers waits for their indexes, also those that came to a full cache", "[factory]") {
+TEST_CASE("who waits for the factory's informers waits for their indexes, also those that came to a full cache",
+          "[factory]") {
     workshop w;
     w.more = 3000;
     auto a = w.factory.get(pods);

@@ -218,7 +218,8 @@ asio::awaitable<void> takes_some(state_ptr s, std::size_t max, std::vector<std::
 class waiting_one {
 public:
     waiting_one(state_ptr s, std::size_t max, std::vector<std::string>* log) {
-        asio::co_spawn(*io_, takes_some(std::move(s), max, log), asio::bind_cancellation_slot(stop_.slot(), asio::detached));
+        asio::co_spawn(*io_, takes_some(std::move(s), max, log),
+                       asio::bind_cancellation_slot(stop_.slot(), asio::detached));
         io_->poll();
     }
     void goes_on() { io_->poll(); }
@@ -236,9 +237,7 @@ using log_lines = std::vector<std::string>;
 
 /// A consumer that waited and was told of one event, but has not run since.
 struct told_one {
-    explicit told_one(std::size_t m) : max(m) {
-        CHECK(share(state, std::make_shared<events>(events{e})));
-    }
+    explicit told_one(std::size_t m) : max(m) { CHECK(share(state, std::make_shared<events>(events{e}))); }
     history from = history(7);
     state_ptr state = std::make_shared<subscription::state>(subscription_options());
     event e = from.next();
@@ -249,7 +248,8 @@ struct told_one {
 
 } // namespace
 
-TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or destroyed before it ran, comes to the next one, first",
+TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or destroyed before it ran, comes to the "
+          "next one, first",
           "[subscription]") {
     for (const bool cancelled : {true, false}) {
         for (const std::size_t max : std::initializer_list<std::size_t>{0, 1, 2, 5}) {
@@ -282,7 +282,8 @@ TEST_CASE("fan-out: what came to a consumer that waited, and was cancelled or de
     }
 }
 
-TEST_CASE("fan-out: the consumer that comes after a cancelled one does not overtake what that one gives back", "[subscription]") {
+TEST_CASE("fan-out: the consumer that comes after a cancelled one does not overtake what that one gives back",
+          "[subscription]") {
     for (const bool alone : {true, false}) {
         history from(7);
         const auto state = std::make_shared<subscription::state>(subscription_options());
@@ -292,7 +293,8 @@ TEST_CASE("fan-out: the consumer that comes after a cancelled one does not overt
         asio::cancellation_signal stop;
         asio::co_spawn(io, takes_some(state, 0, &lost), asio::bind_cancellation_slot(stop.slot(), asio::detached));
         io.poll();
-        asio::post(io, [&] { asio::co_spawn(io, takes_some(state, 0, &got), asio::detached); }); // before the first is resumed
+        // before the first is resumed
+        asio::post(io, [&] { asio::co_spawn(io, takes_some(state, 0, &got), asio::detached); });
         CHECK(share(state, std::make_shared<events>(events{a})));
         if (alone)
             CHECK(share(state, std::make_shared<events>(events{b})));
@@ -352,8 +354,8 @@ TEST_CASE("fan-out: what comes back wakes a consumer who waits already", "[subsc
 
 TEST_CASE("fan-out: what came back from a consumer merges as if it had never left", "[subscription]") {
     const auto change = [](const char* name, int version, const object& before) {
-        event e(before ? event_kind::updated : event_kind::added, make_pod("ns", name, std::to_string(version), "u"), before,
-                event_reason::watch);
+        event e(before ? event_kind::updated : event_kind::added, make_pod("ns", name, std::to_string(version), "u"),
+                before, event_reason::watch);
         e.version = e.current.resource_version();
         return e;
     };
@@ -382,11 +384,13 @@ TEST_CASE("fan-out: of several that came back each keeps its place among the eve
     const auto state = std::make_shared<subscription::state>(subscription_options().capacity(3));
     log_lines lost, got;
     waiting_one consumer(state, 3, &lost);
-    CHECK(share(state, std::make_shared<events>(events{make(event_kind::added, "x", "1", "x"), make(event_kind::deleted, "k", "2", "u"),
+    CHECK(share(state, std::make_shared<events>(events{make(event_kind::added, "x", "1", "x"),
+                                                       make(event_kind::deleted, "k", "2", "u"),
                                                        make(event_kind::added, "y", "3", "y")})));
     state->push(make(event_kind::added, "k", "4", "w"));
     consumer.is_cancelled(); // four are pending now, more than fit
-    state->push(make(event_kind::deleted, "k", "5", "w")); // undoes the last one; behind it the first deletion comes to light
+    // undoes the last one; behind it the first deletion comes to light
+    state->push(make(event_kind::deleted, "k", "5", "w"));
     state->push(make(event_kind::added, "k", "6", "u"));
     waiting_one next(state, 10, &got);
     CHECK(got == log_lines{"ADDED x ->1", "MODIFIED k 2>6", "ADDED y ->3"});
@@ -417,8 +421,9 @@ TEST_CASE("fan-out: a batch that nobody else holds any more is not copied", "[su
     }
 }
 
-TEST_CASE("fan-out: what came to a consumer that waited is not delivered when the subscription was closed before it ran",
-          "[subscription]") {
+TEST_CASE(
+    "fan-out: what came to a consumer that waited is not delivered when the subscription was closed before it ran",
+    "[subscription]") {
     for (const std::size_t max : std::initializer_list<std::size_t>{0, 5}) {
         for (const auto how : {subscription::pending_events::discard, subscription::pending_events::drain}) {
             told_one s(max);
@@ -433,7 +438,8 @@ TEST_CASE("fan-out: what came to a consumer that waited is not delivered when th
     }
 }
 
-TEST_CASE("fan-out: a consumer that waited has seen what came to it when it comes back, not when it was woken", "[subscription]") {
+TEST_CASE("fan-out: a consumer that waited has seen what came to it when it comes back, not when it was woken",
+          "[subscription]") {
     for (const bool cancelled : {false, true}) {
         told_one s(0);
         s.state->initial_complete(s.e.version);

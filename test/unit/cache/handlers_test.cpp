@@ -258,7 +258,8 @@ TEST_CASE("what the filter of a handler throws is contained and counted as the h
     CHECK(handler.has_synced());
 }
 
-TEST_CASE("an object whose state the filter of a handler throws for is none of them, and what was told of it is ended", "[informer]") {
+TEST_CASE("an object whose state the filter of a handler throws for is none of them, and what was told of it is ended",
+          "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1, "ours"), pod("b", 1, "ours")}, 1);
     told t;

@@ -326,7 +326,9 @@ object pod_on_node(int i, const char* version, const std::string& node) {
     return make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), version, "u", node);
 }
 
-object pod_of_list(int i) { return pod_on_node(i, "1", "n" + std::to_string(i % 7)); }
+object pod_of_list(int i) {
+    return pod_on_node(i, "1", "n" + std::to_string(i % 7));
+}
 
 /// Replaces, adds and erases as if nothing had been.
 void go_on(indexer& one, int pods) {
@@ -384,9 +386,11 @@ TEST_CASE("indexer: filled in slices, it is as one whose objects were put in, al
     CHECK(thrown_by([&] { filled.begin_fill(source.current_snapshot()); }) == errc::bad_configuration);
 }
 
-TEST_CASE("indexer: indexes made while objects are collected are as those made of the cache, and are only used where they are") {
+TEST_CASE("indexer: indexes made while objects are collected are as those made of the cache, and are only used where "
+          "they are") {
     enum class way { whole, one_twice, one_missing, index_added, index_begun, function_throws };
-    const auto how = GENERATE(way::whole, way::one_twice, way::one_missing, way::index_added, way::index_begun, way::function_throws);
+    const auto how = GENERATE(way::whole, way::one_twice, way::one_missing, way::index_added, way::index_begun,
+                              way::function_throws);
     indexer source, filled(source.seed()), put(source.seed());
     const index_function by_node = [how](const object& o) {
         if (how == way::function_throws && o.name() == "p77") throw std::runtime_error("of 77 nothing is known");
@@ -427,12 +431,14 @@ TEST_CASE("indexer: what a map of the same seed knows of a hash is enough to fin
     index.add_index("node", index_by_pointer("/spec/nodeName"));
     std::vector<object> known;
     for (int i = 0; i < 3000; ++i) {
-        known.push_back(make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 7)));
+        known.push_back(
+            make_pod("ns" + std::to_string(i % 40), "p" + std::to_string(i), "1", "u", "n" + std::to_string(i % 7)));
         index.put(known.back());
     }
     detail::object_map listed(detail::object_traits{index.seed()});
     for (std::size_t i = 0; i < known.size(); i += 2) listed.put(known[i]); // as they are
-    for (int i = 0; i < 600; ++i) listed.put(make_pod("late" + std::to_string(i % 3), "p" + std::to_string(i), "2", "u", "n9"));
+    for (int i = 0; i < 600; ++i)
+        listed.put(make_pod("late" + std::to_string(i % 3), "p" + std::to_string(i), "2", "u", "n9"));
     detail::object_map::cursor c(listed);
     std::size_t same = 0, fresh = 0;
     while (const object* o = c.next()) {

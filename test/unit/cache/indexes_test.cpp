@@ -51,7 +51,8 @@ std::vector<std::string> pods(int n) {
 index_function slow_index(std::string pointer) {
     return [by = index_by_pointer(std::move(pointer))](const object& o) {
         const auto until = std::chrono::steady_clock::now() + 100us;
-        while (std::chrono::steady_clock::now() < until) {}
+        while (std::chrono::steady_clock::now() < until) {
+        }
         return by(o);
     };
 }
@@ -67,7 +68,8 @@ errc read_error(const shared_informer& from, std::string_view index) {
 
 } // namespace
 
-TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes meanwhile included", "[informer][index]") {
+TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes meanwhile included",
+          "[informer][index]") {
     constexpr int n = 3000;
     bench b;
     const auto w = b.sync_with(pods(n), 10);
@@ -79,8 +81,10 @@ TEST_CASE("add_index on a full cache: in slices, whole when it is seen, changes 
     CHECK(read_error(b.pods, "note") == errc::not_synced);
     CHECK_THROWS_WITH(b.pods.lister().by_index("note", "n1"), ContainsSubstring("still being built"));
     CHECK_THROWS_AS(b.pods.add_index("note", index_by_pointer("/spec/note")), error);
-    const auto ready = spawn(b.context, b.pods.index_ready("note", 1min)), both = spawn(b.context, b.pods.index_ready("name", 1min));
-    const auto unknown = spawn(b.context, b.pods.index_ready("other", 1min)), early = spawn(b.context, b.pods.index_ready("name", 0s));
+    const auto ready = spawn(b.context, b.pods.index_ready("note", 1min)),
+               both = spawn(b.context, b.pods.index_ready("name", 1min));
+    const auto unknown = spawn(b.context, b.pods.index_ready("other", 1min)),
+               early = spawn(b.context, b.pods.index_ready("name", 0s));
 
     // Step by step: other handlers run in between, and it is never seen half.
     w->modified(pod(name(0), 20, "n1")).deleted(pod(name(1), 21, "n1")).added(pod("new", 22, "n1"));
@@ -126,7 +130,8 @@ TEST_CASE("add_index on a small or an empty cache is there at once", "[informer]
 TEST_CASE("index_ready: an index of the options is ready when there is something to read by it", "[informer][index]") {
     for (const bool answers : {true, false}) {
         bench b(informer_options().index("note", index_by_pointer("/spec/note")));
-        const auto ready = spawn(b.context, b.pods.index_ready("note", 1h)), early = spawn(b.context, b.pods.index_ready("note", 1s));
+        const auto ready = spawn(b.context, b.pods.index_ready("note", 1h)),
+                   early = spawn(b.context, b.pods.index_ready("note", 1s));
         const auto unknown = spawn(b.context, b.pods.index_ready("other", 1h));
         b.settle();
         CHECK_FALSE(ready->done);
@@ -169,7 +174,8 @@ TEST_CASE("informer_factory: an index that a later request brings is built in sl
     REQUIRE(first->snapshot().size() == 1000);
 
     const auto with_index = informer_options().index("note", index_by_pointer("/spec/note"));
-    const auto second = factory.get(source->resource(), "", with_index), third = factory.get(source->resource(), "", with_index);
+    const auto second = factory.get(source->resource(), "", with_index),
+               third = factory.get(source->resource(), "", with_index);
     CHECK(read_error(*second, "note") == errc::not_synced);
     const auto ready = spawn(context, second->index_ready("note", 1min));
     settle();
@@ -223,7 +229,8 @@ TEST_CASE("an index added to a large cache holds the executor no longer than a s
     CHECK(b.pods.snapshot().by_index("note", "n3").size() == n / 10);
 }
 
-TEST_CASE("nothing hides: an index function that throws is counted in status() and logged once for each index", "[informer][index]") {
+TEST_CASE("nothing hides: an index function that throws is counted in status() and logged once for each index",
+          "[informer][index]") {
     const auto angry_at = [](std::string what) -> index_function {
         return [what = std::move(what)](const object& o) -> std::vector<std::string> {
             if (o.at_pointer("/spec/note").string_or_empty() == what) throw std::runtime_error("no " + what);

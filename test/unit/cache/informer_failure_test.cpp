@@ -39,8 +39,9 @@ TEST_CASE("X10 a handler that throws is contained, counted, logged once, and syn
 TEST_CASE("the last exception of a handler that is logged says that others are only counted", "[informer]") {
     bench b;
     int calls = 0;
-    const auto h = b.pods.add_event_handler([&calls](const object&, bool) { throw std::runtime_error("number " + std::to_string(++calls)); },
-                                            nullptr, nullptr);
+    const auto h = b.pods.add_event_handler(
+        [&calls](const object&, bool) { throw std::runtime_error("number " + std::to_string(++calls)); }, nullptr,
+        nullptr);
     std::vector<std::string> all;
     for (int i = 0; i < 20; ++i) all.push_back(pod("p" + std::to_string(i), i + 1));
     b.sync_with(std::move(all), 50);
@@ -89,7 +90,8 @@ TEST_CASE("what the source throws is a failed attempt", "[informer]") {
 
 TEST_CASE("a list whose pages have nothing new, one after another, is a failed attempt", "[informer]") {
     bench b(informer_options().watch_list(false));
-    for (int i = 0; i < 60; ++i) b.source->on_list(list_of({pod("p" + std::to_string(i), 1)}, "5", "new" + std::to_string(i)));
+    for (int i = 0; i < 60; ++i)
+        b.source->on_list(list_of({pod("p" + std::to_string(i), 1)}, "5", "new" + std::to_string(i)));
     for (int i = 0; i < 200; ++i) b.source->on_list(list_of({pod("a", 1)}, "5", "more" + std::to_string(i)));
     b.start();
     CHECK(b.pods.status().phase == informer_phase::backing_off);
@@ -261,7 +263,8 @@ TEST_CASE("what another informer has learnt of watch-list is kept where this one
     CHECK(b.source->watch_list() == watch_list_support::no);
 }
 
-TEST_CASE("that a server knows no watch-list is told when it is found, and not each time that it is believed", "[informer]") {
+TEST_CASE("that a server knows no watch-list is told when it is found, and not each time that it is believed",
+          "[informer]") {
     bench b;
     b.source->learnt(watch_list_support::no);
     b.source->on_list(list_of({pod("a", 1)}, "5"));

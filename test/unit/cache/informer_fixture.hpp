@@ -21,10 +21,11 @@
 namespace informer::testing {
 
 /// The text of a pod.
-inline std::string pod(const std::string& name, int version, const std::string& note = "", const std::string& uid = "") {
+inline std::string pod(const std::string& name, int version, const std::string& note = "",
+                       const std::string& uid = "") {
     const std::string id = uid.empty() ? "uid-" + name : uid;
-    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":")" + name + R"(","uid":")" + id +
-           R"(","resourceVersion":")" + std::to_string(version) + R"("},"spec":{"note":")" + note + R"("}})";
+    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":")" + name + R"(","uid":")" +
+           id + R"(","resourceVersion":")" + std::to_string(version) + R"("},"spec":{"note":")" + note + R"("}})";
 }
 
 /// The io_context, the clock, the source and the informer of one test. The test drives them from outside: `settle()` runs
@@ -32,8 +33,9 @@ inline std::string pod(const std::string& name, int version, const std::string& 
 class bench {
 public:
     explicit bench(informer_options options = informer_options())
-        : clock(std::make_shared<manual_clock>()), source(std::make_shared<scripted_list_watch>(context.get_executor())),
-          rt(make_runtime()), pods(rt, source, std::move(options)) {}
+        : clock(std::make_shared<manual_clock>()),
+          source(std::make_shared<scripted_list_watch>(context.get_executor())), rt(make_runtime()),
+          pods(rt, source, std::move(options)) {}
 
     ~bench() {
         pods.stop();

@@ -48,7 +48,8 @@ using series = std::map<std::string, double>;
 
 } // namespace
 
-TEST_CASE("informers of one resource with other selectors, or other names, have series of their own", "[informer][metrics]") {
+TEST_CASE("informers of one resource with other selectors, or other names, have series of their own",
+          "[informer][metrics]") {
     measured m;
     const shared_informer all = m.add(informer_options(), {pod("a", 1), pod("b", 2), pod("c", 3)});
     const shared_informer web = m.add(informer_options().labels("app=web"), {pod("a", 1), pod("b", 2)});
@@ -153,7 +154,8 @@ namespace {
 struct metered {
     explicit metered(informer_options options = informer_options())
         : told(std::make_shared<recording_sink>()),
-          source(std::make_shared<scripted_list_watch>(here.context.get_executor())), pods(telling(), source, std::move(options)) {}
+          source(std::make_shared<scripted_list_watch>(here.context.get_executor())),
+          pods(telling(), source, std::move(options)) {}
     ~metered() {
         pods.stop();
         here.settle();
@@ -234,7 +236,8 @@ TEST_CASE("the lag from a change's arrival until every subscriber has it is a me
     CHECK(std::all_of(lags.begin(), lags.end(), [](double lag) { return lag >= 0 && lag <= 3; }));
 }
 
-TEST_CASE("while a subscriber holds an informer up the depth of its queue and its status tell of it", "[informer][metrics]") {
+TEST_CASE("while a subscriber holds an informer up the depth of its queue and its status tell of it",
+          "[informer][metrics]") {
     metered m(informer_options().queue_capacity(4));
     const auto w = m.source->on_watch();
     w->bookmark("1", true);
@@ -281,8 +284,9 @@ TEST_CASE("while a resync waits for its subscriber the depth of the queue is tol
     CHECK(m.told->gauges.at("informer_queue_depth resource=pods") == 1);
 }
 
-TEST_CASE("when the server last showed that the cache is not behind it is told, not while a subscriber holds the informer up",
-          "[informer][metrics]") {
+TEST_CASE(
+    "when the server last showed that the cache is not behind it is told, not while a subscriber holds the informer up",
+    "[informer][metrics]") {
     metered m;
     const auto w = m.source->on_watch();
     w->added(pod("a", 1)).bookmark("1", true);
@@ -311,7 +315,8 @@ TEST_CASE("when the server last showed that the cache is not behind it is told, 
     CHECK(age() == 0);
 }
 
-TEST_CASE("that the cache is not behind the server is told when a state is in it, not while it is put there", "[informer][metrics]") {
+TEST_CASE("that the cache is not behind the server is told when a state is in it, not while it is put there",
+          "[informer][metrics]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);
     const auto confirmed = b.pods.status().confirmed;

@@ -12,7 +12,8 @@ using namespace informer::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("watching is said when the first state can be read, and not as soon as it has come", "[informer]") {
-    const bool by_watch_list = GENERATE(true, false), fails_before = GENERATE(true, false), cut_at_once = GENERATE(true, false);
+    const bool by_watch_list = GENERATE(true, false), fails_before = GENERATE(true, false),
+               cut_at_once = GENERATE(true, false);
     bench b(informer_options().watch_list(by_watch_list));
     words told;
     const auto mine = b.pods.observe(informer_observer().on_state_change([&](const informer_status& s) {
@@ -105,7 +106,9 @@ TEST_CASE("who knows that the server is there again ends the wait for the next a
 TEST_CASE("who is told that an informer backs off is told until when, also where that is for ever", "[informer]") {
     const bool for_ever = GENERATE(false, true);
     informer_options options;
-    if (for_ever) options.backoff(backoff_options().initial(std::chrono::nanoseconds::max()).cap(std::chrono::nanoseconds::max()));
+    if (for_ever)
+        options.backoff(
+            backoff_options().initial(std::chrono::nanoseconds::max()).cap(std::chrono::nanoseconds::max()));
     bench b(options);
     std::chrono::system_clock::time_point next;
     const auto mine = b.pods.observe(informer_observer().on_state_change([&](const informer_status& s) {

@@ -144,7 +144,8 @@ TEST_CASE("a deletion that does not say of what is found by a list", "[informer]
     read_all(events);
     b.source->on_list(list_of({pod("b", 2)}, "9"));
     const auto again = b.source->on_watch();
-    const std::string nameless = GENERATE(Catch::Generators::as<std::string>(), R"({"metadata":)", R"({"metadata":{"resourceVersion":"8"}})");
+    const std::string nameless =
+        GENERATE(Catch::Generators::as<std::string>(), R"({"metadata":)", R"({"metadata":{"resourceVersion":"8"}})");
     w->deleted(nameless);
     b.settle();
     CHECK(b.pods.status().phase == informer_phase::backing_off);
@@ -294,7 +295,8 @@ TEST_CASE("WL6 bad objects before the end bookmark: what comes later of the same
     CHECK(b.source->lists() == 0);
 }
 
-TEST_CASE("X7 who observes is told of every bad object of a list, and why; the log of some and how many", "[informer]") {
+TEST_CASE("X7 who observes is told of every bad object of a list, and why; the log of some and how many",
+          "[informer]") {
     const auto told = std::make_shared<recording_sink>();
     asio::io_context context;
     log_capture log;
@@ -363,8 +365,12 @@ TEST_CASE("X7 what was deleted is no longer in quarantine, also when it was neve
     w->added(bad);
     b.settle();
     REQUIRE(b.pods.status().quarantined == 1);
-    SECTION("by a text that can be read") { w->deleted(pod("x", 8)); }
-    SECTION("by one that cannot") { w->deleted(bad); }
+    SECTION("by a text that can be read") {
+        w->deleted(pod("x", 8));
+    }
+    SECTION("by one that cannot") {
+        w->deleted(bad);
+    }
     b.settle();
     CHECK(b.pods.status().quarantined == 0);
     CHECK(b.pods.status().quarantine.empty());
@@ -433,7 +439,8 @@ TEST_CASE("X7 a bad object of a server that went back in time does not hide what
     }
     SECTION("another bad list of the same epoch, and a deletion") {
         w->fail(status_failure(410, "Expired"));
-        b.source->on_list(list_of({R"({"metadata":{"namespace":"default","name":"x"},"spec":})", pod("y", 400)}, "515"));
+        b.source->on_list(
+            list_of({R"({"metadata":{"namespace":"default","name":"x"},"spec":})", pod("y", 400)}, "515"));
         const auto next = b.source->on_watch();
         b.settle();
         b.pass(1min);

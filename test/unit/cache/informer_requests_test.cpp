@@ -15,7 +15,8 @@ using namespace informer::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("what an informer's options say of its requests is in them", "[informer]") {
-    bench b(informer_options().watch_list(false).any_version().page_size(7).labels("app=web").fields("spec.nodeName=n1"));
+    bench b(
+        informer_options().watch_list(false).any_version().page_size(7).labels("app=web").fields("spec.nodeName=n1"));
     b.source->on_list(list_of({pod("a", 1)}, "5"));
     b.source->on_watch();
     b.start();
@@ -60,12 +61,14 @@ TEST_CASE("a stream that is cut now and then and resumed at once is logged once,
     CHECK(b.source->watches() == 7);
 }
 
-TEST_CASE("a watch-list and the list in its place that are refused in turn are logged once each, not each time", "[informer]") {
+TEST_CASE("a watch-list and the list in its place that are refused in turn are logged once each, not each time",
+          "[informer]") {
     const bool one_code = GENERATE(true, false);
     CAPTURE(one_code);
     bench b;
     for (int i = 0; i < 12; ++i) {
-        b.source->on_watch_fail(one_code ? status_failure(403, "Forbidden", "cannot watch pods") : status_failure(422, "Invalid", "sendInitialEvents"));
+        b.source->on_watch_fail(one_code ? status_failure(403, "Forbidden", "cannot watch pods")
+                                         : status_failure(422, "Invalid", "sendInitialEvents"));
         b.source->on_list(list_script().fail(status_failure(403, "Forbidden", "cannot list pods")));
     }
     b.start();
@@ -75,7 +78,8 @@ TEST_CASE("a watch-list and the list in its place that are refused in turn are l
     CHECK(b.log.count(log_level::warning) == 2);
 }
 
-TEST_CASE("a stream that is cut after two minutes of health is logged anew, and what cut the last one is forgotten", "[informer]") {
+TEST_CASE("a stream that is cut after two minutes of health is logged anew, and what cut the last one is forgotten",
+          "[informer]") {
     bench b;
     auto w = b.sync_with({pod("a", 1)}, 5);
     for (int i = 0; i < 3; ++i) {
@@ -101,7 +105,9 @@ TEST_CASE("a stream that is cut after two minutes of health is logged anew, and 
     }
 }
 
-TEST_CASE("an error of the same kind is logged again where its words are others, once a minute, and not for its numbers", "[informer]") {
+TEST_CASE(
+    "an error of the same kind is logged again where its words are others, once a minute, and not for its numbers",
+    "[informer]") {
     bench b;
     const auto w = b.sync_with({pod("a", 1)}, 5);
     const auto told = [&b](std::string_view words) {
@@ -113,7 +119,9 @@ TEST_CASE("an error of the same kind is logged again where its words are others,
     int failures = 0;
     const auto fail_for = [&](clock::duration d, const std::string& words) {
         auto asked = b.source->watches();
-        const auto next = [&] { b.source->on_watch_fail(status_failure(502, "BadGateway", words + std::to_string(++failures))); };
+        const auto next = [&] {
+            b.source->on_watch_fail(status_failure(502, "BadGateway", words + std::to_string(++failures)));
+        };
         next();
         for (clock::duration t{}; t < d; t += 1s) {
             b.pass(1s);

@@ -29,8 +29,8 @@ failure gone() {
 /// resync, a relist; and somebody who waits.
 struct life {
     life()
-        : clock(std::make_shared<manual_clock>()), source(std::make_shared<scripted_list_watch>(context->get_executor())),
-          rt(make_runtime()) {
+        : clock(std::make_shared<manual_clock>()),
+          source(std::make_shared<scripted_list_watch>(context->get_executor())), rt(make_runtime()) {
         informer.emplace(rt, source, informer_options().queue_capacity(2));
         source->on_watch()->added(pod("a", 1)).fail(failure(errc::connection_lost, "test"));
         source->on_watch()->open();
@@ -47,9 +47,8 @@ struct life {
         owned = token;
         informer->add_event_handler([mine = *informer, token](const object&, bool) {}, nullptr, nullptr);
         informer->on_state_change([mine = *informer, token](const informer_status&) {});
-        asio::co_spawn(*context, informer->run(), asio::bind_cancellation_slot(stop.slot(), [this](std::exception_ptr) {
-                           ended = true;
-                       }));
+        asio::co_spawn(*context, informer->run(),
+                       asio::bind_cancellation_slot(stop.slot(), [this](std::exception_ptr) { ended = true; }));
         asio::co_spawn(*context, informer->synced(1h), [](std::exception_ptr) {});
         asio::co_spawn(*context, informer->wait_until(resource_version("60"), 1h), [](std::exception_ptr) {});
     }
@@ -99,7 +98,8 @@ int length_of_life() {
 
 } // namespace
 
-TEST_CASE("handlers and observers are let go when the informer has stopped, also those that own it", "[informer][stop]") {
+TEST_CASE("handlers and observers are let go when the informer has stopped, also those that own it",
+          "[informer][stop]") {
     for (const bool runs : {true, false}) {
         bench b;
         b.source->on_watch()->added(pod("a", 1)).bookmark("2", true);
@@ -111,7 +111,8 @@ TEST_CASE("handlers and observers are let go when the informer has stopped, also
         b.pods.on_state_change([mine = b.pods, kept](const informer_status&) {});
         b.pods.on_error([mine = b.pods, kept](std::string_view, const failure&) {});
         b.pods.on_bad_object([mine = b.pods, kept](const bad_object&) {});
-        const auto observing = b.pods.observe(informer_observer().on_state_change([mine = b.pods, kept](const informer_status&) {}));
+        const auto observing =
+            b.pods.observe(informer_observer().on_state_change([mine = b.pods, kept](const informer_status&) {}));
         kept.reset();
         if (runs) {
             b.start();
@@ -136,7 +137,8 @@ TEST_CASE("what is added to an informer that has stopped is not kept", "[informe
         const std::weak_ptr<int> there = kept;
         const auto handle = b.pods.add_event_handler([mine = b.pods, kept](const object&, bool) {}, nullptr, nullptr);
         b.pods.on_state_change([mine = b.pods, kept](const informer_status&) {});
-        const auto observing = b.pods.observe(informer_observer().on_state_change([mine = b.pods, kept](const informer_status&) {}));
+        const auto observing =
+            b.pods.observe(informer_observer().on_state_change([mine = b.pods, kept](const informer_status&) {}));
         kept.reset();
         CAPTURE(runs);
         CHECK(there.expired());
@@ -149,8 +151,9 @@ TEST_CASE("a handler that was removed is let go, and may add another as it goes"
     auto kept = std::shared_ptr<int>(new int(0), [&b, &seen](const int* i) { // NOLINT(modernize-make-shared)
         delete i;
         if (!b.pods.status().synced) return;
-        b.pods.add_event_handler([&seen](const object& o, bool) { seen = std::make_shared<const std::string>(o.name().str()); },
-                                 nullptr, nullptr);
+        b.pods.add_event_handler(
+            [&seen](const object& o, bool) { seen = std::make_shared<const std::string>(o.name().str()); }, nullptr,
+            nullptr);
     });
     const std::weak_ptr<int> there = kept;
     auto one = b.pods.add_event_handler([kept](const object&, bool) {}, nullptr, nullptr);
@@ -180,7 +183,8 @@ TEST_CASE("an observer may drop the last handle of an informer that is stopped b
     CHECK(told);
     CHECK_FALSE(pods);
     bool ended = false;
-    asio::co_spawn(context, events.next(), [&ended](std::exception_ptr e, std::optional<event> one) { ended = !e && !one; });
+    asio::co_spawn(context, events.next(),
+                   [&ended](std::exception_ptr e, std::optional<event> one) { ended = !e && !one; });
     context.run();
     CHECK(ended);
 }
@@ -219,9 +223,8 @@ TEST_CASE("an informer whose run() was dropped before it began has stopped", "[i
     b.pods.add_event_handler([mine = b.pods, kept = std::move(kept)](const object&, bool) {}, nullptr, nullptr);
     auto events = b.pods.subscribe();
     std::string told;
-    asio::co_spawn(b.context, events.next(), [&told](std::exception_ptr e, std::optional<event> one) {
-        told += e || one ? "?" : "end ";
-    });
+    asio::co_spawn(b.context, events.next(),
+                   [&told](std::exception_ptr e, std::optional<event> one) { told += e || one ? "?" : "end "; });
     asio::co_spawn(b.context, b.pods.synced(1h), [&told](std::exception_ptr e) { told += e ? "not synced " : "?"; });
     b.settle();
     CHECK(told.empty());
@@ -244,9 +247,8 @@ TEST_CASE("an informer that goes without having stopped ends its subscriptions",
         std::optional<shared_informer> pods(std::in_place, runtime(context->get_executor()), source);
         auto events = pods->subscribe();
         bool ended = false;
-        asio::co_spawn(elsewhere, events.next(), [&ended](std::exception_ptr e, std::optional<event> one) {
-            ended = !e && !one;
-        });
+        asio::co_spawn(elsewhere, events.next(),
+                       [&ended](std::exception_ptr e, std::optional<event> one) { ended = !e && !one; });
         elsewhere.poll();
         if (ran) asio::co_spawn(*context, pods->run(), [](std::exception_ptr) {});
         context->poll();
@@ -298,9 +300,8 @@ TEST_CASE("an informer whose context is destroyed has stopped, whoever holds it"
     context->poll();
     CHECK(read_all(events) == words{"+a:1!"});
     bool ended = false;
-    asio::co_spawn(elsewhere, events.next(), [&ended](std::exception_ptr e, std::optional<event> one) {
-        ended = !e && !one;
-    });
+    asio::co_spawn(elsewhere, events.next(),
+                   [&ended](std::exception_ptr e, std::optional<event> one) { ended = !e && !one; });
     asio::co_spawn(*context, events_there.next(), [](std::exception_ptr, std::optional<event>) {});
     elsewhere.poll();
     context->poll();
@@ -328,7 +329,8 @@ TEST_CASE("G5 stopped after k handlers, for every k, run() ends and leaves no wo
         // Nobody turns the clock and nobody reads any more.
         l.context->run_for(5s);
         if (!l.context->stopped() || !l.ended) {
-            FAIL("stopped after " << k << " of " << all << " handlers: " << (l.ended ? "work is left" : "run() goes on"));
+            FAIL("stopped after " << k << " of " << all
+                                  << " handlers: " << (l.ended ? "work is left" : "run() goes on"));
         }
         if (l.source->under_way() != 0) FAIL("after " << k << " handlers a request is left");
     }

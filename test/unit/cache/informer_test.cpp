@@ -70,13 +70,15 @@ TEST_CASE("an object is found by its key, however that is written", "[informer]"
     const auto note = [&found](std::exception_ptr, object o) { found = std::move(o); };
     for (int i = 0; i < 2; ++i) {
         found = object();
-        boost::asio::co_spawn(b.context, i == 0 ? b.pods.until({"default", "a"}, any, 1s) : b.pods.until(text, any, 1s), note);
+        boost::asio::co_spawn(b.context, i == 0 ? b.pods.until({"default", "a"}, any, 1s) : b.pods.until(text, any, 1s),
+                              note);
         b.settle();
         CHECK(found);
     }
 }
 
-TEST_CASE("who was there before the first list is told its objects in its order, also what goes meanwhile", "[informer]") {
+TEST_CASE("who was there before the first list is told its objects in its order, also what goes meanwhile",
+          "[informer]") {
     constexpr int n = 100; // longer than what is read ahead
     const bool pages = GENERATE(false, true);
     bench b(informer_options().watch_list(false));
@@ -269,7 +271,8 @@ TEST_CASE("X3 a transform runs exactly once for each received object", "[informe
     CHECK(runs == 3);
 }
 
-TEST_CASE("a transform that takes resource versions out does not make a resumed watch repeat what was told", "[informer]") {
+TEST_CASE("a transform that takes resource versions out does not make a resumed watch repeat what was told",
+          "[informer]") {
     decode_options d;
     d.transform_with([](boost::json::value& v) { v.as_object()["metadata"].as_object().erase("resourceVersion"); });
     bench b(informer_options().decode(d));
@@ -494,7 +497,8 @@ TEST_CASE("S20 after a relist that shrinks the cache the memory is given back, a
 TEST_CASE("an observer is told the state after the first list, and after each relist", "[informer]") {
     bench b(informer_options().watch_list(false));
     informer_status last;
-    const auto mine = b.pods.observe(informer_observer().on_state_change([&last](const informer_status& s) { last = s; }));
+    const auto mine =
+        b.pods.observe(informer_observer().on_state_change([&last](const informer_status& s) { last = s; }));
     b.source->on_list(list_of({pod("a", 1), pod("b", 2)}, "2"));
     const auto w = b.source->on_watch();
     b.start();
@@ -515,7 +519,8 @@ TEST_CASE("an observer is told the state after the first list, and after each re
 TEST_CASE("an object that changed without a new version, or without any, has changed", "[informer]") {
     bench b;
     auto events = b.pods.subscribe();
-    const std::string plain = R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"n"},"spec":{"note":")";
+    const std::string plain =
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"n"},"spec":{"note":")";
     const auto w = b.source->on_watch();
     w->added(pod("a", 1, "x")).added(plain + "x\"}}").bookmark("5", true);
     b.start();
@@ -572,7 +577,8 @@ TEST_CASE("any number can observe an informer, each until it lets go", "[informe
                                         .on_bad_object([&bad](const bad_object&) { ++bad; }));
     auto second = b.pods.observe(errors_of("two"));
     const auto broken = b.pods.observe(informer_observer().on_error([](std::string_view, const failure&) { throw 1; }));
-    const auto third = b.pods.observe(informer_observer().on_error([&](std::string_view, const failure&) { second.reset(); }));
+    const auto third =
+        b.pods.observe(informer_observer().on_error([&](std::string_view, const failure&) { second.reset(); }));
     refuse();
     b.start();
     CHECK(told == words{"one watch-list", "two watch-list", "one list"}); // the third made the second go

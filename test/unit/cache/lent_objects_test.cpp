@@ -26,7 +26,9 @@ std::unique_ptr<indexer> filled(int pods) {
     return cache;
 }
 
-unsigned number(const object& o) { return static_cast<unsigned>(std::stoul(o.resource_version().str())); }
+unsigned number(const object& o) {
+    return static_cast<unsigned>(std::stoul(o.resource_version().str()));
+}
 
 } // namespace
 
@@ -126,7 +128,8 @@ TEST_CASE("snapshot: find lends what get gives") {
         REQUIRE(lent->same_as(now.get("ns/" + name)));
         REQUIRE(now.find(object_key("ns", name)) == lent);
     }
-    for (const char* absent : {"ns/pod", "ns/pod-300", "n/pod-1", "pod-1", "", "/"}) REQUIRE(now.find(absent) == nullptr);
+    for (const char* absent : {"ns/pod", "ns/pod-300", "n/pod-1", "pod-1", "", "/"})
+        REQUIRE(now.find(absent) == nullptr);
     const cache_snapshot empty;
     REQUIRE(empty.find("ns/pod-1") == nullptr);
 }

@@ -85,7 +85,8 @@ TEST_CASE("lister: by the key that a reconciler gets, whatever its name looks li
     REQUIRE_FALSE(in_a.find(object_key("b", "p")));
     REQUIRE_FALSE(in_a.find(object_key("", "a/p")));
     REQUIRE_FALSE(all.find(object_key("a", "missing")));
-    REQUIRE(message_of([&] { all.get(object_key("a", "missing")); }, errc::not_found).find("a/missing") != std::string::npos);
+    REQUIRE(message_of([&] { all.get(object_key("a", "missing")); }, errc::not_found).find("a/missing") !=
+            std::string::npos);
     source->synced = false;
     message_of([&] { all.find(object_key("a", "p")); }, errc::not_synced);
 }

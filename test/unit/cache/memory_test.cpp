@@ -79,7 +79,8 @@ private:
 struct scene {
     explicit scene(unsigned n, std::size_t queue_capacity = 1000)
         : source(std::make_shared<pod_source>(context.get_executor(), n)),
-          pods(rt, source, informer_options().watch_list(false).page_size(0).queue_capacity(queue_capacity)), watch(source->scripted->on_watch()) {
+          pods(rt, source, informer_options().watch_list(false).page_size(0).queue_capacity(queue_capacity)),
+          watch(source->scripted->on_watch()) {
         asio::co_spawn(context, pods.run(), [](std::exception_ptr) {});
         settle();
         REQUIRE(pods.snapshot().size() == n);
@@ -203,7 +204,8 @@ TEST_CASE("memory under churn does not grow from round to round, 5,000 pods", "[
 TEST_CASE("what readers drop is freed within a minute, also where nothing comes", "[informer][memory]") {
     bench b;
     const auto w = b.sync_with({}, 5);
-    for (int i = 0; i < 2000; ++i) w->added(pod("p" + std::to_string(i), 10, std::string(500, 'x') + std::to_string(i)));
+    for (int i = 0; i < 2000; ++i)
+        w->added(pod("p" + std::to_string(i), 10, std::string(500, 'x') + std::to_string(i)));
     b.settle();
     const std::uint64_t before = b.pods.status().pool.node_bytes;
     REQUIRE(before > 1'000'000);
@@ -227,7 +229,9 @@ TEST_CASE("who has unsubscribed is let go within a minute, also where nothing co
     bool synced = true;
     subscription_options options;
     std::optional<subscription> slow;
-    SECTION("of an informer in sync") { b.sync_with({pod("a", 1)}, 5); }
+    SECTION("of an informer in sync") {
+        b.sync_with({pod("a", 1)}, 5);
+    }
     SECTION("while all wait for another one") {
         slow = b.pods.subscribe(subscription_options().capacity(4).policy(overflow_policy::back_pressure).name("slow"));
         const auto w = b.sync_with({}, 5);
@@ -269,7 +273,8 @@ TEST_CASE("a handler that was removed is let go within a minute, also where noth
     CHECK(left.expired());
 }
 
-TEST_CASE("who keeps a handler's handle keeps nothing of the cache of an informer that has stopped", "[informer][memory]") {
+TEST_CASE("who keeps a handler's handle keeps nothing of the cache of an informer that has stopped",
+          "[informer][memory]") {
     asio::io_context context(1);
     runtime rt(context.get_executor());
     const std::uint64_t before = on_the_heap();
@@ -296,7 +301,8 @@ TEST_CASE("who keeps a handler's handle keeps nothing of the cache of an informe
     handle->remove();
 }
 
-TEST_CASE("after many deletions what lives is moved together, while others have turns of the executor", "[informer][memory]") {
+TEST_CASE("after many deletions what lives is moved together, while others have turns of the executor",
+          "[informer][memory]") {
     constexpr unsigned n = 8000;
     scene s(n);
     const std::uint64_t before = s.pods.status().pool.bytes;
@@ -377,8 +383,8 @@ TEST_CASE("a large object that waits while others are moved is moved after them,
         if (o.key() != large_one && ++gone < 13'000) s.watch->deleted(o.to_json());
         return true;
     });
-    std::string large = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + large_one.name + R"(","namespace":")" +
-                        large_one.name_space + R"(","resourceVersion":"9000000000"},"parts":[)";
+    std::string large = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + large_one.name +
+                        R"(","namespace":")" + large_one.name_space + R"(","resourceVersion":"9000000000"},"parts":[)";
     for (int i = 0; i < 500'000; ++i) large += "{\"part\":" + std::to_string(i) + "},";
     s.watch->modified(large + "{}]}");
     s.settle();

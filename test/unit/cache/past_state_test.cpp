@@ -75,7 +75,8 @@ TEST_CASE("past state: readers on threads keep what they read while the writer f
     std::vector<std::vector<object>> versions(4);
     for (int v = 0; v < 4; ++v)
         for (int i = 0; i < n; ++i)
-            versions[static_cast<std::size_t>(v)].push_back(make_pod("ns", "p" + std::to_string(i), std::to_string(v), "u"));
+            versions[static_cast<std::size_t>(v)].push_back(
+                make_pod("ns", "p" + std::to_string(i), std::to_string(v), "u"));
     indexer cache(1);
     cache.add_index("namespace", by_namespace);
     const auto put_all = [&](const std::vector<object>& all) {

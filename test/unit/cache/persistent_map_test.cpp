@@ -77,14 +77,19 @@ void compare_with_model(unsigned seed, int keys, int steps) {
         const int key = static_cast<int>(random() % static_cast<unsigned>(keys));
         const auto there = expected.find(key);
         switch (random() % 8) {
-        case 0: case 1: case 2: case 3: {
+        case 0:
+        case 1:
+        case 2:
+        case 3: {
             const auto old = m.put(number{key, step});
             REQUIRE(old.has_value() == (there != expected.end()));
             if (old) REQUIRE(*old == number{key, there->second});
             expected[key] = step;
             break;
         }
-        case 4: case 5: case 6: {
+        case 4:
+        case 5:
+        case 6: {
             const auto old = m.erase(key);
             REQUIRE(old.has_value() == (there != expected.end()));
             if (old) REQUIRE(old->value == there->second);

@@ -96,7 +96,7 @@ TEST_CASE("completeness: a reader sees the whole old or the whole new state acro
         ++steps;
         const auto snapshot = b.pods.snapshot();
         const bool whole = snapshot.size() == n && (snapshot.get("default/p0") ? !snapshot.get("default/p2500")
-                                                                              : bool(snapshot.get("default/p2500")));
+                                                                               : bool(snapshot.get("default/p2500")));
         if (!whole) ++mixed;
         if (snapshot.get("default/p2500")) break;
     }
@@ -110,7 +110,8 @@ TEST_CASE("completeness: a reader sees the whole old or the whole new state acro
     CHECK(b.note("p2500") == "new");
 }
 
-TEST_CASE("order: events come in stream order, and the cache holds them before they are delivered", "[informer][promise]") {
+TEST_CASE("order: events come in stream order, and the cache holds them before they are delivered",
+          "[informer][promise]") {
     bench b;
     auto events = b.pods.subscribe();
     const auto w = b.sync_with({}, 5);
@@ -239,7 +240,8 @@ TEST_CASE("late subscribers: nothing missed, nothing twice, at whatever moment t
                     state.erase(name);
                 } else {
                     twice = twice || (e->kind == event_kind::added) == state.contains(name) || state[name] == v;
-                    if (e->kind == event_kind::updated) twice = twice || e->previous.resource_version().str() != state[name];
+                    if (e->kind == event_kind::updated)
+                        twice = twice || e->previous.resource_version().str() != state[name];
                     state[name] = v;
                 }
             }
@@ -336,7 +338,8 @@ TEST_CASE("sync can fail: synced() says that a server accepts and never answers"
     CHECK(b.pods.status().last_error == errc::header_timeout);
 }
 
-TEST_CASE("sync can fail: synced() of a subscription says which informer ended and its last error", "[informer][promise]") {
+TEST_CASE("sync can fail: synced() of a subscription says which informer ended and its last error",
+          "[informer][promise]") {
     bench b(informer_options().name("the pods"));
     b.source->on_watch_fail(status_failure(403, "Forbidden", "user x cannot watch pods"));
     list_script refused;
@@ -409,7 +412,8 @@ TEST_CASE("read your writes: a new epoch ends the wait", "[informer][promise]") 
     CHECK_FALSE(in_new->code);
 }
 
-TEST_CASE("nothing hides: status tells when the server last showed that the cache is not behind it", "[informer][promise]") {
+TEST_CASE("nothing hides: status tells when the server last showed that the cache is not behind it",
+          "[informer][promise]") {
     bench b;
     const auto behind_for = [&] { return b.clock->wall() - b.pods.status().confirmed; };
     CHECK(b.pods.status().confirmed == std::chrono::system_clock::time_point());
@@ -445,7 +449,8 @@ TEST_CASE("nothing hides: status tells when the server last showed that the cach
     CHECK(behind_for() == 0s);
 }
 
-TEST_CASE("nothing hides: status tells the phase, the last error with the server's text, and since when", "[informer][promise]") {
+TEST_CASE("nothing hides: status tells the phase, the last error with the server's text, and since when",
+          "[informer][promise]") {
     bench b;
     CHECK(b.pods.status().phase == informer_phase::idle);
     words phases, errors;
@@ -495,7 +500,8 @@ TEST_CASE("nothing hides: status tells the phase, the last error with the server
     CHECK(phases[1] == "watching");
 }
 
-TEST_CASE("nothing hides: a removed resource parks the informer until it is back, the cache stays", "[informer][promise]") {
+TEST_CASE("nothing hides: a removed resource parks the informer until it is back, the cache stays",
+          "[informer][promise]") {
     bench b;
     const auto w = b.sync_with({pod("a", 5)}, 6);
     b.source->on_watch_fail(status_failure(404, "NotFound", "the server could not find the requested resource"));

@@ -17,7 +17,8 @@ void bookmarks(machine& m, int n) {
 
 } // namespace
 
-TEST_CASE("a watch on which bookmarks came regularly, and now nothing does, is given up after two and a half of them and resumed",
+TEST_CASE("a watch on which bookmarks came regularly, and now nothing does, is given up after two and a half of them "
+          "and resumed",
           "[reflector]") {
     machine m;
     m.follow("20");

@@ -106,7 +106,8 @@ TEST_CASE("epoch: a newest version that no watch told of is fetched once a whole
     CHECK(m.next().watch.resource_version_ == "22");
 }
 
-TEST_CASE("epoch: where watches tell all, what is newer and was not told of is not ours, unless the server was away", "[reflector]") {
+TEST_CASE("epoch: where watches tell all, what is newer and was not told of is not ours, unless the server was away",
+          "[reflector]") {
     reflector_options o;
     o.tells_all_ = true;
     machine m(std::move(o));
@@ -158,8 +159,12 @@ TEST_CASE("epoch: after the server was away a watch is short, so that silence te
         CHECK(m.next().check);
         CHECK(m.page_done("21") == page::checked);
     }
-    SECTION("an event") { m.event("22"); }
-    SECTION("a bookmark") { CHECK(m.r.bookmark_seen(m.now, rv("20"), false) == verdict::apply); }
+    SECTION("an event") {
+        m.event("22");
+    }
+    SECTION("a bookmark") {
+        CHECK(m.r.bookmark_seen(m.now, rv("20"), false) == verdict::apply);
+    }
     m.pass(2s);
     m.watch_done();
     CHECK(m.next().what == step::watch);
@@ -254,7 +259,8 @@ TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {
     CHECK(m.next().check);
 }
 
-TEST_CASE("a state that a watch contradicts is fetched again: after a second, and later the more often that happens", "[reflector]") {
+TEST_CASE("a state that a watch contradicts is fetched again: after a second, and later the more often that happens",
+          "[reflector]") {
     reflector_options long_watches;
     long_watches.watch_timeout_ = 3h;
     machine m(long_watches);

@@ -26,7 +26,8 @@ TEST_CASE("WL7 watch-lists that break count in a row only: one that came to its 
     CHECK(m.next().what == step::watch); // and no list
 }
 
-TEST_CASE("WL7 when the belief that there is no watch-list ends, a single refusal proves nothing again", "[reflector]") {
+TEST_CASE("WL7 when the belief that there is no watch-list ends, a single refusal proves nothing again",
+          "[reflector]") {
     machine m;
     const auto refuse_and_list = [&m](const std::string& version) {
         m.next();
@@ -184,7 +185,8 @@ TEST_CASE("R14 healthy time shortens the delays after a 410 and a 404 again", "[
     CHECK(m.wait() <= 800ms);
 }
 
-TEST_CASE("X5 a stalled watch-list takes nothing from a server that is known for it, also when the list works", "[reflector]") {
+TEST_CASE("X5 a stalled watch-list takes nothing from a server that is known for it, also when the list works",
+          "[reflector]") {
     const bool opened = GENERATE(true, false);
     machine m(reflector_options(), watch_list_support::yes);
     m.next();
@@ -201,7 +203,8 @@ TEST_CASE("X5 a stalled watch-list takes nothing from a server that is known for
     CHECK(m.r.support() == watch_list_support::yes);
 }
 
-TEST_CASE("R16 a server that answers watches with 500 is not asked for its state before the fifth time", "[reflector]") {
+TEST_CASE("R16 a server that answers watches with 500 is not asked for its state before the fifth time",
+          "[reflector]") {
     machine m;
     m.follow("20");
     m.pass(10s);

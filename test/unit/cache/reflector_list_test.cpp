@@ -29,14 +29,17 @@ TEST_CASE("R3 any_version lists at 0 first", "[reflector]") {
     CHECK(m.next().list.resource_version_ == "10"); // later never older than what was seen
 }
 
-TEST_CASE("selectors, and that metadata will do, are said of every list, of each of its pages, of looks at the version, and of watches", "[reflector]") {
+TEST_CASE("selectors, and that metadata will do, are said of every list, of each of its pages, of looks at the "
+          "version, and of watches",
+          "[reflector]") {
     reflector_options o = no_watch_list();
     o.labels_ = "app=web";
     o.fields_ = "spec.nodeName=n1";
     o.metadata_only_ = true;
     machine m(o);
     const auto selects = [](const auto& query) {
-        return query.label_selector_ == "app=web" && query.field_selector_ == "spec.nodeName=n1" && query.metadata_only_;
+        return query.label_selector_ == "app=web" && query.field_selector_ == "spec.nodeName=n1" &&
+               query.metadata_only_;
     };
     CHECK(selects(m.next().list));
     m.page_done("20", "more", 1);
@@ -236,7 +239,9 @@ TEST_CASE("R1 a back-off of for ever is for ever", "[reflector]") {
     CHECK(a.until == clock::time_point::max());
 }
 
-TEST_CASE("a version that the server does not read, or whose request is too long for it, is not asked for again and again", "[reflector]") {
+TEST_CASE(
+    "a version that the server does not read, or whose request is too long for it, is not asked for again and again",
+    "[reflector]") {
     const int code = GENERATE(400, 414, 431);
     machine m(no_watch_list());
     m.list("abc");

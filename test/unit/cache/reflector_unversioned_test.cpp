@@ -39,9 +39,11 @@ TEST_CASE("W14 pages without a resource version are one list; the first version 
     CHECK(m.next().watch.resource_version_ == (later ? "7" : ""));
 }
 
-TEST_CASE("W14 without a version the end of a watch, however it comes, fetches the state again and resumes nowhere", "[reflector]") {
-    const failure end = GENERATE(as<failure>(), failure(), cut_off, refused, no_watch, too_large(), status(401), status(403), status(404),
-                                 status(410, "Expired"), status(429), status(500), status(400));
+TEST_CASE("W14 without a version the end of a watch, however it comes, fetches the state again and resumes nowhere",
+          "[reflector]") {
+    const failure end =
+        GENERATE(as<failure>(), failure(), cut_off, refused, no_watch, too_large(), status(401), status(403),
+                 status(404), status(410, "Expired"), status(429), status(500), status(400));
     machine m(no_watch_list());
     follow_unversioned(m);
     m.event("20", watch_event_type::added); // an object's, no place to resume at
@@ -56,7 +58,8 @@ TEST_CASE("W14 without a version the end of a watch, however it comes, fetches t
     CHECK(m.last.list.resource_version_.empty());
 }
 
-TEST_CASE("W14 without a version the next list is at once after a watch that lasted, and waits after a short one", "[reflector]") {
+TEST_CASE("W14 without a version the next list is at once after a watch that lasted, and waits after a short one",
+          "[reflector]") {
     machine m(no_watch_list());
     follow_unversioned(m);
     m.pass(30s);
@@ -169,7 +172,8 @@ TEST_CASE("a watch that is refused with 405 is replaced by lists at the pace of 
     CHECK(m.r.phase() == informer_phase::watching);
 }
 
-TEST_CASE("where watches are forbidden and lists are not, lists at the pace of the back-off follow what changes", "[reflector]") {
+TEST_CASE("where watches are forbidden and lists are not, lists at the pace of the back-off follow what changes",
+          "[reflector]") {
     machine m(no_watch_list());
     m.next();
     m.page_done("20");
@@ -223,7 +227,8 @@ TEST_CASE("where watches are forbidden and lists are not, lists at the pace of t
     }
 }
 
-TEST_CASE("a watch-list that is refused with 405 says nothing of other resources, and is not asked for with each list", "[reflector]") {
+TEST_CASE("a watch-list that is refused with 405 says nothing of other resources, and is not asked for with each list",
+          "[reflector]") {
     machine m;
     CHECK(m.next().watch.send_initial_events_);
     m.watch_done(no_watch);

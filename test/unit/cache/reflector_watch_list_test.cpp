@@ -58,7 +58,8 @@ TEST_CASE("R10 a watch time-out of for ever is a year or two", "[reflector]") {
     CHECK_FALSE(m.next().check);
 }
 
-TEST_CASE("R10 a watch time-out of nothing, or less, is a second: watches that end at once still back off", "[reflector]") {
+TEST_CASE("R10 a watch time-out of nothing, or less, is a second: watches that end at once still back off",
+          "[reflector]") {
     for (const auto none : {0s, -5s}) {
         reflector_options o;
         o.watch_timeout_ = none;
@@ -113,7 +114,8 @@ TEST_CASE("WL9 after a watch-list stream ends a plain watch follows at once", "[
     CHECK(a.watch.resource_version_ == "13");
 }
 
-TEST_CASE("WL7 a server that refuses watch-list is listed at once, and that is remembered when the list works", "[reflector]") {
+TEST_CASE("WL7 a server that refuses watch-list is listed at once, and that is remembered when the list works",
+          "[reflector]") {
     const int code = GENERATE(400, 422);
     machine m;
     m.next();
@@ -150,7 +152,8 @@ TEST_CASE("WL7 one ERROR event with 500 takes nothing from a server whose watch-
     CHECK(m.r.support() == watch_list_support::yes);
 }
 
-TEST_CASE("X5 a watch-list that is not answered for 30 s is listed instead, and remembered when the list works", "[reflector]") {
+TEST_CASE("X5 a watch-list that is not answered for 30 s is listed instead, and remembered when the list works",
+          "[reflector]") {
     const bool works = GENERATE(true, false);
     machine m;
     m.next();
@@ -166,7 +169,8 @@ TEST_CASE("X5 a watch-list that is not answered for 30 s is listed instead, and 
     CHECK(m.r.support() == (works ? watch_list_support::no : watch_list_support::unknown));
 }
 
-TEST_CASE("X5 a watch-list whose header is held back is listed instead, and the watch behind it may wait for its own", "[reflector]") {
+TEST_CASE("X5 a watch-list whose header is held back is listed instead, and the watch behind it may wait for its own",
+          "[reflector]") {
     const bool by_us = GENERATE(true, false);
     machine m;
     m.next();
@@ -207,7 +211,8 @@ TEST_CASE("WL10 403 on a watch-list: if the list works, and again, watch-list is
     }
 }
 
-TEST_CASE("WL7 an ERROR event with 500 in a watch-list means list and watch, and is remembered when the list works", "[reflector]") {
+TEST_CASE("WL7 an ERROR event with 500 in a watch-list means list and watch, and is remembered when the list works",
+          "[reflector]") {
     machine m;
     m.next();
     m.r.opened(m.now);
@@ -376,7 +381,8 @@ TEST_CASE("X5 plain watch events show that the server knows no watch-list", "[re
     CHECK(m.r.support() == watch_list_support::no);
 }
 
-TEST_CASE("X5 that a server knows no watch-list is believed for an hour: a path that stalls looks the same", "[reflector]") {
+TEST_CASE("X5 that a server knows no watch-list is believed for an hour: a path that stalls looks the same",
+          "[reflector]") {
     machine m(reflector_options(), watch_list_support::no);
     m.list("5");
     m.pass(59min);
@@ -401,7 +407,8 @@ TEST_CASE("X5 that a server knows no watch-list is believed for an hour: a path 
     CHECK(m.next().what == step::list); // for an hour of its own
 }
 
-TEST_CASE("X5 changes in the initial events of a server that is known for watch-list take no time from it", "[reflector]") {
+TEST_CASE("X5 changes in the initial events of a server that is known for watch-list take no time from it",
+          "[reflector]") {
     machine m(reflector_options(), watch_list_support::yes);
     m.next();
     m.r.opened(m.now);
@@ -431,7 +438,9 @@ TEST_CASE("X5 a watch-list that breaks is tried again after a back-off, and list
     CHECK(m.r.support() == watch_list_support::unknown);
 }
 
-TEST_CASE("X5 a watch-list that is cut before its header is listed when it happens again; one that finds no server is not", "[reflector]") {
+TEST_CASE(
+    "X5 a watch-list that is cut before its header is listed when it happens again; one that finds no server is not",
+    "[reflector]") {
     machine m;
     for (int i = 0; i < 3; ++i) {
         CHECK(m.next().watch.send_initial_events_);
@@ -458,7 +467,8 @@ TEST_CASE("X5 a watch-list that is cut before its header is listed when it happe
     }
 }
 
-TEST_CASE("epoch: initial events that end below the last version are asked for again as a consistent read", "[reflector]") {
+TEST_CASE("epoch: initial events that end below the last version are asked for again as a consistent read",
+          "[reflector]") {
     machine m;
     m.follow("90");
     m.expire();
@@ -498,7 +508,8 @@ TEST_CASE("X5 an answer that says nothing of watch-list, as a redirection, is re
     CHECK(m.last.watch.resource_version_ == "10");
 }
 
-TEST_CASE("X5 a refusal of watch-list is not asked for again while the list that shall explain it finds no server", "[reflector]") {
+TEST_CASE("X5 a refusal of watch-list is not asked for again while the list that shall explain it finds no server",
+          "[reflector]") {
     machine m;
     m.next();
     m.watch_done(status(400));

@@ -122,7 +122,8 @@ TEST_CASE("R14 X17 410 on opening a watch or as ERROR event fetches the state ag
     CHECK(m.last.watch.resource_version_ == "20");
 }
 
-TEST_CASE("R14 410 after an outage: the state comes next, not after what the outage made of the back-off", "[reflector]") {
+TEST_CASE("R14 410 after an outage: the state comes next, not after what the outage made of the back-off",
+          "[reflector]") {
     const bool parked = GENERATE(true, false);
     machine m;
     m.sync("20");
@@ -179,7 +180,8 @@ TEST_CASE("R14 an ERROR event watches again from the last version; only if it co
     CHECK(m.next().fresh);
 }
 
-TEST_CASE("R14 StorageReadError fetches the state again: the deletion of a corrupt object has no event", "[reflector]") {
+TEST_CASE("R14 StorageReadError fetches the state again: the deletion of a corrupt object has no event",
+          "[reflector]") {
     machine m;
     m.follow("20");
     m.watch_done(status(500, "StorageReadError"));
@@ -397,7 +399,9 @@ TEST_CASE("a watch whose header is held back: the next one's may come with its e
     }
 }
 
-TEST_CASE("R12 a watch that lasted and ended cleanly is an attempt that succeeded, also where it was opened with its end", "[reflector]") {
+TEST_CASE(
+    "R12 a watch that lasted and ended cleanly is an attempt that succeeded, also where it was opened with its end",
+    "[reflector]") {
     machine m;
     m.follow("20");
     m.event("21");
@@ -411,7 +415,8 @@ TEST_CASE("R12 a watch that lasted and ended cleanly is an attempt that succeede
     CHECK(m.r.phase() == informer_phase::watching);
 }
 
-TEST_CASE("a state that does not prove what is gone is fetched again, at most half an hour later, until one does", "[reflector]") {
+TEST_CASE("a state that does not prove what is gone is fetched again, at most half an hour later, until one does",
+          "[reflector]") {
     machine m;
     m.follow("10");
     std::vector<informer::clock::duration> pauses;

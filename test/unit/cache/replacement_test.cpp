@@ -55,8 +55,12 @@ TEST_CASE("replacement: of an empty cache the order in which objects came is kno
     for (const char* name : {"f", "b"}) all.put(made(name, 1));
     CHECK(names(all) == "cadfb");
 
-    SECTION("again") { all.put(made("a", 2)); }
-    SECTION("gone") { all.objects().erase(made("f", 1)); }
+    SECTION("again") {
+        all.put(made("a", 2));
+    }
+    SECTION("gone") {
+        all.objects().erase(made("f", 1));
+    }
     SECTION("gone and another one") {
         all.objects().erase(made("f", 1));
         all.put(made("g", 1));
@@ -65,7 +69,9 @@ TEST_CASE("replacement: of an empty cache the order in which objects came is kno
         all.objects().erase(made("f", 1));
         all.put(made("f", 1));
     }
-    SECTION("a page") { all.take_back_page(); }
+    SECTION("a page") {
+        all.take_back_page();
+    }
     CHECK_FALSE(all.order());
 }
 
@@ -113,7 +119,8 @@ TEST_CASE("replacement: a page that is taken back leaves what was there before i
             }
             if (random() % 2 == 0) all.end_page();
             REQUIRE(all.objects().size() == expected.size());
-            for (const auto& [name, value] : expected) REQUIRE(all.objects().find(made(name, 0))->value()["v"].as_int64() == value);
+            for (const auto& [name, value] : expected)
+                REQUIRE(all.objects().find(made(name, 0))->value()["v"].as_int64() == value);
             REQUIRE(all.bad_keys.size() == bad.size());
             REQUIRE(all.unnamed == unnamed);
             REQUIRE(all.stories().size() == bad.size() + unnamed);

@@ -1,6 +1,6 @@
 // However much there is to do, the executor is given a turn: the longest step does not grow with it.
-#include "informer_fixture.hpp"
 #include "cache/subscription_state.hpp"
+#include "informer_fixture.hpp"
 #include "support/cpu_time.hpp"
 
 #include <algorithm>

@@ -79,13 +79,18 @@ void random_life(unsigned seed, std::size_t capacity, bool late) {
         const std::string name = "k" + std::to_string(below(8));
         const object before = cache.current("ns/" + name);
         switch (below(10)) {
-        case 0: case 1: case 2: case 3: case 4: {
+        case 0:
+        case 1:
+        case 2:
+        case 3:
+        case 4: {
             const object now = fresh(name, before ? before.uid() : "u" + std::to_string(below(2)));
             state->push(before ? updated(before, now) : added(now));
             cache.put(now);
             break;
         }
-        case 5: case 6:
+        case 5:
+        case 6:
             if (!before) break;
             state->push(deleted(fresh(name, before.uid()), before));
             cache.erase(before.key());
@@ -227,7 +232,8 @@ TEST_CASE("threads: a batch of the whole initial state is taken in portions, bet
         });
         asio::io_context context(1);
         std::vector<event> batch;
-        asio::co_spawn(context, state->next_batch(2 * n), [&batch](std::exception_ptr, std::vector<event> b) { batch = std::move(b); });
+        asio::co_spawn(context, state->next_batch(2 * n),
+                       [&batch](std::exception_ptr, std::vector<event> b) { batch = std::move(b); });
         context.run();
         over = true;
         producer.join();

@@ -57,7 +57,8 @@ using lines = std::vector<std::string>;
 
 /// A subscription, and what its informer has of it.
 struct subscribed {
-    explicit subscribed(subscription_options o = subscription_options()) : state(make_state(std::move(o))), sub(state) {}
+    explicit subscribed(subscription_options o = subscription_options())
+        : state(make_state(std::move(o))), sub(state) {}
     state_ptr state;
     subscription sub;
 };

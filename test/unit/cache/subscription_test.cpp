@@ -213,9 +213,11 @@ namespace {
 // A producer that waits for room: its subscription is full.
 struct stalled : subscribed {
     explicit stalled(std::size_t n)
-        : subscribed(subscription_options().capacity(n).policy(overflow_policy::back_pressure)), room(static_cast<int>(n)) {}
+        : subscribed(subscription_options().capacity(n).policy(overflow_policy::back_pressure)),
+          room(static_cast<int>(n)) {}
     static asio::awaitable<void> begin(stalled* s, int events) {
-        asio::co_spawn(co_await asio::this_coro::executor, produce_with_room(s->state, events, s->pushed), asio::detached);
+        asio::co_spawn(co_await asio::this_coro::executor, produce_with_room(s->state, events, s->pushed),
+                       asio::detached);
         co_await settle();
         REQUIRE(s->pushed == s->room);
     }
@@ -258,9 +260,13 @@ asio::awaitable<void> ending_frees_the_producer() {
 
 } // namespace
 
-TEST_CASE("back pressure: an end frees who waits for room") { run_test(ending_frees_the_producer()); }
+TEST_CASE("back pressure: an end frees who waits for room") {
+    run_test(ending_frees_the_producer());
+}
 
-TEST_CASE("back pressure: the informer waits for room and nothing is merged") { run_test(stalls_and_merges_nothing()); }
+TEST_CASE("back pressure: the informer waits for room and nothing is merged") {
+    run_test(stalls_and_merges_nothing());
+}
 
 TEST_CASE("back pressure: a subscriber that closes frees the informer") {
     run_test(closing_frees_the_producer(subscription::pending_events::discard));
@@ -374,8 +380,12 @@ TEST_CASE("sync: also when initial events were merged away") {
 TEST_CASE("sync: an empty initial state is synced at once") {
     subscribed s;
     REQUIRE_FALSE(s.sub.has_synced());
-    SECTION("pushed") { s.state->initial_complete(resource_version("5")); }
-    SECTION("late") { s.state->start(cache_snapshot(), resource_version("5")); }
+    SECTION("pushed") {
+        s.state->initial_complete(resource_version("5"));
+    }
+    SECTION("late") {
+        s.state->start(cache_snapshot(), resource_version("5"));
+    }
     REQUIRE(s.sub.has_synced());
 }
 
@@ -420,5 +430,6 @@ TEST_CASE("sync marks: when full, repeated ones merge into the last place; the f
         s.state->relisted(resource_version(std::to_string(10 + i)));
     }
     REQUIRE(s.sub.figures().pending == 6);
-    REQUIRE(drain(s.sub) == lines{"ADDED a@1", "SYNCED 5", "ADDED k0@109", "ADDED k1@107", "ADDED k2@108", "SYNCED 109"});
+    REQUIRE(drain(s.sub) ==
+            lines{"ADDED a@1", "SYNCED 5", "ADDED k0@109", "ADDED k1@107", "ADDED k2@108", "SYNCED 109"});
 }

@@ -213,17 +213,24 @@ asio::awaitable<void> batches() {
 
 } // namespace
 
-TEST_CASE("next(): waits, wakes on the awaiter's executor, ends after what is pending") { run_test(wakes()); }
-TEST_CASE("next_batch(): what is ready, at most so many, empty at the end") { run_test(batches()); }
+TEST_CASE("next(): waits, wakes on the awaiter's executor, ends after what is pending") {
+    run_test(wakes());
+}
+TEST_CASE("next_batch(): what is ready, at most so many, empty at the end") {
+    run_test(batches());
+}
 
 TEST_CASE("next(): cancelling it loses no event") {
     run_test(cancels(false));
     run_test(cancels(true));
 }
 
-TEST_CASE("next(): the next consumer need not wait until a cancelled one has ended") { run_test(cancelled_but_not_gone()); }
+TEST_CASE("next(): the next consumer need not wait until a cancelled one has ended") {
+    run_test(cancelled_but_not_gone());
+}
 
-TEST_CASE("next(): a consumer may move from context to context, from one too that was destroyed while it waited there") {
+TEST_CASE(
+    "next(): a consumer may move from context to context, from one too that was destroyed while it waited there") {
     const auto state = make_state();
     subscription sub(state);
     int version = 0;
@@ -260,7 +267,9 @@ TEST_CASE("close: nothing is delivered after it returned, not even to a consumer
     run_test(close_wakes());
 }
 
-TEST_CASE("next(): a second consumer at the same time is an error") { run_test(second_consumer()); }
+TEST_CASE("next(): a second consumer at the same time is an error") {
+    run_test(second_consumer());
+}
 
 TEST_CASE("subscription: its destructor and an assignment to it close it") {
     const auto one = make_state(), two = make_state();

@@ -26,8 +26,15 @@ TEST_CASE("a change is seen as a whole, and its version with it", "[informer][ch
     auto events = b.pods.subscribe();
     read_all(events);
     bool there = false;
-    asio::co_spawn(b.context, b.pods.wait_until(resource_version("8"), 1min), [&](std::exception_ptr e) { there = !e; });
-    w->begin_change().modified(pod("a", 8, "a2")).hold().deleted(pod("b", 8)).added(pod("c", 8, "c1")).hold().end_change();
+    asio::co_spawn(b.context, b.pods.wait_until(resource_version("8"), 1min),
+                   [&](std::exception_ptr e) { there = !e; });
+    w->begin_change()
+        .modified(pod("a", 8, "a2"))
+        .hold()
+        .deleted(pod("b", 8))
+        .added(pod("c", 8, "c1"))
+        .hold()
+        .end_change();
     for (int i = 0; i < 2; ++i) {
         b.settle();
         CHECK(seen(b) == "7 a1 b1 (absent)");
@@ -95,12 +102,18 @@ TEST_CASE("a watch that ends within a change is resumed before it, and nothing i
     CHECK(b.pods.status().relists == 0);
 }
 
-TEST_CASE("of a change whose rest never comes nothing is seen but what the state says that is listed instead", "[informer][change]") {
+TEST_CASE("of a change whose rest never comes nothing is seen but what the state says that is listed instead",
+          "[informer][change]") {
     bench b;
     const auto w = b.sync_with(a_and_b, 7);
     auto events = b.pods.subscribe();
     read_all(events);
-    w->begin_change().modified(pod("a", 8, "a2")).deleted(pod("b", 8)).added(pod("d", 8)).hold().fail(status_failure(410, "Expired"));
+    w->begin_change()
+        .modified(pod("a", 8, "a2"))
+        .deleted(pod("b", 8))
+        .added(pod("d", 8))
+        .hold()
+        .fail(status_failure(410, "Expired"));
     b.settle();
     const auto state = b.source->on_watch();
     state->added(pod("a", 6, "a0")).added(pod("c", 7, "c1")).bookmark("7", true);
@@ -182,7 +195,10 @@ TEST_CASE("a change with a part that cannot be read, or with none that is ours",
     auto events = b.pods.subscribe();
     read_all(events);
     w->begin_change().end_change();
-    w->begin_change().modified(pod("a", 8, "a2")).modified(R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}})").end_change();
+    w->begin_change()
+        .modified(pod("a", 8, "a2"))
+        .modified(R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}})")
+        .end_change();
     b.settle();
     CHECK(seen(b) == "8 a2 b1 (absent)");
     CHECK(read_all(events) == words{"~a:8"});

@@ -64,7 +64,8 @@ asio::awaitable<void> seen_before_told() {
         told.insert(e.key().name);
         if (once) std::exchange(once, nullptr)();
         const auto until = std::chrono::steady_clock::now() + 30us;
-        while (std::chrono::steady_clock::now() < until) {}
+        while (std::chrono::steady_clock::now() < until) {
+        }
         return true;
     });
     controller c = b.of_foos().owns(deployments, b.source().when(slow)).build(f);
@@ -235,10 +236,12 @@ asio::awaitable<void> waits_for_sources(bool runs) {
 
 } // namespace
 
-TEST_CASE("nothing lost: what a reconcile saw before its controller was told, and what then went or moved, is looked at again") {
+TEST_CASE("nothing lost: what a reconcile saw before its controller was told, and what then went or moved, is looked "
+          "at again") {
     run_test(seen_before_told());
 }
-TEST_CASE("one at a time: a controller that is more than 1024 changes behind holds up its informers, and is told of each change") {
+TEST_CASE("one at a time: a controller that is more than 1024 changes behind holds up its informers, and is told of "
+          "each change") {
     run_test(held_up());
 }
 TEST_CASE("a controller that does not run does not hold up its informers") {

@@ -80,8 +80,8 @@ asio::awaitable<void> no_namespaces() {
 }
 
 std::string pod_of(const std::string& name_space, const std::string& name, const std::string& version) {
-    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + name_space + R"(","name":")" + name + R"(","uid":"u-)" +
-           name_space + name + R"(","resourceVersion":")" + version + R"("}})";
+    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + name_space + R"(","name":")" + name +
+           R"(","uid":"u-)" + name_space + name + R"(","resourceVersion":")" + version + R"("}})";
 }
 
 asio::awaitable<void> several_namespaces() {
@@ -293,11 +293,11 @@ asio::awaitable<void> series_at_zero(bool apart) {
     const std::function<bool()> synced = [&] { return c.has_synced(); };
     const bool ok = co_await eventually(synced);
     CHECK(ok);
-    for (const char* what : {"reconcile_total controller=foos result=success", "reconcile_total controller=foos result=error",
-                             "reconcile_total controller=foos result=requeue",
-                             "reconcile_total controller=foos result=requeue_after", "reconcile_errors_total controller=foos",
-                             "terminal_reconcile_errors_total controller=foos", "reconcile_panics_total controller=foos",
-                             "reconcile_timeouts_total controller=foos"}) {
+    for (const char* what :
+         {"reconcile_total controller=foos result=success", "reconcile_total controller=foos result=error",
+          "reconcile_total controller=foos result=requeue", "reconcile_total controller=foos result=requeue_after",
+          "reconcile_errors_total controller=foos", "terminal_reconcile_errors_total controller=foos",
+          "reconcile_panics_total controller=foos", "reconcile_timeouts_total controller=foos"}) {
         INFO(what);
         const auto found = sink->counters.find("controller_runtime_" + std::string(what));
         CHECK((found != sink->counters.end() && found->second == 0));
@@ -367,7 +367,8 @@ asio::awaitable<void> own_exceptions() {
     b.serve({foo("a", 1), foo("b", 2)});
     b.answers["a"] = {[]() -> reconcile_result { throw std::runtime_error("a bug"); }};
     b.answers["b"] = {[]() -> reconcile_result {
-        throw boost::system::system_error(make_error_code(boost::system::errc::no_such_file_or_directory), "open /etc/x");
+        throw boost::system::system_error(make_error_code(boost::system::errc::no_such_file_or_directory),
+                                          "open /etc/x");
     }};
     controller c = b.of_foos().build(b.noting());
     b.start(c);
@@ -493,7 +494,8 @@ asio::awaitable<void> turns() {
         keys();
         return false;
     };
-    controller late = b.build().for_(foos, b.source().when(slow)).options(controller_options().only_keys(none)).build(b.noting());
+    controller late =
+        b.build().for_(foos, b.source().when(slow)).options(controller_options().only_keys(none)).build(b.noting());
     const auto over = std::make_shared<bool>(false);
     b.group.spawn(bench::keep_error(late.run(), b.error_of_run, over));
     const std::function<bool()> refused = [&] { return late.figures().foreign == many.size(); };

@@ -15,7 +15,9 @@ asio::awaitable<void> foreign_after_failures() {
     b.serve({foo("a", 1)});
     bool mine = true;
     b.answers["a"] = {[] { return reconcile_result::error(failure(errc::bad_response, "broken")); }};
-    controller c = b.of_foos().options(controller_options().only_keys([&mine](const object_key&) { return mine; })).build(b.noting());
+    controller c = b.of_foos()
+                       .options(controller_options().only_keys([&mine](const object_key&) { return mine; }))
+                       .build(b.noting());
     b.start(c);
     const std::function<bool()> failed = [&] { return c.attempts(object_key("ns", "a")) == 1; };
     bool ok = co_await eventually(failed);
@@ -101,7 +103,15 @@ asio::awaitable<void> stop_beside_a_key() {
 
 } // namespace
 
-TEST_CASE("a key that is dropped as another's forgets its failures") { run_test(foreign_after_failures()); }
-TEST_CASE("a trigger that went well for long is called again soon when it fails") { run_test(trigger_after_health()); }
-TEST_CASE("requeue_after forgets the failures before it") { run_test(requeue_after_forgets()); }
-TEST_CASE("no reconcile begins after a stop, also where a worker has been handed its key already") { run_test(stop_beside_a_key()); }
+TEST_CASE("a key that is dropped as another's forgets its failures") {
+    run_test(foreign_after_failures());
+}
+TEST_CASE("a trigger that went well for long is called again soon when it fails") {
+    run_test(trigger_after_health());
+}
+TEST_CASE("requeue_after forgets the failures before it") {
+    run_test(requeue_after_forgets());
+}
+TEST_CASE("no reconcile begins after a stop, also where a worker has been handed its key already") {
+    run_test(stop_beside_a_key());
+}

@@ -26,7 +26,8 @@ asio::awaitable<void> lost_worker() {
     bench b(ex);
     b.serve({foo("a", 1)});
     b.answers["a"] = {[] { return reconcile_result::requeue(); }};
-    controller c = b.of_foos().options(controller_options().limiter(std::make_shared<without_memory>())).build(b.noting());
+    controller c =
+        b.of_foos().options(controller_options().limiter(std::make_shared<without_memory>())).build(b.noting());
     b.start(c);
     const std::function<bool()> over = [&] { return *b.ended; };
     const bool ok = co_await eventually(over);

@@ -41,7 +41,8 @@ asio::awaitable<void> standby_of_many() {
     }
     b.foo_watch->added(foo("last", ++version));
     const std::function<bool()> told = [&] {
-        return b.foo_watch->pending() == 0 && b.factory.lister(foos).find("ns/last") && c.figures().queue.processing == 0;
+        return b.foo_watch->pending() == 0 && b.factory.lister(foos).find("ns/last") &&
+               c.figures().queue.processing == 0;
     };
     ok = co_await eventually(told, 60s);
     CHECK(ok);
@@ -56,7 +57,8 @@ asio::awaitable<void> standby_of_many() {
     };
     ok = co_await eventually(worked, 60s);
     CHECK(ok);
-    for (const int i : {0, steady / 2, steady - 1}) CHECK(b.count(numbered("stays-", i)) >= 1); // perhaps before it is come to once more
+    // perhaps before it is come to once more
+    for (const int i : {0, steady / 2, steady - 1}) CHECK(b.count(numbered("stays-", i)) >= 1);
     CHECK(b.count(numbered("gone-", churned - 1)) >= 1); // what has gone of late may not have been seen by who led
     CHECK(b.count(numbered("gone-", 0)) == 0);
     c.stop();
@@ -294,4 +296,6 @@ TEST_CASE("a trigger that throws is called again after a pause, one that returns
     run_test(trigger_again());
 }
 
-TEST_CASE("what one term did not go through to its end the next one does") { run_test(two_short_terms()); }
+TEST_CASE("what one term did not go through to its end the next one does") {
+    run_test(two_short_terms());
+}

@@ -12,22 +12,22 @@ constexpr int many = 2000; // an index over them is built in slices
 const api_resource secrets("", "v1", "secrets", "Secret");
 
 std::string secret(const std::string& name, int version) {
-    return R"({"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ns","name":")" + name + R"(","uid":"u-)" + name +
-           R"(","resourceVersion":")" + std::to_string(version) + "\"}}";
+    return R"({"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"ns","name":")" + name + R"(","uid":"u-)" +
+           name + R"(","resourceVersion":")" + std::to_string(version) + "\"}}";
 }
 
 index_function slow_index() {
     return [](const object& o) -> std::vector<std::string> {
         const auto until = std::chrono::steady_clock::now() + 20us;
-        while (std::chrono::steady_clock::now() < until) {}
+        while (std::chrono::steady_clock::now() < until) {
+        }
         return {"of-" + o.name().str()};
     };
 }
 
 std::size_t lines_with(const bench& b, const std::string& part) {
-    return static_cast<std::size_t>(std::count_if(b.logged->begin(), b.logged->end(), [&](const auto& line) {
-        return line.find(part) != std::string::npos;
-    }));
+    return static_cast<std::size_t>(std::count_if(
+        b.logged->begin(), b.logged->end(), [&](const auto& line) { return line.find(part) != std::string::npos; }));
 }
 
 /// Another controller has filled both caches; this one comes with an index of its own.
@@ -46,7 +46,8 @@ asio::awaitable<void> index_in_the_making(bool by_mapping) {
 
     map_function by_index = [&b](const object& o) {
         std::vector<object_key> keys;
-        for (const object& f : b.factory.lister(foos).by_index("by-secret", "of-" + o.name().str())) keys.push_back(f.key());
+        for (const object& f : b.factory.lister(foos).by_index("by-secret", "of-" + o.name().str()))
+            keys.push_back(f.key());
         return keys;
     };
     int unreadable = 0;
@@ -96,7 +97,8 @@ asio::awaitable<void> not_filled(bool initial) {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     const informer_handle read = b.factory.get(deployments, "", b.plain());
-    b.foo_source->on_list(initial ? list_script().item(foo("a", 1)).item(foo("b", 2)).version("10") : list_script().version("10"));
+    b.foo_source->on_list(initial ? list_script().item(foo("a", 1)).item(foo("b", 2)).version("10")
+                                  : list_script().version("10"));
     b.foo_watch = b.foo_source->on_watch();
     b.foo_watch->open();
     controller c = reading(b);

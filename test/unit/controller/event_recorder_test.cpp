@@ -246,7 +246,8 @@ asio::awaitable<void> on_the_server() {
     CHECK_FALSE(e.as_object().contains("series"));
     b.clock->advance(1500ms);
     // What is cut off makes no other event.
-    recorder.event(a, event_type::normal, "Synced", "Sync", std::string(1000, 'x') + "ä" + std::string(1000, 'y') + "z", a);
+    recorder.event(a, event_type::normal, "Synced", "Sync", std::string(1000, 'x') + "ä" + std::string(1000, 'y') + "z",
+                   a);
     const std::function<bool()> two = [&] {
         return b.server.list("events.events.k8s.io", "default")[0].as_object().contains("series");
     };
@@ -489,9 +490,9 @@ asio::awaitable<void> unsent(bool credential) {
     CHECK(recorder.figures().failed == 0);
     if (credential) {
         CHECK(recorder.figures().pending == 5);
-        const std::string plugin = folder.write("no-such-plugin",
-                                                "#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":"
-                                                "\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"t\"}}'\n");
+        const std::string plugin =
+            folder.write("no-such-plugin", "#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":"
+                                           "\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"t\"}}'\n");
         REQUIRE(::chmod(plugin.c_str(), 0700) == 0);
     }
     const std::function<bool()> written = [&] {
@@ -553,8 +554,9 @@ asio::awaitable<void> refreshed_in_time() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
     b.config_map("a");
-    event_recorder recorder(b.rt, b.client,
-                            event_recorder_options("sample-controller").limits(event_limits().refresh(10s).series_over(6min)));
+    event_recorder recorder(
+        b.rt, b.client,
+        event_recorder_options("sample-controller").limits(event_limits().refresh(10s).series_over(6min)));
     task_group group(ex);
     group.spawn(recorder.run());
     const object a = b.read("a");
@@ -628,7 +630,8 @@ TEST_CASE("EV1 an event that nobody could be told is tried again, and so are tho
     informer::testing::need_pidfd_open();
     run_test(unsent(true));
 }
-TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up no other but its own series") {
+TEST_CASE("EV1 an event that the server fails to store is given up after its tries, and holds up no other but its own "
+          "series") {
     run_test(one_fails());
 }
 TEST_CASE("EV3 the writes of a series keep their order, also behind one that failed") {

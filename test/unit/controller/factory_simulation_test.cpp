@@ -31,10 +31,9 @@ namespace json = boost::json;
 
 namespace {
 
-const std::vector<api_resource> kinds = {api_resource("", "v1", "configmaps", "ConfigMap"),
-                                         api_resource("", "v1", "nodes", "Node", false),
-                                         api_resource("apps", "v1", "deployments", "Deployment"),
-                                         api_resource("samples.io", "v1", "foos", "Foo")};
+const std::vector<api_resource> kinds = {
+    api_resource("", "v1", "configmaps", "ConfigMap"), api_resource("", "v1", "nodes", "Node", false),
+    api_resource("apps", "v1", "deployments", "Deployment"), api_resource("samples.io", "v1", "foos", "Foo")};
 const std::string definition = R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 "metadata":{"name":"foos.samples.io"},"spec":{"group":"samples.io","scope":"Namespaced",
 "names":{"kind":"Foo","plural":"foos"},"versions":[{"name":"v1","served":true,"storage":true}]}})";
@@ -72,8 +71,10 @@ asio::awaitable<void> read(listener_ptr l, std::shared_ptr<informer::clock> cloc
     try {
         while (!l->over) {
             std::vector<event> events;
-            if (most != 0) events = co_await l->from->next_batch(most);
-            else if (auto one = co_await l->from->next()) events.push_back(std::move(*one));
+            if (most != 0)
+                events = co_await l->from->next_batch(most);
+            else if (auto one = co_await l->from->next())
+                events.push_back(std::move(*one));
             for (const event& e : events)
                 l->tell(e.kind, e.current, e.kind == event_kind::added ? nullptr : &e.previous);
             l->over = events.empty();
@@ -120,15 +121,18 @@ public:
                 for (auto& l : h.listeners) start_reading(l);
             while (turn() || turn()) continue;
             wrong = difference();
-            if (clock_->now() >= end && --patience > 0) context_.run_for(10ms); // a busy machine may take its time to carry a byte
+            // a busy machine may take its time to carry a byte
+            if (clock_->now() >= end && --patience > 0) context_.run_for(10ms);
             clock_->advance(500ms); // and what was late may wait for a time of ours
         }
         CHECK(wrong == "");
     }
 
     void end() {
-        if (chance(50)) factory_.reset();
-        else asio::co_spawn(context_, factory_->shutdown(), [](std::exception_ptr e) { CHECK_FALSE(e); });
+        if (chance(50))
+            factory_.reset();
+        else
+            asio::co_spawn(context_, factory_->shutdown(), [](std::exception_ptr e) { CHECK_FALSE(e); });
         if (chance(50)) held_.clear();
         asio::co_spawn(context_, server_->stop(), [](std::exception_ptr e) { CHECK_FALSE(e); });
         context_.restart();
@@ -152,14 +156,22 @@ private:
 
     void step() {
         const auto what = below(100);
-        if (what < 45) write();
-        else if (what < 60) trouble();
-        else if (what < 68) obtain();
-        else if (what < 72 && !held_.empty()) held_.erase(held_.begin() + std::ptrdiff_t(below(held_.size())));
-        else if (what < 80 && !held_.empty()) listen(held_[below(held_.size())]);
-        else if (what < 85) interrupt_reader();
-        else if (what < 90) define(chance(60));
-        else clock_->advance(std::chrono::milliseconds(below(chance(80) ? 1500 : 40'000)));
+        if (what < 45)
+            write();
+        else if (what < 60)
+            trouble();
+        else if (what < 68)
+            obtain();
+        else if (what < 72 && !held_.empty())
+            held_.erase(held_.begin() + std::ptrdiff_t(below(held_.size())));
+        else if (what < 80 && !held_.empty())
+            listen(held_[below(held_.size())]);
+        else if (what < 85)
+            interrupt_reader();
+        else if (what < 90)
+            define(chance(60));
+        else
+            clock_->advance(std::chrono::milliseconds(below(chance(80) ? 1500 : 40'000)));
     }
 
     void write() {
@@ -236,14 +248,18 @@ private:
         if (held_.empty()) return;
         const auto& all = held_[below(held_.size())].listeners;
         const listener_ptr& l = all[below(all.size())];
-        if (l->reading) l->stop.emit(asio::cancellation_type::terminal);
-        else start_reading(l);
+        if (l->reading)
+            l->stop.emit(asio::cancellation_type::terminal);
+        else
+            start_reading(l);
     }
 
     void define(bool there) {
         if (there == std::exchange(defined_, there)) return;
-        if (there) server_->create(json::parse(definition));
-        else server_->remove("customresourcedefinitions.apiextensions.k8s.io", "", "foos.samples.io");
+        if (there)
+            server_->create(json::parse(definition));
+        else
+            server_->remove("customresourcedefinitions.apiextensions.k8s.io", "", "foos.samples.io");
     }
 
     std::string difference() {

@@ -111,7 +111,8 @@ asio::awaitable<void> with_predicates() {
     bench b(ex);
     const runtime rt(ex);
     const kubernetes::client client(rt, b.client.config());
-    informer_factory factory(rt, [client](const api_resource& r, const std::string& ns) { return client.make_list_watch(r, ns); });
+    informer_factory factory(
+        rt, [client](const api_resource& r, const std::string& ns) { return client.make_list_watch(r, ns); });
     finalizing f(client, deployments, ours);
     reconciler reconcile = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
         const object current = factory.lister(deployments).find(q.key);
@@ -120,7 +121,8 @@ asio::awaitable<void> with_predicates() {
         co_return r;
     };
     const predicate changed = predicates::generation_changed() || predicates::labels_changed();
-    controller c = controller_builder(rt, factory, "d").for_(deployments, source_options().when(changed)).build(reconcile);
+    controller c =
+        controller_builder(rt, factory, "d").for_(deployments, source_options().when(changed)).build(reconcile);
     task_group group(ex);
     group.spawn(c.run());
     b.server.create(json::parse(
@@ -153,12 +155,14 @@ asio::awaitable<void> invalid(std::string message, std::string causes, outcome e
     bench b(ex);
     b.config_map("a");
     finalizing f(b.client, config_maps, ours);
-    const std::string body = R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":")" +
-                             message + R"(","details":{"causes":)" + causes + "}}";
-    b.server.inject(fault(fault::kind::garbage)
-                        .with_text("HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\nContent-Length: " +
-                                   std::to_string(body.size()) + "\r\n\r\n" + body)
-                        .verb("patch"));
+    const std::string body =
+        R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":")" + message +
+        R"(","details":{"causes":)" + causes + "}}";
+    b.server.inject(
+        fault(fault::kind::garbage)
+            .with_text("HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\nContent-Length: " +
+                       std::to_string(body.size()) + "\r\n\r\n" + body)
+            .verb("patch"));
     const reconcile_result r = co_await f.step(b.read("a"));
     CHECK(r.what() == expected);
     if (expected == outcome::error) CHECK(r.why() == errc::invalid);
@@ -172,7 +176,9 @@ asio::awaitable<void> incomplete() {
     bench b(ex);
     b.config_map("a");
     finalizer f(b.client, config_maps, ours);
-    const finalizer::work fine = [](object) -> asio::awaitable<reconcile_result> { co_return reconcile_result::done(); };
+    const finalizer::work fine = [](object) -> asio::awaitable<reconcile_result> {
+        co_return reconcile_result::done();
+    };
     const std::vector<std::pair<finalizer::work, finalizer::work>> cases{{nullptr, fine}, {fine, nullptr}};
     for (const auto& [apply, cleanup] : cases) {
         error_code code;
@@ -205,9 +211,11 @@ TEST_CASE("finalizer: the work begins also where predicates let the event out th
 TEST_CASE("finalizer: what the server refuses comes back as an error") {
     run_test(refused());
 }
-TEST_CASE("finalizer: what an admission policy or webhook denies as invalid is an error, what came too late is asked again") {
+TEST_CASE(
+    "finalizer: what an admission policy or webhook denies as invalid is an error, what came too late is asked again") {
     const std::string words = "the server rejected our request due to an error in our request";
-    const std::string deleting = R"({"reason":"FieldValueForbidden","field":"metadata.finalizers","message":"no new ones"})";
+    const std::string deleting =
+        R"({"reason":"FieldValueForbidden","field":"metadata.finalizers","message":"no new ones"})";
     const std::string frozen = R"({"reason":"FieldValueForbidden","field":"spec.name","message":"it is frozen"})";
     run_test(invalid(words, "[]", outcome::requeue)); // a test of the patch
     run_test(invalid("it is deleted", "[" + deleting + "]", outcome::requeue));

@@ -132,7 +132,8 @@ TEST_CASE("run() without work is an error before any Lease is asked for") {
     world w;
     stander a(w, options("a"));
     std::exception_ptr failed;
-    asio::co_spawn(a.self.io, a.elector->run(nullptr), [&](std::exception_ptr e, election_end) { failed = std::move(e); });
+    asio::co_spawn(a.self.io, a.elector->run(nullptr),
+                   [&](std::exception_ptr e, election_end) { failed = std::move(e); });
     w.run(5s);
     REQUIRE(failed);
     CHECK_THROWS_AS(std::rethrow_exception(failed), error);
@@ -169,7 +170,9 @@ TEST_CASE("the leading work, and what it owns, is let go when run() ends or its 
             co_await time->sleep_for(1h);
         }
         static asio::awaitable<void> stand(std::shared_ptr<service> s, std::shared_ptr<informer::clock> time) {
-            std::function<asio::awaitable<void>(leadership)> lead = [s, time](const leadership&) { return work(s, time); };
+            std::function<asio::awaitable<void>(leadership)> lead = [s, time](const leadership&) {
+                return work(s, time);
+            };
             co_await s->elector->run(std::move(lead));
         }
     };

@@ -42,7 +42,8 @@ struct odd_clock final : informer::clock {
 };
 
 struct odd_replica {
-    explicit odd_replica(world& in) : w(in), self(w.add("a")), time(std::make_shared<odd_clock>(self.clock)), rt(self.rt) {
+    explicit odd_replica(world& in)
+        : w(in), self(w.add("a")), time(std::make_shared<odd_clock>(self.clock)), rt(self.rt) {
         rt.with_clock(time);
     }
     ~odd_replica() { w.close(self); }
@@ -134,7 +135,8 @@ TEST_CASE("leader election: run() ends where its clock fails, and the work with 
     const std::function<asio::awaitable<void>(leadership)> lead = [&](leadership) {
         return work_until_told(&begun, &ended, a.self.clock);
     };
-    const auto stand = [](leader_elector* who, std::function<asio::awaitable<void>(leadership)> work) -> asio::awaitable<void> {
+    const auto stand = [](leader_elector* who,
+                          std::function<asio::awaitable<void>(leadership)> work) -> asio::awaitable<void> {
         co_await who->run(std::move(work));
     };
     a.self.start(stand(&e, lead));

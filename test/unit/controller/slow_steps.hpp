@@ -23,7 +23,8 @@ public:
             });
         using real = std::chrono::steady_clock;
         const auto until = real::now() + std::chrono::microseconds(200);
-        while (real::now() < until) {}
+        while (real::now() < until) {
+        }
     }
     /// In a row. At 200 microseconds each, more than 32 are more than any step of the library may take.
     int most() const { return counts_->most; }

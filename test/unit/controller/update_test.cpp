@@ -149,7 +149,8 @@ asio::awaitable<void> told_to_stop() {
     failure f;
     const auto updating = [&]() -> asio::awaitable<void> {
         const kubernetes::write_options plain;
-        co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), with_rival(b, 100), plain, f);
+        co_await update_with_retry(b.rt, b.client, config_maps, object_key("default", "a"), with_rival(b, 100), plain,
+                                   f);
     };
     std::function<asio::awaitable<void>()> conflicting = []() -> asio::awaitable<void> {
         throw error(errc::conflict, "write");

@@ -149,7 +149,8 @@ private:
 
 } // namespace
 
-TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost, nothing is doubled, and no revision is seen in part") {
+TEST_CASE("etcd informer: cut at every byte of a watch, nothing is lost, nothing is doubled, and no revision is seen "
+          "in part") {
     const store s(history);
     std::set<std::string> states = s.states_from(3);
     states.insert("a b c d "); // not synced

@@ -176,7 +176,8 @@ TEST_CASE("etcd authentication: a token that no header can carry is a bad answer
     const std::string bad = GENERATE(std::string("a\\nb"), std::string(20'000, 'x'));
     bool first = true;
     b.etcd().answer = [&](const http::server_request& q) {
-        if (q.path != "/v3/auth/authenticate") return q.header("Authorization") == "good" ? reply(range(9, {})) : reply(401, bad_token);
+        if (q.path != "/v3/auth/authenticate")
+            return q.header("Authorization") == "good" ? reply(range(9, {})) : reply(401, bad_token);
         return reply("{\"token\":\"" + (std::exchange(first, false) ? bad : "good") + "\"}");
     };
     list(b, sink, f);
@@ -203,7 +204,8 @@ private:
         if (q.path == "/v3/auth/authenticate") return reply(R"({"token":"t)" + std::to_string(++tokens) + "\"}");
         ++watches;
         if (q.header("Authorization") == good) return reply(created(9)).streamed();
-        return reply(result(header(9) + R"(,"created":true,"canceled":true,"cancel_reason":")" + reason_ + '"')).streamed(reply::stall);
+        return reply(result(header(9) + R"(,"created":true,"canceled":true,"cancel_reason":")" + reason_ + '"'))
+            .streamed(reply::stall);
     }
     std::string reason_;
 };
@@ -222,7 +224,8 @@ TEST_CASE("etcd authentication: a watch that is opened and canceled for its toke
     CHECK(member.watches == 2);
 }
 
-TEST_CASE("etcd authentication: an old token that a member of before 2022 calls a lack of permission is replaced, once") {
+TEST_CASE(
+    "etcd authentication: an old token that a member of before 2022 calls a lack of permission is replaced, once") {
     bench b;
     recorder sink;
     failure f;

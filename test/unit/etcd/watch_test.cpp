@@ -74,7 +74,8 @@ TEST_CASE("etcd watch: bad values are quarantined by name, also where they are d
                                       put(pair("/s/", "{}", 8, 8)), gone("/s/b", 9, pair("/s/b", "{]", 6, 7, 2)),
                                       gone("/s/", 9), put(pair("/s/c", "{}", 9, 9))})});
     CHECK(!w.f);
-    CHECK(w.told == lines{"opened", "added a 6", "bad b 7", "bad key//s/ 8", "change {", "bad b 9", "bad key//s/ 9", "added c 9", "}"});
+    CHECK(w.told == lines{"opened", "added a 6", "bad b 7", "bad key//s/ 8", "change {", "bad b 9", "bad key//s/ 9",
+                          "added c 9", "}"});
     CHECK(w.sink.bad.at(0).type == watch_event_type::modified);
     CHECK(w.sink.bad.at(1).type == watch_event_type::added);
     CHECK(w.sink.bad.at(2).type == watch_event_type::deleted);
@@ -116,8 +117,8 @@ TEST_CASE("etcd watch: a change that takes turns to tell has no end where the si
     std::vector<std::string> all;
     for (int i = 0; i < n; ++i) all.push_back(put(pair("/s/" + std::to_string(i), "{}", 7, 7)));
     std::string stream = created(9);
-    for (int i = 0; i < n; i += 100) // in fragments, as etcd sends it: the sink's slices end before the first event is told
-        stream += events(7, {all.begin() + i, all.begin() + i + 100}, i + 100 < n);
+    // in fragments, as etcd sends it: the sink's slices end before the first event is told
+    for (int i = 0; i < n; i += 100) stream += events(7, {all.begin() + i, all.begin() + i + 100}, i + 100 < n);
     b.etcd().next.push_back(reply(stream).streamed());
     watch(b, sink, f, after("5"));
     CHECK(!f);

@@ -147,7 +147,8 @@ TEST_CASE("frames: a piece may end within a character or an escape, and much fol
         text += "\"}}";
         const lines expected = read(watches, text, whole);
         REQUIRE(expected.front().find(" failed ") != std::string::npos);
-        for (std::size_t piece = head.size() + 6'000; piece < head.size() + 6'008; ++piece) CHECK(read(watches, text, piece) == expected);
+        for (std::size_t piece = head.size() + 6'000; piece < head.size() + 6'008; ++piece)
+            CHECK(read(watches, text, piece) == expected);
     }
 }
 

@@ -50,7 +50,8 @@ TEST_CASE("the memory goes back after a row of short reads also while a line end
     CHECK(in.size() == 2);
 }
 
-TEST_CASE("the answer after a long one is read in long reads from the start, after a short one in short ones", "[input_buffer]") {
+TEST_CASE("the answer after a long one is read in long reads from the start, after a short one in short ones",
+          "[input_buffer]") {
     input_buffer in;
     for (int i = 0; i < 10; ++i) read(in, input_buffer::most);
     in.release();

@@ -230,7 +230,8 @@ TEST_CASE("who leaves a look-up, cancelled or late, leaves it to the others") {
 TEST_CASE("a look-up that was left for lack of time serves who tries again") {
     run_test(nobody_stays());
 }
-TEST_CASE("a look-up that everybody was told to leave is not waited for; who comes then joins it; the client may go meanwhile") {
+TEST_CASE("a look-up that everybody was told to leave is not waited for; who comes then joins it; the client may go "
+          "meanwhile") {
     run_test(all_cancelled());
 }
 TEST_CASE("a look-up that everybody left before it began, be it for lack of time, does not begin") {

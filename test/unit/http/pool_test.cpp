@@ -196,7 +196,9 @@ asio::awaitable<void> refused_on_a_used_connection() {
 /// On a connection as old as these a request gets lost.
 struct silent_from {
     std::shared_ptr<std::uint64_t> up_to = std::make_shared<std::uint64_t>(0);
-    asio::awaitable<void> operator()(request_ptr q, response_ptr r) const { return answer(up_to, std::move(q), std::move(r)); }
+    asio::awaitable<void> operator()(request_ptr q, response_ptr r) const {
+        return answer(up_to, std::move(q), std::move(r));
+    }
     static asio::awaitable<void> answer(std::shared_ptr<std::uint64_t> up_to, request_ptr q, response_ptr r) {
         if (q->connection <= *up_to)
             co_await r->wait_gone();

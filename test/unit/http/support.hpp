@@ -99,7 +99,8 @@ class raw_peer {
 public:
     using script = std::function<asio::awaitable<void>(std::shared_ptr<tcp::socket>)>;
 
-    raw_peer(asio::any_io_executor ex, script s) : raw_peer(ex, tcp::endpoint(asio::ip::address_v4::loopback(), 0), std::move(s)) {}
+    raw_peer(asio::any_io_executor ex, script s)
+        : raw_peer(ex, tcp::endpoint(asio::ip::address_v4::loopback(), 0), std::move(s)) {}
     raw_peer(asio::any_io_executor ex, tcp::endpoint at, script s)
         : acceptor_(std::make_shared<tcp::acceptor>(ex, at)), group_(ex) {
         group_.spawn(serve(acceptor_, std::make_shared<script>(std::move(s)), accepted_));

@@ -77,7 +77,7 @@ asio::awaitable<void> resolve_phase() {
     CHECK(f == condition::timed_out);
     const std::function<bool()> busy = [] { return resolver_busy > 0; };
     const bool left_alone = co_await eventually(busy); // its thread may be late
-    CHECK(left_alone); // it did not wait for getaddrinfo
+    CHECK(left_alone);                                 // it did not wait for getaddrinfo
     f = co_await failure_of(slow.get(), get(http::timeouts().request(30ms)));
     CHECK(f == errc::request_timeout);
     auto nowhere = b.client(http::client_options(), "nowhere.test");
@@ -122,8 +122,9 @@ private:
 std::set<int> inheritable_sockets() {
     std::set<int> found;
     for (int fd = 0; fd < 1024; ++fd) {
-        struct stat about{};
-        if (::fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) found.insert(fd);
+        struct stat about {};
+        if (::fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0)
+            found.insert(fd);
     }
     return found;
 }
@@ -146,8 +147,9 @@ asio::awaitable<void> nothing_is_inherited() {
     const auto waiting = connecting();
     bool done = false;
     asio::cancellation_signal stop;
-    asio::co_spawn(ex, failure_of(&c, get(http::timeouts().connect(30s))),
-                   asio::bind_cancellation_slot(stop.slot(), [&done](std::exception_ptr, const failure&) { done = true; }));
+    asio::co_spawn(
+        ex, failure_of(&c, get(http::timeouts().connect(30s))),
+        asio::bind_cancellation_slot(stop.slot(), [&done](std::exception_ptr, const failure&) { done = true; }));
     const auto under_way = [&waiting] { return connecting() > waiting; };
     const bool begun = co_await testing::eventually(under_way);
     CHECK(begun);
@@ -239,7 +241,8 @@ asio::awaitable<void> late_before_it_begins(std::string host) {
     plan.limits.connect(0ms).resolve(0ms);
     const auto timer = std::make_shared<http::detail::phase_timer>(ex, 1ms);
     const auto end = std::chrono::steady_clock::now() + 2ms;
-    while (std::chrono::steady_clock::now() < end) {}
+    while (std::chrono::steady_clock::now() < end) {
+    }
     failure f;
     const int done = resolver_done;
     const auto none = co_await http::detail::open(ex, plan, timer, f);

@@ -287,7 +287,8 @@ asio::awaitable<void> not_used_after_a_goodbye() {
     auto to = p.endpoint();
     to.tls = true;
     failure f;
-    http::client c(runtime(ex), to, http::client_options().tls(http::tls_options().ca(authority().certificate_pem())), f);
+    http::client c(runtime(ex), to, http::client_options().tls(http::tls_options().ca(authority().certificate_pem())),
+                   f);
     for (int i = 0; i < 2; ++i) {
         http::request q("POST", "/"); // which is never sent twice
         auto r = co_await c.send(std::move(q), f);
@@ -367,7 +368,8 @@ TEST_CASE("a TLS stream that is cut amid a record is told by what is pending") {
     run_test(cut_amid_a_record());
 }
 
-TEST_CASE("a body that only the end of the connection ends may do so over TLS without a goodbye, but not amid a record") {
+TEST_CASE(
+    "a body that only the end of the connection ends may do so over TLS without a goodbye, but not amid a record") {
     CHECK(body_of("HTTP/1.1 200 OK\r\n\r\nall of it") == "all of it");
     CHECK(body_of("HTTP/1.0 200 OK\r\n\r\n").empty());
     CHECK(body_of("HTTP/1.1 200 OK\r\n\r\nhalf of", half_a_record) == "half of(lost)");

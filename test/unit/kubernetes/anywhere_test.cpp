@@ -16,8 +16,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <atomic>
-#include <future>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,8 +36,8 @@ std::string name_of(int i) {
 }
 
 boost::json::value config_map(int i) {
-    return boost::json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":")" + name_of(i) +
-                              R"("},"data":{"n":")" + std::to_string(i) + "\"}}");
+    return boost::json::parse(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":")" +
+                              name_of(i) + R"("},"data":{"n":")" + std::to_string(i) + "\"}}");
 }
 
 /// A server with a thread of its own, and a client on a strand of an io_context that three threads run.
@@ -50,9 +50,9 @@ public:
         kubernetes::client_config c;
         c.server = server.url();
         client.emplace(rt, c);
-        factory.emplace(rt, [this](const api_resource& r, const std::string& ns) { return client->make_list_watch(r, ns); });
-        for (int i = 0; i < 3; ++i)
-            running_.emplace_back([this] { io.run(); });
+        factory.emplace(
+            rt, [this](const api_resource& r, const std::string& ns) { return client->make_list_watch(r, ns); });
+        for (int i = 0; i < 3; ++i) running_.emplace_back([this] { io.run(); });
     }
     ~pool_of_threads() {
         asio::co_spawn(strand, factory->shutdown(), asio::use_future).get();
@@ -66,7 +66,8 @@ public:
     pool_of_threads& operator=(const pool_of_threads&) = delete;
 
     void inject(testing::fault f) {
-        asio::post(server_io_, asio::use_future([this, f = std::move(f)]() mutable { server.inject(std::move(f)); })).get();
+        asio::post(server_io_, asio::use_future([this, f = std::move(f)]() mutable { server.inject(std::move(f)); }))
+            .get();
     }
 
     std::size_t requests() {
@@ -78,7 +79,8 @@ public:
 
 private:
     asio::io_context server_io_{1};
-    asio::executor_work_guard<asio::io_context::executor_type> busy_ = asio::make_work_guard(io), server_busy_ = asio::make_work_guard(server_io_);
+    asio::executor_work_guard<asio::io_context::executor_type> busy_ = asio::make_work_guard(io),
+                                                               server_busy_ = asio::make_work_guard(server_io_);
 
 public:
     asio::strand<asio::io_context::executor_type> strand = asio::make_strand(io);
@@ -139,7 +141,8 @@ TEST_CASE("anywhere: verbs may be awaited on any executor, and come back to it")
 TEST_CASE("anywhere: who waits for an informer may do so on any executor") {
     pool_of_threads p;
     std::atomic<int> right = 0;
-    const informer_handle pods = asio::post(p.strand, asio::use_future([&] { return p.factory->get(config_maps); })).get();
+    const informer_handle pods =
+        asio::post(p.strand, asio::use_future([&] { return p.factory->get(config_maps); })).get();
     std::vector<std::future<void>> all;
     all.push_back(asio::co_spawn(p.io, waits(&p, *pods, &right), asio::use_future));
     for (auto& one : all) one.get();

@@ -39,8 +39,10 @@ struct reply {
     reply() {}
     explicit reply(std::string body_) : chunks{std::move(body_)} {}
     reply(int status_, std::string body_) : status(status_), chunks{std::move(body_)} {}
+    // clang-format off
     reply& type(std::string t) { content_type = std::move(t); return *this; }
     reply& header(std::string name, std::string value) { headers.emplace_back(std::move(name), std::move(value)); return *this; }
+    // clang-format on
     /// In pieces, chunked; `how` it ends.
     reply& streamed(std::vector<std::string> pieces, ending how = complete) {
         chunks = std::move(pieces);
@@ -49,7 +51,9 @@ struct reply {
         return *this;
     }
     /// So long before each piece, on the clock that is turned by hand.
+    // clang-format off
     reply& every(std::chrono::milliseconds between) { pause = between; return *this; }
+    // clang-format on
 
     int status = 200;
     std::string content_type = "application/json";
@@ -61,9 +65,9 @@ struct reply {
 };
 
 struct script {
-    std::deque<reply> next;              ///< in order, for any request
+    std::deque<reply> next;               ///< in order, for any request
     std::map<std::string, reply> by_path; ///< where `next` is empty
-    std::vector<std::string> lines;      ///< "GET /api/v1/pods?limit=1"
+    std::vector<std::string> lines;       ///< "GET /api/v1/pods?limit=1"
     std::vector<http::server_request> requests;
     std::shared_ptr<testing::manual_clock> clock;
     std::size_t asleep = 0, written = 0; ///< pieces: those for which it has begun to wait; those that went out
@@ -95,9 +99,12 @@ struct script {
             co_await a->write(piece);
             ++s->written;
         }
-        if (r.end == reply::complete) co_await a->end();
-        else if (r.end == reply::cut) a->close();
-        else co_await a->wait_gone();
+        if (r.end == reply::complete)
+            co_await a->end();
+        else if (r.end == reply::cut)
+            a->close();
+        else
+            co_await a->wait_gone();
     }
 };
 
@@ -129,11 +136,11 @@ public:
         rt.with_clock(clock).with_logger(log.logger(), log_level::debug);
         answers->clock = clock;
         const std::string scheme = serving.use_tls_ ? "https" : "http";
-        server = std::make_unique<http::server>(runtime(io.get_executor()), std::move(serving),
-                                                [s = answers](std::shared_ptr<http::server_request> q,
-                                                              std::shared_ptr<http::server_response> a) {
-                                                    return script::serve(s, std::move(q), std::move(a));
-                                                });
+        server = std::make_unique<http::server>(
+            runtime(io.get_executor()), std::move(serving),
+            [s = answers](std::shared_ptr<http::server_request> q, std::shared_ptr<http::server_response> a) {
+                return script::serve(s, std::move(q), std::move(a));
+            });
         failure f;
         server->listen(f);
         throw_on(f);
@@ -155,9 +162,8 @@ public:
     /// Runs until the coroutine has ended; whenever somebody sleeps, time is turned to the end of the sleep.
     template <class T>
     T run(asio::awaitable<T> work) {
-        return testing::driven(io, std::move(work), [&](const auto& done) {
-            testing::step_until(io, done, [&] { turn_the_clock(); });
-        });
+        return testing::driven(io, std::move(work),
+                               [&](const auto& done) { testing::step_until(io, done, [&] { turn_the_clock(); }); });
     }
 
     /// Runs until it is so; time stands.
@@ -188,15 +194,22 @@ private:
     }
 };
 
-inline api_resource pods() { return api_resource("", "v1", "pods", "Pod", true); }
-inline api_resource nodes() { return api_resource("", "v1", "nodes", "Node", false); }
-inline api_resource deployments() { return api_resource("apps", "v1", "deployments", "Deployment", true); }
+inline api_resource pods() {
+    return api_resource("", "v1", "pods", "Pod", true);
+}
+inline api_resource nodes() {
+    return api_resource("", "v1", "nodes", "Node", false);
+}
+inline api_resource deployments() {
+    return api_resource("apps", "v1", "deployments", "Deployment", true);
+}
 
 inline std::string pod(const std::string& name, const std::string& version = "1") {
     return R"({"metadata":{"name":")" + name + R"(","namespace":"default","resourceVersion":")" + version + R"("}})";
 }
 
-inline std::string pod_list(const std::vector<std::string>& items, const std::string& metadata = R"({"resourceVersion":"100"})") {
+inline std::string pod_list(const std::vector<std::string>& items,
+                            const std::string& metadata = R"({"resourceVersion":"100"})") {
     std::string s = R"({"kind":"PodList","apiVersion":"v1","metadata":)" + metadata + R"(,"items":[)";
     for (std::size_t i = 0; i < items.size(); ++i) s += (i ? "," : "") + items[i];
     return s + "]}";
@@ -206,9 +219,10 @@ inline std::string watch_event(const std::string& type, const std::string& objec
     return R"({"type":")" + type + R"(","object":)" + object + "}\n";
 }
 
-inline std::string status(int code, const std::string& reason, const std::string& message, const std::string& more = "") {
-    return R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")" + message + R"(","reason":")" +
-           reason + R"(","code":)" + std::to_string(code) + more + "}";
+inline std::string status(int code, const std::string& reason, const std::string& message,
+                          const std::string& more = "") {
+    return R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")" + message +
+           R"(","reason":")" + reason + R"(","code":)" + std::to_string(code) + more + "}";
 }
 
 inline object get(bench& b, const std::string& name, failure& f) {

@@ -101,7 +101,8 @@ TEST_CASE("client: secrets never reach failures or the log") {
     bench b(who);
     failure f;
     std::string all;
-    b.answers->next.push_back(reply(500, "you sent Authorization: Bearer s3cret-token-of-some-length").type("text/plain"));
+    b.answers->next.push_back(
+        reply(500, "you sent Authorization: Bearer s3cret-token-of-some-length").type("text/plain"));
     get(b, "a", f);
     all += f.what() + f.status()->message;
     b.answers->next.emplace_back(403, status(403, "Forbidden", "Bearer s3cret-token-of-some-length is not enough"));

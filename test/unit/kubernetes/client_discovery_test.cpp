@@ -37,8 +37,9 @@ TEST_CASE("discovery: a core resource needs no more than /api and /api/v1") {
     serve_core(b);
     CHECK(find(b, "pods") == "pods/v1");
     CHECK(b.answers->lines == lines{"GET /api", "GET /api/v1"});
-    CHECK(std::string(b.answers->requests.back().header("Accept")) == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
-                                 "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json");
+    CHECK(std::string(b.answers->requests.back().header("Accept")) ==
+          "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+          "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json");
     for (const char* name : {"PODS", "po.", "Pod.v1"}) CHECK(find(b, name) == "pods/v1");
     CHECK(b.answers->lines.size() == 2); // known by now
     CHECK(find(b, "pdos") == "the server has no resource \"pdos\" (did you mean pods?)");
@@ -72,7 +73,8 @@ TEST_CASE("discovery: a short name or kind of the core group is a plural elsewhe
         b.answers->by_path["/api/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
             {"name":"resourcequotas","singularName":"resourcequota","namespaced":true,"kind":"ResourceQuota","shortNames":["quota","rq"]},
             {"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod"}]})");
-        b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[{"name":"x.io","versions":[{"version":"v1"}]}]})");
+        b.answers->by_path["/apis"] =
+            reply(R"({"kind":"APIGroupList","groups":[{"name":"x.io","versions":[{"version":"v1"}]}]})");
         b.answers->by_path["/apis/x.io/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"x.io/v1","resources":[
             {"name":"quota","singularName":"aquota","namespaced":true,"kind":"Quota","shortNames":["pods","rq"]},
             {"name":"pod","singularName":"apod","namespaced":true,"kind":"APod"}]})");
@@ -101,8 +103,8 @@ TEST_CASE("discovery: of two parts the later one is preferred") {
         {"name":"example.com","versions":[{"version":"v1"},{"version":"v1beta1"}]},{"name":"apps","versions":[{"version":"v1"}]}]})");
     const auto serve = [&b](const std::string& version, const std::string& plural, const std::string& kind) {
         b.answers->by_path["/apis/example.com/" + version] =
-            reply(R"({"kind":"APIResourceList","groupVersion":"example.com/)" + version + R"(","resources":[{"name":")" + plural +
-                  R"(","namespaced":true,"kind":")" + kind + R"("}]})");
+            reply(R"({"kind":"APIResourceList","groupVersion":"example.com/)" + version +
+                  R"(","resources":[{"name":")" + plural + R"(","namespaced":true,"kind":")" + kind + R"("}]})");
     };
     serve("v1beta1", "foos", "Foo");
     b.answers->by_path["/apis/example.com/v1"] = reply(503, "not yet");
@@ -128,9 +130,11 @@ TEST_CASE("discovery: a group that cannot be read is a problem of that group") {
 
 TEST_CASE("discovery: the aggregated form takes two requests") {
     bench b;
-    b.answers->by_path["/api"] = reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{},"versions":[{"version":"v1",
+    b.answers->by_path["/api"] =
+        reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{},"versions":[{"version":"v1",
         "resources":[{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","singularResource":"pod"}]}]}]})");
-    b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1",
+    b.answers->by_path["/apis"] =
+        reply(R"({"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1",
         "resources":[{"resource":"deployments","responseKind":{"kind":"Deployment"},"scope":"Namespaced"}]}]}]})");
     failure f;
     const discovery d = b.run(b.api->discover(f));
@@ -190,7 +194,8 @@ TEST_CASE("discovery: a part of it does not answer for the whole") {
     b.answers->by_path["/apis"] = reply(R"({"kind":"APIGroupList","groups":[
         {"name":"gateway.networking.k8s.io","versions":[{"version":"v1"}]},{"name":"networking.istio.io","versions":[{"version":"v1"}]},
         {"name":"example.com","versions":[{"version":"v1"}]}]})");
-    b.answers->by_path["/apis/example.com/v1"] = reply(R"({"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[
+    b.answers->by_path["/apis/example.com/v1"] =
+        reply(R"({"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[
         {"name":"foos","singularName":"foo","namespaced":true,"kind":"Foo"}]})");
     CHECK(find(b, "foos.example.com") == "foos/example.com/v1");
     const std::size_t by_then = b.answers->lines.size();
@@ -231,7 +236,9 @@ TEST_CASE("discovery: all of it together has the time of one verb") {
     failure f;
     bool done = false;
     asio::co_spawn(b.io, b.api->discover(f), [&done](std::exception_ptr, discovery) { done = true; });
-    b.until([&b] { return !b.answers->lines.empty() && b.answers->lines.back() == "GET /apis/gateway.networking.k8s.io/v1"; });
+    b.until([&b] {
+        return !b.answers->lines.empty() && b.answers->lines.back() == "GET /apis/gateway.networking.k8s.io/v1";
+    });
     b.clock->advance(2s);
     b.until([&done] { return done; });
     CHECK(f == errc::deadline_exceeded);

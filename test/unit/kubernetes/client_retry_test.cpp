@@ -51,7 +51,9 @@ TEST_CASE("client: a client without retries gives what the server says at once; 
     bench b;
     auto once = b.api->without_retries();
     failure f;
-    const auto refuse = [&] { b.answers->next.push_back(reply(429, "slow down").type("text/plain").header("Retry-After", "3")); };
+    const auto refuse = [&] {
+        b.answers->next.push_back(reply(429, "slow down").type("text/plain").header("Retry-After", "3"));
+    };
     refuse();
     b.run(once.get(pods(), object_key("default", "a"), f));
     CHECK(f == errc::too_many_requests);

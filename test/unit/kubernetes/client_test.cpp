@@ -35,8 +35,9 @@ TEST_CASE("client: what the server refuses is a typed error with its words") {
     };
     for (const auto& [code, reason, expected] :
          {row{400, "BadRequest", errc::bad_request}, row{401, "Unauthorized", errc::unauthorized},
-          row{403, "Forbidden", errc::forbidden}, row{404, "NotFound", errc::not_found}, row{409, "Conflict", errc::conflict},
-          row{409, "AlreadyExists", errc::already_exists}, row{410, "Expired", errc::gone}, row{422, "Invalid", errc::invalid},
+          row{403, "Forbidden", errc::forbidden}, row{404, "NotFound", errc::not_found},
+          row{409, "Conflict", errc::conflict}, row{409, "AlreadyExists", errc::already_exists},
+          row{410, "Expired", errc::gone}, row{422, "Invalid", errc::invalid},
           row{429, "TooManyRequests", errc::too_many_requests}, row{500, "InternalError", errc::server_error}}) {
         bench b;
         b.answers->next.emplace_back(code, status(code, reason, "because"));
@@ -83,7 +84,8 @@ TEST_CASE("client: errors that are no Status are shown cut at 2 KiB and printabl
 TEST_CASE("client: a redirection is not followed, and where it leads is said without its secrets") {
     bench b;
     const auto to = [&b](const std::string& location) {
-        b.answers->next.push_back(reply(308, "<a href>Permanent Redirect</a>").type("text/html").header("Location", location));
+        b.answers->next.push_back(
+            reply(308, "<a href>Permanent Redirect</a>").type("text/html").header("Location", location));
         failure f;
         get(b, "a", f);
         CHECK(f == errc::unexpected_status);
@@ -92,7 +94,8 @@ TEST_CASE("client: a redirection is not followed, and where it leads is said wit
     };
     CHECK(to("/login") == "redirects to /login, which is not followed");
     CHECK(to("https://sso.test:8443/login") == "redirects to https://sso.test:8443/login, which is not followed");
-    CHECK(to("https://me:s3cret@sso.test/login?token=s3cret#s3cret") == "redirects to https://sso.test/login?…, which is not followed");
+    CHECK(to("https://me:s3cret@sso.test/login?token=s3cret#s3cret") ==
+          "redirects to https://sso.test/login?…, which is not followed");
     CHECK(to("//me:s3cret@sso.test") == "redirects to //sso.test, which is not followed");
     CHECK(to("https://sso.test/a@b\xff") == "redirects to https://sso.test/a@b?, which is not followed");
     CHECK(to("/" + std::string(5000, 'x')).size() < 400);
@@ -180,13 +183,17 @@ TEST_CASE("client: delete says its options in the body, and takes a Status for a
     bench b;
     b.answers->next.emplace_back(R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"})");
     failure f;
-    const object o = b.run(b.api->remove(pods(), object_key("default", "a"),
-                                         delete_options().precondition_uid("u1").precondition_resource_version("5").grace_period(0s).propagation("Foreground"), f));
+    const object o = b.run(b.api->remove(
+        pods(), object_key("default", "a"),
+        delete_options().precondition_uid("u1").precondition_resource_version("5").grace_period(0s).propagation(
+            "Foreground"),
+        f));
     REQUIRE_FALSE(f);
     CHECK(o.kind() == "Status");
     CHECK(b.answers->lines == lines{"DELETE /api/v1/namespaces/default/pods/a"});
     CHECK(json::parse(b.answers->requests.back().body) ==
-          json::parse(R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Foreground",
+          json::parse(
+              R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Foreground",
                           "preconditions":{"uid":"u1","resourceVersion":"5"}})"));
 }
 

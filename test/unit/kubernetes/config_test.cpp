@@ -23,9 +23,14 @@ constexpr const char* pem_base64 = "LS0tLS1CRUdJTiBYLS0tLS0K";
 
 std::string config_with(const std::string& cluster, const std::string& user, const std::string& context_extra = "") {
     return "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-           "clusters:\n- name: k\n  cluster: " + cluster + "\n"
-           "users:\n- name: u\n  user: " + user + "\n"
-           "contexts:\n- name: c\n  context: {cluster: k, user: u" + context_extra + "}\n";
+           "clusters:\n- name: k\n  cluster: " +
+           cluster +
+           "\n"
+           "users:\n- name: u\n  user: " +
+           user +
+           "\n"
+           "contexts:\n- name: c\n  context: {cluster: k, user: u" +
+           context_extra + "}\n";
 }
 
 client_config parse(const std::string& yaml, failure& f, const kubeconfig_options& o = kubeconfig_options()) {
@@ -55,10 +60,11 @@ bool has(const std::string& text, const std::string& part) {
 } // namespace
 
 TEST_CASE("kubeconfig: inline data, namespace and user of the current context are used") {
-    const auto c = good(config_with(std::string("{server: 'https://1.2.3.4:6443', certificate-authority-data: ") + pem_base64 + "}",
-                                    std::string("{client-certificate-data: ") + pem_base64 + ", client-key-data: " + pem_base64 +
-                                        ", as: jane, as-groups: [a, b]}",
-                                    ", namespace: ns1"));
+    const auto c = good(
+        config_with(std::string("{server: 'https://1.2.3.4:6443', certificate-authority-data: ") + pem_base64 + "}",
+                    std::string("{client-certificate-data: ") + pem_base64 + ", client-key-data: " + pem_base64 +
+                        ", as: jane, as-groups: [a, b]}",
+                    ", namespace: ns1"));
     CHECK(c.server == "https://1.2.3.4:6443");
     CHECK(c.name_space == "ns1");
     CHECK(c.context == "c");
@@ -90,8 +96,9 @@ TEST_CASE("kubeconfig: whom to be taken for is read with uid and all that is kno
 
 TEST_CASE("kubeconfig: what no header can carry is refused when it is read, not by each request") {
     const auto refused = [](const std::string& user) { return refusal(config_with("{server: 'https://h'}", user)); };
-    for (const std::string user : {R"({token: "s3cret\n"})", R"({as: "s3cret\r"})", R"({as: x, as-uid: "s3cret\x7f"})",
-                                   R"({as: x, as-groups: [a, "s3cret\0"]})", R"({as: x, as-user-extra: {a: ["s3cret\n"]}})"}) {
+    for (const std::string user :
+         {R"({token: "s3cret\n"})", R"({as: "s3cret\r"})", R"({as: x, as-uid: "s3cret\x7f"})",
+          R"({as: x, as-groups: [a, "s3cret\0"]})", R"({as: x, as-user-extra: {a: ["s3cret\n"]}})"}) {
         CAPTURE(user);
         const std::string said = refused(user);
         CHECK(has(said, "has a line break or another character that no header can carry"));
@@ -105,15 +112,18 @@ TEST_CASE("kubeconfig: without a namespace it is default") {
 }
 
 TEST_CASE("kubeconfig: JSON is read, tabs included") {
-    const auto c = good("{\n\t\"kind\": \"Config\", \"current-context\": \"c\",\n\t\"clusters\": [{\"name\": \"k\", \"cluster\": "
-                        "{\"server\": \"https:\\/\\/h:1\"}}],\n\t\"contexts\": [{\"name\": \"c\", \"context\": {\"cluster\": \"k\"}}]}");
+    const auto c =
+        good("{\n\t\"kind\": \"Config\", \"current-context\": \"c\",\n\t\"clusters\": [{\"name\": \"k\", \"cluster\": "
+             "{\"server\": \"https:\\/\\/h:1\"}}],\n\t\"contexts\": [{\"name\": \"c\", \"context\": {\"cluster\": "
+             "\"k\"}}]}");
     CHECK(c.server == "https://h:1");
 }
 
 TEST_CASE("kubeconfig: a missing cluster, user or context is named with its line") {
     const std::string base = "current-context: c\ncontexts:\n- name: c\n  context:\n    cluster: nope\n    user: u\n";
     CHECK(refusal(base) == "/home/u/.kube/config:5: context \"c\" names cluster \"nope\", which is not there");
-    CHECK(refusal("current-context: c\nclusters:\n- {name: k, cluster: {server: 'https://h'}}\ncontexts:\n- name: c\n  context:\n"
+    CHECK(refusal("current-context: c\nclusters:\n- {name: k, cluster: {server: 'https://h'}}\ncontexts:\n- name: c\n  "
+                  "context:\n"
                   "    cluster: k\n    user: x\n") ==
           "/home/u/.kube/config:8: context \"c\" names user \"x\", which is not there");
     CHECK(refusal("kind: Config\ncurrent-context: zz\ncontexts:\n- {name: a, context: {}}\n") ==
@@ -131,19 +141,22 @@ TEST_CASE("kubeconfig: wrong types are refused with their line") {
     CHECK(refusal("clusters: 5\n") == "/home/u/.kube/config:1: clusters must be a list, not a single value");
     CHECK(refusal("\n- a\n") == "/home/u/.kube/config:2: not a kubeconfig: a list instead of a map");
     CHECK(refusal("kind: Pod\n") == "/home/u/.kube/config:1: not a kubeconfig: its kind is \"Pod\"");
-    CHECK(refusal("clusters:\n- 7\n") == "/home/u/.kube/config:2: an entry of clusters must be a map, not a single value");
+    CHECK(refusal("clusters:\n- 7\n") ==
+          "/home/u/.kube/config:2: an entry of clusters must be a map, not a single value");
     CHECK(refusal("users:\n- name: u\n  user: []\n") == "/home/u/.kube/config:3: user must be a map, not a list");
     CHECK(refusal("users:\n- name: u\n  user:\n    token: [s3cret]\n") ==
           "/home/u/.kube/config:4: token must be a string, not a list");
     CHECK(refusal("clusters:\n- name: k\n  cluster:\n    insecure-skip-tls-verify: perhaps\n") ==
           "/home/u/.kube/config:4: insecure-skip-tls-verify must be true or false");
-    CHECK(refusal("users:\n- {name: a}\n- {name: a}\n") == "/home/u/.kube/config:3: user \"a\" stands in this file twice");
+    CHECK(refusal("users:\n- {name: a}\n- {name: a}\n") ==
+          "/home/u/.kube/config:3: user \"a\" stands in this file twice");
 }
 
 TEST_CASE("kubeconfig: an entry without a name is in nobody's way, and belongs to who names none") {
-    const std::string nameless = "clusters:\n- {name: '', cluster: {server: 'https://nameless'}}\n- {name: k, cluster: {server: 'https://h'}}\n"
-                                 "users:\n- {user: {token: nobodys}}\n- {name: u, user: {token: mine}}\n"
-                                 "contexts:\n- {name: '', context: {}}\n- {name: c, context: {cluster: k, user: u}}\n";
+    const std::string nameless =
+        "clusters:\n- {name: '', cluster: {server: 'https://nameless'}}\n- {name: k, cluster: {server: 'https://h'}}\n"
+        "users:\n- {user: {token: nobodys}}\n- {name: u, user: {token: mine}}\n"
+        "contexts:\n- {name: '', context: {}}\n- {name: c, context: {cluster: k, user: u}}\n";
     auto c = good(nameless + "current-context: c\n");
     CHECK(c.server == "https://h");
     CHECK(c.credentials.token == "mine");
@@ -177,7 +190,8 @@ TEST_CASE("kubeconfig: nesting, aliases and size are bounded") {
     std::string values = "x: [";
     for (int i = 0; i < 600'000; ++i) values += "a,";
     CHECK(has(refusal(values + "a]\n"), "config:1: more than 500000 values"));
-    std::string clusters = "clusters:\n- {name: k, cluster: &k {certificate-authority-data: " + std::string(1 << 20, 'a') + "}}\n";
+    std::string clusters =
+        "clusters:\n- {name: k, cluster: &k {certificate-authority-data: " + std::string(1 << 20, 'a') + "}}\n";
     std::string users = "users:\n- {name: u, user: &u {as-groups: [&g " + std::string(1 << 20, 'a');
     for (int i = 0; i < 20; ++i) {
         clusters += "- {name: k" + std::to_string(i) + ", cluster: *k}\n";
@@ -198,20 +212,25 @@ TEST_CASE("kubeconfig: nesting, aliases and size are bounded") {
 TEST_CASE("kubeconfig: bad data is named by key, never by value") {
     CHECK(has(refusal(config_with("{server: 'https://h', certificate-authority-data: '%%s3cret'}", "{}")),
               "config:6: certificate-authority-data is not base64"));
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{client-certificate-data: aGFsbG8=, client-key-data: aGFsbG8=}")),
-              "client-certificate-data holds no PEM"));
+    CHECK(has(
+        refusal(config_with("{server: 'https://h'}", "{client-certificate-data: aGFsbG8=, client-key-data: aGFsbG8=}")),
+        "client-certificate-data holds no PEM"));
     for (const std::string bad : {"abc", "a===", "ab=c", "YWJj-", "YW Jj=", "=AAA"})
-        CHECK(has(refusal(config_with("{server: 'https://h', certificate-authority-data: '" + bad + "'}", "{}")), "is not base64"));
-    CHECK(has(refusal(config_with("{server: 'https://h'}", std::string("{client-certificate-data: ") + pem_base64 + "}")),
-              "user \"u\" has a client-certificate, but no client-key"));
+        CHECK(has(refusal(config_with("{server: 'https://h', certificate-authority-data: '" + bad + "'}", "{}")),
+                  "is not base64"));
+    CHECK(
+        has(refusal(config_with("{server: 'https://h'}", std::string("{client-certificate-data: ") + pem_base64 + "}")),
+            "user \"u\" has a client-certificate, but no client-key"));
 }
 
 TEST_CASE("kubeconfig: files are named where they cannot be read, and are relative to the kubeconfig") {
     const temporary_folder dir;
-    const auto file = dir.write("sub/config", config_with("{server: 'https://h', certificate-authority: certs/ca.crt}", "{}"));
+    const auto file =
+        dir.write("sub/config", config_with("{server: 'https://h', certificate-authority: certs/ca.crt}", "{}"));
     failure f;
     load_kubeconfig(kubeconfig_options().path(file), f);
-    CHECK(f.message() == file + ":6: certificate-authority: cannot read " + dir.path("sub/certs/ca.crt") + ": no such file");
+    CHECK(f.message() ==
+          file + ":6: certificate-authority: cannot read " + dir.path("sub/certs/ca.crt") + ": no such file");
     dir.write("sub/certs/ca.crt", pem_text);
     const auto c = load_kubeconfig(kubeconfig_options().path(file), f);
     CHECK_FALSE(f);
@@ -222,8 +241,10 @@ TEST_CASE("kubeconfig: files are named where they cannot be read, and are relati
 }
 
 TEST_CASE("kubeconfig: data beats file") {
-    const auto c = good(config_with(std::string("{server: 'https://h', certificate-authority: /none, certificate-authority-data: ") +
-                                        pem_base64 + "}", "{}"));
+    const auto c = good(
+        config_with(std::string("{server: 'https://h', certificate-authority: /none, certificate-authority-data: ") +
+                        pem_base64 + "}",
+                    "{}"));
     CHECK(c.tls.ca_pem_ == "-----BEGIN X-----\n");
     CHECK(c.tls_files.ca.empty());
 }
@@ -279,9 +300,11 @@ TEST_CASE("kubeconfig: a server alone is used without credentials") {
 }
 
 TEST_CASE("kubeconfig: --server replaces the address and clears tls-server-name, credentials stay") {
-    const auto c = good(config_with(std::string("{server: 'https://h', tls-server-name: x, certificate-authority-data: ") +
-                                        pem_base64 + "}", "{token: t0}"),
-                        kubeconfig_options().server("https://other:1"));
+    const auto c =
+        good(config_with(std::string("{server: 'https://h', tls-server-name: x, certificate-authority-data: ") +
+                             pem_base64 + "}",
+                         "{token: t0}"),
+             kubeconfig_options().server("https://other:1"));
     CHECK(c.server == "https://other:1");
     CHECK(c.tls.server_name_.empty());
     CHECK(c.tls.ca_pem_ == "-----BEGIN X-----\n");
@@ -290,10 +313,11 @@ TEST_CASE("kubeconfig: --server replaces the address and clears tls-server-name,
 
 TEST_CASE("kubeconfig: a server without scheme is TLS when there is TLS material") {
     CHECK(good(config_with("{server: 'h:80'}", "{}")).server == "http://h:80");
-    CHECK(good(config_with(std::string("{server: 'h:80', certificate-authority-data: ") + pem_base64 + "}", "{}")).server ==
-          "https://h:80");
-    CHECK(good(config_with("{server: 'h:80'}", std::string("{client-certificate-data: ") + pem_base64 + ", client-key-data: " +
-                                                   pem_base64 + "}")).server == "https://h:80");
+    CHECK(good(config_with(std::string("{server: 'h:80', certificate-authority-data: ") + pem_base64 + "}", "{}"))
+              .server == "https://h:80");
+    CHECK(good(config_with("{server: 'h:80'}", std::string("{client-certificate-data: ") + pem_base64 +
+                                                   ", client-key-data: " + pem_base64 + "}"))
+              .server == "https://h:80");
 }
 
 TEST_CASE("kubeconfig: insecure is taken over and warned about") {
@@ -301,9 +325,11 @@ TEST_CASE("kubeconfig: insecure is taken over and warned about") {
     CHECK(c.tls.insecure_);
     REQUIRE(c.warnings.size() == 1);
     CHECK(c.warnings[0] == "https://h: the server's certificate is not verified");
-    CHECK(has(refusal(config_with("{server: 'https://h', insecure-skip-tls-verify: true, certificate-authority: /x}", "{}")),
-              "exclude each other"));
-    const auto forced = good(config_with("{server: 'https://h', certificate-authority: /none}", "{}"), kubeconfig_options().insecure(true));
+    CHECK(has(
+        refusal(config_with("{server: 'https://h', insecure-skip-tls-verify: true, certificate-authority: /x}", "{}")),
+        "exclude each other"));
+    const auto forced = good(config_with("{server: 'https://h', certificate-authority: /none}", "{}"),
+                             kubeconfig_options().insecure(true));
     CHECK(forced.tls.insecure_);
     CHECK(forced.tls.ca_pem_.empty());
 }
@@ -325,13 +351,17 @@ TEST_CASE("kubeconfig: a token beats its file, an empty token file is an error")
     c = good(config_with("{server: 'https://h'}", "{token: inline, tokenFile: " + empty + "}"));
     CHECK(c.credentials.token == "inline");
     REQUIRE(c.warnings.size() == 1);
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + empty + "}")), "tokenFile: cannot read " + empty + ": the file is empty"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + empty + "}")),
+              "tokenFile: cannot read " + empty + ": the file is empty"));
     const auto two_lines = dir.write("two", "one\ntwo\n");
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + two_lines + "}")), two_lines + ": it has more than one line"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: " + two_lines + "}")),
+              two_lines + ": it has more than one line"));
     c = good(config_with("{server: 'https://h'}", "{token: inline, tokenFile: " + two_lines + "}"));
     CHECK(c.credentials.token == "inline");
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: /none}")), "config:9: tokenFile: cannot read /none: no such file"));
-    CHECK(has(refusal(config_with("{server: 'https://h'}", "{token: s3cret, username: a, password: b}")), "which one is meant"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{tokenFile: /none}")),
+              "config:9: tokenFile: cannot read /none: no such file"));
+    CHECK(has(refusal(config_with("{server: 'https://h'}", "{token: s3cret, username: a, password: b}")),
+              "which one is meant"));
 }
 
 TEST_CASE("kubeconfig: a token from a pipe is read here, and nobody waits for another writer") {
@@ -355,11 +385,11 @@ TEST_CASE("kubeconfig: credentials go over TLS or loopback only") {
 
 TEST_CASE("kubeconfig: secrets never reach messages") {
     const std::string secret = "s3cret-s3cret-s3cret";
-    for (const std::string& user : {"{token: " + secret + ", username: x}", "{token: " + secret + ", client-key-data: " + secret + "}",
-                                   "{token: " + secret + ", client-certificate-data: '" + secret + "', client-key-data: x}",
-                                   "{token: " + secret + ", as-groups: " + secret + "}", "{password: [" + secret + "]}",
-                                   "{password: " + secret + ", exec: {command: x, args: [" + secret + "]}}",
-                                   "{token: \"" + secret + "}"}) {
+    for (const std::string& user :
+         {"{token: " + secret + ", username: x}", "{token: " + secret + ", client-key-data: " + secret + "}",
+          "{token: " + secret + ", client-certificate-data: '" + secret + "', client-key-data: x}",
+          "{token: " + secret + ", as-groups: " + secret + "}", "{password: [" + secret + "]}",
+          "{password: " + secret + ", exec: {command: x, args: [" + secret + "]}}", "{token: \"" + secret + "}"}) {
         const auto text = refusal(config_with("{server: 'https://h'}", user));
         CHECK_FALSE(has(text, "s3cret"));
     }
@@ -367,13 +397,14 @@ TEST_CASE("kubeconfig: secrets never reach messages") {
 }
 
 TEST_CASE("kubeconfig: a quote that is left open takes no secrets along into messages") {
-    const std::string whole = "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-                              "clusters:\n- name: k\n  cluster:\n    server: https://h\n    certificate-authority: ca.crt\n"
-                              "users:\n- name: u\n  user:\n    token: s3cret\n    tokenFile: token\n"
-                              "- name: w\n  user:\n    client-key: key.pem\n    password: s3cret\n"
-                              "- name: e\n  user: {exec: {command: x, env: [{name: a, value: s3cret}]}}\n"
-                              "contexts:\n- name: d\n  context:\n    cluster: k\n    user: w\n"
-                              "- name: c\n  context:\n    cluster: k\n    user: u\n";
+    const std::string whole =
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+        "clusters:\n- name: k\n  cluster:\n    server: https://h\n    certificate-authority: ca.crt\n"
+        "users:\n- name: u\n  user:\n    token: s3cret\n    tokenFile: token\n"
+        "- name: w\n  user:\n    client-key: key.pem\n    password: s3cret\n"
+        "- name: e\n  user: {exec: {command: x, env: [{name: a, value: s3cret}]}}\n"
+        "contexts:\n- name: d\n  context:\n    cluster: k\n    user: w\n"
+        "- name: c\n  context:\n    cluster: k\n    user: u\n";
     for (const std::string context : {"c", "d"})
         for (const char* const quote : {"'", "\""})
             for (std::size_t i = 0; i <= whole.size(); ++i)
@@ -455,8 +486,9 @@ TEST_CASE("kubeconfig: what it names beside it is found wherever the process goe
     std::filesystem::create_directory(dir.path("k"));
     dir.write("k/token", "t");
     dir.write("k/config", config_with("{server: 'https://h'}", "{tokenFile: token}"));
-    dir.write("k/plugin", config_with("{server: 'https://h'}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./run, "
-                                                              "interactiveMode: Never}}"));
+    dir.write("k/plugin", config_with("{server: 'https://h'}",
+                                      "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./run, "
+                                      "interactiveMode: Never}}"));
     const auto here = std::filesystem::current_path();
     std::filesystem::current_path(dir.path(""));
     failure f;
@@ -482,18 +514,22 @@ class german final : public std::numpunct<char> {
 } // namespace
 
 TEST_CASE("kubeconfig: it is read alike in each locale") {
-    const std::string extension = "audience: a, list: [1.5, 1.500, 10.000.000, 1000, -7, +7, 0x1F, -0x1F, 0o17, 017, 08, 1e3, .5, 9223372036854775807, "
+    const std::string extension = "audience: a, list: [1.5, 1.500, 10.000.000, 1000, -7, +7, 0x1F, -0x1F, 0o17, 017, "
+                                  "08, 1e3, .5, 9223372036854775807, "
                                   "-9223372036854775808, 1.2.3, '5', 0x, 1_0]";
-    const std::string text = "%YAML 1.2\n---\n" + config_with("{server: 'https://h', extensions: [{name: client.authentication.k8s.io/exec, extension: {" +
-                                                                     extension + "}}]}",
-                                                                 "{exec: {apiVersion: client.authentication.k8s.io/v1, command: a, interactiveMode: Never, "
-                                                                 "provideClusterInfo: true}}");
+    const std::string text =
+        "%YAML 1.2\n---\n" +
+        config_with("{server: 'https://h', extensions: [{name: client.authentication.k8s.io/exec, extension: {" +
+                        extension + "}}]}",
+                    "{exec: {apiVersion: client.authentication.k8s.io/v1, command: a, interactiveMode: Never, "
+                    "provideClusterInfo: true}}");
     const auto numbers = [&] { return good(text).credentials.exec.cluster_config; };
     const std::string usual = numbers();
     const std::locale before = std::locale::global(std::locale(std::locale::classic(), new german));
     const std::string there = numbers();
     std::locale::global(before);
-    CHECK(usual == R"({"audience":"a","list":[1.5E0,1.5E0,"10.000.000",1000,-7,7,31,-31,15,15,8E0,1E3,5E-1,9223372036854775807,)"
-                   R"(-9223372036854775808,"1.2.3","5","0x","1_0"]})");
+    CHECK(usual ==
+          R"({"audience":"a","list":[1.5E0,1.5E0,"10.000.000",1000,-7,7,31,-31,15,15,8E0,1E3,5E-1,9223372036854775807,)"
+          R"(-9223372036854775808,"1.2.3","5","0x","1_0"]})");
     CHECK(there == usual);
 }

@@ -11,7 +11,8 @@ namespace {
 discovery sample() {
     failure f;
     discovery d;
-    d.resources = format::aggregated(R"({"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[
+    d.resources = format::aggregated(
+        R"({"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[
         {"metadata":{"creationTimestamp":null},"versions":[{"version":"v1","freshness":"Current","resources":[
           {"resource":"pods","responseKind":{"group":"","version":"","kind":"Pod"},"scope":"Namespaced","singularResource":"pod",
            "verbs":["get","list","watch"],"shortNames":["po"],"categories":["all"],
@@ -34,7 +35,7 @@ discovery sample() {
           {"resource":"foos","responseKind":{"group":"samplecontroller.k8s.io","version":"v1alpha1","kind":"Foo"},
            "scope":"Namespaced","singularResource":"foo","verbs":["list"],"shortNames":["pods2","no"]}]}]},
         {"metadata":{"name":"metrics.k8s.io"},"versions":[{"version":"v1beta1","freshness":"Stale","resources":[]}]}]})",
-                                    f, &d.problems);
+        f, &d.problems);
     INFO(f.what());
     REQUIRE_FALSE(f);
     return d;
@@ -68,7 +69,8 @@ TEST_CASE("discovery: names are found by plural, singular, kind and short name i
     const auto d = sample();
     for (const auto* name : {"pods", "pod", "Pod", "po", "PODS", "pods.", "pods.v1", "pods.v1."})
         CHECK(found(d, name) == "pods/v1");
-    for (const auto* name : {"deployments", "deploy", "deploy.apps", "Deployment.apps", "deployments.v1.apps", "deployments.app"})
+    for (const auto* name :
+         {"deployments", "deploy", "deploy.apps", "Deployment.apps", "deployments.v1.apps", "deployments.app"})
         CHECK(found(d, name) == "deployments/apps/v1");
     CHECK(found(d, "deployments.v1beta1.apps") == "deployments/apps/v1beta1");
     CHECK(found(d, "foos.samplecontroller.k8s.io") == "foos/samplecontroller.k8s.io/v1alpha1");
@@ -85,8 +87,9 @@ TEST_CASE("discovery: ambiguous names mean the core group first, then the server
 
 TEST_CASE("discovery: an unknown name is answered with the nearest ones") {
     const auto d = sample();
-    CHECK(found(d, "pdos") == "the server has no resource \"pdos\" (did you mean pods?) (could not read metrics.k8s.io/v1beta1: "
-                              "the server behind it cannot be asked now)");
+    CHECK(found(d, "pdos") ==
+          "the server has no resource \"pdos\" (did you mean pods?) (could not read metrics.k8s.io/v1beta1: "
+          "the server behind it cannot be asked now)");
     CHECK(found(d, "deploymnts").find("did you mean deployments.apps?") != std::string::npos);
     CHECK(found(d, "deployments.extensions").find("did you mean deployments.apps?") != std::string::npos);
     CHECK(found(d, "deplyo").find("did you mean deployments.apps?") != std::string::npos); // of the short name
@@ -103,9 +106,11 @@ TEST_CASE("discovery: no name is the name of nothing, least of all of what tells
     failure f;
     discovery d;
     d.resources = format::api_resources(R"({"kind":"APIResourceList","groupVersion":"x.io/v1","resources":[
-        {"name":"foos","singularName":"","namespaced":true,"kind":"Foo","shortNames":[""]}]})", f);
+        {"name":"foos","singularName":"","namespaced":true,"kind":"Foo","shortNames":[""]}]})",
+                                        f);
     const auto core = format::api_resources(R"({"kind":"APIResourceList","groupVersion":"v1","resources":[
-        {"name":"bars","namespaced":true,"kind":"Bar"}]})", f);
+        {"name":"bars","namespaced":true,"kind":"Bar"}]})",
+                                            f);
     d.resources.insert(d.resources.begin(), core.begin(), core.end());
     REQUIRE(d.resources.size() == 2);
     for (const std::string name : {"", ".", ".x.io", ".v1", ".v1.x.io", ".x"})
@@ -128,14 +133,17 @@ TEST_CASE("discovery: the plain forms are read") {
     CHECK_FALSE(f);
     const auto groups = format::api_groups(R"({"kind":"APIGroupList","apiVersion":"v1","groups":[
         {"name":"apps","versions":[{"groupVersion":"apps/v1beta1","version":"v1beta1"},{"groupVersion":"apps/v1","version":"v1"}],
-         "preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},{"name":"batch","versions":[{"version":"v1"}]}]})", f);
+         "preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},{"name":"batch","versions":[{"version":"v1"}]}]})",
+                                           f);
     CHECK_FALSE(f);
     REQUIRE(groups.size() == 2);
     CHECK(groups[0].name == "apps");
     CHECK(groups[0].versions == std::vector<std::string>{"v1", "v1beta1"});
-    const auto resources = format::api_resources(R"({"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[
+    const auto resources =
+        format::api_resources(R"({"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[
         {"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","verbs":["list"],"shortNames":["deploy"]},
-        {"name":"deployments/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get"]}]})", f);
+        {"name":"deployments/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get"]}]})",
+                              f);
     CHECK_FALSE(f);
     REQUIRE(resources.size() == 1);
     CHECK(resources[0].group == "apps");
@@ -155,8 +163,14 @@ TEST_CASE("discovery: answers of another kind, wrong types and garbage are refus
     CHECK(f == errc::bad_response);
     format::api_groups(std::string(1000, '['), f);
     CHECK(f == errc::too_deep);
-    CHECK(format::api_resources(R"({"kind":"APIResourceList","groupVersion":7,"resources":[1,{"name":1},{"name":"a"}]})", f).empty());
+    CHECK(format::api_resources(
+              R"({"kind":"APIResourceList","groupVersion":7,"resources":[1,{"name":1},{"name":"a"}]})", f)
+              .empty());
     CHECK_FALSE(f);
-    CHECK(format::aggregated(R"({"kind":"APIGroupDiscoveryList","items":[null,{"versions":[3,{"version":"v1","resources":["x",{"responseKind":{}}]}]}]})", f).empty());
+    CHECK(
+        format::aggregated(
+            R"({"kind":"APIGroupDiscoveryList","items":[null,{"versions":[3,{"version":"v1","resources":["x",{"responseKind":{}}]}]}]})",
+            f)
+            .empty());
     CHECK_FALSE(f);
 }

@@ -50,7 +50,8 @@ TEST_CASE("exec plugin: how it ended is told, with the last it said") {
     // Whole lines: a part of one may be a part of a secret.
     const std::string much = "head -c 100000 /dev/zero | tr '\\0' x >&2; ";
     CHECK(complaint_of(much + "exit 1") == "exited with status 1");
-    CHECK(complaint_of(much + "sleep 0.1; echo rest >&2; echo last >&2; exit 1") == "exited with status 1, saying: last");
+    CHECK(complaint_of(much + "sleep 0.1; echo rest >&2; echo last >&2; exit 1") ==
+          "exited with status 1, saying: last");
     CHECK(complaint_of("echo first >&2; head -c 4096 /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2; exit 1") ==
           "exited with status 1, saying: last");
 }
@@ -244,17 +245,19 @@ TEST_CASE("exec plugin: what it says on stderr is logged while it runs, line by 
                                            "no end"});
 }
 
-TEST_CASE("exec plugin: a program that wants what it says on stderr has each line as it was said, and the log has none") {
+TEST_CASE(
+    "exec plugin: a program that wants what it says on stderr has each line as it was said, and the log has none") {
     std::vector<std::string> told;
-    exec_scene s("echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; echo >&2; printf 'a\\033[2Jb\\377c\\n' >&2; "
-                 "head -c 9000 /dev/zero | tr '\\0' y >&2; echo >&2; printf 'code A1' >&2; read x < $D/go; "
-                 "for i in $(seq 100); do echo $i >&2; done; cat $D/answer",
-                 [&told](kubernetes::exec_plugin& p) {
-                     p.on_stderr = [&told](std::string_view line) {
-                         told.emplace_back(line);
-                         if (line.empty()) throw std::runtime_error("what it throws is dropped");
-                     };
-                 });
+    exec_scene s(
+        "echo 'open https://login.test/?state=Zx81aB55cD77eF99gH11' >&2; echo >&2; printf 'a\\033[2Jb\\377c\\n' >&2; "
+        "head -c 9000 /dev/zero | tr '\\0' y >&2; echo >&2; printf 'code A1' >&2; read x < $D/go; "
+        "for i in $(seq 100); do echo $i >&2; done; cat $D/answer",
+        [&told](kubernetes::exec_plugin& p) {
+            p.on_stderr = [&told](std::string_view line) {
+                told.emplace_back(line);
+                if (line.empty()) throw std::runtime_error("what it throws is dropped");
+            };
+        });
     s.prepare();
     auto& r = s.start();
     s.b.until([&] { return told.size() == 4; });
@@ -429,7 +432,8 @@ TEST_CASE("a child process for which somebody waited as long as he could is kill
 
 TEST_CASE("exec plugin: a list waits for a long run less than an informer does for it, and finds it where it was") {
     exec_scene s(answers_later);
-    s.b.answers->next.emplace_back(200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]})");
+    s.b.answers->next.emplace_back(
+        200, R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]})");
     failure f;
     bool done = false;
     const auto list = [&] {

@@ -20,9 +20,11 @@ namespace {
 
 /// Some MB of small things: tens of milliseconds.
 std::string large(const std::string& version, const std::string& last = "0") {
-    std::string s = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"large","namespace":"default","resourceVersion":")" + version +
-                    R"("},"list":[)";
-    for (int i = 0; i < 120'000; ++i) s += R"({"name":"entry-)" + std::to_string(i) + R"(","tags":["a","b"],"n":)" + std::to_string(i * 7) + "},";
+    std::string s =
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"large","namespace":"default","resourceVersion":")" +
+        version + R"("},"list":[)";
+    for (int i = 0; i < 120'000; ++i)
+        s += R"({"name":"entry-)" + std::to_string(i) + R"(","tags":["a","b"],"n":)" + std::to_string(i * 7) + "},";
     return s + last + "]}";
 }
 
@@ -138,7 +140,9 @@ TEST_CASE("large objects: while one is decoded others have their turns, in a lis
     CHECK(w.last.meta().name() == "z");
 
     w.meanwhile.clear();
-    b.answers->next.push_back(reply().streamed({watch_event("ADDED", large("6")), watch_event("MODIFIED", large("7", "1")), watch_event("DELETED", large("8", "1"))}));
+    b.answers->next.push_back(
+        reply().streamed({watch_event("ADDED", large("6")), watch_event("MODIFIED", large("7", "1")),
+                          watch_event("DELETED", large("8", "1"))}));
     CHECK_FALSE(carry_out(b, w, watch));
     REQUIRE(w.meanwhile.size() == 3);
     for (const unsigned ticks : w.meanwhile) CHECK(ticks >= 2);
@@ -265,7 +269,8 @@ TEST_CASE("large objects: cancelled in the middle of one it ends there, and leav
 TEST_CASE("large objects: an informer lists and follows one, and stops in the middle of the next") {
     bench b;
     b.answers->next.emplace_back(pod_list({pod("a"), large("5")}));
-    b.answers->next.push_back(reply().streamed({watch_event("MODIFIED", large("105", "1")), watch_event("MODIFIED", large("106", "2"))}, reply::stall));
+    b.answers->next.push_back(reply().streamed(
+        {watch_event("MODIFIED", large("105", "1")), watch_event("MODIFIED", large("106", "2"))}, reply::stall));
     shared_informer pods_here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(false));
     bool ended = false;
     asio::co_spawn(b.io, pods_here.run(), [&](std::exception_ptr) { ended = true; });

@@ -27,13 +27,13 @@ inline void watch(bench& b, recorder& sink, failure& f, const watch_options& o =
 
 inline std::string bookmark(const std::string& version, const std::string& annotations = "{}") {
     return watch_event("BOOKMARK", R"({"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":")" + version +
-                                 R"(","creationTimestamp":null,"annotations":)" + annotations + R"(},"spec":{"containers":null}})");
+                                       R"(","creationTimestamp":null,"annotations":)" + annotations +
+                                       R"(},"spec":{"containers":null}})");
 }
 
 inline std::string nested(int depth) {
-    return R"({"metadata":{"name":"deep","namespace":"default"},"x":)" + std::string(static_cast<std::size_t>(depth), '[') +
-           std::string(static_cast<std::size_t>(depth), ']') + "}";
+    return R"({"metadata":{"name":"deep","namespace":"default"},"x":)" +
+           std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']') + "}";
 }
-
 
 } // namespace kubernetes_test

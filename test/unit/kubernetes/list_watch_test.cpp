@@ -28,10 +28,16 @@ TEST_CASE("list: the query is client-go's") {
     };
     CHECK(sent(list_options()) == "GET /api/v1/pods");
     CHECK(sent(list_options().limit(500).resource_version("0")) == "GET /api/v1/pods?limit=500&resourceVersion=0");
-    CHECK(sent(list_options().limit(500).continue_token("a=b&c").resource_version("7").resource_version_match("Exact")) ==
-          "GET /api/v1/pods?continue=a%3Db%26c&limit=500"); // X18: never both
-    CHECK(sent(list_options().resource_version("7").resource_version_match("NotOlderThan").labels("app in (a, b)").fields("spec.nodeName=n1")) ==
-          "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%20in%20%28a%2C%20b%29&resourceVersion=7&resourceVersionMatch=NotOlderThan");
+    CHECK(sent(list_options().limit(500).continue_token("a=b&c").resource_version("7").resource_version_match(
+              "Exact")) == "GET /api/v1/pods?continue=a%3Db%26c&limit=500"); // X18: never both
+    CHECK(sent(list_options()
+                   .resource_version("7")
+                   .resource_version_match("NotOlderThan")
+                   .labels("app in (a, b)")
+                   .fields("spec.nodeName=n1")) == "GET "
+                                                   "/api/v1/"
+                                                   "pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%20in%20%"
+                                                   "28a%2C%20b%29&resourceVersion=7&resourceVersionMatch=NotOlderThan");
     CHECK(sent(list_options().resource_version_match("Exact")) == "GET /api/v1/pods");
 }
 
@@ -48,7 +54,10 @@ TEST_CASE("watch: the query is client-go's") {
     CHECK(sent(watch_options().resource_version("42").timeout(432s)) ==
           "GET /api/v1/pods?allowWatchBookmarks=true&resourceVersion=42&timeoutSeconds=432&watch=true");
     CHECK(sent(watch_options().send_initial_events().timeout(432s)) ==
-          "GET /api/v1/pods?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=432&watch=true");
+          "GET "
+          "/api/v1/"
+          "pods?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=432&"
+          "watch=true");
     CHECK(sent(watch_options().bookmarks(false).labels("a=b").fields("c=d").timeout(0s)) ==
           "GET /api/v1/pods?fieldSelector=c%3Dd&labelSelector=a%3Db&watch=true");
 }
@@ -97,7 +106,8 @@ TEST_CASE("list_watch: what was learnt of watch-list is shared by the resources 
 
 TEST_CASE("list: items, version, token and the number that remains") {
     bench b;
-    b.answers->next.emplace_back(pod_list({pod("a", "1"), pod("b", "2")}, R"({"resourceVersion":"100","continue":"next","remainingItemCount":3})"));
+    b.answers->next.emplace_back(pod_list({pod("a", "1"), pod("b", "2")},
+                                          R"({"resourceVersion":"100","continue":"next","remainingItemCount":3})"));
     recorder sink;
     failure f;
     const auto r = list(b, sink, f);
@@ -132,7 +142,8 @@ TEST_CASE("list: an empty list and null items are fine") {
     b.answers->next.emplace_back(pod_list({}));
     CHECK(list(b, sink, f).items == 0);
     CHECK_FALSE(f);
-    b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":null})");
+    b.answers->next.emplace_back(
+        R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":null})");
     CHECK(list(b, sink, f).resource_version.str() == "5");
     CHECK_FALSE(f);
 }
@@ -172,14 +183,16 @@ TEST_CASE("list and watch-list: of which blanks alone come on and on, end as tho
     CAPTURE(by_watch);
     bench b;
     const std::string list = pod_list({pod("a"), pod("b")});
-    std::vector<std::string> drips = by_watch ? std::vector<std::string>{watch_event("ADDED", pod("a"))}
-                                              : std::vector<std::string>{list.substr(0, list.find(",{\"metadata\":{\"name\":\"b\""))};
+    std::vector<std::string> drips =
+        by_watch ? std::vector<std::string>{watch_event("ADDED", pod("a"))}
+                 : std::vector<std::string>{list.substr(0, list.find(",{\"metadata\":{\"name\":\"b\""))};
     drips.insert(drips.end(), 1000, " \n");
     b.answers->next.push_back(reply().streamed(drips, reply::stall).every(5s));
     shared_informer here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(by_watch));
     task_group tasks(b.io.get_executor());
     tasks.spawn(here.run());
-    const auto given_up = [&] { return here.status().last_error || b.answers->lines.size() > 1; }; // a list in place of the watch-list
+    // a list in place of the watch-list
+    const auto given_up = [&] { return here.status().last_error || b.answers->lines.size() > 1; };
     for (std::size_t drop = 1; drop <= 40 && !given_up(); ++drop) {
         b.until([&] { return b.answers->asleep == drop; });
         b.clock->advance(5s);
@@ -196,10 +209,13 @@ TEST_CASE("list and watch-list: of which blanks alone come on and on, end as tho
 TEST_CASE("list: bad items are quarantined by key or position, the others arrive") {
     bench b;
     const std::string big = R"({"metadata":{"name":"x","namespace":"default"},"v":)";
-    b.answers->next.emplace_back(pod_list({pod("a"), R"({"metadata":{"name":"syntax","namespace":"default"},"v":tru})",
-                                           R"({"metadata":{"name":"utf8","namespace":"default"},"v":")" "\xff" R"("})",
-                                           R"({"spec":{}})", R"({"metadata":{"name":""}})", R"({"metadata":{"name":7,"resourceVersion":"3"}})",
-                                           R"({"metadata":"none"})", "7", "\"text\"", "[1]", "null", nested(2000), pod("z")}));
+    b.answers->next.emplace_back(
+        pod_list({pod("a"), R"({"metadata":{"name":"syntax","namespace":"default"},"v":tru})",
+                  R"({"metadata":{"name":"utf8","namespace":"default"},"v":")"
+                  "\xff"
+                  R"("})",
+                  R"({"spec":{}})", R"({"metadata":{"name":""}})", R"({"metadata":{"name":7,"resourceVersion":"3"}})",
+                  R"({"metadata":"none"})", "7", "\"text\"", "[1]", "null", nested(2000), pod("z")}));
     recorder sink;
     failure f;
     const auto r = list(b, sink, f);
@@ -208,8 +224,8 @@ TEST_CASE("list: bad items are quarantined by key or position, the others arrive
     CHECK(r.items == 2);
     CHECK(sink.lines.back() == "item default/z 1");
     REQUIRE(sink.bad.size() == 11);
-    const std::vector<errc> expected{errc::syntax_error, errc::bad_utf8, errc::no_metadata, errc::no_metadata,
-                                     errc::no_metadata, errc::no_metadata, errc::not_an_object, errc::not_an_object,
+    const std::vector<errc> expected{errc::syntax_error,  errc::bad_utf8,      errc::no_metadata,   errc::no_metadata,
+                                     errc::no_metadata,   errc::no_metadata,   errc::not_an_object, errc::not_an_object,
                                      errc::not_an_object, errc::not_an_object, errc::too_deep};
     for (std::size_t i = 0; i < expected.size(); ++i) {
         INFO(i << " " << sink.bad[i].why.what());
@@ -227,8 +243,9 @@ TEST_CASE("list: bad items are quarantined by key or position, the others arrive
 
 TEST_CASE("list: who holds no object is not asked for older versions, and bad items still have their keys") {
     bench b;
-    b.answers->next.emplace_back(pod_list({R"({"metadata":{"name":"one","namespace":"default"},"v":tru})",
-                                           R"({"metadata":{"name":"two","namespace":"default"},"v":fals})", pod("a"), pod("b"), pod("c")}));
+    b.answers->next.emplace_back(
+        pod_list({R"({"metadata":{"name":"one","namespace":"default"},"v":tru})",
+                  R"({"metadata":{"name":"two","namespace":"default"},"v":fals})", pod("a"), pod("b"), pod("c")}));
     recorder sink;
     sink.asks_always = false;
     failure f;
@@ -277,8 +294,9 @@ TEST_CASE("list: items that hold objects like themselves arrive whole") {
     std::vector<std::string> items;
     for (int i = 0; i < 40; ++i) {
         items.push_back(pod("plain" + std::to_string(i)));
-        items.push_back(R"({"metadata":{"name":"set)" + std::to_string(i) + R"(","namespace":"default","resourceVersion":"1"},)" +
-                        R"("templates":[{"metadata":{"name":"x"}},{"metadata":{"name":"y"}},{"metadata":{"name":"z"}}]})");
+        items.push_back(
+            R"({"metadata":{"name":"set)" + std::to_string(i) + R"(","namespace":"default","resourceVersion":"1"},)" +
+            R"("templates":[{"metadata":{"name":"x"}},{"metadata":{"name":"y"}},{"metadata":{"name":"z"}}]})");
     }
     b.answers->next.emplace_back(pod_list(items));
     recorder sink;
@@ -292,8 +310,9 @@ TEST_CASE("list: items that hold objects like themselves arrive whole") {
 
 TEST_CASE("list: an item over 64 MiB is quarantined, the others arrive") {
     bench b;
-    std::vector<std::string> pieces{R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + pod("a") +
-                                    R"(,{"metadata":{"name":"big","namespace":"default"},"v":")"};
+    std::vector<std::string> pieces{
+        R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[)" + pod("a") +
+        R"(,{"metadata":{"name":"big","namespace":"default"},"v":")"};
     for (int i = 0; i < 65; ++i) pieces.emplace_back(1 << 20, 'x');
     pieces.push_back("\"}," + pod("z") + "]}");
     b.answers->next.push_back(reply().streamed(pieces));
@@ -310,7 +329,8 @@ TEST_CASE("list and watch: a full pool fails the request, it is no fault of one 
     informer::detail::pool_limits limits;
     limits.max_bytes = 64 * 1024;
     limits.first_chunk = 1024;
-    const std::string large = R"({"metadata":{"name":"large","namespace":"default"},"v":")" + std::string(100'000, 'x') + "\"}";
+    const std::string large =
+        R"({"metadata":{"name":"large","namespace":"default"},"v":")" + std::string(100'000, 'x') + "\"}";
     bench b;
     recorder sink(informer::detail::make_pool(decode_options(), limits));
     failure f;
@@ -329,7 +349,8 @@ TEST_CASE("list: what has items is a list, whatever its kind is called") {
     bench b;
     recorder sink;
     failure f;
-    const std::string head = R"({"kind":"FooCollection","apiVersion":"example.com/v1","metadata":{"resourceVersion":"7"})";
+    const std::string head =
+        R"({"kind":"FooCollection","apiVersion":"example.com/v1","metadata":{"resourceVersion":"7"})";
     for (const std::string items : {"null", "[]"}) {
         b.answers->next.emplace_back(head + R"(,"items":)" + items + "}");
         const auto result = list(b, sink, f);
@@ -349,8 +370,9 @@ TEST_CASE("list: what is no list is refused") {
     bench b;
     recorder sink;
     failure f;
-    for (const auto* text : {R"({"kind":"Table","metadata":{"resourceVersion":"1"},"rows":[]})", "{}", R"({"kind":"PodList"})",
-                             R"({"kind":"PodList","metadata":[],"items":[]})", R"({"metadata":{"resourceVersion":"1"},"items":[]})"}) {
+    for (const auto* text :
+         {R"({"kind":"Table","metadata":{"resourceVersion":"1"},"rows":[]})", "{}", R"({"kind":"PodList"})",
+          R"({"kind":"PodList","metadata":[],"items":[]})", R"({"metadata":{"resourceVersion":"1"},"items":[]})"}) {
         b.answers->next.emplace_back(text);
         list(b, sink, f);
         INFO(text << " " << f.what());
@@ -369,7 +391,8 @@ TEST_CASE("list: what is no list is refused") {
 TEST_CASE("list: one without metadata has no version, and no other page") {
     bench b;
     for (const std::string metadata : {"", R"(,"metadata":{})", R"(,"metadata":null)"}) {
-        b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1")" + metadata + R"(,"items":[)" + pod("a") + "]}");
+        b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1")" + metadata + R"(,"items":[)" + pod("a") +
+                                     "]}");
         recorder sink;
         failure f;
         const auto r = list(b, sink, f);
@@ -389,7 +412,8 @@ TEST_CASE("list: refusals keep the server's words and are not asked again here")
     list(b, sink, f);
     CHECK(f == errc::forbidden);
     CHECK(f.what() == "list pods: forbidden: User cannot list pods");
-    b.answers->next.push_back(reply(429, "Too many requests, please try again later.").type("text/plain").header("Retry-After", "1"));
+    b.answers->next.push_back(
+        reply(429, "Too many requests, please try again later.").type("text/plain").header("Retry-After", "1"));
     list(b, sink, f);
     CHECK(f == errc::too_many_requests);
     REQUIRE(f.status());
@@ -419,7 +443,8 @@ TEST_CASE("410: list, continue, opening a watch and ERROR event are gone") {
     b.answers->next.emplace_back(410, expired);
     list(b, sink, f, list_options().resource_version("1"));
     CHECK(f == errc::gone);
-    b.answers->next.emplace_back(410, R"({"kind":"Status","apiVersion":"v1","metadata":{"continue":"fresh"},"status":"Failure",
+    b.answers->next.emplace_back(
+        410, R"({"kind":"Status","apiVersion":"v1","metadata":{"continue":"fresh"},"status":"Failure",
         "message":"The provided continue parameter is too old","reason":"Expired","code":410})");
     list(b, sink, f, list_options().continue_token("old"));
     CHECK(f == errc::gone);

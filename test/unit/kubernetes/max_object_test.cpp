@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t limit = 4096;
 
 std::string sized(const std::string& name, const std::string& version, std::size_t filler) {
-    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name + R"(","namespace":"default","resourceVersion":")" + version +
-           R"("},"v":")" + std::string(filler, 'x') + "\"}";
+    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":")" + name +
+           R"(","namespace":"default","resourceVersion":")" + version + R"("},"v":")" + std::string(filler, 'x') +
+           "\"}";
 }
 
 } // namespace
@@ -27,9 +28,9 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
     b.api.emplace(b.rt, b.config);
     auto& next = b.answers->next;
     next.emplace_back(pod_list({pod("a", "1"), sized("big", "2", limit / 2), pod("z", "3")}));
-    next.push_back(reply().streamed({watch_event("MODIFIED", sized("big", "105", limit)), watch_event("MODIFIED", sized("a", "106", 10)),
-                                     watch_event("ADDED", sized("late", "107", limit)),
-                                     watch_event("ERROR", status(410, "Expired", "too old"))}));
+    next.push_back(reply().streamed(
+        {watch_event("MODIFIED", sized("big", "105", limit)), watch_event("MODIFIED", sized("a", "106", 10)),
+         watch_event("ADDED", sized("late", "107", limit)), watch_event("ERROR", status(410, "Expired", "too old"))}));
 
     shared_informer pods_here(b.rt, b.api->make_list_watch(pods()), informer_options().watch_list(false));
     bool ended = false;
@@ -38,7 +39,8 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
         const auto s = pods_here.status();
         return std::any_of(s.quarantine.begin(), s.quarantine.end(), [&](const bad_object& o) {
             return o.key == object_key("default", name) && o.why == errc::too_large &&
-                   o.why.what().find("over " + std::to_string(limit) + " bytes (client_config::max_object)") != std::string::npos;
+                   o.why.what().find("over " + std::to_string(limit) + " bytes (client_config::max_object)") !=
+                       std::string::npos;
         });
     };
     const auto version = [&](const std::string& name) {
@@ -54,8 +56,9 @@ TEST_CASE("max_object: what is larger is quarantined in lists and watches, its o
     CHECK(version("late") == "absent");
     CHECK(version("z") == "3");
 
-    next.emplace_back(pod_list({pod("a", "106"), sized("big", "105", limit), sized("other", "110", 2 * limit), pod("z", "111")},
-                               R"({"resourceVersion":"120"})"));
+    next.emplace_back(
+        pod_list({pod("a", "106"), sized("big", "105", limit), sized("other", "110", 2 * limit), pod("z", "111")},
+                 R"({"resourceVersion":"120"})"));
     next.push_back(reply().streamed({watch_event("MODIFIED", sized("big", "130", 10))}, reply::stall));
     b.clock->advance(1min); // the back-off
     b.until([&] { return version("big") == "130" && pods_here.status().quarantined == 1; });

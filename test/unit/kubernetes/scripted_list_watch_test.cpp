@@ -72,7 +72,8 @@ TEST_CASE("two that wait for one scripted source are both answered, in their ord
     for (int i = 0; i < 2; ++i) {
         asio::co_spawn(b.io, scripted.list(list_options(), sinks[i], why[i]),
                        [&lists](std::exception_ptr, list_result r) { lists.push_back(r.resource_version.str()); });
-        asio::co_spawn(b.io, scripted.watch(watch_options(), sinks[i], why[i]), [&watches](std::exception_ptr) { ++watches; });
+        asio::co_spawn(b.io, scripted.watch(watch_options(), sinks[i], why[i]),
+                       [&watches](std::exception_ptr) { ++watches; });
     }
     const auto settle = [&b] {
         b.io.restart();
@@ -122,7 +123,8 @@ TEST_CASE("an object without a name is quarantined, and a full pool ends the req
         limits.max_bytes = 8 * 1024;
         return informer::detail::make_pool(decode_options().type("v1", "Pod"), limits);
     };
-    const std::string large = R"({"metadata":{"name":"large","namespace":"default"},"v":")" + std::string(20'000, 'x') + "\"}";
+    const std::string large =
+        R"({"metadata":{"name":"large","namespace":"default"},"v":")" + std::string(20'000, 'x') + "\"}";
     for (const bool list : {true, false}) {
         bench b;
         testing::scripted_list_watch scripted(b.io.get_executor(), pods());
@@ -135,7 +137,8 @@ TEST_CASE("an object without a name is quarantined, and a full pool ends the req
                     b.answers->next.emplace_back(pod_list({odd, pod("a")}));
                 } else {
                     scripted.on_watch()->added(odd).added(pod("a")).end();
-                    b.answers->next.push_back(reply().streamed({watch_event("ADDED", odd), watch_event("ADDED", pod("a"))}));
+                    b.answers->next.push_back(
+                        reply().streamed({watch_event("ADDED", odd), watch_event("ADDED", pod("a"))}));
                 }
                 recorder sink(full ? small() : document_pool::make(decode_options().type("v1", "Pod")));
                 failure f;

@@ -33,10 +33,11 @@ void write_pair(const temporary_folder& dir, const key_pair& p) {
 
 /// By a kubeconfig that names files.
 client_config config_of(const temporary_folder& dir) {
-    const std::string file = dir.write("config", "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-                                                 "clusters:\n- name: k\n  cluster: {server: 'https://h', certificate-authority: ca.crt}\n"
-                                                 "users:\n- name: u\n  user: {client-certificate: me.crt, client-key: me.key}\n"
-                                                 "contexts:\n- name: c\n  context: {cluster: k, user: u}\n");
+    const std::string file =
+        dir.write("config", "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                            "clusters:\n- name: k\n  cluster: {server: 'https://h', certificate-authority: ca.crt}\n"
+                            "users:\n- name: u\n  user: {client-certificate: me.crt, client-key: me.key}\n"
+                            "contexts:\n- name: c\n  context: {cluster: k, user: u}\n");
     failure f;
     client_config c = kubernetes::load_kubeconfig(kubernetes::kubeconfig_options().path(file), f);
     throw_on(f);
@@ -126,8 +127,9 @@ TEST_CASE("client: a certificate, key or CA of a file that cannot be used is tol
         return f.message();
     };
     CHECK(told(odd, alice).find("CA certificate of " + dir.path("ca.crt") + " cannot be used: ") != std::string::npos);
-    CHECK(told(ca.certificate_pem(), {odd, alice.key_pem}).find("client certificate of " + dir.path("me.crt") + " cannot") != std::string::npos);
-    CHECK(told(ca.certificate_pem(), {alice.certificate_pem, bob.key_pem}).find("client key of " + dir.path("me.key") + " cannot") !=
-          std::string::npos);
+    CHECK(told(ca.certificate_pem(), {odd, alice.key_pem})
+              .find("client certificate of " + dir.path("me.crt") + " cannot") != std::string::npos);
+    CHECK(told(ca.certificate_pem(), {alice.certificate_pem, bob.key_pem})
+              .find("client key of " + dir.path("me.key") + " cannot") != std::string::npos);
     CHECK(told(ca.certificate_pem(), alice).empty());
 }

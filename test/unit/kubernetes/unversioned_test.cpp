@@ -10,17 +10,19 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::string object_of(const api_resource& r, const std::string& name, const std::string& version, const std::string& more = "") {
+std::string object_of(const api_resource& r, const std::string& name, const std::string& version,
+                      const std::string& more = "") {
     const std::string rv = version.empty() ? "" : R"(,"resourceVersion":")" + version + "\"";
-    return R"({"kind":")" + r.kind + R"(","apiVersion":")" + r.api_version() + R"(","metadata":{"name":")" + name + "\"" + rv + "}" +
-           more + "}";
+    return R"({"kind":")" + r.kind + R"(","apiVersion":")" + r.api_version() + R"(","metadata":{"name":")" + name +
+           "\"" + rv + "}" + more + "}";
 }
 
 /// `metadata`: the member with its name and the comma before it, or nothing.
 std::string list_of(const api_resource& r, const std::string& metadata, const std::vector<std::string>& items) {
     std::string all;
     for (const auto& i : items) all += (all.empty() ? "" : ",") + i;
-    return R"({"kind":")" + r.kind + R"(List","apiVersion":")" + r.api_version() + "\"" + metadata + R"(,"items":[)" + all + "]}";
+    return R"({"kind":")" + r.kind + R"(List","apiVersion":")" + r.api_version() + "\"" + metadata + R"(,"items":[)" +
+           all + "]}";
 }
 
 const std::string no_version = R"(,"metadata":{})";
@@ -28,7 +30,8 @@ const std::string no_version = R"(,"metadata":{})";
 /// An informer on the scripted server.
 struct scene {
     explicit scene(api_resource r, informer_options o = informer_options())
-        : here(b.rt, b.api->make_list_watch(std::move(r)), std::move(o)), events(here.subscribe(subscription_options().sync_marks())) {}
+        : here(b.rt, b.api->make_list_watch(std::move(r)), std::move(o)),
+          events(here.subscribe(subscription_options().sync_marks())) {}
     ~scene() {
         here.stop();
         b.until([&] { return ended; });
@@ -75,18 +78,22 @@ struct scene {
 
 } // namespace
 
-TEST_CASE("a resource whose lists have no resource version syncs, follows its watch, and is listed again when that ends") {
+TEST_CASE(
+    "a resource whose lists have no resource version syncs, follows its watch, and is listed again when that ends") {
     const api_resource projects("project.openshift.io", "v1", "projects", "Project", false);
-    const auto project = [&](const std::string& name, const std::string& version) { return object_of(projects, name, version); };
+    const auto project = [&](const std::string& name, const std::string& version) {
+        return object_of(projects, name, version);
+    };
     scene s(projects);
     s.next().push_back(reply().streamed({}, reply::stall)); // it takes no notice of sendInitialEvents, and has no news
     s.start();
     s.b.until([&] { return s.here.status().last_contact != std::chrono::system_clock::time_point(); });
     s.next().emplace_back(list_of(projects, no_version, {project("a", "10"), project("b", "9")}));
-    s.next().push_back(reply().streamed({watch_event("ADDED", project("a", "10")), watch_event("ADDED", project("b", "9")),
-                                         watch_event("MODIFIED", project("a", "12")), watch_event("ADDED", project("c", "13")),
-                                         watch_event("DELETED", project("b", ""))},
-                                        reply::stall));
+    s.next().push_back(
+        reply().streamed({watch_event("ADDED", project("a", "10")), watch_event("ADDED", project("b", "9")),
+                          watch_event("MODIFIED", project("a", "12")), watch_event("ADDED", project("c", "13")),
+                          watch_event("DELETED", project("b", ""))},
+                         reply::stall));
     s.b.clock->advance(2s);
     s.b.until([&] { return s.here.get("c") && !s.here.get("b"); });
     CHECK(s.line(1) == "GET /apis/project.openshift.io/v1/projects?limit=500");
@@ -106,7 +113,8 @@ TEST_CASE("a resource whose lists have no resource version syncs, follows its wa
 
     // What happens while there is no watch the next list tells.
     s.next().emplace_back(list_of(projects, no_version, {project("a", "12"), project("d", "15")}));
-    s.next().push_back(reply().streamed({watch_event("ADDED", project("a", "12")), watch_event("ADDED", project("d", "15"))}, reply::stall));
+    s.next().push_back(reply().streamed(
+        {watch_event("ADDED", project("a", "12")), watch_event("ADDED", project("d", "15"))}, reply::stall));
     s.b.clock->advance(11min);
     s.b.until([&] { return s.here.get("d") && s.b.answers->lines.size() == 5; });
     CHECK(s.line(3) == "GET /apis/project.openshift.io/v1/projects?limit=500");
@@ -124,7 +132,8 @@ TEST_CASE("a resource that can be listed and not watched is listed again and aga
     const auto node = [&](const std::string& name, const std::string& cpu) {
         return object_of(metrics, name, "", R"(,"usage":{"cpu":")" + cpu + "\"}");
     };
-    const reply no_watch(405, status(405, "MethodNotAllowed", "watch is not supported on resources of kind nodes.metrics.k8s.io"));
+    const reply no_watch(
+        405, status(405, "MethodNotAllowed", "watch is not supported on resources of kind nodes.metrics.k8s.io"));
     scene s(metrics);
     s.next().push_back(no_watch); // the watch-list
     s.next().emplace_back(list_of(metrics, "", {node("n1", "1"), node("n2", "1")}));
@@ -168,15 +177,17 @@ TEST_CASE("a resource that can be listed and not watched is listed again and aga
     CHECK(s.end_of_wait("1", 1s) == errc::deadline_exceeded);
 }
 
-TEST_CASE("an end of the initial events without a resource version is one, and other bookmarks without one are nothing") {
+TEST_CASE(
+    "an end of the initial events without a resource version is one, and other bookmarks without one are nothing") {
     const api_resource groups("controlplane.antrea.io", "v1beta2", "addressgroups", "AddressGroup", false);
     const auto group = [&](const std::string& name) { return object_of(groups, name, ""); };
     const std::string bare = R"({"kind":"AddressGroup","apiVersion":"controlplane.antrea.io/v1beta2","metadata":{)";
     scene s(groups);
-    s.next().push_back(reply().streamed({watch_event("ADDED", group("a")), watch_event("BOOKMARK", bare + "}}"), watch_event("ADDED", group("b")),
-                                         watch_event("BOOKMARK", bare + R"("annotations":{"k8s.io/initial-events-end":"true"}}})"),
-                                         watch_event("BOOKMARK", bare + "}}"), watch_event("DELETED", group("a"))},
-                                        reply::stall));
+    s.next().push_back(reply().streamed(
+        {watch_event("ADDED", group("a")), watch_event("BOOKMARK", bare + "}}"), watch_event("ADDED", group("b")),
+         watch_event("BOOKMARK", bare + R"("annotations":{"k8s.io/initial-events-end":"true"}}})"),
+         watch_event("BOOKMARK", bare + "}}"), watch_event("DELETED", group("a"))},
+        reply::stall));
     s.start();
     s.b.until([&] { return s.here.has_synced() && !s.here.get("a"); });
     const informer_status now = s.here.status();
@@ -184,9 +195,10 @@ TEST_CASE("an end of the initial events without a resource version is one, and o
     CHECK(now.watch_lists == 1);
     CHECK(now.lists == 0);
     CHECK(s.b.answers->lines.size() == 1);
-    s.next().push_back(reply().streamed({watch_event("ADDED", group("c")),
-                                         watch_event("BOOKMARK", bare + R"("annotations":{"k8s.io/initial-events-end":"true"}}})")},
-                                        reply::stall));
+    s.next().push_back(
+        reply().streamed({watch_event("ADDED", group("c")),
+                          watch_event("BOOKMARK", bare + R"("annotations":{"k8s.io/initial-events-end":"true"}}})")},
+                         reply::stall));
     s.b.clock->advance(11min);
     s.b.until([&] { return s.here.get("c") && !s.here.get("b"); });
     CHECK(s.line(1).find("sendInitialEvents=true") != std::string::npos);

@@ -45,22 +45,25 @@ TEST_CASE("client: where there is nothing to say no verb needs options") {
     b.run(b.api->update(pods(), o));
     b.run(b.api->patch(pods(), a, patch_type::merge, json::object()));
     b.run(b.api->remove(pods(), a));
-    b.answers->next.emplace_back(R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]})");
+    b.answers->next.emplace_back(
+        R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[]})");
     CHECK(b.run(b.api->list(pods())).items.empty());
     b.answers->next.emplace_back("ok");
     CHECK(b.run(b.api->raw("GET", "/readyz")) == "ok");
     const std::string one = "/api/v1/namespaces/default/pods/a";
-    CHECK(b.answers->lines == lines{"POST /api/v1/namespaces/default/pods", "PUT " + one, "PATCH " + one, "DELETE " + one,
-                                    "GET /api/v1/pods", "GET /readyz"});
+    CHECK(b.answers->lines == lines{"POST /api/v1/namespaces/default/pods", "PUT " + one, "PATCH " + one,
+                                    "DELETE " + one, "GET /api/v1/pods", "GET /readyz"});
 }
 
 // ---- subresources -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("client: a subresource answers with an object of its own kind") {
     bench b;
-    b.answers->next.emplace_back(R"({"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"a","namespace":"default"},"spec":{"replicas":3}})");
+    b.answers->next.emplace_back(
+        R"({"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"a","namespace":"default"},"spec":{"replicas":3}})");
     failure f;
-    const object scale = b.run(b.api->get(deployments(), a, get_options().subresource("scale").resource_version("0"), f));
+    const object scale =
+        b.run(b.api->get(deployments(), a, get_options().subresource("scale").resource_version("0"), f));
     REQUIRE_FALSE(f);
     CHECK(scale.kind() == "Scale");
     CHECK(scale.api_version() == "autoscaling/v1");
@@ -69,7 +72,8 @@ TEST_CASE("client: a subresource answers with an object of its own kind") {
 
 TEST_CASE("client: an eviction is answered with a Status of success, which is no failure") {
     bench b;
-    b.answers->next.emplace_back(201, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})");
+    b.answers->next.emplace_back(201,
+                                 R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})");
     failure f;
     const json::value eviction = json::parse(
         R"({"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"a","namespace":"default"},"deleteOptions":{"gracePeriodSeconds":0}})");
@@ -78,7 +82,8 @@ TEST_CASE("client: an eviction is answered with a Status of success, which is no
     CHECK(done.kind() == "Status");
     CHECK(b.answers->lines == lines{"POST /api/v1/namespaces/default/pods/a/eviction"});
     CHECK(json::parse(last(b).body) == eviction);
-    b.answers->next.emplace_back(429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget."));
+    b.answers->next.emplace_back(
+        429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget."));
     b.run(b.api->create(pods(), eviction, write_options().subresource("eviction"), f));
     CHECK(f == errc::too_many_requests);
     CHECK(f.message() == "create pods/eviction default/a");
@@ -86,7 +91,9 @@ TEST_CASE("client: an eviction is answered with a Status of success, which is no
 
 TEST_CASE("client: a token request is answered with its token") {
     bench b;
-    b.answers->next.emplace_back(201, R"({"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","metadata":{"name":"a"},"status":{"token":"t"}})");
+    b.answers->next.emplace_back(
+        201,
+        R"({"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","metadata":{"name":"a"},"status":{"token":"t"}})");
     failure f;
     const api_resource accounts("", "v1", "serviceaccounts", "ServiceAccount", true);
     const json::value request = json::parse(
@@ -116,9 +123,12 @@ TEST_CASE("client: apply says what the object is, who applies, and whether by fo
     failure f;
     b.answers->next.emplace_back(pod("a"));
     const json::value o = json::parse(R"({"metadata":{"name":"a","namespace":"default"},"spec":{"replicas":2}})");
-    b.run(b.api->apply(deployments(), o, write_options().field_manager("me").force().field_validation("Strict").dry_run(), f));
+    b.run(b.api->apply(deployments(), o,
+                       write_options().field_manager("me").force().field_validation("Strict").dry_run(), f));
     CHECK_FALSE(f);
-    CHECK(b.answers->lines == lines{"PATCH /apis/apps/v1/namespaces/default/deployments/a?dryRun=All&fieldManager=me&fieldValidation=Strict&force=true"});
+    CHECK(b.answers->lines == lines{"PATCH "
+                                    "/apis/apps/v1/namespaces/default/deployments/"
+                                    "a?dryRun=All&fieldManager=me&fieldValidation=Strict&force=true"});
     CHECK(last(b).header("Content-Type") == "application/apply-patch+yaml");
     const json::value sent = json::parse(last(b).body);
     CHECK(sent.at("apiVersion").as_string() == "apps/v1");
@@ -127,7 +137,8 @@ TEST_CASE("client: apply says what the object is, who applies, and whether by fo
 
     b.answers->next.emplace_back(pod("a"));
     b.run(b.api->apply(deployments(), o, write_options().subresource("status"), f));
-    CHECK(b.answers->lines.back() == "PATCH /apis/apps/v1/namespaces/default/deployments/a/status?fieldManager=libinformer");
+    CHECK(b.answers->lines.back() ==
+          "PATCH /apis/apps/v1/namespaces/default/deployments/a/status?fieldManager=libinformer");
     b.run(b.api->apply(deployments(), json::parse(R"({"spec":{}})"), write_options(), f));
     CHECK(f == errc::bad_request);
     CHECK_THROWS_AS(b.run(b.api->apply(deployments(), json::value(nullptr), write_options())), error);
@@ -137,7 +148,8 @@ TEST_CASE("client: what an apply says is the same for who reads it as YAML") {
     bench b;
     failure f;
     // What YAML refuses or takes for a line break; then its neighbours, and what only looks like it.
-    const std::string special = "\x7f\u0080\u0085\u009f\u2028\u2029\ufffe\uffff", plain = "~\u00a0\u00c2\u2027\u202a\ufffd\U0001f600\U0001ffff/\\u2028";
+    const std::string special = "\x7f\u0080\u0085\u009f\u2028\u2029\ufffe\uffff",
+                      plain = "~\u00a0\u00c2\u2027\u202a\ufffd\U0001f600\U0001ffff/\\u2028";
     json::value o = json::parse(pod("a"));
     o.as_object()["data"] = json::object{{"k" + special, special + " " + special + plain}, {"plain", plain}};
     const auto sent = [&](patch_type type) {
@@ -158,7 +170,8 @@ TEST_CASE("client: what an apply says is the same for who reads it as YAML") {
 TEST_CASE("client: the conflicts of an apply name fields and managers") {
     bench b;
     failure f;
-    b.answers->next.emplace_back(409, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Conflict","code":409,
+    b.answers->next.emplace_back(
+        409, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Conflict","code":409,
         "message":"Apply failed with 2 conflicts: conflict with \"kubectl\" using apps/v1: .spec.replicas","details":{"causes":[
         {"reason":"FieldManagerConflict","message":"conflict with \"kubectl\" using apps/v1","field":".spec.replicas"},
         {"reason":"FieldManagerConflict","message":"conflict with \"odd \\\"one\\\"\" with subresource \"status\" using apps/v1 at 2026-11-21T09:00:00Z","field":".status.x"},
@@ -219,15 +232,18 @@ TEST_CASE("client: a collection is deleted by selectors, and its answer is of no
     bench b;
     failure f;
     const auto remove = [&](const std::string& name_space) {
-        b.run(b.api->remove_collection(pods(), name_space, list_options().labels("app=web,x!=y").fields("spec.nodeName=n"),
+        b.run(b.api->remove_collection(pods(), name_space,
+                                       list_options().labels("app=web,x!=y").fields("spec.nodeName=n"),
                                        delete_options().propagation("Background"), f));
     };
     b.answers->next.emplace_back(pod_list({pod("a")}));
     remove("default");
     CHECK_FALSE(f);
     CHECK(b.answers->lines ==
-          lines{"DELETE /api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3Dn&labelSelector=app%3Dweb%2Cx%21%3Dy"});
-    CHECK(json::parse(last(b).body) == json::parse(R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})"));
+          lines{"DELETE "
+                "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3Dn&labelSelector=app%3Dweb%2Cx%21%3Dy"});
+    CHECK(json::parse(last(b).body) ==
+          json::parse(R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})"));
     // Longer than anybody wants to keep, and cut: what was asked was done all the same.
     b.answers->next.push_back(reply("").streamed({std::string(std::size_t(3) << 20, ' ')}));
     remove("default");
@@ -308,9 +324,11 @@ TEST_CASE("client: a warning handler is told every warning, and what was asked")
     bench b;
     failure f;
     std::vector<server_warning> told;
-    auto c = with(b, [&](client_config& config) { config.on_warning = [&](const server_warning& w) { told.push_back(w); }; });
+    auto c = with(
+        b, [&](client_config& config) { config.on_warning = [&](const server_warning& w) { told.push_back(w); }; });
     for (int i = 0; i < 2; ++i) {
-        b.answers->next.push_back(reply(pod("a")).header("Warning", R"(299 - "unknown field \"spec.x\"", 199 me "odd" "Sat, 21 Nov 2026 09:00:00 GMT")"));
+        b.answers->next.push_back(reply(pod("a")).header(
+            "Warning", R"(299 - "unknown field \"spec.x\"", 199 me "odd" "Sat, 21 Nov 2026 09:00:00 GMT")"));
         b.run(c.update(pods(), json::parse(pod("a")), write_options(), f));
     }
     CHECK_FALSE(f);
@@ -335,7 +353,8 @@ TEST_CASE("client: a warning comes with a refusal, too; a handler that throws ha
             throw std::runtime_error("no");
         };
     });
-    b.answers->next.push_back(reply(404, status(404, "NotFound", "none")).header("Warning", R"(299 - "v1beta1 is deprecated")"));
+    b.answers->next.push_back(
+        reply(404, status(404, "NotFound", "none")).header("Warning", R"(299 - "v1beta1 is deprecated")"));
     b.run(c.get(pods(), a, f));
     CHECK(f == errc::not_found);
     CHECK(told == 1);

@@ -15,14 +15,16 @@ using namespace std::chrono_literals;
 
 TEST_CASE("watch: events and bookmarks arrive in order, a clean end is no failure") {
     bench b;
-    b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1")) + watch_event("MODIFIED", pod("a", "2")), bookmark("5"),
-                                                watch_event("DELETED", pod("a", "6")), bookmark("7", R"({"k8s.io/initial-events-end":"true"})"),
-                                                bookmark("8", R"({"k8s.io/initial-events-end":"false"})")}));
+    b.answers->next.push_back(reply().streamed(
+        {watch_event("ADDED", pod("a", "1")) + watch_event("MODIFIED", pod("a", "2")), bookmark("5"),
+         watch_event("DELETED", pod("a", "6")), bookmark("7", R"({"k8s.io/initial-events-end":"true"})"),
+         bookmark("8", R"({"k8s.io/initial-events-end":"false"})")}));
     recorder sink;
     failure f;
     watch(b, sink, f);
     CHECK_FALSE(f);
-    CHECK(sink.lines == lines{"opened", "added default/a 1", "modified default/a 2", "bookmark 5", "deleted default/a 6", "bookmark 7 end", "bookmark 8"});
+    CHECK(sink.lines == lines{"opened", "added default/a 1", "modified default/a 2", "bookmark 5",
+                              "deleted default/a 6", "bookmark 7 end", "bookmark 8"});
 }
 
 TEST_CASE("watch: split at every byte it is the same") {
@@ -48,8 +50,8 @@ TEST_CASE("watch: split at every byte it is the same") {
 
 TEST_CASE("watch: members in the other order and no line ends are fine") {
     bench b;
-    b.answers->next.push_back(reply().streamed({R"({"object":)" + pod("a", "1") + R"(,"type":"ADDED"})" + R"({"object":)" + pod("b", "2") +
-                                                R"(,"type":"ADDED"})"}));
+    b.answers->next.push_back(reply().streamed({R"({"object":)" + pod("a", "1") + R"(,"type":"ADDED"})" +
+                                                R"({"object":)" + pod("b", "2") + R"(,"type":"ADDED"})"}));
     recorder sink;
     failure f;
     watch(b, sink, f);
@@ -83,19 +85,22 @@ TEST_CASE("watch: an end in the middle of an event is a lost connection, though 
 
 TEST_CASE("watch: bad events are quarantined and the stream goes on") {
     bench b;
-    b.answers->next.push_back(reply().streamed({watch_event("MODIFIED", R"({"metadata":{"name":"x","namespace":"default"},"v":tru})"),
-                                                watch_event("DELETED", R"({"metadata":{"name":"u","namespace":"default"},"v":")" "\xff" R"("})"),
-                                                watch_event("ADDED", R"({"metadata":{}})"), watch_event("ADDED", "7"), watch_event("ADDED", nested(2000)),
-                                                watch_event("MOVED", pod("m")), R"({"object":)" + pod("n") + "}\n", watch_event("BOOKMARK", R"({"metadata":nul})"), R"({"type":"ADDED"})",
-                                                watch_event("ADDED", pod("z", "9"))}));
+    b.answers->next.push_back(reply().streamed(
+        {watch_event("MODIFIED", R"({"metadata":{"name":"x","namespace":"default"},"v":tru})"),
+         watch_event("DELETED", R"({"metadata":{"name":"u","namespace":"default"},"v":")"
+                                "\xff"
+                                R"("})"),
+         watch_event("ADDED", R"({"metadata":{}})"), watch_event("ADDED", "7"), watch_event("ADDED", nested(2000)),
+         watch_event("MOVED", pod("m")), R"({"object":)" + pod("n") + "}\n",
+         watch_event("BOOKMARK", R"({"metadata":nul})"), R"({"type":"ADDED"})", watch_event("ADDED", pod("z", "9"))}));
     recorder sink;
     failure f;
     watch(b, sink, f);
     INFO(f.what());
     CHECK_FALSE(f);
     CHECK(sink.lines.back() == "added default/z 9");
-    const std::vector<errc> expected{errc::syntax_error, errc::bad_utf8, errc::no_metadata, errc::not_an_object, errc::too_deep,
-                                     errc::bad_response, errc::bad_response, errc::bad_response};
+    const std::vector<errc> expected{errc::syntax_error, errc::bad_utf8,     errc::no_metadata,  errc::not_an_object,
+                                     errc::too_deep,     errc::bad_response, errc::bad_response, errc::bad_response};
     REQUIRE(sink.bad.size() == expected.size() + 1);
     for (std::size_t i = 0; i < expected.size(); ++i) {
         INFO(i << " " << sink.bad[i].why.what());
@@ -112,9 +117,10 @@ TEST_CASE("watch: bad events are quarantined and the stream goes on") {
 TEST_CASE("watch: what is parsed in one step is small, or cannot be read") {
     bench b;
     const std::string filler(300'000, 'x'), status = R"({"kind":"Status","code":410,"reason":"Expired","message":")";
-    b.answers->next.push_back(reply().streamed({watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":"5","a":")" + filler + R"("}})"),
-                                                watch_event("MOVED", R"({"filler":")" + filler + R"(","metadata":{"name":"m"}})"), bookmark("7"),
-                                                watch_event("ERROR", status + filler + R"("})")}));
+    b.answers->next.push_back(
+        reply().streamed({watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":"5","a":")" + filler + R"("}})"),
+                          watch_event("MOVED", R"({"filler":")" + filler + R"(","metadata":{"name":"m"}})"),
+                          bookmark("7"), watch_event("ERROR", status + filler + R"("})")}));
     recorder sink;
     failure f;
     watch(b, sink, f);
@@ -123,16 +129,18 @@ TEST_CASE("watch: what is parsed in one step is small, or cannot be read") {
     CHECK(sink.bad[0].why.message() == "watch pods: event 0 is a bookmark that cannot be read");
     CHECK(sink.bad[1].key.empty());
     CHECK(f == errc::bad_response);
-    CHECK(f.message() == "watch pods: an error that is no Status: " + status + std::string(256 - status.size(), 'x') + "…");
+    CHECK(f.message() ==
+          "watch pods: an error that is no Status: " + status + std::string(256 - status.size(), 'x') + "…");
 }
 
 TEST_CASE("watch: a bookmark without a version is no bad object, and ends the initial events where it says so") {
     bench b;
     const std::string end = R"("annotations":{"k8s.io/initial-events-end":"true"})";
-    b.answers->next.push_back(reply().streamed({watch_event("BOOKMARK", "{}"), watch_event("BOOKMARK", R"({"metadata":{}})"),
-                                                watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":5}})"),
-                                                watch_event("BOOKMARK", R"({"metadata":{"annotations":{"k8s.io/initial-events-end":"false"}}})"),
-                                                watch_event("BOOKMARK", R"({"metadata":{)" + end + "}}"), bookmark("7")}));
+    b.answers->next.push_back(reply().streamed(
+        {watch_event("BOOKMARK", "{}"), watch_event("BOOKMARK", R"({"metadata":{}})"),
+         watch_event("BOOKMARK", R"({"metadata":{"resourceVersion":5}})"),
+         watch_event("BOOKMARK", R"({"metadata":{"annotations":{"k8s.io/initial-events-end":"false"}}})"),
+         watch_event("BOOKMARK", R"({"metadata":{)" + end + "}}"), bookmark("7")}));
     recorder sink;
     failure f;
     watch(b, sink, f);
@@ -157,7 +165,8 @@ TEST_CASE("watch: an answer that is no watch event ends it, and is no sign of a 
 TEST_CASE("watch: a stream that cannot be framed ends it") {
     for (const auto* garbage : {"<html>", "]]]]", "HTTP/1.1 200 OK\r\n\r\n"}) {
         bench b;
-        b.answers->next.push_back(reply().streamed({watch_event("ADDED", pod("a", "1")), garbage, watch_event("ADDED", pod("b", "2"))}));
+        b.answers->next.push_back(
+            reply().streamed({watch_event("ADDED", pod("a", "1")), garbage, watch_event("ADDED", pod("b", "2"))}));
         recorder sink;
         failure f;
         watch(b, sink, f);
@@ -176,7 +185,8 @@ TEST_CASE("watch: ERROR events are typed and end it") {
     const std::vector<row> rows{
         {status(410, "Expired", "x"), errc::gone},
         {status(410, "Gone", "x"), errc::gone},
-        {status(504, "Timeout", "x", R"(,"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"y"}],"retryAfterSeconds":1})"),
+        {status(504, "Timeout", "x",
+                R"(,"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"y"}],"retryAfterSeconds":1})"),
          errc::resource_version_too_large},
         {status(500, "InternalError", "x"), errc::server_error},
         {status(429, "TooManyRequests", "x", R"(,"details":{"retryAfterSeconds":4})"), errc::too_many_requests},
@@ -187,7 +197,8 @@ TEST_CASE("watch: ERROR events are typed and end it") {
     };
     for (const auto& r : rows) {
         bench b;
-        b.answers->next.push_back(reply().streamed({watch_event("ERROR", r.object) + watch_event("ADDED", pod("a"))}, reply::stall));
+        b.answers->next.push_back(
+            reply().streamed({watch_event("ERROR", r.object) + watch_event("ADDED", pod("a"))}, reply::stall));
         recorder sink;
         failure f;
         watch(b, sink, f);

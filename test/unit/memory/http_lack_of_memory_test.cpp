@@ -60,7 +60,8 @@ std::unique_ptr<http::detail::connection> connection_of(const http::detail::pool
 /// A server that has answered a request with this and closed the connection.
 class answered {
 public:
-    answered(asio::io_context& io, std::string_view answer) : acceptor_(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)) {
+    answered(asio::io_context& io, std::string_view answer)
+        : acceptor_(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)) {
         failure f;
         http::endpoint to;
         to.host = "127.0.0.1";
@@ -73,7 +74,8 @@ public:
         REQUIRE(run_until(io, [&] { return came; }));
         std::string head;
         bool headers_read = false;
-        asio::async_read_until(peer, asio::dynamic_buffer(head), "\r\n\r\n", [&](error_code, std::size_t) { headers_read = true; });
+        asio::async_read_until(peer, asio::dynamic_buffer(head), "\r\n\r\n",
+                               [&](error_code, std::size_t) { headers_read = true; });
         REQUIRE(run_until(io, [&] { return headers_read; }));
         asio::write(peer, asio::buffer(answer));
         peer.close();
@@ -204,7 +206,8 @@ TEST_CASE("without memory reading a body that breaks off fails, whatever it lack
     });
 }
 
-TEST_CASE("without memory a request fails or throws, whatever it lacks, and leaves its caller's cancellation as it was", "[memory]") {
+TEST_CASE("without memory a request fails or throws, whatever it lacks, and leaves its caller's cancellation as it was",
+          "[memory]") {
     const int before = open_descriptors();
     for_every_request([](const refusal& r) {
         asio::io_context io(1);
@@ -260,7 +263,8 @@ TEST_CASE("a look-up whose outcome gets lost for lack of memory is made again, f
     run_until(io, [&] { return io.stopped(); });
 }
 
-TEST_CASE("without memory the server loses what it was asked and no more: it goes on accepting, and no connection is left behind",
+TEST_CASE("without memory the server loses what it was asked and no more: it goes on accepting, and no connection is "
+          "left behind",
           "[memory]") {
     for_every_request([](const refusal& r) {
         asio::io_context io(1);
@@ -296,7 +300,8 @@ TEST_CASE("without memory the server loses what it was asked and no more: it goe
     });
 }
 
-TEST_CASE("without memory to begin accepting the server does not listen, and says so; it can be told to again", "[memory]") {
+TEST_CASE("without memory to begin accepting the server does not listen, and says so; it can be told to again",
+          "[memory]") {
     for_every_request([](const refusal& r) {
         asio::io_context io(1);
         runtime rt(io.get_executor());
@@ -324,7 +329,8 @@ TEST_CASE("without memory to begin accepting the server does not listen, and say
     });
 }
 
-TEST_CASE("without memory a list and watch forgets what it has learnt about its server, and learns it again", "[memory]") {
+TEST_CASE("without memory a list and watch forgets what it has learnt about its server, and learns it again",
+          "[memory]") {
     asio::io_context io(1);
     failure f;
     kubernetes::client_config config;

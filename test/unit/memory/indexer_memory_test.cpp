@@ -23,7 +23,8 @@ constexpr std::uint64_t seed = 1;
 constexpr int spaces = 100; // some of them lie in one sub-trie of the map
 
 object in_space(int n, const std::string& node) {
-    return parse_object(R"({"metadata":{"name":"a","namespace":"space-)" + std::to_string(n) + R"("},"spec":{"nodeName":")" + node + "\"}}");
+    return parse_object(R"({"metadata":{"name":"a","namespace":"space-)" + std::to_string(n) +
+                        R"("},"spec":{"nodeName":")" + node + "\"}}");
 }
 
 std::vector<std::string> texts(const std::vector<object>& objects) {

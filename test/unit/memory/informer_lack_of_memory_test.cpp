@@ -40,8 +40,8 @@ namespace asio = boost::asio;
 namespace {
 
 object made(char name, int version) {
-    return parse_object(std::string(R"({"metadata":{"namespace":"n","name":")") + name + R"(","uid":"u","resourceVersion":")" +
-                        std::to_string(version) + "\"}}");
+    return parse_object(std::string(R"({"metadata":{"namespace":"n","name":")") + name +
+                        R"(","uid":"u","resourceVersion":")" + std::to_string(version) + "\"}}");
 }
 
 /// What a listener knows after all that it was told. Asks for no memory.
@@ -104,7 +104,8 @@ struct line {
         for (const char name : names) {
             const bool gone = name < 'a';
             const object o = made(gone ? static_cast<char>(name - 'A' + 'a') : name, 1);
-            all->emplace_back(gone ? event_kind::deleted : event_kind::added, o, gone ? o : object(), event_reason::watch);
+            all->emplace_back(gone ? event_kind::deleted : event_kind::added, o, gone ? o : object(),
+                              event_reason::watch);
         }
         kept.push_back(all);
         detail::wake_list woken;
@@ -112,7 +113,8 @@ struct line {
     }
     void push(char name, event_kind kind, int version) {
         const object o = made(name, version);
-        state->push(event(kind, o, kind == event_kind::added ? object() : made(name, version - 1), event_reason::watch));
+        state->push(
+            event(kind, o, kind == event_kind::added ? object() : made(name, version - 1), event_reason::watch));
     }
 
     std::vector<subscription::state::shared_events> kept; ///< others have them, too
@@ -161,7 +163,7 @@ TEST_CASE("without memory a subscription loses no batch, be it given or taken", 
             view v;
             s.push_all("x");
             asio::co_spawn(io, take_batches(&s.sub, &v), asio::detached);
-            io.poll(); // has its waiter
+            io.poll();                                      // has its waiter
             for (const char* some : more) s.push_all(some); // the first is given, the others are found
             {
                 const lack l(r);
@@ -184,7 +186,8 @@ TEST_CASE("without memory a subscription loses no batch, be it given or taken", 
     }
 }
 
-TEST_CASE("what was given to a listener who was cancelled goes back without memory, before what came behind it", "[memory]") {
+TEST_CASE("what was given to a listener who was cancelled goes back without memory, before what came behind it",
+          "[memory]") {
     for (const bool others : {true, false}) {
         CAPTURE(others);
         asio::io_context io(1);
@@ -192,8 +195,9 @@ TEST_CASE("what was given to a listener who was cancelled goes back without memo
         view v;
         asio::cancellation_signal cancel;
         std::exception_ptr failed;
-        asio::co_spawn(io, take_one(&s.sub, &v),
-                       asio::bind_cancellation_slot(cancel.slot(), [&failed](std::exception_ptr e) { failed = std::move(e); }));
+        asio::co_spawn(
+            io, take_one(&s.sub, &v),
+            asio::bind_cancellation_slot(cancel.slot(), [&failed](std::exception_ptr e) { failed = std::move(e); }));
         io.poll();
         s.push_all("a");
         if (others) s.push('a', event_kind::deleted, 2);
@@ -246,9 +250,10 @@ private:
         sink->opened();
         for (const char name : {'a', 'b', 'c'}) {
             failure f;
-            object o = sink->pool().decode(std::string(R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":")") + name +
-                                               R"(","uid":"u","resourceVersion":"1"}})",
-                                           object(), f);
+            object o = sink->pool().decode(
+                std::string(R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"n","name":")") + name +
+                    R"(","uid":"u","resourceVersion":"1"}})",
+                object(), f);
             if (f) throw std::bad_alloc();
             sink->item(std::move(o));
         }
@@ -283,7 +288,8 @@ struct scene {
         turn();
     }
     shared_informer make() {
-        return shared_informer(rt, std::make_shared<quiet_source>(io.get_executor()), informer_options().watch_list(false));
+        return shared_informer(rt, std::make_shared<quiet_source>(io.get_executor()),
+                               informer_options().watch_list(false));
     }
     void turn() {
         io.restart();
@@ -327,7 +333,8 @@ TEST_CASE("an informer that finds no memory to run says so, and can be told to a
     }
 }
 
-TEST_CASE("without memory for its first state an informer gets it later, or ends; each of those who wait is told", "[memory]") {
+TEST_CASE("without memory for its first state an informer gets it later, or ends; each of those who wait is told",
+          "[memory]") {
     for_every_request([](const refusal& r) {
         scene s;
         shared_informer here = s.make();

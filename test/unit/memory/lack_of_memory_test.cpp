@@ -31,7 +31,8 @@ using informer::testing::refusal_now;
 namespace {
 
 struct text_and_result {
-    explicit text_and_result(std::string t, std::optional<std::size_t> p = std::nullopt) : text(std::move(t)), previous(p) {}
+    explicit text_and_result(std::string t, std::optional<std::size_t> p = std::nullopt)
+        : text(std::move(t)), previous(p) {}
     std::string text;
     std::optional<std::size_t> previous; ///< which of the others is the older version
     object result;
@@ -59,7 +60,8 @@ object in_slices(document_pool& pool, std::string_view json, const object& previ
 }
 
 void read(document_pool& pool, texts& all, const decoder& decode) {
-    for (text_and_result& t : all) t.result = decode(pool, t.text, t.previous ? all[*t.previous].result : object(), t.f);
+    for (text_and_result& t : all)
+        t.result = decode(pool, t.text, t.previous ? all[*t.previous].result : object(), t.f);
 }
 
 void forget(texts& all) {
@@ -117,11 +119,15 @@ texts documents() {
         doubled.append("\":\"a text, number ").append(std::to_string(i)).append("\"");
     }
     doubled += "}";
-    return {text_and_result(R"({"metadata":{"name":"a","uid":"123e4567-e89b-12d3-a456-426614174000"},"w":)" + wide(100, 1) + "}"),
-            text_and_result(R"({"metadata":{"uid":"123e4567-e89b-12d3-a456-426614174000","name":"a"},"w":)" + wide(100, 7) + "}", 0),
+    return {text_and_result(R"({"metadata":{"name":"a","uid":"123e4567-e89b-12d3-a456-426614174000"},"w":)" +
+                            wide(100, 1) + "}"),
+            text_and_result(R"({"metadata":{"uid":"123e4567-e89b-12d3-a456-426614174000","name":"a"},"w":)" +
+                                wide(100, 7) + "}",
+                            0),
             text_and_result(R"({"metadata":{"name":"b"},"w":)" + wide(300, 1) + R"(,"x":)" + wide(300, 7) + "}"),
             text_and_result(R"({"metadata":{"name":"b"},"w":)" + wide(300, 7) + R"(,"x":0,"d":)" + deep + "}", 2),
-            text_and_result(R"({"metadata":{"name":"c"},"list":)" + list + R"(,"twice":["some text"],"n":1e400,"twice":[12345678901]})"),
+            text_and_result(R"({"metadata":{"name":"c"},"list":)" + list +
+                            R"(,"twice":["some text"],"n":1e400,"twice":[12345678901]})"),
             text_and_result(R"({"metadata":{"name":"e"},"w":)" + wide(150, 1) + "}"),
             text_and_result(R"({"metadata":{"name":"e"},"w":)" + doubled + "}", 5),
             text_and_result("{\"metadata\":{\"name\":\"d\"},\"line\\n\":\"" + std::string(2000, 'x') + "\\n\"}")};
@@ -165,8 +171,11 @@ TEST_CASE("without memory a large pool is afterwards as it was", "[memory]") {
     for (unsigned i = 0; i < 300; ++i) {
         std::string fields = "{";
         for (unsigned k = 0; k < 40; ++k)
-            fields.append(k == 0 ? "\"unique-" : ",\"unique-").append(std::to_string(i * 40 + k)).append("\":\"value number ").append(
-                std::to_string(i * 40 + k)).append("\"");
+            fields.append(k == 0 ? "\"unique-" : ",\"unique-")
+                .append(std::to_string(i * 40 + k))
+                .append("\":\"value number ")
+                .append(std::to_string(i * 40 + k))
+                .append("\"");
         taught.emplace_back(R"({"metadata":{"name":"number )" + std::to_string(i) + R"("},"data":)" + fields + "}}");
     }
     read(*pool, taught, at_once);
@@ -203,7 +212,8 @@ TEST_CASE("without memory a large pool is afterwards as it was", "[memory]") {
 
 TEST_CASE("to drop and to free documents takes no memory", "[memory]") {
     std::string list = "[";
-    for (int i = 0; i < 20'000; ++i) list.append("[\"text number ").append(std::to_string(i)).append("\",").append(std::to_string(i)).append("],");
+    for (int i = 0; i < 20'000; ++i)
+        list.append("[\"text number ").append(std::to_string(i)).append("\",").append(std::to_string(i)).append("],");
     list += "0]";
     for (const std::size_t share : {std::size_t{1}, std::size_t{100}, ~std::size_t{0}}) {
         const auto pool = document_pool::make();
@@ -307,8 +317,12 @@ TEST_CASE("without memory a transform runs once all the same", "[memory]") {
 
 namespace {
 
-std::string_view text_of(const list_framer& f) { return f.item(); }
-std::string_view text_of(const watch_framer& f) { return f.object(); }
+std::string_view text_of(const list_framer& f) {
+    return f.item();
+}
+std::string_view text_of(const watch_framer& f) {
+    return f.object();
+}
 
 struct cut_so_far {
     bool thrown = false, says_so = false, goes_on = false;
@@ -316,7 +330,8 @@ struct cut_so_far {
 
 /// Cuts what is in `all`, in pieces.
 template <class Framer>
-void cut(Framer& framer, std::string_view all, bool lend, const std::vector<std::string>& expected, std::size_t& right, cut_so_far& c) {
+void cut(Framer& framer, std::string_view all, bool lend, const std::vector<std::string>& expected, std::size_t& right,
+         cut_so_far& c) {
     failure f;
     try {
         for (std::size_t from = 0; from < all.size() && !f; from += 700) {
@@ -371,7 +386,8 @@ TEST_CASE("a framer that ran out of memory amid a stream says so and cuts nothin
 
 TEST_CASE("to read a value takes no memory", "[memory]") {
     const std::string zeros(100, '0');
-    const object o = parse_object("{\"a\":12" + zeros + "e-100,\"b\":1.25,\"c\":0." + zeros + "5e103,\"d\":18446744073709551615,\"e\":1e3,\"f\":1e400}");
+    const object o = parse_object("{\"a\":12" + zeros + "e-100,\"b\":1.25,\"c\":0." + zeros +
+                                  "5e103,\"d\":18446744073709551615,\"e\":1e3,\"f\":1e400}");
     std::int64_t found[6];
     double large = 0, small = 0;
     {
@@ -391,7 +407,8 @@ TEST_CASE("where the system has no more, a small node takes a piece of a large d
     limits.first_chunk = 1024 * 1024; // mapped
     const auto pool = detail::make_pool(decode_options().text_difference(false), limits);
     failure f;
-    const object keep = pool->decode("{\"keep\":\"this one\",\"beside it\":\"" + std::string(20'000, 'y') + "\"}", object(), f);
+    const object keep =
+        pool->decode("{\"keep\":\"this one\",\"beside it\":\"" + std::string(20'000, 'y') + "\"}", object(), f);
     object large = pool->decode("{\"a\":\"" + std::string(450'000, 'x') + "\"}", object(), f);
     REQUIRE(!f);
     large = object();
@@ -400,10 +417,12 @@ TEST_CASE("where the system has no more, a small node takes a piece of a large d
     r.mapped_only = true;
     const lack l(r);
     std::vector<object> small;
-    while (!f) small.push_back(pool->decode("{\"k\":\"text number " + std::to_string(small.size()) + "\"}", object(), f));
+    while (!f)
+        small.push_back(pool->decode("{\"k\":\"text number " + std::to_string(small.size()) + "\"}", object(), f));
     CHECK(f == errc::pool_full);
     small.pop_back();
     CHECK(small.size() * 40 > 1'500'000); // of both
-    for (std::size_t i = 0; i < small.size(); ++i) REQUIRE(small[i]["k"].as_string() == "text number " + std::to_string(i));
+    for (std::size_t i = 0; i < small.size(); ++i)
+        REQUIRE(small[i]["k"].as_string() == "text number " + std::to_string(i));
     CHECK(keep["keep"].as_string() == "this one");
 }

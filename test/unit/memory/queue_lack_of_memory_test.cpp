@@ -117,7 +117,8 @@ TEST_CASE("without memory a work queue may lose a request, but no key is stuck i
     });
 }
 
-TEST_CASE("who waits for a work queue that is shut down without memory is told with the next one who is woken", "[memory]") {
+TEST_CASE("who waits for a work queue that is shut down without memory is told with the next one who is woken",
+          "[memory]") {
     for_every_request([](refusal r) {
         r.handlers = true;
         scene s(false);

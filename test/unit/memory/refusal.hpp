@@ -14,7 +14,7 @@ struct refusal {
     std::uint64_t before = 0; ///< requests still granted
     bool once = false;        ///< else all that follow
     bool mapped_only = false;
-    bool handlers = false;    ///< also what Asio asks for what is posted: aligned_alloc
+    bool handlers = false; ///< also what Asio asks for what is posted: aligned_alloc
     std::uint64_t refused = 0;
 };
 extern refusal refusal_now;

@@ -13,6 +13,8 @@ inline std::string padded(std::size_t n, std::size_t width) {
 }
 
 /// They differ only where a fingerprint of their ends and their middle does not look.
-inline std::string alike(std::size_t a, std::size_t b) { return "abcd" + padded(a, 9) + "mmmm" + padded(b, 9) + "wxyz"; }
+inline std::string alike(std::size_t a, std::size_t b) {
+    return "abcd" + padded(a, 9) + "mmmm" + padded(b, 9) + "wxyz";
+}
 
 } // namespace informer::testing

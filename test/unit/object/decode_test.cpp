@@ -22,7 +22,9 @@ boost::json::value dom(std::string_view text) {
     return boost::json::parse(text, boost::json::storage_ptr(), options);
 }
 
-std::string round_trip(std::string_view json) { return parse_object(json).to_json(); }
+std::string round_trip(std::string_view json) {
+    return parse_object(json).to_json();
+}
 
 failure failure_of(std::string_view json, decode_options options = decode_options()) {
     failure f;
@@ -37,19 +39,31 @@ public:
     boost::json::object object(int depth) {
         boost::json::object o;
         const int n = pick(7);
-        for (int i = 0; i < n; ++i)
-            o[string()] = value(depth - 1);
+        for (int i = 0; i < n; ++i) o[string()] = value(depth - 1);
         return o;
     }
 
 private:
     int pick(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
     std::string string() {
-        static const char* pieces[] = {"a", "name", "ü", "\n", "\"", "\\", "/", "日本", "\x01", "😀", "metadata", "0", "",
-                                       "2024-05-06T07:08:09Z", "123e4567-e89b-12d3-a456-426614174000", "\x7f"};
+        static const char* pieces[] = {"a",
+                                       "name",
+                                       "ü",
+                                       "\n",
+                                       "\"",
+                                       "\\",
+                                       "/",
+                                       "日本",
+                                       "\x01",
+                                       "😀",
+                                       "metadata",
+                                       "0",
+                                       "",
+                                       "2024-05-06T07:08:09Z",
+                                       "123e4567-e89b-12d3-a456-426614174000",
+                                       "\x7f"};
         std::string s;
-        for (int n = pick(4); n >= 0; --n)
-            s += pieces[pick(std::size(pieces))];
+        for (int n = pick(4); n >= 0; --n) s += pieces[pick(std::size(pieces))];
         return s;
     }
     boost::json::value value(int depth) {
@@ -64,8 +78,7 @@ private:
         case 7: return boost::json::value(string());
         case 8: {
             boost::json::array a;
-            for (int n = pick(6); n > 0; --n)
-                a.push_back(value(depth - 1));
+            for (int n = pick(6); n > 0; --n) a.push_back(value(depth - 1));
             return a;
         }
         default: return object(depth - 1);
@@ -93,20 +106,45 @@ TEST_CASE("every form of JSON comes out as it went in", "[pool]") {
     CHECK(round_trip(" \n{ \"a\" :\t[ 1 , 2 ] }\r\n") == R"({"a":[1,2]})");
     CHECK(round_trip(R"({"\u0061":"\u00fc\ud83d\ude00\/"})") == "{\"a\":\"ü😀/\"}");
     // The zero character is a character, in short strings and long ones.
-    CHECK(round_trip(R"({"a\u0000b":"\u0000","c":"abc\u0000\u0000d"})") == R"({"a\u0000b":"\u0000","c":"abc\u0000\u0000d"})");
+    CHECK(round_trip(R"({"a\u0000b":"\u0000","c":"abc\u0000\u0000d"})") ==
+          R"({"a\u0000b":"\u0000","c":"abc\u0000\u0000d"})");
 }
 
 TEST_CASE("numbers keep their text unless a binary form prints back exactly", "[pool]") {
-    const char* texts[] = {"-0", "-0.0", "0.0", "1.0", "1e5", "1E5", "1e+5", "1e400", "-1e-400", "12345678901234567890123",
-                           "18446744073709551616", "-9223372036854775809", "0.1", "0.10", "0.30000000000000004",
-                           "2.2250738585072014e-308", "9007199254740993", "9007199254740993.0", "3.141592653589793238",
-                           "1e99999999999999999999", "1.7976931348623159e308", "0.000001", "100000.5", "1e23",
-                           "17.987654321012345", "123456789012345678.5", "0e0", "1.5e-7"};
+    const char* texts[] = {"-0",
+                           "-0.0",
+                           "0.0",
+                           "1.0",
+                           "1e5",
+                           "1E5",
+                           "1e+5",
+                           "1e400",
+                           "-1e-400",
+                           "12345678901234567890123",
+                           "18446744073709551616",
+                           "-9223372036854775809",
+                           "0.1",
+                           "0.10",
+                           "0.30000000000000004",
+                           "2.2250738585072014e-308",
+                           "9007199254740993",
+                           "9007199254740993.0",
+                           "3.141592653589793238",
+                           "1e99999999999999999999",
+                           "1.7976931348623159e308",
+                           "0.000001",
+                           "100000.5",
+                           "1e23",
+                           "17.987654321012345",
+                           "123456789012345678.5",
+                           "0e0",
+                           "1.5e-7"};
     for (const std::string text : texts) {
         CHECK(round_trip("{\"n\":" + text + "}") == "{\"n\":" + text + "}");
         CHECK(round_trip("{\"n\":[" + text + ",0]}") == "{\"n\":[" + text + ",0]}");
     }
-    const object o = parse_object(R"({"i":7,"big":12345678901234567890123,"f":0.5,"one":1.0,"e":1e3,"u":18446744073709551615,"neg":-5})");
+    const object o = parse_object(
+        R"({"i":7,"big":12345678901234567890123,"f":0.5,"one":1.0,"e":1e3,"u":18446744073709551615,"neg":-5})");
     CHECK(o["i"].kind() == value_kind::int64);
     CHECK(o["big"].kind() == value_kind::number);
     CHECK(o["big"].number_text() == "12345678901234567890123");
@@ -133,7 +171,8 @@ TEST_CASE("whole numbers of every length are what is written, wherever the text 
     const std::string most = "98765432109876543210", least = "10000000000000000000";
     for (std::size_t n = 1; n <= most.size(); ++n) {
         for (const std::string& digits : {most.substr(0, n), least.substr(0, n), std::string(n, '9')}) {
-            for (const std::string behind : {"", " ", ",0", " ,\"0\"", ",[]", ",\"a text that is longer than what is read at once\""}) {
+            for (const std::string behind :
+                 {"", " ", ",0", " ,\"0\"", ",[]", ",\"a text that is longer than what is read at once\""}) {
                 const std::string text = "{\"n\":[" + digits + behind + "]}";
                 INFO(text);
                 const object o = parse_object(text);
@@ -223,7 +262,8 @@ TEST_CASE("bad input gets an error that says what and where, and the pool goes o
     failure f;
     const object good = pool->decode(R"({"keep":"this text"})", object(), f);
     for (int i = 0; i < 50; ++i) {
-        CHECK_FALSE(pool->decode(R"({"keep":["some","thing","new)" + std::to_string(i) + R"(",{"a":1.5},{"b":)", good, f));
+        CHECK_FALSE(
+            pool->decode(R"({"keep":["some","thing","new)" + std::to_string(i) + R"(",{"a":1.5},{"b":)", good, f));
         CHECK(f == errc::syntax_error);
     }
     pool->collect();
@@ -235,10 +275,19 @@ TEST_CASE("bad input gets an error that says what and where, and the pool goes o
 }
 
 TEST_CASE("invalid UTF-8 is refused with its place", "[pool]") {
-    const char* bad[] = {"\xff", "\xc3(", "\xc0\xaf", "\xe2\x82", "\xe2\x28\xa1", "\xf0\x28\x8c\xbc", "\xed\xa0\x80",
-                         "\xf5\x80\x80\x80", "\xf4\x90\x80\x80", "\x80"};
+    const char* bad[] = {"\xff",
+                         "\xc3(",
+                         "\xc0\xaf",
+                         "\xe2\x82",
+                         "\xe2\x28\xa1",
+                         "\xf0\x28\x8c\xbc",
+                         "\xed\xa0\x80",
+                         "\xf5\x80\x80\x80",
+                         "\xf4\x90\x80\x80",
+                         "\x80"};
     for (const std::string b : bad) {
-        CHECK(failure_of("{\"a\":\"x" + b + "\",\"b\":\"long enough for the fast path of any parser\"}") == errc::bad_utf8);
+        CHECK(failure_of("{\"a\":\"x" + b + "\",\"b\":\"long enough for the fast path of any parser\"}") ==
+              errc::bad_utf8);
         CHECK(failure_of("{\"k" + b + "\":1}") == errc::bad_utf8);
     }
     CHECK(failure_of(R"({"a":"\ud800"})") == errc::bad_utf8);
@@ -297,7 +346,8 @@ TEST_CASE("strings over 1 MB and arrays over 1 M elements are stored", "[pool]")
     CHECK(reversed["o"] == o["o"]);
     const std::uint64_t full = pool->statistics().bytes;
     o = object();
-    while (!pool->collect(1000)) {}
+    while (!pool->collect(1000)) {
+    }
     // What was large is back with the system at once.
     CHECK(pool->statistics().bytes + 8'000'000 < full);
     CHECK(pool->statistics().nodes == 0);
@@ -349,8 +399,9 @@ TEST_CASE("a projection drops what it names", "[pool]") {
     CHECK(project(json, {"/spec/containers/*/env", "/metadata/labels/*", "/status/x"}) ==
           R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","uid":"u","labels":{}},)"
           R"("spec":{"containers":[{"name":"c","image":"i"},{"image":"j"}]},"status":{}})");
-    CHECK(project(json, {"/spec/containers/0", "/status", "/metadata/labels"}) ==
-          R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","uid":"u"},"spec":{"containers":[{"env":[],"image":"j"}]}})");
+    CHECK(
+        project(json, {"/spec/containers/0", "/status", "/metadata/labels"}) ==
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","uid":"u"},"spec":{"containers":[{"env":[],"image":"j"}]}})");
     // The identity stays whatever one drops.
     CHECK(project(json, {"/metadata", "/kind", "/spec", "/status"}) ==
           R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","uid":"u"}})");
@@ -372,8 +423,9 @@ TEST_CASE("a projection keeps what it names and the identity", "[pool]") {
     CHECK(project(json, {"/spec/nodeName"}) == head + R"(,"spec":{"nodeName":"node"}})");
     CHECK(project(json, {"/spec/containers/*/image", "/status"}) ==
           head + R"(,"spec":{"containers":[{"image":"i"},{"image":"j"}]},"status":{"x":{"y":1}}})");
-    CHECK(project(json, {"/metadata/labels", "/none"}) ==
-          R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","namespace":"ns","labels":{"a":"1"},"resourceVersion":"5"}})");
+    CHECK(
+        project(json, {"/metadata/labels", "/none"}) ==
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"n","namespace":"ns","labels":{"a":"1"},"resourceVersion":"5"}})");
     CHECK(project(json, {"/spec/nodeName/deeper"}) == head + R"(,"spec":{}})");
     const auto pool = document_pool::make(decode_options().project(projection::keep({"/spec/containers/*/image"})));
     failure f;
@@ -382,19 +434,23 @@ TEST_CASE("a projection keeps what it names and the identity", "[pool]") {
 }
 
 TEST_CASE("a projection keeps what controllers decide by: generation, deletionTimestamp and finalizers", "[pool]") {
-    const std::string metadata = R"("metadata":{"name":"n","uid":"u","generation":7,"deletionTimestamp":"2026-01-01T00:00:00Z",)"
-                                 R"("finalizers":["a.example.com/x","b"]}})";
-    const std::string text = R"({"apiVersion":"v1","kind":"Pod","spec":{"generation":1,"finalizers":["c"],"x":2},)" + metadata;
+    const std::string metadata =
+        R"("metadata":{"name":"n","uid":"u","generation":7,"deletionTimestamp":"2026-01-01T00:00:00Z",)"
+        R"("finalizers":["a.example.com/x","b"]}})";
+    const std::string text =
+        R"({"apiVersion":"v1","kind":"Pod","spec":{"generation":1,"finalizers":["c"],"x":2},)" + metadata;
     for (const projection& p : {projection::keep({"/spec/x"}), projection::keep({"/spec/x", "/metadata/finalizers/0"}),
                                 projection::drop({"/metadata", "/spec/generation", "/spec/finalizers"}),
-                                projection::drop({"/metadata/finalizers/*", "/metadata/generation", "/spec/generation", "/spec/finalizers"})}) {
+                                projection::drop({"/metadata/finalizers/*", "/metadata/generation", "/spec/generation",
+                                                  "/spec/finalizers"})}) {
         const auto options = decode_options().project(p);
         CHECK(parse_object(text, options).to_json() == R"({"apiVersion":"v1","kind":"Pod","spec":{"x":2},)" + metadata);
     }
 }
 
 TEST_CASE("a projection of the whole document keeps all, or drops all but the identity", "[pool]") {
-    const std::string text = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","labels":{"c":"d"}},"spec":[1,{"e":2}]})";
+    const std::string text =
+        R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","labels":{"c":"d"}},"spec":[1,{"e":2}]})";
     CHECK(parse_object(text, decode_options().project(projection::keep({""}))).to_json() == text);
     CHECK(parse_object(text, decode_options().project(projection::keep({"/spec", ""}))).to_json() == text);
     CHECK(parse_object(text, decode_options().project(projection::drop({}))).to_json() == text);
@@ -404,7 +460,8 @@ TEST_CASE("a projection of the whole document keeps all, or drops all but the id
     CHECK(parse_object(text, decode_options().project(projection::keep({}))).to_json() != text);
     CHECK(parse_object(text, decode_options().project(projection::drop({""}))).to_json() ==
           R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"}})");
-    CHECK(parse_object(R"({"spec":1,"metadata":2})", decode_options().project(projection::keep({""}))).to_json() == R"({"spec":1,"metadata":2})");
+    CHECK(parse_object(R"({"spec":1,"metadata":2})", decode_options().project(projection::keep({""}))).to_json() ==
+          R"({"spec":1,"metadata":2})");
 }
 
 TEST_CASE("a projection refuses what is no pointer", "[pool]") {
@@ -419,8 +476,9 @@ TEST_CASE("a projection refuses what is no pointer", "[pool]") {
 TEST_CASE("the type of an object is found wherever it stands", "[object]") {
     failure f;
     const auto pool = document_pool::make();
-    for (const char* text : {R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}})", R"({"kind":"Pod","apiVersion":"v1"})",
-                             R"({"metadata":{"name":"a"},"spec":{},"kind":"Pod","x":1,"apiVersion":"v1"})"}) {
+    for (const char* text :
+         {R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}})", R"({"kind":"Pod","apiVersion":"v1"})",
+          R"({"metadata":{"name":"a"},"spec":{},"kind":"Pod","x":1,"apiVersion":"v1"})"}) {
         INFO(text);
         const object o = pool->decode(text, object(), f);
         CHECK(o.kind() == "Pod");
@@ -452,7 +510,8 @@ TEST_CASE("an object has a name if metadata.name is a text and not empty", "[obj
         INFO(name);
         CHECK(named(R"({"name":")" + std::string(name) + R"("})"));
     }
-    for (const char* metadata : {"{}", "[]", "null", R"({"name":""})", R"({"name":7})", R"({"name":{"name":"a"}})", R"({"name":null})"}) {
+    for (const char* metadata :
+         {"{}", "[]", "null", R"({"name":""})", R"({"name":7})", R"({"name":{"name":"a"}})", R"({"name":null})"}) {
         INFO(metadata);
         CHECK_FALSE(named(metadata));
     }
@@ -483,15 +542,39 @@ TEST_CASE("apiVersion and kind come first and are restored when missing", "[pool
 }
 
 TEST_CASE("timestamps, UUIDs and short strings come back character for character", "[pool]") {
-    const char* texts[] = {"2000-01-01T00:00:00Z", "2000-02-29T23:59:59Z", "2024-02-29T12:00:00Z", "2065-12-31T23:59:59Z",
-                           "2067-12-31T00:00:00Z", "2068-01-19T03:14:07Z", "2068-01-19T03:14:08Z", "2099-01-01T00:00:00Z",
-                           "1999-12-31T23:59:59Z", "2023-02-29T00:00:00Z", "2100-02-29T00:00:00Z", "2024-13-01T00:00:00Z",
-                           "2024-00-01T00:00:00Z", "2024-01-00T00:00:00Z", "2024-04-31T00:00:00Z", "2024-01-01T24:00:00Z",
-                           "2024-01-01T23:60:00Z", "2024-06-30T23:59:60Z", "2024-01-01t00:00:00z", "2024-01-01 00:00:00Z",
-                           "2024-01-01T00:00:0 Z", "+024-01-01T00:00:00Z", "2024-01-01T00:00:00.000000Z",
-                           "123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000",
-                           "123e4567-e89b-12d3-a456-42661417400g", "123e4567e-89b-12d3-a456-426614174000",
-                           "ffffffff-ffff-ffff-ffff-ffffffffffff", "", "a", "ab", "abc", "abcd"};
+    const char* texts[] = {"2000-01-01T00:00:00Z",
+                           "2000-02-29T23:59:59Z",
+                           "2024-02-29T12:00:00Z",
+                           "2065-12-31T23:59:59Z",
+                           "2067-12-31T00:00:00Z",
+                           "2068-01-19T03:14:07Z",
+                           "2068-01-19T03:14:08Z",
+                           "2099-01-01T00:00:00Z",
+                           "1999-12-31T23:59:59Z",
+                           "2023-02-29T00:00:00Z",
+                           "2100-02-29T00:00:00Z",
+                           "2024-13-01T00:00:00Z",
+                           "2024-00-01T00:00:00Z",
+                           "2024-01-00T00:00:00Z",
+                           "2024-04-31T00:00:00Z",
+                           "2024-01-01T24:00:00Z",
+                           "2024-01-01T23:60:00Z",
+                           "2024-06-30T23:59:60Z",
+                           "2024-01-01t00:00:00z",
+                           "2024-01-01 00:00:00Z",
+                           "2024-01-01T00:00:0 Z",
+                           "+024-01-01T00:00:00Z",
+                           "2024-01-01T00:00:00.000000Z",
+                           "123e4567-e89b-12d3-a456-426614174000",
+                           "123E4567-E89B-12D3-A456-426614174000",
+                           "123e4567-e89b-12d3-a456-42661417400g",
+                           "123e4567e-89b-12d3-a456-426614174000",
+                           "ffffffff-ffff-ffff-ffff-ffffffffffff",
+                           "",
+                           "a",
+                           "ab",
+                           "abc",
+                           "abcd"};
     const auto pool = document_pool::make();
     failure f;
     for (const std::string s : texts) {
@@ -560,8 +643,10 @@ TEST_CASE("a value that fell out of its document is not found again in it", "[po
         REQUIRE(!f);
     }
     for (int i = 0; i < 6000; ++i)
-        REQUIRE(held[static_cast<std::size_t>(i)]["y"].as_string() == "a text that comes once, number " + std::to_string(i));
+        REQUIRE(held[static_cast<std::size_t>(i)]["y"].as_string() ==
+                "a text that comes once, number " + std::to_string(i));
     held.clear();
-    while (!pool->collect()) {}
+    while (!pool->collect()) {
+    }
     CHECK(pool->statistics().nodes == 0);
 }

@@ -39,7 +39,9 @@ std::string field(const std::string& key, const std::string& value) {
     return s.append(key).append("\":").append(value);
 }
 
-std::string alike(std::size_t n) { return testing::alike(n, n + 7); }
+std::string alike(std::size_t n) {
+    return testing::alike(n, n + 7);
+}
 
 std::string object_of(std::size_t n, const std::function<std::string(std::size_t)>& key) {
     return "{" + join(n, [&](std::size_t i) { return field(key(i), std::to_string(i)); }) + "}";
@@ -68,7 +70,8 @@ TEST_CASE("members of a wide object are found, whatever their keys look like", "
         CHECK_FALSE(o.value()["absent"].exists());
         CHECK_FALSE(o.value()[""].exists());
     };
-    for (const std::size_t n : std::initializer_list<std::size_t>{1, 8, 9, 10, 33, 255, 256, 257, 258, 1000, 20'000}) check(n, alike);
+    for (const std::size_t n : std::initializer_list<std::size_t>{1, 8, 9, 10, 33, 255, 256, 257, 258, 1000, 20'000})
+        check(n, alike);
     const auto longer = [](std::size_t i) { return "x" + std::to_string(i) + std::string(80, 'y'); };
     check(300, longer);
     check(300, [](std::size_t i) { return std::to_string(i); }); // some fit into a handle
@@ -78,10 +81,13 @@ TEST_CASE("a wide object in another order shares all its values with its older v
     for (const std::size_t n : std::initializer_list<std::size_t>{100, 256, 257, 3000}) { // none a multiple of seven
         const auto pool = document_pool::make();
         const auto text = [&](std::size_t from) {
-            return "{" + join(n, [&](std::size_t i) {
-                       const std::string k = alike((i * 7 + from) % n);
-                       return field(k, "{" + field(k, "[\"" + k + "\"]") + "}");
-                   }) + "}";
+            return "{" +
+                   join(n,
+                        [&](std::size_t i) {
+                            const std::string k = alike((i * 7 + from) % n);
+                            return field(k, "{" + field(k, "[\"" + k + "\"]") + "}");
+                        }) +
+                   "}";
         };
         std::string first = text(0), second = text(n / 2 + 1);
         second.insert(second.size() - 1, "," + field("one-more", "1"));
@@ -101,7 +107,9 @@ TEST_CASE("very many short keys are not looked for among very many others one by
     const auto text = [](unsigned first) { // every second one, in order, as API servers write them
         std::string s = R"({"metadata":{"name":"a"},"data":{)";
         for (unsigned i = first; i < 2 * n; i += 2)
-            s.append(i == first ? "\"" : ",\"").append({letters[i >> 12], letters[i >> 6 & 63], letters[i & 63]}).append("\":1");
+            s.append(i == first ? "\"" : ",\"")
+                .append({letters[i >> 12], letters[i >> 6 & 63], letters[i & 63]})
+                .append("\":1");
         return s + "}}";
     };
     failure f;
@@ -149,7 +157,8 @@ TEST_CASE("every list of keys is there once, also when its keys are new", "[pool
         decode(*flat.pool, object_of(n, key));
         // The last value has the very keys of the object around it.
         const std::string inner = object_of(n, key);
-        const std::string outer = "{" + join(n, [&](std::size_t i) { return field(key(i), i + 1 == n ? inner : "1"); }) + "}";
+        const std::string outer =
+            "{" + join(n, [&](std::size_t i) { return field(key(i), i + 1 == n ? inner : "1"); }) + "}";
         const object o = decode(*nested.pool, outer);
         CHECK(o.to_json() == outer);
         CHECK(nested.now().shape_bytes == flat.now().shape_bytes);
@@ -161,7 +170,8 @@ TEST_CASE("a text that breaks off amid many unknown keys leaves nothing behind",
     const object held = decode(*p.pool, R"({"some-key":1,"another-key":["text"]})");
     drain(*p.pool);
     const pool_statistics before = p.now();
-    std::string json = R"({"some-key":2,"list":[)" + object_of(50, alike) + R"(],"data":{"nested":)" + object_of(50, alike) + "}}";
+    std::string json =
+        R"({"some-key":2,"list":[)" + object_of(50, alike) + R"(],"data":{"nested":)" + object_of(50, alike) + "}}";
     for (std::size_t n = 0; n < json.size(); n += 3) {
         failure f;
         REQUIRE_FALSE(p.pool->decode(json.substr(0, n), held, f));
@@ -177,14 +187,20 @@ TEST_CASE("a projection takes its members from among many unknown keys", "[pool]
     const auto key = [](std::size_t i) { return "key-number-" + std::to_string(i); };
     const auto value = [](std::size_t i) { return i % 3 == 0 ? R"({"a":"text","b":2})" : "\"text\""; };
     const std::string json = R"({"spec":{)" + join(100, [&](std::size_t i) { return field(key(i), value(i)); }) + "}}";
-    const std::string expected = R"({"spec":{)" + join(34, [&](std::size_t i) { return field(key(i * 3), R"({"a":"text"})"); }) + "}}";
+    const std::string expected =
+        R"({"spec":{)" + join(34, [&](std::size_t i) { return field(key(i * 3), R"({"a":"text"})"); }) + "}}";
     CHECK(parse_object(json, decode_options().project(projection::keep({"/spec/*/a"}))).to_json() == expected);
 }
 
 TEST_CASE("10,000 shapes are stored right and found again", "[pool][edges]") {
     const auto text = [](std::size_t i) {
         std::mt19937 random(static_cast<unsigned>(i));
-        return "{" + join(20, [&](std::size_t k) { return field("f" + std::to_string(random() % 300) + "-" + std::to_string(k), "\"v\""); }) + "}";
+        return "{" +
+               join(20,
+                    [&](std::size_t k) {
+                        return field("f" + std::to_string(random() % 300) + "-" + std::to_string(k), "\"v\"");
+                    }) +
+               "}";
     };
     shared_pool p;
     std::vector<object> held;
@@ -250,8 +266,8 @@ TEST_CASE("a million tiny objects would cost at most 200 bytes each over what is
         constexpr std::size_t n = 50'000;
         for (std::size_t i = 0; i < n; ++i)
             held.push_back(decode(*pool, R"({"metadata":{"name":"o)" + std::to_string(i) +
-                                             R"(","namespace":"n"},"spec":{"holder":"holder-number-)" + std::to_string(i) +
-                                             R"(","n":)" + std::to_string(i % 7) + "}}"));
+                                             R"(","namespace":"n"},"spec":{"holder":"holder-number-)" +
+                                             std::to_string(i) + R"(","n":)" + std::to_string(i % 7) + "}}"));
         const std::size_t own = 6 + 19;
         CHECK(pool->statistics().bytes / n <= 200 + own);
     }
@@ -259,9 +275,10 @@ TEST_CASE("a million tiny objects would cost at most 200 bytes each over what is
 
 TEST_CASE("one huge first document stops interning on its way, like many small ones", "[pool][edges]") {
     shared_pool p;
-    const object o = decode(*p.pool, R"({"list":[)" + join(100'000, [](std::size_t i) {
-                                         return R"({"name":"entry-)" + std::to_string(i) + R"(","tags":["some","tags"]})";
-                                     }) + "]}");
+    const object o =
+        decode(*p.pool, R"({"list":[)" + join(100'000, [](std::size_t i) {
+                            return R"({"name":"entry-)" + std::to_string(i) + R"(","tags":["some","tags"]})";
+                        }) + "]}");
     const pool_statistics s = p.now();
     CHECK(o.value()["list"].size() == 100'000);
     CHECK(o.value()["list"][99'999].to_json() == R"({"name":"entry-99999","tags":["some","tags"]})");
@@ -277,13 +294,18 @@ TEST_CASE("what a value costs is bounded whatever it is, and given back", "[pool
         std::function<std::string(std::size_t)> text;
     };
     const auto list = [](const std::function<std::string(std::size_t)>& element) {
-        return [element](std::size_t i) { return "[" + join(200, [&](std::size_t k) { return element(i * 200 + k); }) + "]"; };
+        return [element](std::size_t i) {
+            return "[" + join(200, [&](std::size_t k) { return element(i * 200 + k); }) + "]";
+        };
     };
     const kind kinds[] = {
         {40 + 8 + 4 + 4, list(unique)},
         {16 + 4 + 4, list([](std::size_t n) { return "0.1" + padded(n, 13) + "1"; })},
         // A key is in the table and in the list of keys.
-        {40 + 8 + 13 + 9, [&](std::size_t i) { return "{" + join(200, [&](std::size_t k) { return unique(i * 200 + k) + ":\"v\""; }) + "}"; }},
+        {40 + 8 + 13 + 9,
+         [&](std::size_t i) {
+             return "{" + join(200, [&](std::size_t k) { return unique(i * 200 + k) + ":\"v\""; }) + "}";
+         }},
         // Each with a list of keys of its own.
         {24 + 8 + 13 + 16 + 13 + 12 + 4 + 4, list([](std::size_t n) { return "{" + field(alike(n), "1") + "}"; })},
     };
@@ -316,7 +338,10 @@ TEST_CASE("a decimal is stored in binary exactly when it prints back the same", 
         const auto r = std::from_chars(text.data(), text.data() + text.size(), d);
         char buffer[64];
         const auto end = std::to_chars(buffer, buffer + sizeof buffer, d).ptr;
-        return r.ptr == text.data() + text.size() && text == std::string_view(buffer, static_cast<std::size_t>(end - buffer)) ? d : -1.0;
+        return r.ptr == text.data() + text.size() &&
+                       text == std::string_view(buffer, static_cast<std::size_t>(end - buffer))
+                   ? d
+                   : -1.0;
     };
     std::mt19937_64 random(3);
     std::size_t wrong = 0, binary = 0;
@@ -335,7 +360,8 @@ TEST_CASE("a decimal is stored in binary exactly when it prints back the same", 
         std::string digits = std::to_string(random() % 1'000'000'000'000'000'000);
         digits.resize(std::min<std::size_t>(digits.size(), 1 + random() % 18));
         const std::size_t whole = random() % (digits.size() + 1);
-        std::string text = digits.substr(0, whole) + "." + std::string(random() % 4 == 0 ? random() % 8 : 0, '0') + digits.substr(whole);
+        std::string text = digits.substr(0, whole) + "." + std::string(random() % 4 == 0 ? random() % 8 : 0, '0') +
+                           digits.substr(whole);
         if (whole == 0 || text[0] == '.') text.insert(0, "0");
         if (text.back() == '.') text += random() % 2 ? "0" : "5";
         if (text[0] == '0' && text[1] != '.') text.erase(0, 1);
@@ -343,9 +369,29 @@ TEST_CASE("a decimal is stored in binary exactly when it prints back the same", 
     }
     CHECK(wrong == 0);
     CHECK(binary > 50'000);
-    for (const char* s : {"0.1", "0.001", "0.0001", "0.00012", "0.00001", "0.000012", "0.0000012", "1.0", "0.0", "1.50", "99999999.5", "123456789012345.5",
-                          "12345678901234.5", "0.123456789012345", "0.1234567890123456", "0.30000000000000004", "4503599627370497.5",
-                          "0.123456789012e5", "0.12345678901E+5", "1.23456789012345e-5", "12.3456789e-00001", "0.12345678901234567", "1.1234567890123456"})
+    for (const char* s : {"0.1",
+                          "0.001",
+                          "0.0001",
+                          "0.00012",
+                          "0.00001",
+                          "0.000012",
+                          "0.0000012",
+                          "1.0",
+                          "0.0",
+                          "1.50",
+                          "99999999.5",
+                          "123456789012345.5",
+                          "12345678901234.5",
+                          "0.123456789012345",
+                          "0.1234567890123456",
+                          "0.30000000000000004",
+                          "4503599627370497.5",
+                          "0.123456789012e5",
+                          "0.12345678901E+5",
+                          "1.23456789012345e-5",
+                          "12.3456789e-00001",
+                          "0.12345678901234567",
+                          "1.1234567890123456"})
         check(s);
     CHECK(detail::classify_number("-0.5").d == -0.5);
     CHECK(detail::classify_number("-0").type == detail::number_form::type::text);

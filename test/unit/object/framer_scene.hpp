@@ -78,7 +78,8 @@ inline listing cut(const std::vector<std::string_view>& pieces, std::size_t limi
     const bool lent_is_same = cut(pieces, limit, way::lending) == l;
     CHECK(lent_is_same);
     listing guessed = cut(pieces, limit, way::guessing);
-    if (!l.done && guessed.items.size() + 1 == l.items.size()) { // where a text breaks off, the last item may wait for more
+    // where a text breaks off, the last item may wait for more
+    if (!l.done && guessed.items.size() + 1 == l.items.size()) {
         guessed.items.push_back(l.items.back());
         guessed.oversized.push_back(l.oversized.back());
     }

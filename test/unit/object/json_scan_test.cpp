@@ -262,9 +262,18 @@ TEST_CASE("the depth of a container has no limit in the scan", "[scan]") {
 
 TEST_CASE("escapes are read wherever they stand", "[json_scan]") {
     const std::pair<std::string_view, std::string_view> parts[] = {
-        {"a", "a"}, {"words without any", "words without any"}, {R"(\")", "\""}, {R"(\\)", "\\"}, {R"(\/)", "/"},
-        {R"(\n)", "\n"}, {R"(\b\f\r\t)", "\b\f\r\t"}, {R"(\u003c)", "<"}, {R"(\u00e9)", "\xc3\xa9"},
-        {R"(\u20AC)", "\xe2\x82\xac"}, {R"(\ud83d\ude00)", "\xf0\x9f\x98\x80"}, {"\xc3\xa9", "\xc3\xa9"},
+        {"a", "a"},
+        {"words without any", "words without any"},
+        {R"(\")", "\""},
+        {R"(\\)", "\\"},
+        {R"(\/)", "/"},
+        {R"(\n)", "\n"},
+        {R"(\b\f\r\t)", "\b\f\r\t"},
+        {R"(\u003c)", "<"},
+        {R"(\u00e9)", "\xc3\xa9"},
+        {R"(\u20AC)", "\xe2\x82\xac"},
+        {R"(\ud83d\ude00)", "\xf0\x9f\x98\x80"},
+        {"\xc3\xa9", "\xc3\xa9"},
     };
     std::mt19937 random(11);
     std::string room;
@@ -279,7 +288,8 @@ TEST_CASE("escapes are read wherever they stand", "[json_scan]") {
         REQUIRE(unescape(literal) == text);
         REQUIRE(content_of(literal, room) == text);
         // Escapes that are none, anywhere.
-        for (const std::string_view wrong : {R"(\x)", R"(\)", R"(\u12)", R"(\u12g4)", R"(\ud83d)", R"(\ude00)", R"(\ud83d\u0041)"}) {
+        for (const std::string_view wrong :
+             {R"(\x)", R"(\)", R"(\u12)", R"(\u12g4)", R"(\ud83d)", R"(\ude00)", R"(\ud83d\u0041)"}) {
             const std::string broken = literal.substr(0, literal.size() - 1) + std::string(wrong) + '"';
             REQUIRE_FALSE(unescape(broken));
             REQUIRE_FALSE(content_of(broken, room));

@@ -221,7 +221,8 @@ TEST_CASE("list framer moves", "[framer]") {
 // ---- items whose end is guessed ----
 
 TEST_CASE("space between the tokens of a list is not kept past the limit", "[framer]") {
-    for (const std::string head : {"{", R"({"kind":"PodList",)", R"({"items":[)", R"({"items":[{"a":1})", R"({"items":[{"a":1}])"}) {
+    for (const std::string head :
+         {"{", R"({"kind":"PodList",)", R"({"items":[)", R"({"items":[{"a":1})", R"({"items":[{"a":1}])"}) {
         CAPTURE(head);
         list_framer framer(1 << 20);
         failure f;

@@ -42,15 +42,17 @@ public:
 
     std::string document() {
         const std::string deep = pick(3) == 0 ? nested(pick(60)) : value(3);
-        return R"({"metadata":{"name":"a","annotations":{"last":)" + literal() + R"(},"managedFields":[{"m":)" + literal() +
-               R"(}]},"data":{"a":)" + literal() + R"(,"b" :  )" + literal() + "," + literal() + ":1},\"list\":[" + literal() +
-               "," + literal() + R"(],"rest":)" + deep + "}";
+        return R"({"metadata":{"name":"a","annotations":{"last":)" + literal() + R"(},"managedFields":[{"m":)" +
+               literal() + R"(}]},"data":{"a":)" + literal() + R"(,"b" :  )" + literal() + "," + literal() +
+               ":1},\"list\":[" + literal() + "," + literal() + R"(],"rest":)" + deep + "}";
     }
     void damage(std::string& s) {
-        static constexpr std::string_view pieces[] = {"\"", "\\", "\\\\", "\\\"", ":", ":\"", "[\"", ",", "{", "}", "]", "\\u", "\\ud83d", "\\x",
-                                                      "\xff", "\xc3", "\n", "\x01", " ", "null", "ä", "\\udc00", "\"\\", "\":\"\\"};
+        static constexpr std::string_view pieces[] = {
+            "\"",      "\\",  "\\\\", "\\\"", ":",  ":\"",  "[\"", ",",    "{", "}",       "]",    "\\u",
+            "\\ud83d", "\\x", "\xff", "\xc3", "\n", "\x01", " ",   "null", "ä", "\\udc00", "\"\\", "\":\"\\"};
         for (std::size_t n = 1 + pick(3); n > 0 && s.size() > 1; --n) {
-            const std::size_t at = 1 + pick(s.size() - 1); // what does not begin as an object is refused by us before the parser does
+            // what does not begin as an object is refused by us before the parser does
+            const std::size_t at = 1 + pick(s.size() - 1);
             switch (pick(4)) {
             case 0: s.insert(at, pieces[pick(std::size(pieces))]); break;
             case 1: s.erase(at, 1 + pick(3)); break;
@@ -78,8 +80,10 @@ private:
     }
     /// Mostly of a length about which it is decided where it goes.
     std::string literal() {
-        static constexpr std::string_view pieces[] = {"\\n", "\\\"", "\\\\", "\\u00e4", "\\ud83d\\ude00", "\\u0000", "ä", "日本", ":", "\\/",
-                                                      "some more words of it", "x", "y", "\\t", ":\\\"", "[\\\"", "0123456789abcdef"};
+        static constexpr std::string_view pieces[] = {
+            "\\n", "\\\"", "\\\\",  "\\u00e4", "\\ud83d\\ude00",        "\\u0000",
+            "ä",   "日本", ":",     "\\/",     "some more words of it", "x",
+            "y",   "\\t",  ":\\\"", "[\\\"",   "0123456789abcdef"};
         std::string s = "\"";
         const std::size_t length = pick(400);
         while (s.size() < length) s += pieces[pick(std::size(pieces))];

@@ -84,8 +84,14 @@ TEST_CASE("merge patch takes very many members out in one go", "[patch]") {
 
 TEST_CASE("make_merge_patch makes one document of the other", "[patch]") {
     const std::vector<const char*> documents{
-        R"({})", R"({"a":1})", R"({"a":{"b":1,"c":[1,2]}})", R"({"a":{"b":2}})", R"({"a":{"c":[1]},"d":"x"})", R"([1])",
-        R"("s")", R"({"a":{}})",
+        R"({})",
+        R"({"a":1})",
+        R"({"a":{"b":1,"c":[1,2]}})",
+        R"({"a":{"b":2}})",
+        R"({"a":{"c":[1]},"d":"x"})",
+        R"([1])",
+        R"("s")",
+        R"({"a":{}})",
     };
     for (const char* from : documents)
         for (const char* to : documents) {
@@ -94,9 +100,11 @@ TEST_CASE("make_merge_patch makes one document of the other", "[patch]") {
             apply_merge_patch(v, make_merge_patch(v, parse(to)));
             CHECK(v == parse(to));
         }
-    CHECK(make_merge_patch(parse(R"({"a":{},"x":null})"), parse(R"({"a":{"b":null},"x":null,"y":null})")) == parse("{}"));
+    CHECK(make_merge_patch(parse(R"({"a":{},"x":null})"), parse(R"({"a":{"b":null},"x":null,"y":null})")) ==
+          parse("{}"));
     CHECK(make_merge_patch(parse(R"({"a":{"b":1},"x":2})"), parse(R"({"a":{"b":1},"x":2})")) == parse("{}"));
-    CHECK(make_merge_patch(parse(R"({"a":{"b":1,"c":1}})"), parse(R"({"a":{"b":2,"c":1}})")) == parse(R"({"a":{"b":2}})"));
+    CHECK(make_merge_patch(parse(R"({"a":{"b":1,"c":1}})"), parse(R"({"a":{"b":2,"c":1}})")) ==
+          parse(R"({"a":{"b":2}})"));
 }
 
 TEST_CASE("JSON patch: the examples of RFC 6902", "[patch]") {
@@ -106,10 +114,12 @@ TEST_CASE("JSON patch: the examples of RFC 6902", "[patch]") {
     const std::vector<row> rows{
         // A.1 … A.16 in their order, less the failing ones
         {R"({"foo":"bar"})", R"([{"op":"add","path":"/baz","value":"qux"}])", R"({"foo":"bar","baz":"qux"})"},
-        {R"({"foo":["bar","baz"]})", R"([{"op":"add","path":"/foo/1","value":"qux"}])", R"({"foo":["bar","qux","baz"]})"},
+        {R"({"foo":["bar","baz"]})", R"([{"op":"add","path":"/foo/1","value":"qux"}])",
+         R"({"foo":["bar","qux","baz"]})"},
         {R"({"baz":"qux","foo":"bar"})", R"([{"op":"remove","path":"/baz"}])", R"({"foo":"bar"})"},
         {R"({"foo":["bar","qux","baz"]})", R"([{"op":"remove","path":"/foo/1"}])", R"({"foo":["bar","baz"]})"},
-        {R"({"baz":"qux","foo":"bar"})", R"([{"op":"replace","path":"/baz","value":"boo"}])", R"({"baz":"boo","foo":"bar"})"},
+        {R"({"baz":"qux","foo":"bar"})", R"([{"op":"replace","path":"/baz","value":"boo"}])",
+         R"({"baz":"boo","foo":"bar"})"},
         {R"({"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}})",
          R"([{"op":"move","from":"/foo/waldo","path":"/qux/thud"}])",
          R"({"foo":{"bar":"baz"},"qux":{"corge":"grault","thud":"fred"}})"},
@@ -122,7 +132,8 @@ TEST_CASE("JSON patch: the examples of RFC 6902", "[patch]") {
          R"({"foo":"bar","child":{"grandchild":{}}})"},
         {R"({"foo":"bar"})", R"([{"op":"add","path":"/baz","value":"qux","xyz":123}])", R"({"foo":"bar","baz":"qux"})"},
         {R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":10}])", R"({"/":9,"~1":10})"},
-        {R"({"foo":["bar"]})", R"([{"op":"add","path":"/foo/-","value":["abc","def"]}])", R"({"foo":["bar",["abc","def"]]})"},
+        {R"({"foo":["bar"]})", R"([{"op":"add","path":"/foo/-","value":["abc","def"]}])",
+         R"({"foo":["bar",["abc","def"]]})"},
         // beyond the appendix
         {R"({"a":1})", R"([{"op":"copy","from":"/a","path":"/b"}])", R"({"a":1,"b":1})"},
         {R"({"a":1})", R"([{"op":"replace","path":"","value":[1]}])", R"([1])"},
@@ -135,7 +146,8 @@ TEST_CASE("JSON patch: the examples of RFC 6902", "[patch]") {
         {R"({"a":{"b":1}})", R"([{"op":"move","from":"/a/b","path":"/a"}])", R"({"a":1})"},
         {R"({"a":{"x":1,"y":[1.0]}})", R"([{"op":"test","path":"/a","value":{"y":[1],"x":1e0}}])",
          R"({"a":{"x":1,"y":[1E0]}})"},
-        {R"({"a":9007199254740992})", R"([{"op":"test","path":"/a","value":9007199254740992e0}])", R"({"a":9007199254740992})"},
+        {R"({"a":9007199254740992})", R"([{"op":"test","path":"/a","value":9007199254740992e0}])",
+         R"({"a":9007199254740992})"},
         {R"({"a":-9223372036854775808})", R"([{"op":"test","path":"/a","value":-9223372036854775808e0}])",
          R"({"a":-9223372036854775808})"},
         {R"({})", R"([])", R"({})"},
@@ -154,13 +166,19 @@ TEST_CASE("a JSON patch that fails names its operation and changes nothing", "[p
         const char *target, *operations, *wrong;
     };
     const std::vector<row> rows{
-        {R"({"baz":"qux"})", R"([{"op":"test","path":"/baz","value":"bar"}])", "operation 0 (test /baz): the value is another one"},
-        {R"({"a":9007199254740993})", R"([{"op":"test","path":"/a","value":9007199254740992e0}])", "the value is another one"},
-        {R"({"a":9223372036854775807})", R"([{"op":"test","path":"/a","value":9223372036854775808e0}])", "the value is another one"},
-        {R"({"a":1.8446744073709552E19})", R"([{"op":"test","path":"/a","value":18446744073709551615}])", "the value is another one"},
-        {R"({"foo":"bar"})", R"([{"op":"add","path":"/baz/bat","value":"qux"}])", "operation 0 (add /baz/bat): no such path"},
+        {R"({"baz":"qux"})", R"([{"op":"test","path":"/baz","value":"bar"}])",
+         "operation 0 (test /baz): the value is another one"},
+        {R"({"a":9007199254740993})", R"([{"op":"test","path":"/a","value":9007199254740992e0}])",
+         "the value is another one"},
+        {R"({"a":9223372036854775807})", R"([{"op":"test","path":"/a","value":9223372036854775808e0}])",
+         "the value is another one"},
+        {R"({"a":1.8446744073709552E19})", R"([{"op":"test","path":"/a","value":18446744073709551615}])",
+         "the value is another one"},
+        {R"({"foo":"bar"})", R"([{"op":"add","path":"/baz/bat","value":"qux"}])",
+         "operation 0 (add /baz/bat): no such path"},
         {R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":"10"}])", "the value is another one"},
-        {R"({"a":1})", R"([{"op":"add","path":"/b","value":1},{"op":"remove","path":"/c"}])", "operation 1 (remove /c): no such path"},
+        {R"({"a":1})", R"([{"op":"add","path":"/b","value":1},{"op":"remove","path":"/c"}])",
+         "operation 1 (remove /c): no such path"},
         {R"({"a":1})", R"([{"op":"replace","path":"/b","value":1}])", "no such path"},
         {R"({"a":[1]})", R"([{"op":"add","path":"/a/2","value":1}])", "no such index"},
         {R"({"a":[1]})", R"([{"op":"add","path":"/a/01","value":1}])", "no such index"},
@@ -243,7 +261,8 @@ TEST_CASE("a small JSON patch cannot blow a document up", "[patch]") {
             json::array many;
             for (int i = 0; i < 10'000; ++i) {
                 const std::string at = in_array ? "/array/0" : "/object/key " + std::to_string(i);
-                many.push_back(adds ? json::object{{"op", "add"}, {"path", at}, {"value", 1}} : json::object{{"op", "remove"}, {"path", at}});
+                many.push_back(adds ? json::object{{"op", "add"}, {"path", at}, {"value", 1}}
+                                    : json::object{{"op", "remove"}, {"path", at}});
             }
             v = large;
             CHECK_FALSE(apply_json_patch(v, many, f));

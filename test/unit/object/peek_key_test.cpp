@@ -35,15 +35,17 @@ TEST_CASE("peek_key never takes half a key from a text that breaks off", "[frame
     CHECK(peek_key(cluster.substr(0, cluster.size() - 1)) == object_key("", "n"));
 }
 
-TEST_CASE("peek_key reads the same from a text as servers write it and from one with spaces, wherever it breaks off", "[framer]") {
+TEST_CASE("peek_key reads the same from a text as servers write it and from one with spaces, wherever it breaks off",
+          "[framer]") {
     for (const std::string_view text :
          {R"({"kind":"P","apiVersion":"v1","metadata":{"name":"n","generateName":"g","namespace":"ns","uid":"u"}})",
           R"({"metadata":{"namespace":"ns","name":"n"},"spec":{}})", R"({"metadata":{"name":"n","uid":"u"}})",
           R"({"metadata":{"name":"n","name":"m","namespace":"ns"}})", R"({"metadata":{"name":"","namespace":"ns"}})",
           R"({"metadata":{"name":"n","namespace":""}})", R"({"metadata":{"name":"n\u0061","namespace":"ns"}})",
-          R"({"metadata":{"name":"n","labels":{"name":"x"},"namespace":"ns"}})", R"({"metadata":{"name":"n","namespace":5}})",
-          R"({"m\u0065tadata":{"name":"n","namespace":"ns"}})", R"({"metadata":"name","spec":{"name":"n"}})",
-          R"({"a":"metadata","metadata":{"name":"n","namespace":"ns"}})", R"({"metadata":{"a":"name","name":"n"}})"}) {
+          R"({"metadata":{"name":"n","labels":{"name":"x"},"namespace":"ns"}})",
+          R"({"metadata":{"name":"n","namespace":5}})", R"({"m\u0065tadata":{"name":"n","namespace":"ns"}})",
+          R"({"metadata":"name","spec":{"name":"n"}})", R"({"a":"metadata","metadata":{"name":"n","namespace":"ns"}})",
+          R"({"metadata":{"a":"name","name":"n"}})"}) {
         for (std::size_t i = 0; i <= text.size(); ++i) {
             const std::string_view part = text.substr(0, i);
             CAPTURE(part);

@@ -66,7 +66,8 @@ private:
             if (o && o.root()->generation == &g_) roots.insert(o.root());
         for (root* list : {core_.pending, core_.retired.load()})
             for (; list; list = list->next)
-                if (list->generation == &g_ && !roots.insert(list).second) wrong("a root that is held waits to be freed");
+                if (list->generation == &g_ && !roots.insert(list).second)
+                    wrong("a root that is held waits to be freed");
         for (root* r : roots) refer(r->document);
         if (g_.roots < roots.size()) wrong("there are more roots than the generation knows of");
     }
@@ -89,7 +90,8 @@ private:
         if (header_is_object(header)) {
             refer(header);
             const std::uint32_t shape = *g_.node(header);
-            if (header_is_object(shape) || header_kind(shape) != node_kind::shape) return wrong("the shape of an object is none");
+            if (header_is_object(shape) || header_kind(shape) != node_kind::shape)
+                return wrong("the shape of an object is none");
             for (std::uint32_t i = 0; i < shape_size(shape); ++i) refer(n[1 + i]);
         } else if (header_kind(header) == node_kind::array) {
             for (std::uint32_t i = 0; i < header_length(header); ++i) refer(n[1 + i]);
@@ -100,7 +102,8 @@ private:
         if (!g_.is_interned(h)) return;
         ++interned_;
         const std::uint64_t hash = g_.hash(header, n + 1, g_.payload_bytes(n));
-        if (g_.table_->find(hash, [h](handle candidate) { return candidate == h; }) != h) wrong("an interned node is not in the table");
+        if (g_.table_->find(hash, [h](handle candidate) { return candidate == h; }) != h)
+            wrong("an interned node is not in the table");
     }
 
     /// Each key is where a look-up by its text looks.
@@ -140,14 +143,16 @@ private:
             std::uint32_t at, words;
         };
         std::vector<piece> all;
-        for (const auto& [h, n] : expected_) all.push_back({h & (node_bit - 1), generation::rounded(g_.size_of(g_.node(h)))});
+        for (const auto& [h, n] : expected_)
+            all.push_back({h & (node_bit - 1), generation::rounded(g_.size_of(g_.node(h)))});
         std::uint64_t free_words = 0;
         const auto is_free = [&](std::uint32_t at, std::uint32_t words) {
             all.push_back({at, words});
             free_words += words;
         };
         for (std::uint32_t c = 0; g_.free_heads_ && c < generation::classes; ++c)
-            for (std::uint32_t at = g_.free_heads_[c]; at != generation::none; at = g_.words(at)[0]) is_free(at, generation::size_of_class(c));
+            for (std::uint32_t at = g_.free_heads_[c]; at != generation::none; at = g_.words(at)[0])
+                is_free(at, generation::size_of_class(c));
         for (std::size_t s = 0; g_.joining_ && s < g_.joining_->marks.size(); ++s) {
             if (!g_.joining_->marks[s]) continue;
             for (std::uint32_t w = 0; w < g_.segments_[s].words; ++w) {
@@ -164,7 +169,8 @@ private:
         for (std::size_t i = 0; i < all.size(); ++i) {
             const auto& [at, words] = all[i];
             const std::uint32_t s = at >> segment_shift;
-            if (s >= g_.segments_.size() || !g_.segments_[s].base || (at & (segment_words - 1)) + words > g_.segments_[s].words)
+            if (s >= g_.segments_.size() || !g_.segments_[s].base ||
+                (at & (segment_words - 1)) + words > g_.segments_[s].words)
                 return wrong("a piece of memory is outside of all");
             if (i > 0 && all[i - 1].at + all[i - 1].words > at) return wrong("two pieces of memory overlap");
         }
@@ -177,7 +183,8 @@ private:
                 if (!c.h) continue;
                 const bool whole = c.parent == text_template::none;
                 const handle there = whole ? e->t.document : g_.node(e->t.containers[c.parent].h)[1 + c.slot];
-                if (there != c.h || (is_node(c.h) && *g_.node(c.h) != c.header)) return wrong("the container of a template is another");
+                if (there != c.h || (is_node(c.h) && *g_.node(c.h) != c.header))
+                    return wrong("the container of a template is another");
             }
         }
     }

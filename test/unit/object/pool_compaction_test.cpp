@@ -58,7 +58,8 @@ TEST_CASE("of many objects of which few are left, and of which none is left, no 
     const auto pool = document_pool::make();
     std::vector<object> many;
     const auto fill = [&] {
-        for (int i = 0; i < 100'000; ++i) many.push_back(decode(*pool, "{\"metadata\":{\"name\":\"number " + std::to_string(i) + "\"}}"));
+        for (int i = 0; i < 100'000; ++i)
+            many.push_back(decode(*pool, "{\"metadata\":{\"name\":\"number " + std::to_string(i) + "\"}}"));
         REQUIRE(pool->statistics().table_bytes >= 100'000 * 24);
     };
     fill();
@@ -128,7 +129,8 @@ TEST_CASE("a compaction is not wanted where others keep what it would free", "[p
         for (unsigned i = from; i < until; ++i) pods.push_back(decode(*pool, pod(i * 20)));
     };
     const auto halve = [&] {
-        for (std::size_t i = 0, n = pods.size() / 2; i < n; ++i) pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(i));
+        for (std::size_t i = 0, n = pods.size() / 2; i < n; ++i)
+            pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(i));
         drain(*pool);
     };
     fill(0, 3000);

@@ -116,7 +116,8 @@ TEST_CASE("near the limit a small node takes a piece of a large dead one", "[poo
     large = object();
     std::vector<object> small;
     for (int i = 0; i < 1000; ++i) small.push_back(decode(*pool, "{\"k\":\"text number " + std::to_string(i) + "\"}"));
-    for (int i = 0; i < 1000; ++i) REQUIRE(small[static_cast<std::size_t>(i)]["k"].as_string() == "text number " + std::to_string(i));
+    for (int i = 0; i < 1000; ++i)
+        REQUIRE(small[static_cast<std::size_t>(i)]["k"].as_string() == "text number " + std::to_string(i));
     CHECK(keep["keep"].as_string() == "this one");
 }
 
@@ -164,7 +165,9 @@ namespace {
 /// The word of a node's count, which nobody else may touch.
 template <auto Count>
 struct taken {
-    friend std::uint32_t& count_of(informer::detail::generation& g, informer::detail::handle h) { return (g.*Count)(h); }
+    friend std::uint32_t& count_of(informer::detail::generation& g, informer::detail::handle h) {
+        return (g.*Count)(h);
+    }
 };
 std::uint32_t& count_of(informer::detail::generation& g, informer::detail::handle h);
 template struct taken<static_cast<std::uint32_t& (informer::detail::generation::*)(informer::detail::handle) noexcept>(

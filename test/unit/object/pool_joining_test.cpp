@@ -40,7 +40,8 @@ TEST_CASE("room of what was shorter or of any length is used again", "[pool]") {
     const auto any = [&] { return 100 + random() % 900; };
     for (unsigned revision = 0; revision < 10; ++revision) CHECK(update(revision, any) < 1.3);
     // Longer in each round: no room that was freed before is long enough by itself.
-    for (unsigned revision = 10; revision < 25; ++revision) CHECK(update(revision, [&] { return 1000 + 8 * revision; }) < 2.2);
+    for (unsigned revision = 10; revision < 25; ++revision)
+        CHECK(update(revision, [&] { return 1000 + 8 * revision; }) < 2.2);
     for (unsigned i = 0; i < count; i += 50) CHECK(held[i].to_json() == unlike_any(i, 24, 1000 + 8 * 24));
     held.clear();
     drain(*pool);
@@ -58,7 +59,8 @@ TEST_CASE("free room is joined in shares, whatever comes meanwhile", "[pool]") {
             held[i] = decode(*pool, unlike_any(i, revision, bytes(i, revision)), held[i]);
             if (i % 16 == 0) shares += !pool->collect(64); // the document before died, and little else
         }
-        for (unsigned i = 0; i < count; i += 100) REQUIRE(held[i].to_json() == unlike_any(i, revision, bytes(i, revision)));
+        for (unsigned i = 0; i < count; i += 100)
+            REQUIRE(held[i].to_json() == unlike_any(i, revision, bytes(i, revision)));
         const pool_statistics s = pool->statistics();
         CHECK(s.bytes < s.node_bytes * 9 / 4);
     }

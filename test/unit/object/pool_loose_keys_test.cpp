@@ -31,7 +31,8 @@ using fields = std::vector<field>;
 
 std::string text_of(const fields& m) {
     std::string s = "{";
-    for (std::size_t i = 0; i < m.size(); ++i) s.append(i ? ",\"" : "\"").append(m[i].key).append("\":").append(m[i].value);
+    for (std::size_t i = 0; i < m.size(); ++i)
+        s.append(i ? ",\"" : "\"").append(m[i].key).append("\":").append(m[i].value);
     return s += "}";
 }
 
@@ -54,7 +55,8 @@ std::string document(unsigned i, const fields& data) {
 
 /// A pool in which the keys of /data do not repeat.
 struct taught_pool {
-    explicit taught_pool(bool difference = false) : pool(document_pool::make(decode_options().text_difference(difference))) {
+    explicit taught_pool(bool difference = false)
+        : pool(document_pool::make(decode_options().text_difference(difference))) {
         for (unsigned i = 0; i < 300; ++i) {
             fields m;
             for (unsigned k = 0; k < 40; ++k) m.push_back({"unique-" + std::to_string(i * 40 + k), "1"});
@@ -73,9 +75,9 @@ public:
     std::string key() {
         switch (below(8)) {
         case 0: return "common-" + std::to_string(below(10));
-        case 1: return std::to_string(below(100));                                       // short
+        case 1: return std::to_string(below(100)); // short
         case 2: return alike(below(1'000'000), random_() % 1'000'000);
-        case 3: return padded(random_(), 90);                                            // too long to wait
+        case 3: return padded(random_(), 90); // too long to wait
         default: return "key-" + std::to_string(random_());
         }
     }
@@ -87,7 +89,8 @@ public:
         case 3: {
             std::string s = "{";
             for (unsigned n = 1 + below(5); n > 0; --n)
-                s += "\"" + std::to_string(n) + key() + "\":\"text " + std::to_string(below(10)) + (n > 1 ? "\"," : "\"}");
+                s += "\"" + std::to_string(n) + key() + "\":\"text " + std::to_string(below(10)) +
+                     (n > 1 ? "\"," : "\"}");
             return s;
         }
         default: return "\"v\"";
@@ -101,7 +104,9 @@ public:
     /// Changed, sometimes only as a text: with a key twice.
     fields next(const fields& before) {
         fields m = before;
-        const auto place = [&] { return m.begin() + static_cast<std::ptrdiff_t>(below(static_cast<unsigned>(m.size()))); };
+        const auto place = [&] {
+            return m.begin() + static_cast<std::ptrdiff_t>(below(static_cast<unsigned>(m.size())));
+        };
         for (unsigned n = below(4); n > 0; --n) {
             switch (m.empty() ? 0 : below(7)) {
             case 0: m.insert(m.empty() ? m.begin() : place(), {key(), value()}); break;
@@ -134,7 +139,8 @@ TEST_CASE("a key that does not repeat costs its node, its place and a byte", "[p
     const pool_statistics after = p.pool->statistics();
     // A sixteenth is interned all the same; each document has some bytes of its own.
     const std::uint64_t keys = 200 * 200, one = (8 + 24) + 4 + 4 + 1;
-    CHECK(after.bytes - after.free_bytes - (before.bytes - before.free_bytes) <= keys * one + keys / 16 * 13 + 200 * 200);
+    CHECK(after.bytes - after.free_bytes - (before.bytes - before.free_bytes) <=
+          keys * one + keys / 16 * 13 + 200 * 200);
     CHECK(after.table_bytes - before.table_bytes <= keys * 2);
 }
 
@@ -168,7 +174,8 @@ TEST_CASE("keys that repeat after all are shared again", "[pool][keys]") {
     std::vector<object> held;
     const auto add = [&](unsigned n) {
         for (unsigned i = 0; i < n; ++i)
-            held.push_back(decode(*p.pool, document(i, {{"one of " + std::to_string(i * 7 % 41), "1"}, {"another", "2"}})));
+            held.push_back(
+                decode(*p.pool, document(i, {{"one of " + std::to_string(i * 7 % 41), "1"}, {"another", "2"}})));
     };
     add(12'000);
     const pool_statistics before = p.pool->statistics();
@@ -194,13 +201,16 @@ TEST_CASE("documents of loose keys read as the parser alone would have them", "[
             const fields now = kept_of(text);
             const object o = decode(pool, document(i, text), v.o);
             if (v.o) {
-                const bool same = now.size() == v.data.size() && std::is_permutation(now.begin(), now.end(), v.data.begin());
+                const bool same =
+                    now.size() == v.data.size() && std::is_permutation(now.begin(), now.end(), v.data.begin());
                 other_verdict += same != o.same_as(v.o) || same != (o == v.o) || same != diff(v.o, o).empty();
                 wrong += !same && o.to_json() != document(i, now);
                 if (same) continue; // the order of the older version stays
                 for (const field& m : v.data) {
-                    const auto at = std::find_if(now.begin(), now.end(), [&](const field& n) { return n.key == m.key; });
-                    if (at != now.end()) apart += (at->value == m.value) != o["data"][m.key].same_as(v.o["data"][m.key]);
+                    const auto at =
+                        std::find_if(now.begin(), now.end(), [&](const field& n) { return n.key == m.key; });
+                    if (at != now.end())
+                        apart += (at->value == m.value) != o["data"][m.key].same_as(v.o["data"][m.key]);
                 }
             }
             for (const field& m : now) {
@@ -293,19 +303,23 @@ TEST_CASE("a text that breaks off amid loose keys leaves nothing behind", "[pool
     CHECK(p.pool->statistics().referenced_nodes == before.referenced_nodes);
 }
 
-TEST_CASE("versions share though the text came by its differences from one with other keys of the same text", "[pool][keys][difference]") {
+TEST_CASE("versions share though the text came by its differences from one with other keys of the same text",
+          "[pool][keys][difference]") {
     const taught_pool p(true);
     document_pool& pool = *p.pool;
     fields m, changed;
-    for (unsigned k = 0; k < 30; ++k) m.push_back({"the same text " + std::to_string(k), "\"a value " + std::to_string(k) + "\""});
+    for (unsigned k = 0; k < 30; ++k)
+        m.push_back({"the same text " + std::to_string(k), "\"a value " + std::to_string(k) + "\""});
     changed = m;
     changed[7].value = "\"another value\"";
     const object own = decode(pool, document(1, m));
     std::vector<object> held;
     history h(1);
-    for (unsigned i = 0; i < 100; ++i) held.push_back(decode(pool, document(2000 + i, h.fresh()))); // own keys are forgotten
+    // own keys are forgotten
+    for (unsigned i = 0; i < 100; ++i) held.push_back(decode(pool, document(2000 + i, h.fresh())));
     // A template is made of one of these in time.
-    for (unsigned i = 0; i < 2000 && pool.statistics().template_hits == 0; ++i) held.push_back(decode(pool, document(1000 + i, m)));
+    for (unsigned i = 0; i < 2000 && pool.statistics().template_hits == 0; ++i)
+        held.push_back(decode(pool, document(1000 + i, m)));
     REQUIRE(pool.statistics().template_hits == 1);
     REQUIRE_FALSE(held.back()["data"].same_as(own["data"]));
     const object renamed = decode(pool, document(2, m), own);
@@ -319,13 +333,15 @@ TEST_CASE("versions share though the text came by its differences from one with 
 TEST_CASE("a member that a projection drops leaves no trace, whatever its key is", "[pool][keys][projection]") {
     const auto pool = document_pool::make(decode_options().project(projection::keep({"/spec/*/a"})));
     const auto text = [](std::string_view name, std::string_view key, std::string_view more) {
-        return R"({"metadata":{"name":")" + std::string(name) + R"("},"spec":{")" + std::string(key) + R"(":{"a":1})" + std::string(more) + "}}";
+        return R"({"metadata":{"name":")" + std::string(name) + R"("},"spec":{")" + std::string(key) + R"(":{"a":1})" +
+               std::string(more) + "}}";
     };
     // The key of what is kept is interned at first; where such keys do not repeat it is not.
     std::vector<object> held;
     for (const bool loose : {false, true}) {
         CAPTURE(loose);
-        for (std::size_t i = 0; loose && i < 10'000; ++i) held.push_back(decode(*pool, text("m", "one of many " + std::to_string(i), "")));
+        for (std::size_t i = 0; loose && i < 10'000; ++i)
+            held.push_back(decode(*pool, text("m", "one of many " + std::to_string(i), "")));
         const std::string key = loose ? "a last one" : "a first one";
         const object before = decode(*pool, text("m", key, ""));
         const std::uint64_t shape_bytes = pool->statistics().shape_bytes;

@@ -53,7 +53,8 @@ TEST_CASE("order of members and spelling of numbers make no new version", "[pool
     const auto pool = document_pool::make();
     const object a = decode(*pool, R"({"spec":{"replicas":1,"weight":2.50,"name":"long enough"},"list":[1,2]})");
     CHECK(decode(*pool, R"({"list":[1,2.0],"spec":{"name":"long enough","weight":25e-1,"replicas":1}})", a).same_as(a));
-    CHECK_FALSE(decode(*pool, R"({"list":[2,1],"spec":{"name":"long enough","weight":2.5,"replicas":1}})", a).same_as(a));
+    CHECK_FALSE(
+        decode(*pool, R"({"list":[2,1],"spec":{"name":"long enough","weight":2.5,"replicas":1}})", a).same_as(a));
 }
 
 TEST_CASE("a boolean that turns makes a new version, read at once and in slices", "[pool]") {
@@ -338,12 +339,14 @@ TEST_CASE("handles are dropped on other threads while the pool goes away", "[poo
     for (int round = 0; round < 20; ++round) {
         auto pool = document_pool::make();
         std::vector<object> pods;
-        for (unsigned i = 0; i < 64; ++i) pods.push_back(decode(*pool, "{\"some key\":\"some text " + std::to_string(i) + "\"}"));
+        for (unsigned i = 0; i < 64; ++i)
+            pods.push_back(decode(*pool, "{\"some key\":\"some text " + std::to_string(i) + "\"}"));
         std::vector<std::thread> threads;
         for (unsigned t = 0; t < 3; ++t)
-            threads.emplace_back([mine = std::vector<object>(pods.begin() + t * 20, pods.begin() + t * 20 + 22)]() mutable {
-                while (!mine.empty()) mine.pop_back();
-            });
+            threads.emplace_back(
+                [mine = std::vector<object>(pods.begin() + t * 20, pods.begin() + t * 20 + 22)]() mutable {
+                    while (!mine.empty()) mine.pop_back();
+                });
         pods.clear();
         pool->collect(10);
         pool.reset();
@@ -376,7 +379,8 @@ TEST_CASE("readers walk, copy and drop handles while the writer decodes", "[pool
                     o = slots[i].o;
                 }
                 const std::string json = o.to_json();
-                if (!json.starts_with("{\"metadata\":{\"name\":\"service-") || !json.ends_with("\"qosClass\":\"Burstable\"}}"))
+                if (!json.starts_with("{\"metadata\":{\"name\":\"service-") ||
+                    !json.ends_with("\"qosClass\":\"Burstable\"}}"))
                     ++wrong;
                 const object other = held[random() % held.size()];
                 if (other && other.meta().uid() == o.meta().uid() && diff(other, o).size() > 30) ++wrong;

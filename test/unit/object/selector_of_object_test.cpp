@@ -52,7 +52,8 @@ TEST_CASE("a LabelSelector of an object is read as client-go reads it", "[select
           "empty=,env notin (test),example.com/app=web,!old,owner,tier in (back,front)");
     CHECK(read(R"({"matchLabels":null,"matchExpressions":[{"key":"a","operator":"Exists","values":null}]})") == "a");
 
-    const object deployment = holding(R"({"matchLabels":{"app":"web"},"matchExpressions":[{"key":"old","operator":"DoesNotExist"}]})");
+    const object deployment =
+        holding(R"({"matchLabels":{"app":"web"},"matchExpressions":[{"key":"old","operator":"DoesNotExist"}]})");
     const auto s = label_selector::from(deployment["spec"]["selector"]);
     CHECK(s == label_selector::parse("app=web,!old"));
     CHECK(s.matches(labelled(R"({"app":"web","x":"y"})")));
@@ -67,7 +68,8 @@ TEST_CASE("no LabelSelector is nothing, an empty one everything", "[selector]") 
     CHECK(of("null") == nothing);
     CHECK_FALSE(nothing.everything());
     CHECK_FALSE(nothing.matches(none));
-    for (const char* labels : {"{}", R"({"nothing":"x"})", R"({"a":"b"})"}) CHECK_FALSE(nothing.matches(labelled(labels)));
+    for (const char* labels : {"{}", R"({"nothing":"x"})", R"({"a":"b"})"})
+        CHECK_FALSE(nothing.matches(labelled(labels)));
     CHECK(label_selector::parse(nothing.str()) == nothing); // so that a server finds nothing, too
 
     for (const char* empty : {"{}", R"({"matchLabels":{}})", R"({"matchLabels":null,"matchExpressions":[]})"})
@@ -75,14 +77,19 @@ TEST_CASE("no LabelSelector is nothing, an empty one everything", "[selector]") 
 }
 
 TEST_CASE("a LabelSelector that the API would refuse is an error that says where", "[selector]") {
-    const auto expression = [](const std::string& e) { return R"({"matchExpressions":[{"key":"ok","operator":"Exists"},)" + e + "]}"; };
+    const auto expression = [](const std::string& e) {
+        return R"({"matchExpressions":[{"key":"ok","operator":"Exists"},)" + e + "]}";
+    };
     CHECK(wrong(expression(R"({"key":"a","operator":"Like","values":["x"]})")) ==
           "label selector at matchExpressions/1: 'Like' is no operator; there are In, NotIn, Exists and DoesNotExist");
-    CHECK(wrong(expression(R"({"key":"a"})")).ends_with("'' is no operator; there are In, NotIn, Exists and DoesNotExist"));
-    CHECK(wrong(expression(R"({"key":"a","operator":"In"})")) == "label selector at matchExpressions/1: In needs values");
+    CHECK(wrong(expression(R"({"key":"a"})"))
+              .ends_with("'' is no operator; there are In, NotIn, Exists and DoesNotExist"));
+    CHECK(wrong(expression(R"({"key":"a","operator":"In"})")) ==
+          "label selector at matchExpressions/1: In needs values");
     CHECK(wrong(expression(R"({"key":"a","operator":"NotIn","values":[]})")).ends_with("NotIn needs values"));
     CHECK(wrong(expression(R"({"key":"a","operator":"Exists","values":["x"]})")).ends_with("Exists takes no values"));
-    CHECK(wrong(expression(R"({"key":"a","operator":"DoesNotExist","values":["x"]})")).ends_with("DoesNotExist takes no values"));
+    CHECK(wrong(expression(R"({"key":"a","operator":"DoesNotExist","values":["x"]})"))
+              .ends_with("DoesNotExist takes no values"));
     CHECK(wrong(expression(R"({"key":"-a","operator":"Exists"})")).ends_with("'-a' is no label key"));
     CHECK(wrong(expression(R"({"operator":"Exists"})")).ends_with("'' is no label key"));
     CHECK(wrong(expression(R"({"key":"a","operator":"In","values":["b b"]})")) ==

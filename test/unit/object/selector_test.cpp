@@ -48,19 +48,73 @@ bool ends_with(const std::string& s, std::string_view end) {
 } // namespace
 
 TEST_CASE("label selectors parse what apimachinery parses", "[selector]") {
-    for (const char* good : {"", "x=a,y=b,z=c", "x!=a,y=b", "x=", "x= ", "x=,z= ", "x= ,z= ", "x!=", "x==a", "x>1", "x<1",
-                             "x>1,z<5", "x in (a,b)", "x notin (a,b)", "x in (a,)", "x in (,a)", "x in (,)", "x in (a,,b)", "x in ()", "x notin ()",
-                             "!x", "x", "x,!y,z", "in in (in,notin)", "notin notin (notin)", "in=notin",
-                             "example.com/x=1", "  x   =   a  , y ", "x\tin\n(a)", "x=a,x=b"}) {
+    for (const char* good : {"",
+                             "x=a,y=b,z=c",
+                             "x!=a,y=b",
+                             "x=",
+                             "x= ",
+                             "x=,z= ",
+                             "x= ,z= ",
+                             "x!=",
+                             "x==a",
+                             "x>1",
+                             "x<1",
+                             "x>1,z<5",
+                             "x in (a,b)",
+                             "x notin (a,b)",
+                             "x in (a,)",
+                             "x in (,a)",
+                             "x in (,)",
+                             "x in (a,,b)",
+                             "x in ()",
+                             "x notin ()",
+                             "!x",
+                             "x",
+                             "x,!y,z",
+                             "in in (in,notin)",
+                             "notin notin (notin)",
+                             "in=notin",
+                             "example.com/x=1",
+                             "  x   =   a  , y ",
+                             "x\tin\n(a)",
+                             "x=a,x=b"}) {
         CAPTURE(good);
         failure f;
         label_selector::parse(good, f);
         CHECK_FALSE(f);
     }
-    for (const char* bad : {"x=a||y=b", "x==a==b", "!x=a", "x<a", "x>", "x in", "x in a", "x in (a", "x in a)",
-                            "x notin", ",", "x,", ",x", "x,,y", "=a", "!", "!!x", "x y", "x=a b", "(a)", "x in ((a))",
-                            "x=(a)", "-x=a", "x/=a", "/x=a", "a/b/c=d", "UPPER.com/x=a", "x=-a", "x in (a b)", "x=$",
-                            "x>1.5", "x>9223372036854775808"}) {
+    for (const char* bad : {"x=a||y=b",
+                            "x==a==b",
+                            "!x=a",
+                            "x<a",
+                            "x>",
+                            "x in",
+                            "x in a",
+                            "x in (a",
+                            "x in a)",
+                            "x notin",
+                            ",",
+                            "x,",
+                            ",x",
+                            "x,,y",
+                            "=a",
+                            "!",
+                            "!!x",
+                            "x y",
+                            "x=a b",
+                            "(a)",
+                            "x in ((a))",
+                            "x=(a)",
+                            "-x=a",
+                            "x/=a",
+                            "/x=a",
+                            "a/b/c=d",
+                            "UPPER.com/x=a",
+                            "x=-a",
+                            "x in (a b)",
+                            "x=$",
+                            "x>1.5",
+                            "x>9223372036854775808"}) {
         CAPTURE(bad);
         failure f;
         label_selector::parse(bad, f);
@@ -94,13 +148,14 @@ TEST_CASE("label selector errors name the position", "[selector]") {
 
 TEST_CASE("label selectors match as apimachinery's", "[selector]") {
     const labels l{{"x", "a"}, {"y", "b"}, {"n", "10"}, {"empty", ""}};
-    for (const char* yes : {"", "x=a", "x==a", "x=a,y=b", "x!=b", "z!=a", "x in (a,b)", "x notin (b)", "z notin (b)", "x",
-                            "!z", "n>9", "n<11", "empty=", "empty in (,a)", "empty in ()", "x notin ()", "empty", "n=10"}) {
+    for (const char* yes :
+         {"", "x=a", "x==a", "x=a,y=b", "x!=b", "z!=a", "x in (a,b)", "x notin (b)", "z notin (b)", "x", "!z", "n>9",
+          "n<11", "empty=", "empty in (,a)", "empty in ()", "x notin ()", "empty", "n=10"}) {
         CAPTURE(yes);
         CHECK(matches(yes, l));
     }
-    for (const char* no : {"x=b", "x=a,y=c", "x!=a", "z=a", "z=", "x in (b)", "z in (a)", "x notin (a,b)", "z", "!x", "n>10",
-                           "n<10", "x>1", "z>1", "z<1", "empty!=", "empty>0"}) {
+    for (const char* no : {"x=b", "x=a,y=c", "x!=a", "z=a", "z=", "x in (b)", "z in (a)", "x notin (a,b)", "z", "!x",
+                           "n>10", "n<10", "x>1", "z>1", "z<1", "empty!=", "empty>0"}) {
         CAPTURE(no);
         CHECK_FALSE(matches(no, l));
     }

@@ -42,9 +42,12 @@ public:
             R"({"s":"\u00e9\ud83d\ude00\\\"\n\\\\","t":"äöü日本😀","u":"\\\\\\\\\\\\\\\\\\\\","v":["\u0001","\/"]})",
             R"({"a":[[[[[[[[[[]]]]]]]]]],"a":{"b":{"c":{}}},"b":"2024-05-06T07:08:09Z","c":["abc","abcd","",1,22,333333333]})",
         };
-        std::string s = pick(6) == 0 ? pod(static_cast<unsigned>(pick(50)), static_cast<unsigned>(pick(3))) : whole[pick(whole.size())];
-        static const std::vector<std::string> pieces = {"\"", "\\", "{", "}", "[", "]", ",", ":", "\\u", "\\ud83d", "\xff", "\xe4", "\xc3\xa4",
-                                                        " ",  "0",  "-", ".", "e", "x", "\n", "\x01", "\"managedFields\":", "null", "tru"};
+        std::string s = pick(6) == 0 ? pod(static_cast<unsigned>(pick(50)), static_cast<unsigned>(pick(3)))
+                                     : whole[pick(whole.size())];
+        static const std::vector<std::string> pieces = {
+            "\"",   "\\",       "{", "}", "[", "]", ",", ":", "\\u", "\\ud83d", "\xff",
+            "\xe4", "\xc3\xa4", " ", "0", "-", ".", "e", "x", "\n",  "\x01",    "\"managedFields\":",
+            "null", "tru"};
         for (std::size_t n = pick(4); n > 0; --n) {
             const std::size_t at = pick(s.size() + 1);
             switch (pick(4)) {
@@ -66,9 +69,9 @@ private:
 
 TEST_CASE("slices: the same documents and the same errors as at once, wherever the slices end", "[pool]") {
     mutator m(7);
-    const std::vector<decode_options> all = {decode_options().type("v1", "Kind"), decode_options().keep_managed_fields(),
-                                             decode_options().max_depth(6),
-                                             decode_options().project(projection::keep({"/metadata/uid", "/n/1", "/a"}))};
+    const std::vector<decode_options> all = {
+        decode_options().type("v1", "Kind"), decode_options().keep_managed_fields(), decode_options().max_depth(6),
+        decode_options().project(projection::keep({"/metadata/uid", "/n/1", "/a"}))};
     unsigned good = 0, bad = 0;
     for (int i = 0; i < 6000; ++i) {
         const decode_options& o = all[m.pick(all.size())];
@@ -107,14 +110,17 @@ TEST_CASE("slices: none ends within a character or an escape, where there is not
     };
     detail::pool_limits by_parser;
     by_parser.parser_only = true;
-    for (const std::string& text : {many("\xe4\xb8\xad"), many("\xf0\x9f\x98\x80"), many("\\u4e2d") + many("\xe4\xb8\xad")}) {
+    for (const std::string& text :
+         {many("\xe4\xb8\xad"), many("\xf0\x9f\x98\x80"), many("\\u4e2d") + many("\xe4\xb8\xad")}) {
         for (const char* const end : {"\"}", "\",\"b\":00}"}) { // the second one is refused: the parser says why
             const std::string json = "{\"a\":\"" + text + end;
             for (const detail::pool_limits& limits : {detail::pool_limits(), by_parser}) {
                 for (std::size_t bytes = 5'000; bytes < 5'004; ++bytes) {
-                    const auto whole = detail::make_pool(decode_options(), limits), sliced = detail::make_pool(decode_options(), limits);
+                    const auto whole = detail::make_pool(decode_options(), limits),
+                               sliced = detail::make_pool(decode_options(), limits);
                     failure f, g;
-                    const object expected = whole->decode(json, object(), f), o = in_slices(*sliced, json, object(), g, bytes);
+                    const object expected = whole->decode(json, object(), f),
+                                 o = in_slices(*sliced, json, object(), g, bytes);
                     CHECK(said(g) == said(f));
                     REQUIRE(bool(o) == bool(expected));
                     if (o) CHECK(o == expected);
@@ -146,16 +152,20 @@ TEST_CASE("slices: a text goes in as many as it takes, and comes out once", "[po
     check_empty(*pool);
 }
 
-TEST_CASE("slices: a long string with escapes, and white space, numbers and keys that nobody writes so long, go in parts", "[pool]") {
+TEST_CASE(
+    "slices: a long string with escapes, and white space, numbers and keys that nobody writes so long, go in parts",
+    "[pool]") {
     constexpr std::size_t n = 1'000'000;
     std::string escaped, other;
     while (escaped.size() < n) escaped += R"(\\\"\n\u00e9\ud83d\ude00)";
     while (other.size() < n) other += "\\t\\u4e2d\xe4\xb8\xad\xf0\x9f\x98\x80";
     const std::string space(n, ' '), digits(n, '7'), value = R"("v":")" + escaped + '"';
     for (const std::string& json :
-         {"{" + value + "}", R"({"a":[1,")" + other + R"(",{}]})", space + "{}", "{}" + space, "{" + space + value + "}", "{" + value + space + "}",
-          R"({"a")" + space + R"(:[]})", R"({"a":)" + space + "1}", R"({"a":[1)" + space + ",2]}", R"({"a":[1,)" + space + "2]}", R"({"a":)" + digits + "}",
-          R"({"a":-0.)" + digits + "e1}", "{\"" + escaped + R"(":1})", "{\"" + other + R"(":1})"}) {
+         {"{" + value + "}", R"({"a":[1,")" + other + R"(",{}]})", space + "{}", "{}" + space,
+          "{" + space + value + "}", "{" + value + space + "}", R"({"a")" + space + R"(:[]})",
+          R"({"a":)" + space + "1}", R"({"a":[1)" + space + ",2]}", R"({"a":[1,)" + space + "2]}",
+          R"({"a":)" + digits + "}", R"({"a":-0.)" + digits + "e1}", "{\"" + escaped + R"(":1})",
+          "{\"" + other + R"(":1})"}) {
         INFO(json.substr(0, 20) << "…" << json.substr(json.size() - 20));
         const auto pool = document_pool::make();
         failure f;
@@ -351,10 +361,11 @@ TEST_CASE("slices: keys in another order are told also where an object died betw
     };
     for (const unsigned members : {n, n + 5}) { // their keys take as much memory
         CAPTURE(members);
-        const std::string text = R"({"metadata":{"name":"x"},"p":{"a":[)" + wide(members, [](unsigned i) { return i; }) + "," +
-                                 wide(members, [&](unsigned i) { return members - 1 - i; }) + R"(],"a":0},"pad":")" +
-                                 std::string(100'000, 'x') + R"(","q":[)" + wide(n, [](unsigned i) { return i * 7 % n; }) + "," +
-                                 wide(n, [](unsigned i) { return (n - 1 - i) * 7 % n; }) + "]}";
+        const std::string text =
+            R"({"metadata":{"name":"x"},"p":{"a":[)" + wide(members, [](unsigned i) { return i; }) + "," +
+            wide(members, [&](unsigned i) { return members - 1 - i; }) + R"(],"a":0},"pad":")" +
+            std::string(100'000, 'x') + R"(","q":[)" + wide(n, [](unsigned i) { return i * 7 % n; }) + "," +
+            wide(n, [](unsigned i) { return (n - 1 - i) * 7 % n; }) + "]}";
         const auto pool = document_pool::make();
         failure f;
         object o = in_slices(*pool, text, object(), f, decoding::slice);
@@ -430,8 +441,9 @@ TEST_CASE("slices: the key is found in steps also in long metadata, and not behi
     CHECK(found(R"({"metadata":{)" + annotations + name + "}") == object_key("ns", "n"));
     CHECK(found("{" + annotations + R"("metadata":{)" + name + "}") == object_key("ns", "n"));
     for (const std::string& json :
-         {space + R"({"metadata":{)" + name + "}", R"({"metadata":)" + space + "{" + name + "}", R"({"metadata":{)" + space + name + "}",
-          R"({"metadata":{"name")" + space + R"(:"n"}})", R"({"metadata":{"name":"n")" + space + R"(,"a":0}})", R"({"metadata":{"name":"n",)" + space + R"("a":0}})",
+         {space + R"({"metadata":{)" + name + "}", R"({"metadata":)" + space + "{" + name + "}",
+          R"({"metadata":{)" + space + name + "}", R"({"metadata":{"name")" + space + R"(:"n"}})",
+          R"({"metadata":{"name":"n")" + space + R"(,"a":0}})", R"({"metadata":{"name":"n",)" + space + R"("a":0}})",
           R"({"metadata":{"name":")" + many + R"("}})", R"({"metadata":{")" + many + R"(":1,)" + name + "}"}) {
         INFO(json.substr(0, 30));
         CHECK(peek_key(json).empty());
@@ -439,7 +451,8 @@ TEST_CASE("slices: the key is found in steps also in long metadata, and not behi
 }
 
 TEST_CASE("a second document behind the first is refused, whatever its keys", "[pool]") {
-    for (const char* json : {R"({"a":1}{"b":2})", R"({"a":1} {"metadata":{"managedFields":[1]}})", R"({} "managedFields")"}) {
+    for (const char* json :
+         {R"({"a":1}{"b":2})", R"({"a":1} {"metadata":{"managedFields":[1]}})", R"({} "managedFields")"}) {
         failure f;
         CHECK_FALSE(parse_object(json, f));
         CHECK(f == errc::syntax_error);

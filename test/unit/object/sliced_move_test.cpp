@@ -131,7 +131,8 @@ TEST_CASE("sliced move: between steps the pool decodes, frees, moves and begins 
         REQUIRE(!f);
         text[slot] = held[slot].to_json();
     };
-    for (std::size_t i = 0; i < held.size(); ++i) store(i, i < 5 ? long_list(static_cast<unsigned>(i)) : pod(static_cast<unsigned>(i)));
+    for (std::size_t i = 0; i < held.size(); ++i)
+        store(i, i < 5 ? long_list(static_cast<unsigned>(i)) : pod(static_cast<unsigned>(i)));
     for (int round = 0; round < 400; ++round) {
         if (random() % 3 == 0) pool->begin_generation();
         const std::size_t slot = random() % held.size();
@@ -147,7 +148,9 @@ TEST_CASE("sliced move: between steps the pool decodes, frees, moves and begins 
                 break;
             case 1: pool->collect(random() % 1000); break;
             case 2: drain(*pool); break;
-            case 3: store(other, other < 5 ? long_list(++revision) : pod(static_cast<unsigned>(other), ++revision)); break;
+            case 3:
+                store(other, other < 5 ? long_list(++revision) : pod(static_cast<unsigned>(other), ++revision));
+                break;
             case 4: held[other] = pool->move(held[other], f); break;
             case 5: held[other] = in_slices(*pool, held[other], 1000); break;
             case 6:

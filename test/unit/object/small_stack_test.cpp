@@ -20,7 +20,8 @@ namespace {
 /// Nested as deep as may be, with something of its own at each level.
 std::string deep(int number) {
     constexpr int levels = 980;
-    std::string s = R"({"apiVersion":"v1","kind":"Thing","metadata":{"name":"n)" + std::to_string(number) + R"(","namespace":"a"},"spec":)";
+    std::string s = R"({"apiVersion":"v1","kind":"Thing","metadata":{"name":"n)" + std::to_string(number) +
+                    R"(","namespace":"a"},"spec":)";
     for (int i = 0; i < levels; ++i) s += R"({"n":)" + std::to_string(i % 7 == 0 ? number : i) + R"(,"next":)";
     s += "0";
     s.append(levels, '}');

@@ -398,7 +398,8 @@ TEST_CASE("by differences or not: the same documents and the same errors", "[poo
 
 // Where interning stops and begins anew what reads alike is there twice; keys of their own are not interned, nor are objects that have
 // them; what has very many members is looked through otherwise; and a text may be spelled in several ways.
-TEST_CASE("by differences or not, while interning stops and begins: the same documents, and nothing is left", "[pool][difference]") {
+TEST_CASE("by differences or not, while interning stops and begins: the same documents, and nothing is left",
+          "[pool][difference]") {
     const tireless tries;
     const unsigned seed = GENERATE(31u, 32u, 33u, 34u);
     pair_of_pools pools(ways::difference_and_reader, decode_options(), 24);
@@ -413,8 +414,8 @@ TEST_CASE("by differences or not, while interning stops and begins: the same doc
         std::string s;
         const bool own = m.pick(4) == 0; // keys that nobody else has
         for (std::size_t i = 0; i < n; ++i)
-            s += (s.empty() ? "\"" : ",\"") + (own ? "own-" + std::to_string(++made) : "k" + std::to_string(i)) + "\":" +
-                 (m.pick(4) == 0 && n < 10 ? "{\"k0\":" + value(20) + "}" : value(20));
+            s += (s.empty() ? "\"" : ",\"") + (own ? "own-" + std::to_string(++made) : "k" + std::to_string(i)) +
+                 "\":" + (m.pick(4) == 0 && n < 10 ? "{\"k0\":" + value(20) + "}" : value(20));
         return s;
     };
     std::string data = members(2);
@@ -422,7 +423,8 @@ TEST_CASE("by differences or not, while interning stops and begins: the same doc
         if (i % 100 == 0) {
             const std::size_t kinds = m.pick(2) ? 100 : 1'000'000; // of values: they repeat, or they do not
             for (unsigned n = 0; n < 4'000; ++n)
-                pools.fill(R"({"metadata":{"name":"f)" + std::to_string(++made) + R"("},"data":{"k0":)" + value(kinds) + "}}");
+                pools.fill(R"({"metadata":{"name":"f)" + std::to_string(++made) + R"("},"data":{"k0":)" + value(kinds) +
+                           "}}");
         }
         const std::size_t slot = m.pick(pools.slots());
         if (m.pick(3) == 0) data = members(std::array<std::size_t, 5>{1, 2, 3, 20, 300}[m.pick(5)]);

@@ -28,7 +28,7 @@ inline std::string pod(unsigned index, unsigned revision = 0, bool type = false,
 }
 
 inline std::shared_ptr<document_pool> make_pool(bool difference, decode_options options = decode_options(),
-                                         std::uint32_t from = 1) {
+                                                std::uint32_t from = 1) {
     detail::pool_limits limits;
     limits.template_documents = from;
     return detail::make_pool(options.text_difference(difference), limits);

@@ -140,7 +140,8 @@ TEST_CASE("deployments need not be alike for their pods to be read by difference
     // So is a list that comes again, also after texts in an order that no template could follow.
     const auto again = [&](unsigned step) {
         const std::uint64_t before = pool->statistics().template_hits;
-        for (unsigned i = 0; i < n; ++i) REQUIRE(decode(*pool, text(i * step % n), pods[i * step % n]).same_as(pods[i * step % n]));
+        for (unsigned i = 0; i < n; ++i)
+            REQUIRE(decode(*pool, text(i * step % n), pods[i * step % n]).same_as(pods[i * step % n]));
         return pool->statistics().template_hits - before;
     };
     CHECK(again(1) > n * 85 / 100);
@@ -149,7 +150,8 @@ TEST_CASE("deployments need not be alike for their pods to be read by difference
     CHECK(pool->statistics().templates <= 8);
 }
 
-TEST_CASE("pods of more structures than there are templates, in no order, cost what the parser takes for them", "[pool][difference]") {
+TEST_CASE("pods of more structures than there are templates, in no order, cost what the parser takes for them",
+          "[pool][difference]") {
     constexpr unsigned n = 1000;
     const auto text = [](unsigned i, unsigned revision) {
         informer::testing::pod_options o(i);
@@ -163,7 +165,8 @@ TEST_CASE("pods of more structures than there are templates, in no order, cost w
         for (unsigned i = 0; i < n; ++i) lists[revision].push_back(text(i * 777 % n, revision));
     const auto pool = make_pool(true), reference = make_pool(false);
     std::vector<object> pods[2] = {std::vector<object>(n), std::vector<object>(n)};
-    const auto time_of = [&](bool difference, const std::vector<std::string>& texts) { // processor time: others may be busy
+    // processor time: others may be busy
+    const auto time_of = [&](bool difference, const std::vector<std::string>& texts) {
         const auto begun = std::clock();
         for (unsigned i = 0; i < n; ++i)
             pods[difference][i] = decode(difference ? *pool : *reference, texts[i], pods[difference][i]);
@@ -195,7 +198,8 @@ TEST_CASE("large texts that are alike are read by differences among small ones, 
     const auto text = [](unsigned i) { // of each eleven one is hundreds of times as long
         std::string json = R"({"metadata":{"name":"c-)" + std::to_string(i) + R"("},"data":{"a":"b")";
         if (i % 11 == 10)
-            for (unsigned k = 0; k < 100; ++k) json += ",\"key-" + std::to_string(k) + "\":\"" + std::string(400, 'x') + "\"";
+            for (unsigned k = 0; k < 100; ++k)
+                json += ",\"key-" + std::to_string(k) + "\":\"" + std::string(400, 'x') + "\"";
         return json + "}}";
     };
     constexpr unsigned n = 11 * 300;
@@ -245,10 +249,11 @@ TEST_CASE("containers around one change are the nodes that the reader makes of t
     const auto pool = make_pool(true), reference = make_pool(false);
     const auto document = [](unsigned i) {
         const std::string n = std::to_string(i), unique = "\"value " + n + "\"";
-        return R"({"metadata":{"name":"o-)" + n + R"("},"chain":{"a":{"b":{"c":)" + unique + R"(}}},"arrays":[[[)" + unique +
-               R"(]]],"siblings":{"first":"the same","second":{"many":[1,"two",{"three":)" + unique + R"(}]},"third":[true]},"twice":[{"x":)" +
-               unique + R"(},{"x":)" + unique + R"(}],"number":{"of":[)" + n + R"(]},"word":[{"on":)" + (i % 2 ? "true" : "false") +
-               R"(}],"short":{"s":[")" + n.substr(n.size() - 1) + R"("]},"long":{"n":[)" + n + R"(00000000000]},"escaped":{"e":["\n)" + n + "\"]}}";
+        return R"({"metadata":{"name":"o-)" + n + R"("},"chain":{"a":{"b":{"c":)" + unique + R"(}}},"arrays":[[[)" +
+               unique + R"(]]],"siblings":{"first":"the same","second":{"many":[1,"two",{"three":)" + unique +
+               R"(}]},"third":[true]},"twice":[{"x":)" + unique + R"(},{"x":)" + unique + R"(}],"number":{"of":[)" + n +
+               R"(]},"word":[{"on":)" + (i % 2 ? "true" : "false") + R"(}],"short":{"s":[")" + n.substr(n.size() - 1) +
+               R"("]},"long":{"n":[)" + n + R"(00000000000]},"escaped":{"e":["\n)" + n + "\"]}}";
     };
     const auto is_shared = [](const object& o) { return o.at_pointer("/twice/0").same_as(o.at_pointer("/twice/1")); };
     std::vector<object> read, expected;
@@ -276,7 +281,8 @@ TEST_CASE("templates go when they weigh too much beside what is left", "[pool][d
     const auto pool = make_pool(true, decode_options(), 64);
     std::vector<object> pods;
     for (unsigned i = 0; i < 6000; ++i) // nine structures in turn
-        pods.push_back(decode(*pool, replaced(pod(i), R"("nodeSelector":{)", "\"nodeSelector\":{\"kind-" + std::to_string(i % 9) + "\":\"x\",")));
+        pods.push_back(decode(*pool, replaced(pod(i), R"("nodeSelector":{)",
+                                              "\"nodeSelector\":{\"kind-" + std::to_string(i % 9) + "\":\"x\",")));
     const pool_statistics before = pool->statistics();
     REQUIRE(before.template_bytes > 100 * 1024);
     pods.resize(100);
@@ -385,8 +391,8 @@ TEST_CASE("managedFields that were cut out unread may hold anything", "[pool][di
     const std::string opening(30'000, '['), closing(30'000, ']');
     for (const std::string& skipped :
          {std::string("[{]]"), std::string("[{x]]"), std::string("[{:]]"), std::string("[{,}]"), std::string("[,,]"),
-          std::string(R"(["a""b"])"), std::string(R"([{"a"}])"), std::string(R"([{"a":}])"), std::string(R"([{"a" "b"}])"),
-          std::string(R"([\])"), opening + closing}) {
+          std::string(R"(["a""b"])"), std::string(R"([{"a"}])"), std::string(R"([{"a":}])"),
+          std::string(R"([{"a" "b"}])"), std::string(R"([\])"), opening + closing}) {
         CAPTURE(skipped.substr(0, 20));
         const auto pool = make_pool(true);
         const object first = decode(*pool, text(skipped)), second = decode(*pool, text(skipped));
@@ -400,7 +406,9 @@ TEST_CASE("a template of very many short keys is made without looking for each a
     static constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuvwxyz";
     std::string text = R"({"metadata":{"name":"a"},"data":{)";
     for (unsigned i = 0; i < 2400; ++i)
-        text.append(i == 0 ? "\"" : ",\"").append({letters[i % 36], letters[i / 36 % 36], letters[i / 1296]}).append("\":1");
+        text.append(i == 0 ? "\"" : ",\"")
+            .append({letters[i % 36], letters[i / 36 % 36], letters[i / 1296]})
+            .append("\":1");
     text += "}}";
     std::size_t templates = 0;
     const auto least = [&](bool difference) { // processor time: others may be busy
@@ -423,7 +431,8 @@ TEST_CASE("a template of very many short keys is made without looking for each a
 
 // What is stored without interning may be there twice, and versions share what they have in common all the same: what the template
 // lends is replaced by the previous version's. What a change has made is nobody's to replace, also where it is what the template has.
-TEST_CASE("a value that is spelled otherwise than the template's is counted as often as it is used", "[pool][difference]") {
+TEST_CASE("a value that is spelled otherwise than the template's is counted as often as it is used",
+          "[pool][difference]") {
     const tireless tries;
     const auto pool = make_pool(true);
     const auto document = [](const std::string& name, const std::string& data, const char* more = "") {
@@ -434,8 +443,9 @@ TEST_CASE("a value that is spelled otherwise than the template's is counted as o
     // Interning of /data and of what is in it stops, and begins anew, by what this teaches it.
     const auto fill = [&](unsigned n, unsigned values) {
         for (; n > 0; --n, ++named)
-            fillers.push_back(decode(*pool, document("f" + std::to_string(named),
-                                                     "\"k0\":\"a filler's value " + std::to_string(named % values) + '"')));
+            fillers.push_back(
+                decode(*pool, document("f" + std::to_string(named),
+                                       "\"k0\":\"a filler's value " + std::to_string(named % values) + '"')));
     };
     std::string others; // more keys than are looked through for what has moved
     for (unsigned k = 1; k < 300; ++k) others += ",\"k" + std::to_string(k) + "\":" + std::to_string(k);
@@ -454,9 +464,11 @@ TEST_CASE("a value that is spelled otherwise than the template's is counted as o
         for (unsigned i = 0; i < slots; ++i) {
             const char* const more = R"(,"g":1)";
             for (unsigned n = 0; n < 3; ++n)
-                templates.push_back(decode(*pool, document("t" + std::to_string(n), data(i, "a"), n == 0 ? R"(,"h":{"g":[]})" : more)));
+                templates.push_back(
+                    decode(*pool, document("t" + std::to_string(n), data(i, "a"), n == 0 ? R"(,"h":{"g":[]})" : more)));
             twice += !templates.back().at_pointer("/data/k0").same_as(before[i].at_pointer("/data/k0"));
-            const object one = decode(*pool, document("slot " + std::to_string(i), data(i, "\\u0061"), more), before[i]);
+            const object one =
+                decode(*pool, document("slot " + std::to_string(i), data(i, "\\u0061"), more), before[i]);
             REQUIRE(one.to_json() == document("slot " + std::to_string(i), data(i, "a"), more));
             if (i % 2 == 0) now.push_back(one);
         }

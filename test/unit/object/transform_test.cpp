@@ -16,8 +16,10 @@ TEST_CASE("a transform rewrites each object once before it is stored", "[pool]")
     const auto pool = document_pool::make(decode_options().transform_with([&](boost::json::value& v) {
         ++calls;
         if (v.as_object().contains("boom")) throw std::runtime_error("no such luck");
-        if (v.as_object().contains("list")) v = boost::json::array();
-        else v.as_object()["added"] = calls;
+        if (v.as_object().contains("list"))
+            v = boost::json::array();
+        else
+            v.as_object()["added"] = calls;
     }));
     failure f;
     const object o = pool->decode(R"({"metadata":{"managedFields":[1],"name":"x"},"a":1.25})", object(), f);
@@ -41,13 +43,14 @@ TEST_CASE("a transform that nests an object too deeply is told so", "[pool]") {
     CHECK(f == errc::bad_configuration);
 }
 
-TEST_CASE("a number beyond all doubles is the largest one where it has been a double, and no number is null", "[pool]") {
-    const auto pool = document_pool::make(decode_options().transform_with([](boost::json::value& v) {
-        v.as_object()["none"] = std::numeric_limits<double>::quiet_NaN();
-    }));
+TEST_CASE("a number beyond all doubles is the largest one where it has been a double, and no number is null",
+          "[pool]") {
+    const auto pool = document_pool::make(decode_options().transform_with(
+        [](boost::json::value& v) { v.as_object()["none"] = std::numeric_limits<double>::quiet_NaN(); }));
     failure f;
     const object o = pool->decode(R"({"metadata":{"name":"x"},"a":1e400,"b":-1e400})", object(), f);
-    CHECK(o.to_json() == R"({"metadata":{"name":"x"},"a":1.7976931348623157e+308,"b":-1.7976931348623157e+308,"none":null})");
+    CHECK(o.to_json() ==
+          R"({"metadata":{"name":"x"},"a":1.7976931348623157e+308,"b":-1.7976931348623157e+308,"none":null})");
     const object p = from_value(boost::json::value{{"a", std::numeric_limits<double>::infinity()}});
     CHECK(p["a"].as_double() == std::numeric_limits<double>::max());
 }

@@ -141,11 +141,13 @@ TEST_CASE("what is read into a struct and written again is what it was, also at 
     back("float", as<std::vector<float>>(o["float"]));
     back("double", as<std::vector<double>>(o["double"]));
     back("time", as<std::vector<time_point>>(o["time"]));
-    CHECK(conversion<time_point>::write(time_point::min() + std::chrono::nanoseconds(1)) == "1677-09-21T00:12:43.145224Z");
+    CHECK(conversion<time_point>::write(time_point::min() + std::chrono::nanoseconds(1)) ==
+          "1677-09-21T00:12:43.145224Z");
 }
 
 TEST_CASE("a time that the clock does not count to is its first or its last") {
-    const object o = parse_object(R"({"times":["9999-12-31T23:59:59Z","2262-05-01T00:00:00+01:00","0001-01-01T00:00:00Z","9999-02-30T00:00:00Z"]})");
+    const object o = parse_object(
+        R"({"times":["9999-12-31T23:59:59Z","2262-05-01T00:00:00+01:00","0001-01-01T00:00:00Z","9999-02-30T00:00:00Z"]})");
     CHECK(as<time_point>(o["times"][0]) == time_point::max());
     CHECK(as<time_point>(o["times"][1]) == time_point::max());
     CHECK(as<time_point>(o["times"][2]) == time_point::min());

@@ -13,7 +13,8 @@
 using namespace informer;
 
 TEST_CASE("members, elements and pointers are found, and what is missing is missing", "[value]") {
-    const object o = parse_object(R"({"a":{"b c":[10,{"x":null}],"~t/":1,"":"empty"},"list":[[1,2],[3]],"s":"text","no":"x"})");
+    const object o =
+        parse_object(R"({"a":{"b c":[10,{"x":null}],"~t/":1,"":"empty"},"list":[[1,2],[3]],"s":"text","no":"x"})");
     CHECK(o["a"]["b c"][0].as_int64() == 10);
     CHECK(o.at_pointer("") == o.value());
     CHECK(o.at_pointer("/a/b c/0").as_int64() == 10);
@@ -21,8 +22,8 @@ TEST_CASE("members, elements and pointers are found, and what is missing is miss
     CHECK(o.at_pointer("/a/~0t~1").as_int64() == 1);
     CHECK(o.at_pointer("/a/").as_string() == "empty");
     CHECK(o.at_pointer("/list/1/0").as_int64() == 3);
-    for (const char* none : {"/x", "/a/x", "/list/2", "/list/01", "/list/-", "/list/1/0/0", "/s/0", "a", "/list/", "/a/~2", "/list/-1",
-                             "/list/99999999999999999999999"})
+    for (const char* none : {"/x", "/a/x", "/list/2", "/list/01", "/list/-", "/list/1/0/0", "/s/0", "a", "/list/",
+                             "/a/~2", "/list/-1", "/list/99999999999999999999999"})
         CHECK_FALSE(o.at_pointer(none).exists());
     CHECK_FALSE(o["x"]["y"][3]["z"].exists());
     CHECK_FALSE(o["list"][-1].exists());
@@ -54,7 +55,8 @@ TEST_CASE("members, elements and pointers are found, and what is missing is miss
 }
 
 TEST_CASE("a text is used as a string is", "[value]") {
-    const object o = parse_object(R"({"metadata":{"name":"web","namespace":"prod","uid":"123e4567-e89b-12d3-a456-426614174000"}})");
+    const object o =
+        parse_object(R"({"metadata":{"name":"web","namespace":"prod","uid":"123e4567-e89b-12d3-a456-426614174000"}})");
     const std::string name(o.name());
     CHECK(name == "web");
     CHECK(o.name_space() + "/" + o.name() == "prod/web");
@@ -81,11 +83,12 @@ TEST_CASE("an element is found by an index of any whole type", "[value]") {
 
 TEST_CASE("a pointer that is read once gives of any value what at_pointer gives", "[value]") {
     std::vector<object> objects{object()};
-    for (const char* json : {R"({"a":{"b":"1","long key":2}})", R"({"x":0,"a":{"long key":3,"y":1,"b":"4"}})", R"({"a":[10,{"b":[5]}]})",
-                             R"({"a":"text","":{"":6}})", R"({"~":{"/":7},"a/b":8,"a":{}})", R"({})"})
+    for (const char* json :
+         {R"({"a":{"b":"1","long key":2}})", R"({"x":0,"a":{"long key":3,"y":1,"b":"4"}})", R"({"a":[10,{"b":[5]}]})",
+          R"({"a":"text","":{"":6}})", R"({"~":{"/":7},"a/b":8,"a":{}})", R"({})"})
         objects.push_back(parse_object(json));
-    for (const char* pointer : {"", "/", "//", "/a", "/a/b", "/a/long key", "/a/0", "/a/1/b/0", "/a/01", "/a/-", "/a/2", "/~0/~1", "/a~1b",
-                                "/a~2", "/~", "a", "/a/b/c", "/none/of/these"}) {
+    for (const char* pointer : {"", "/", "//", "/a", "/a/b", "/a/long key", "/a/0", "/a/1/b/0", "/a/01", "/a/-", "/a/2",
+                                "/~0/~1", "/a~1b", "/a~2", "/~", "a", "/a/b/c", "/none/of/these"}) {
         const detail::pointer_reader read{std::string_view(pointer)};
         for (int round = 0; round < 2; ++round) // the second time each finds what another has left
             for (const object& o : objects) {
@@ -190,14 +193,16 @@ TEST_CASE("equality is deep, in one pool and between pools", "[value]") {
     CHECK_FALSE(same(R"({"a":[1,2]})", R"({"a":[1,2,3]})"));
     CHECK_FALSE(same(R"({"a":"some text"})", R"({"a":"some texu"})"));
     CHECK_FALSE(same(R"({"some key":{"x":1}})", R"({"some key":{"y":1}})"));
-    CHECK_FALSE(same(R"({"a":"123e4567-e89b-12d3-a456-426614174000"})", R"({"a":"123e4567-e89b-12d3-a456-426614174001"})"));
+    CHECK_FALSE(
+        same(R"({"a":"123e4567-e89b-12d3-a456-426614174000"})", R"({"a":"123e4567-e89b-12d3-a456-426614174001"})"));
     CHECK(object() == object());
     CHECK_FALSE(object() == parse_object("{}"));
 }
 
 TEST_CASE("pretty JSON is indented", "[value]") {
     const object o = parse_object(R"({"a":[1,{"b":"x"}],"e":{},"f":[]})");
-    CHECK(o.value().to_pretty_json() == "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x\"\n    }\n  ],\n  \"e\": {},\n  \"f\": []\n}");
+    CHECK(o.value().to_pretty_json() ==
+          "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x\"\n    }\n  ],\n  \"e\": {},\n  \"f\": []\n}");
     CHECK(o["a"].to_pretty_json(1) == "[\n 1,\n {\n  \"b\": \"x\"\n }\n]");
 }
 
@@ -217,8 +222,8 @@ TEST_CASE("metadata reads what Kubernetes writes", "[value]") {
     CHECK(std::chrono::system_clock::to_time_t(*o.meta().creation_time()) == 1714979289);
     REQUIRE(o.meta().deletion_time());
     CHECK(*o.meta().deletion_time() - *o.meta().creation_time() == std::chrono::milliseconds(250));
-    for (const char* bad : {"", "x", "2024-02-30T00:00:00Z", "2024-05-06T07:08:09", "2024-05-06T07:08:09.Z", "9999-01-01T00:00:00Z",
-                            "2024-05-06T07:08:09+2:00", "2024-05-06T25:08:09Z"}) {
+    for (const char* bad : {"", "x", "2024-02-30T00:00:00Z", "2024-05-06T07:08:09", "2024-05-06T07:08:09.Z",
+                            "9999-01-01T00:00:00Z", "2024-05-06T07:08:09+2:00", "2024-05-06T25:08:09Z"}) {
         const object b = parse_object(std::string(R"({"metadata":{"creationTimestamp":")") + bad + "\"}}");
         CHECK_FALSE(b.meta().creation_time());
     }
@@ -238,8 +243,10 @@ TEST_CASE("an object knows its key, whatever form its parts are stored in", "[va
     const auto pool = document_pool::make();
     failure f;
     for (const char* name_space : {"", "a", "abc", "kube-system", "123e4567-e89b-12d3-a456-426614174000"}) {
-        for (const char* name : {"n", "web", "a-longer-name", "2024-05-06T07:08:09Z", "00000000-0000-0000-0000-000000000001"}) {
-            const std::string space = *name_space ? std::string(R"("namespace":")") + name_space + "\"," : std::string();
+        for (const char* name :
+             {"n", "web", "a-longer-name", "2024-05-06T07:08:09Z", "00000000-0000-0000-0000-000000000001"}) {
+            const std::string space =
+                *name_space ? std::string(R"("namespace":")") + name_space + "\"," : std::string();
             object o = pool->decode("{\"metadata\":{" + space + "\"name\":\"" + name + "\"}}", object(), f);
             REQUIRE(o.name() == name);
             REQUIRE(o.name_space() == name_space);
@@ -297,7 +304,8 @@ TEST_CASE("diff names what changed, was added and was removed", "[diff]") {
         CHECK(d(R"({"a":1,"b":"some text","c":[1,2]})", R"({"c":[1,2],"b":"some text","a":1.0})") == "");
         CHECK(d(R"({"a":1,"b":2})", R"({"a":1,"b":3})") == "/b 2>3; ");
         CHECK(d(R"({"a":true,"b":true})", R"({"a":true,"b":false})") == "/b true>false; ");
-        CHECK(d(R"({"a":{"x":1,"gone":{"y":2}}})", R"({"a":{"new":[1],"x":2}})") == "/a/new ->[1]; /a/x 1>2; /a/gone {\"y\":2}>-; ");
+        CHECK(d(R"({"a":{"x":1,"gone":{"y":2}}})", R"({"a":{"new":[1],"x":2}})") ==
+              "/a/new ->[1]; /a/x 1>2; /a/gone {\"y\":2}>-; ");
         CHECK(d(R"({"a":[1,2,3]})", R"({"a":[1,5]})") == "/a/1 2>5; /a/2 3>-; ");
         CHECK(d(R"({"a":[1]})", R"({"a":[1,{"b":2}]})") == "/a/1 ->{\"b\":2}; ");
         CHECK(d(R"({"a":[{"b":{"c":1}}]})", R"({"a":[{"b":{"c":2}}]})") == "/a/0/b/c 1>2; ");
@@ -318,11 +326,30 @@ TEST_CASE("diff names what changed, was added and was removed", "[diff]") {
 namespace {
 
 template <class Object>
-concept gives_views = requires(Object&& o) { std::forward<Object>(o).value(); } || requires(Object&& o) { std::forward<Object>(o)["a"]; } ||
-                      requires(Object&& o) { std::forward<Object>(o).at_pointer("/a"); } ||
-                      requires(Object&& o) { std::forward<Object>(o).meta(); } || requires(Object&& o) { std::forward<Object>(o).kind(); } ||
-                      requires(Object&& o) { std::forward<Object>(o).api_version(); } ||
-                      requires(Object&& o) { std::forward<Object>(o).name(); } || requires(Object&& o) { std::forward<Object>(o).name_space(); };
+concept gives_views = requires(Object&& o) {
+    std::forward<Object>(o).value();
+}
+|| requires(Object&& o) {
+    std::forward<Object>(o)["a"];
+}
+|| requires(Object&& o) {
+    std::forward<Object>(o).at_pointer("/a");
+}
+|| requires(Object&& o) {
+    std::forward<Object>(o).meta();
+}
+|| requires(Object&& o) {
+    std::forward<Object>(o).kind();
+}
+|| requires(Object&& o) {
+    std::forward<Object>(o).api_version();
+}
+|| requires(Object&& o) {
+    std::forward<Object>(o).name();
+}
+|| requires(Object&& o) {
+    std::forward<Object>(o).name_space();
+};
 static_assert(gives_views<object&> && gives_views<const object&>);
 static_assert(!gives_views<object> && !gives_views<const object>);
 

@@ -85,7 +85,8 @@ TEST_CASE("a malformed event does not swallow those behind it", "[framer]") {
         std::string where;
         bool told_by_next = true; ///< else by its own line feed
     };
-    const std::string good = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})" "\n";
+    const std::string good = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"
+                             "\n";
     const auto at = [&](std::size_t n) { return "byte " + std::to_string(good.size() + n) + ": expected "; };
     std::vector<row> rows;
     const auto quote = [&](const std::string& event) {
@@ -94,31 +95,50 @@ TEST_CASE("a malformed event does not swallow those behind it", "[framer]") {
     const auto bracket = [&](const std::string& event) {
         rows.push_back({event, at(event.size()) + "the end of the event before"});
     };
-    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b},"x":1}})" "\n");
-    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":"\"}})" "\n");
-    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b\)" "\n");
-    quote(R"({"type":"ADDED","object":{"metadata":{"name")" "\"\n");
-    quote(R"({"type":"DELETED,"object":{"metadata":{"name":"b"}}})" "\n");
+    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b},"x":1}})"
+          "\n");
+    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":"\"}})"
+          "\n");
+    quote(R"({"type":"ADDED","object":{"metadata":{"name":"b\)"
+          "\n");
+    quote(R"({"type":"ADDED","object":{"metadata":{"name")"
+          "\"\n");
+    quote(R"({"type":"DELETED,"object":{"metadata":{"name":"b"}}})"
+          "\n");
     rows.back().where = at(18) + "',' or '}'";
-    quote(R"({"type":"DELETED)" "\n");
-    quote(R"({"ty)" "\n");
+    quote(R"({"type":"DELETED)"
+          "\n");
+    quote(R"({"ty)"
+          "\n");
     quote("{\"type\":\"ADDED\",\"object\":{\"a\":\"\n\"}}\n");
-    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"}})" "\n");
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"}})"
+            "\n");
     rows.back().where = at(rows.back().event.size()) + "',' or '}'";
-    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"})" "\n");
-    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b")" "\r\n \n");
-    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":[1,2}}})" "\n");
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"})"
+            "\n");
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b")"
+            "\r\n \n");
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":[1,2}}})"
+            "\n");
     rows.back().where.clear(); // brackets are counted, not matched: an object for the parser
-    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":[[[1,2]}})" "\n");
-    bracket(R"({"type":"ADDED","object":{"x":1)" "\n");
-    bracket(R"({"type":"ADDED","object":{)" "\n");
-    bracket(R"({"type":"ADDED","object":{"x":[{)" "\n");
-    const std::string next = R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})" "\n";
-    for (const std::string cut : {R"({"type":"ADDED","object":{"x":1,)", R"({"type":"ADDED","object":{"x":)", R"({"type":"ADDED","object":[)"})
+    bracket(R"({"type":"ADDED","object":{"metadata":{"name":"b"},"x":[[[1,2]}})"
+            "\n");
+    bracket(R"({"type":"ADDED","object":{"x":1)"
+            "\n");
+    bracket(R"({"type":"ADDED","object":{)"
+            "\n");
+    bracket(R"({"type":"ADDED","object":{"x":[{)"
+            "\n");
+    const std::string next = R"({"type":"DELETED","object":{"metadata":{"name":"a"}}})"
+                             "\n";
+    for (const std::string cut :
+         {R"({"type":"ADDED","object":{"x":1,)", R"({"type":"ADDED","object":{"x":)", R"({"type":"ADDED","object":[)"})
         rows.push_back({cut + "\n", at(cut.size() + 1 + next.size()) + "the end of the event before"}); // may go on so
     // Two in a row: the first one is told.
-    const std::string first = R"({"type":"ADDED","object":{"x":1)" "\n";
-    bracket(first + R"({"type":"ADDED","object":{"x":"1}})" "\n");
+    const std::string first = R"({"type":"ADDED","object":{"x":1)"
+                              "\n";
+    bracket(first + R"({"type":"ADDED","object":{"x":"1}})"
+                    "\n");
     rows.back().where = at(first.size()) + "the end of the event before";
     for (const auto& r : rows) {
         CAPTURE(r.event);
@@ -194,9 +214,9 @@ TEST_CASE("space between the tokens of an event is not kept past the limit", "[f
         CHECK(growth_by_space(framer, head, f) < (std::size_t(64) << 20));
         CHECK_FALSE(f);
         framer.feed(head.ends_with("type\"") ? ":\"ADDED\"}"
-                    : head.ends_with(":")     ? "\"ADDED\"}"
-                    : head.ends_with("}")     ? ",\"type\":\"ADDED\"}"
-                                              : "\"type\":\"ADDED\"}");
+                    : head.ends_with(":")    ? "\"ADDED\"}"
+                    : head.ends_with("}")    ? ",\"type\":\"ADDED\"}"
+                                             : "\"type\":\"ADDED\"}");
         REQUIRE(framer.next(f));
         CHECK(framer.oversized());
         CHECK(framer.type() == "ADDED");
@@ -244,7 +264,8 @@ TEST_CASE("a line that is not one event is cut by its braces", "[framer]") {
     const auto more = stream_of("{\"type\":\"ADDED\",\"object\":{},\"x\":{}}\n");
     REQUIRE(more.events.size() == 1);
     CHECK(more.events[0].object == "{}");
-    const auto two = stream_of(R"({"type":"ADDED","object":{}}{"type":"DELETED","object":{}})" "\n");
+    const auto two = stream_of(R"({"type":"ADDED","object":{}}{"type":"DELETED","object":{}})"
+                               "\n");
     REQUIRE(two.events.size() == 2);
     CHECK(two.events[1] == event{"DELETED", "{}", false});
     const auto broken = stream_of("{\"type\":\"ADDED\",\"object\":{}}\n{\"type\":\"ADDED\",\"object\":{\n}}\n}}\n");

@@ -103,7 +103,8 @@ TEST_CASE("random requests, hand-outs and times: never two holders, never lost, 
                 m.request(key, priority);
                 break;
             case 2: {
-                const time_point when = now + std::chrono::nanoseconds(1 + draw(1000) * 1000 + static_cast<unsigned>(step % 1000));
+                const time_point when =
+                    now + std::chrono::nanoseconds(1 + draw(1000) * 1000 + static_cast<unsigned>(step % 1000));
                 s.add_at(key, when, priority);
                 m.delay(key, when, priority);
                 break;

@@ -169,7 +169,8 @@ TEST_CASE("Q7 a key that is in line already counts its failures, and takes no tu
     state s(default_controller_rate_limiter(), 0, nullptr, false);
     s.add("a", 0, start);
     time_point now = start;
-    for (int i = 0; i < 60'000; ++i, now += 10ms) { // ten minutes of failures at 100 per second, each with a change meanwhile
+    // ten minutes of failures at 100 per second, each with a change meanwhile
+    for (int i = 0; i < 60'000; ++i, now += 10ms) {
         const state::index a = s.take(now);
         REQUIRE(a != state::none);
         s.add("a", 0, now);

@@ -259,9 +259,7 @@ TEST_CASE("Q4 drain of an idle queue returns at once; shutdown ends one that wai
 
 TEST_CASE("Q4 drain shuts down also for who was cancelled before and cannot wait") {
     queue_scene s;
-    {
-        const auto not_awaited = s.q->drain();
-    }
+    { const auto not_awaited = s.q->drain(); }
     CHECK(s.q->is_shut_down());
     s.q->add("a");
     CHECK(s.q->empty());

@@ -205,7 +205,8 @@ TEST_CASE("the queue object may go while another thread says done to its last it
     const auto sink = std::make_shared<no_sink>();
     for (int round = 0; round < 200; ++round) {
         asio::io_context home(1);
-        auto q = std::make_unique<queue>(runtime(home.get_executor()).with_metrics(sink), work_queue_options().name("q"));
+        auto q =
+            std::make_unique<queue>(runtime(home.get_executor()).with_metrics(sink), work_queue_options().name("q"));
         q->add("a");
         queue::item last = q->try_get();
         q->shut_down();

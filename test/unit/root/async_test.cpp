@@ -152,7 +152,8 @@ asio::awaitable<void> waits_behind_a_cancelled_one() {
     const auto event = std::make_shared<async_event>(executor);
     std::vector<std::string> ends;
     asio::cancellation_signal stop;
-    asio::co_spawn(executor, waits_for(event, "first", &ends), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+    asio::co_spawn(executor, waits_for(event, "first", &ends),
+                   asio::bind_cancellation_slot(stop.slot(), asio::detached));
     co_await settle();
     asio::co_spawn(executor, waits_for(event, "second", &ends), asio::detached);
     stop.emit(asio::cancellation_type::terminal); // resumes the first after the second has begun
@@ -236,8 +237,8 @@ TEST_CASE("async_event waits end with each type of cancellation at every point",
                     const auto clock = make_clock();
                     int count = 0;
                     bool woken = true;
-                    const auto r = scenario::run(waits(&count, throwing, with_clock, clock, &woken), k, how,
-                                                 [] { return false; });
+                    const auto r =
+                        scenario::run(waits(&count, throwing, with_clock, clock, &woken), k, how, [] { return false; });
                     CHECK(count == 0);
                     CHECK(clock->waiters() == 0);
                     if (how == stop_by::destruction) continue;
@@ -368,16 +369,14 @@ TEST_CASE("run_until with a deadline in the past", "[async]") {
     run_test(deadline_passed());
 }
 TEST_CASE("run_until passes exceptions of the work on", "[async]") {
-    for (int turns = 0; turns < 5; ++turns)
-        CHECK_THROWS_WITH(run_test(exception_comes_through(turns)), "broken");
+    for (int turns = 0; turns < 5; ++turns) CHECK_THROWS_WITH(run_test(exception_comes_through(turns)), "broken");
     CHECK_THROWS_WITH(run_test(exception_of_stopping_comes_through()), "broken while stopping");
 }
 
 TEST_CASE("run_until leaves nothing behind wherever its caller is cancelled or its context destroyed", "[async]") {
     using scenario::stop_by;
     int stopped_inside = 0;
-    for (const auto how :
-         {stop_by::nothing, stop_by::total, stop_by::partial, stop_by::terminal, stop_by::destruction})
+    for (const auto how : {stop_by::nothing, stop_by::total, stop_by::partial, stop_by::terminal, stop_by::destruction})
         for (const bool throwing : {true, false})
             for (const bool rethrows : {true, false})
                 for (int k = 0; k < 40; ++k) {
@@ -385,12 +384,12 @@ TEST_CASE("run_until leaves nothing behind wherever its caller is cancelled or i
                     const auto clock = make_clock();
                     int count = 0, outcome = -1;
                     bool unwound = false;
-                    const auto r = scenario::run(bounded(&count, &unwound, clock, throwing, rethrows, &outcome), k, how,
-                                                 [&] {
-                                                     if (clock->waiters() == 0) return false;
-                                                     clock->advance(1s);
-                                                     return true;
-                                                 });
+                    const auto r =
+                        scenario::run(bounded(&count, &unwound, clock, throwing, rethrows, &outcome), k, how, [&] {
+                            if (clock->waiters() == 0) return false;
+                            clock->advance(1s);
+                            return true;
+                        });
                     CHECK(count == 0);
                     CHECK(clock->waiters() == 0);
                     if (how == stop_by::destruction) continue;

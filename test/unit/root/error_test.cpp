@@ -33,10 +33,10 @@ api_status status(int code, std::string reason = {}, std::string message = {}) {
 } // namespace
 
 TEST_CASE("conditions hold exactly the errors of their class", "[error]") {
-    const std::set<errc> phases{errc::resolve_failed,    errc::resolve_timeout, errc::connection_refused,
-                                errc::connect_failed,    errc::connect_timeout, errc::tls_failed,
-                                errc::tls_timeout,       errc::connection_lost, errc::write_failed,
-                                errc::header_timeout,    errc::body_idle_timeout, errc::request_timeout};
+    const std::set<errc> phases{errc::resolve_failed, errc::resolve_timeout,   errc::connection_refused,
+                                errc::connect_failed, errc::connect_timeout,   errc::tls_failed,
+                                errc::tls_timeout,    errc::connection_lost,   errc::write_failed,
+                                errc::header_timeout, errc::body_idle_timeout, errc::request_timeout};
     CHECK(members_of(condition::transport) == phases);
     auto retryable = phases;
     retryable.insert({errc::too_many_requests, errc::server_error, errc::resource_version_too_large});
@@ -44,9 +44,9 @@ TEST_CASE("conditions hold exactly the errors of their class", "[error]") {
     CHECK(members_of(condition::timed_out) ==
           std::set<errc>{errc::resolve_timeout, errc::connect_timeout, errc::tls_timeout, errc::header_timeout,
                          errc::body_idle_timeout, errc::request_timeout, errc::deadline_exceeded});
-    CHECK(members_of(condition::protocol) ==
-          std::set<errc>{errc::bad_response, errc::too_large, errc::unexpected_status, errc::syntax_error, errc::bad_utf8,
-                         errc::too_deep, errc::not_an_object, errc::no_metadata});
+    CHECK(members_of(condition::protocol) == std::set<errc>{errc::bad_response, errc::too_large,
+                                                            errc::unexpected_status, errc::syntax_error, errc::bad_utf8,
+                                                            errc::too_deep, errc::not_an_object, errc::no_metadata});
     CHECK(members_of(condition::gone) == std::set<errc>{errc::gone});
     CHECK(members_of(condition::conflict) == std::set<errc>{errc::conflict});
     CHECK(members_of(condition::not_found) == std::set<errc>{errc::not_found});
@@ -80,24 +80,42 @@ TEST_CASE("errc_of follows the code and refines it by the reason", "[error]") {
         errc expected;
     };
     const std::vector<row> rows{
-        {400, "", errc::bad_request},          {400, "BadRequest", errc::bad_request},
-        {401, "Unauthorized", errc::unauthorized}, {401, "", errc::unauthorized},
-        {403, "", errc::forbidden},            {404, "NotFound", errc::not_found},
-        {404, "", errc::not_found},            {405, "MethodNotAllowed", errc::bad_request},
-        {406, "", errc::bad_request},          {408, "", errc::server_error},
-        {409, "Conflict", errc::conflict},     {409, "", errc::conflict},
-        {409, "AlreadyExists", errc::already_exists}, {410, "", errc::gone},
-        {410, "Gone", errc::gone},             {410, "Expired", errc::gone},
-        {200, "Expired", errc::gone},          {0, "Expired", errc::gone},
-        {0, "NotFound", errc::not_found},      {415, "", errc::bad_request},
-        {422, "Invalid", errc::invalid},       {422, "", errc::invalid},
-        {429, "", errc::too_many_requests},    {429, "TooManyRequests", errc::too_many_requests},
-        {500, "", errc::server_error},         {500, "InternalError", errc::server_error},
-        {500, "ServerTimeout", errc::server_error}, {503, "", errc::server_error},
-        {504, "Timeout", errc::server_error},  {504, "", errc::server_error},
-        {599, "", errc::server_error},         {418, "", errc::unexpected_status},
-        {302, "", errc::unexpected_status},    {0, "", errc::unexpected_status},
-        {-1, "", errc::unexpected_status},     {600, "", errc::unexpected_status},
+        {400, "", errc::bad_request},
+        {400, "BadRequest", errc::bad_request},
+        {401, "Unauthorized", errc::unauthorized},
+        {401, "", errc::unauthorized},
+        {403, "", errc::forbidden},
+        {404, "NotFound", errc::not_found},
+        {404, "", errc::not_found},
+        {405, "MethodNotAllowed", errc::bad_request},
+        {406, "", errc::bad_request},
+        {408, "", errc::server_error},
+        {409, "Conflict", errc::conflict},
+        {409, "", errc::conflict},
+        {409, "AlreadyExists", errc::already_exists},
+        {410, "", errc::gone},
+        {410, "Gone", errc::gone},
+        {410, "Expired", errc::gone},
+        {200, "Expired", errc::gone},
+        {0, "Expired", errc::gone},
+        {0, "NotFound", errc::not_found},
+        {415, "", errc::bad_request},
+        {422, "Invalid", errc::invalid},
+        {422, "", errc::invalid},
+        {429, "", errc::too_many_requests},
+        {429, "TooManyRequests", errc::too_many_requests},
+        {500, "", errc::server_error},
+        {500, "InternalError", errc::server_error},
+        {500, "ServerTimeout", errc::server_error},
+        {503, "", errc::server_error},
+        {504, "Timeout", errc::server_error},
+        {504, "", errc::server_error},
+        {599, "", errc::server_error},
+        {418, "", errc::unexpected_status},
+        {302, "", errc::unexpected_status},
+        {0, "", errc::unexpected_status},
+        {-1, "", errc::unexpected_status},
+        {600, "", errc::unexpected_status},
     };
     for (const auto& r : rows) {
         CAPTURE(r.code, r.reason);

@@ -328,7 +328,8 @@ TEST_CASE("a kept waiter serves one wait after another, of any executor and cont
     CHECK(woken == std::vector<bool>(18, true));
 }
 
-TEST_CASE("who is in a kept waiter is destroyed with its io_context, woken or not, and the waiter serves in the next one") {
+TEST_CASE(
+    "who is in a kept waiter is destroyed with its io_context, woken or not, and the waiter serves in the next one") {
     const auto w = std::make_shared<waiter>();
     int frames = 0;
     std::vector<bool> woken;
@@ -588,7 +589,8 @@ asio::awaitable<void> meets_the_others(waiter_ptr* where, std::latch* all, std::
 
 } // namespace
 
-TEST_CASE("of those who are woken together one that blocks its thread holds up none, where the context has other threads") {
+TEST_CASE(
+    "of those who are woken together one that blocks its thread holds up none, where the context has other threads") {
     constexpr int n = 4;
     asio::io_context io;
     std::vector<waiter_ptr> waiters(n);

@@ -35,7 +35,8 @@ TEST_CASE("equal seeds draw equal sequences, copies share one", "[runtime]") {
 TEST_CASE("a runtime may outlive its context, also that of a strand: its executor is empty then", "[runtime]") {
     for (const bool on_strand : {false, true}) {
         auto context = std::make_unique<asio::io_context>(1);
-        std::optional<runtime> first(on_strand ? asio::any_io_executor(asio::make_strand(*context)) : context->get_executor());
+        std::optional<runtime> first(on_strand ? asio::any_io_executor(asio::make_strand(*context))
+                                               : context->get_executor());
         const runtime copy = *first;
         std::optional<runtime> other(context->get_executor());
         CHECK(copy.executor() == first->executor());
@@ -52,7 +53,8 @@ TEST_CASE("a runtime may outlive its context, also that of a strand: its executo
 TEST_CASE("runtimes may be dropped, and posted to, while their context goes", "[runtime]") {
     for (int i = 0; i < 300; ++i) {
         auto context = std::make_unique<asio::io_context>(2);
-        auto used = std::make_unique<runtime>(context->get_executor()), dropped = std::make_unique<runtime>(context->get_executor());
+        auto used = std::make_unique<runtime>(context->get_executor()),
+             dropped = std::make_unique<runtime>(context->get_executor());
         std::atomic<int> ready{0};
         const auto together = [&ready] {
             ++ready;
@@ -173,9 +175,7 @@ TEST_CASE("a sleep of for ever is for ever", "[runtime]") {
         time_point until;
     };
     noting_clock c;
-    const auto sleep = [](noting_clock* of, clock::duration d) -> asio::awaitable<void> {
-        co_await of->sleep_for(d);
-    };
+    const auto sleep = [](noting_clock* of, clock::duration d) -> asio::awaitable<void> { co_await of->sleep_for(d); };
     testing::run_test(sleep(&c, clock::duration::max()));
     CHECK(c.until == clock::time_point::max());
     testing::run_test(sleep(&c, std::chrono::hours(2)));

@@ -42,7 +42,7 @@ inline asio::cancellation_type type_of(stop_by how) {
 }
 
 struct result {
-    bool ended = false; ///< the coroutine came to its end, by return or by exception
+    bool ended = false;    ///< the coroutine came to its end, by return or by exception
     bool had_time = false; ///< it ended before it was stopped
     std::exception_ptr thrown;
 };
@@ -62,18 +62,22 @@ inline result run(asio::awaitable<void> work, int k, stop_by how, const std::fun
     const auto step = [&] {
         context->restart();
         while (context->poll_one() == 0)
-            if (!idle()) return false;
-            else context->restart();
+            if (!idle())
+                return false;
+            else
+                context->restart();
         return true;
     };
-    while (k-- > 0 && step()) {}
+    while (k-- > 0 && step()) {
+    }
     r->had_time = r->ended;
     if (how == stop_by::destruction) {
         context.reset();
         return *r;
     }
     if (how != stop_by::nothing) signal.emit(type_of(how));
-    while (step()) {}
+    while (step()) {
+    }
     context->restart();
     context->poll();
     CHECK(context->stopped()); // nothing left behind

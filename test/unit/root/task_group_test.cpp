@@ -110,7 +110,7 @@ asio::awaitable<void> rethrows_first() {
         what = e.what();
     }
     CHECK(what == "first");
-    CHECK(count == 1); // siblings go on
+    CHECK(count == 1);     // siblings go on
     co_await group.join(); // reported once
 }
 
@@ -425,7 +425,9 @@ public:
         if (*fail_ != 0 && --*fail_ == 0) throw std::bad_alloc();
         asio::post(inner_, std::move(f));
     }
-    friend bool operator==(const failing_executor& a, const failing_executor& b) noexcept { return a.inner_ == b.inner_; }
+    friend bool operator==(const failing_executor& a, const failing_executor& b) noexcept {
+        return a.inner_ == b.inner_;
+    }
     friend bool operator!=(const failing_executor& a, const failing_executor& b) noexcept { return !(a == b); }
 
 private:

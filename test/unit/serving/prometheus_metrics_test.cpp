@@ -146,7 +146,10 @@ TEST_CASE("what cannot be kept is dropped and counted, and nothing is thrown") {
 
 TEST_CASE("a label's value is never taken for another label") {
     prometheus_metrics m;
-    m.add("c_total", 1, {{"a", "1\x1e" "b\x1f" "2"}});
+    m.add("c_total", 1,
+          {{"a", "1\x1e"
+                 "b\x1f"
+                 "2"}});
     m.add("c_total", 1, {{"a", "1"}, {"b", "2"}});
     CHECK(has_line(m.text(), R"(c_total{a="1",b="2"} 1)"));
     CHECK(m.dropped() == 0);

@@ -10,12 +10,14 @@ namespace {
 const std::string maps = "/api/v1/namespaces/default/configmaps";
 const std::string apps = "/apis/apps/v1/namespaces/default/deployments";
 
-answer apply(server_fixture& s, const std::string& path, const std::string& manager, const std::string& body, const std::string& more = "") {
+answer apply(server_fixture& s, const std::string& path, const std::string& manager, const std::string& body,
+             const std::string& more = "") {
     return s.ask("PATCH", path + "?fieldManager=" + manager + more, body, "application/apply-patch+yaml");
 }
 
 answer apply_map(server_fixture& s, const std::string& manager, const std::string& data, const std::string& more = "") {
-    return apply(s, maps + "/a", manager, R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":)" + data + "}", more);
+    return apply(s, maps + "/a", manager,
+                 R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":)" + data + "}", more);
 }
 
 answer merge(server_fixture& s, const std::string& path, const std::string& manager, const std::string& body) {
@@ -28,7 +30,8 @@ std::string owns(const answer& a, const std::string& manager, const std::string&
     const auto* entries = whole.at("metadata").as_object().if_contains("managedFields");
     if (entries == nullptr) return {};
     for (const auto& e : entries->as_array()) {
-        if (text_at(e, "/manager") == manager && text_at(e, "/operation") == operation) return json::serialize(e.at("fieldsV1"));
+        if (text_at(e, "/manager") == manager && text_at(e, "/operation") == operation)
+            return json::serialize(e.at("fieldsV1"));
     }
     return {};
 }
@@ -59,7 +62,8 @@ TEST_CASE("apply gives up what it no longer says, and the field goes") {
     CHECK(after.at("/data") == R"({"k":"w","theirs":"y"})");
     CHECK(owns(after, "me") == R"({"f:data":{"f:k":{}}})");
     CHECK(owns(after, "other", "Update") == R"({"f:data":{"f:theirs":{}}})");
-    const auto nothing = apply(s, maps + "/a", "me", R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})");
+    const auto nothing =
+        apply(s, maps + "/a", "me", R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})");
     CHECK(nothing.at("/data") == R"({"theirs":"y"})");
     CHECK(owns(nothing, "me").empty());
 }
@@ -92,7 +96,8 @@ TEST_CASE("apply of another value than its owner's is a conflict that names fiel
     merge(s, maps + "/a", "three", R"({"data":{"b":"3"}})");
     const auto several = apply_map(s, "two", R"({"a":"2","b":"2"})");
     CHECK(several.status == 409);
-    CHECK(several.at("/message") == "Apply failed with 2 conflicts: conflicts with \"one\":\n- .data.a\nconflicts with \"three\" using v1:\n- .data.b");
+    CHECK(several.at("/message") == "Apply failed with 2 conflicts: conflicts with \"one\":\n- .data.a\nconflicts with "
+                                    "\"three\" using v1:\n- .data.b");
 
     const auto forced = apply_map(s, "two", R"({"a":"2","b":"2"})", "&force=true");
     CHECK(forced.status == 200);
@@ -114,25 +119,32 @@ TEST_CASE("an update takes what it changes, from whomever") {
 
 TEST_CASE("items of lists belong to whom they are, by their keys") {
     server_fixture s;
-    const auto made = apply(s, apps + "/d", "one",
-                            deployment(R"({"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":[
+    const auto made =
+        apply(s, apps + "/d", "one",
+              deployment(R"({"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":[
         {"name":"web","image":"i:1","ports":[{"containerPort":80}],"args":["x","y"]}]}}})"));
     REQUIRE(made.status == 201);
-    CHECK(owns(made, "one") ==
-          R"({"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:args":{},"f:image":{},"f:name":{},)"
-          R"("f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}}}}}})");
+    CHECK(
+        owns(made, "one") ==
+        R"({"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:args":{},"f:image":{},"f:name":{},)"
+        R"("f:ports":{"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{}}}}}}}}})");
 
-    const auto beside = apply(s, apps + "/d", "two", deployment(R"({"template":{"spec":{"containers":[{"name":"side","image":"s:1"},{"name":"web","env":[{"name":"E","value":"1"}]}]}}})"));
+    const auto beside = apply(
+        s, apps + "/d", "two",
+        deployment(
+            R"({"template":{"spec":{"containers":[{"name":"side","image":"s:1"},{"name":"web","env":[{"name":"E","value":"1"}]}]}}})"));
     REQUIRE(beside.status == 200);
     CHECK(beside.at("/spec/template/spec/containers/0/image") == "i:1");
     CHECK(beside.at("/spec/template/spec/containers/0/env/0/value") == "1");
     CHECK(beside.at("/spec/template/spec/containers/1/image") == "s:1");
 
-    const auto refused = apply(s, apps + "/d", "two", deployment(R"({"template":{"spec":{"containers":[{"name":"web","args":["z"]}]}}})"));
+    const auto refused = apply(s, apps + "/d", "two",
+                               deployment(R"({"template":{"spec":{"containers":[{"name":"web","args":["z"]}]}}})"));
     CHECK(refused.at("/details/causes/0/field") == R"(.spec.template.spec.containers[name="web"].args)");
 
     // Its own item goes, its part of another's goes, the rest of that stays with its key.
-    const auto less = apply(s, apps + "/d", "two", deployment(R"({"template":{"spec":{"containers":[{"name":"web"}]}}})"));
+    const auto less =
+        apply(s, apps + "/d", "two", deployment(R"({"template":{"spec":{"containers":[{"name":"web"}]}}})"));
     CHECK(less.json().at_pointer("/spec/template/spec/containers").as_array().size() == 1);
     CHECK_FALSE(less.json().at_pointer("/spec/template/spec/containers/0").as_object().contains("env"));
     const auto rest = apply(s, apps + "/d", "one", deployment(R"({"replicas":2})"));
@@ -144,7 +156,8 @@ TEST_CASE("items of lists belong to whom they are, by their keys") {
 TEST_CASE("finalizers are a set: each belongs to who put it") {
     server_fixture s;
     const auto with = [&](const std::string& manager, const std::string& list) {
-        return apply(s, maps + "/a", manager, R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":)" + list + "}}");
+        return apply(s, maps + "/a", manager,
+                     R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":)" + list + "}}");
     };
     with("one", R"(["x/one"])");
     const auto both = with("two", R"(["x/two"])");
@@ -155,23 +168,34 @@ TEST_CASE("finalizers are a set: each belongs to who put it") {
 
 TEST_CASE("status is applied by its subresource, and scale by its own") {
     server_fixture s;
-    const auto made = apply(s, apps + "/d", "me", R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":1},"status":{"replicas":9}})");
+    const auto made = apply(
+        s, apps + "/d", "me",
+        R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":1},"status":{"replicas":9}})");
     CHECK_FALSE(made.json().as_object().contains("status"));
     CHECK(owns(made, "me") == R"({"f:spec":{"f:replicas":{}}})");
-    const auto status = apply(s, apps + "/d/status", "me", R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":7},"status":{"replicas":1,
+    const auto status = apply(
+        s, apps + "/d/status", "me",
+        R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":7},"status":{"replicas":1,
         "conditions":[{"type":"Available","status":"True"}]}})");
     CHECK(status.status == 200);
     CHECK(status.at("/spec/replicas") == "1");
     CHECK(status.at("/status/replicas") == "1");
-    const auto scaled = apply(s, apps + "/d/scale", "autoscaler", R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":5}})");
+    const auto scaled =
+        apply(s, apps + "/d/scale", "autoscaler",
+              R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":5}})");
     CHECK(scaled.status == 409);
-    const auto forced = apply(s, apps + "/d/scale", "autoscaler", R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":5}})", "&force=true");
+    const auto forced =
+        apply(s, apps + "/d/scale", "autoscaler",
+              R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":5}})",
+              "&force=true");
     CHECK(forced.at("/kind") == "Scale");
     CHECK(forced.at("/spec/replicas") == "5");
     const auto now = s.ask("GET", apps + "/d");
     CHECK(now.at("/spec/replicas") == "5");
     CHECK(owns(now, "autoscaler") == R"({"f:spec":{"f:replicas":{}}})");
-    CHECK(apply(s, apps + "/none/status", "me", R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"none"},"status":{"replicas":1}})").status == 404);
+    CHECK(apply(s, apps + "/none/status", "me",
+                R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"none"},"status":{"replicas":1}})")
+              .status == 404);
 }
 
 TEST_CASE("what is no apply is refused") {
@@ -180,16 +204,23 @@ TEST_CASE("what is no apply is refused") {
     const std::string good = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})";
     CHECK(s.ask("PATCH", maps + "/a", good, type).status == 422); // who?
     CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", R"({"metadata":{"name":"a"}})", type).status == 400);
-    CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}})", type).status == 400);
+    CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}})",
+                type)
+              .status == 400);
     CHECK(s.ask("PATCH", maps + "/b?fieldManager=m", good, type).status == 400);
     CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", "[]", type).status == 400);
-    CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{"manager":"x"}]}})", type).status == 400);
+    CHECK(s.ask("PATCH", maps + "/a?fieldManager=m",
+                R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{"manager":"x"}]}})",
+                type)
+              .status == 400);
     CHECK(s.ask("GET", maps + "/a").status == 404);
     CHECK(apply_map(s, "m", R"({"k":"v"})", "&dryRun=All").at("/data/k") == "v");
     CHECK(s.ask("GET", maps + "/a").status == 404);
     apply_map(s, "m", "{}");
     CHECK(s.ask("PATCH", maps + "/a?force=true", "{}", "application/merge-patch+json").status == 422);
-    CHECK(s.ask("PATCH", maps + "/a?fieldManager=m", R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"5"}})", type).status == 409);
+    CHECK(s.ask("PATCH", maps + "/a?fieldManager=m",
+                R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"5"}})", type)
+              .status == 409);
 }
 
 TEST_CASE("managed fields do not grow without bound") {
@@ -211,9 +242,14 @@ TEST_CASE("deep and odd configurations are no trouble") {
     for (int i = 0; i < 900; ++i) deep = R"({"a":)" + deep + "}";
     CHECK(apply_map(s, "me", R"({"deep":)" + deep + "}").status == 201);
     CHECK(apply_map(s, "me", R"({"deep":{"a":2}})").status == 200);
-    const auto odd = apply(s, apps + "/d", "me", deployment(R"({"template":{"spec":{"containers":[{"image":"no name"},{"name":"x"},{"name":"y"}],"volumes":7}}})"));
+    const auto odd = apply(
+        s, apps + "/d", "me",
+        deployment(
+            R"({"template":{"spec":{"containers":[{"image":"no name"},{"name":"x"},{"name":"y"}],"volumes":7}}})"));
     CHECK(odd.status == 201);
-    CHECK(apply(s, apps + "/d", "me", deployment(R"({"template":{"spec":{"containers":[{"name":"x"}],"volumes":[{"name":"v"}]}}})")).status == 200);
+    CHECK(apply(s, apps + "/d", "me",
+                deployment(R"({"template":{"spec":{"containers":[{"name":"x"}],"volumes":[{"name":"v"}]}}})"))
+              .status == 200);
     CHECK(apply(s, apps + "/d", "me", deployment(R"({"template":7})")).status == 200);
     CHECK(apply(s, apps + "/d", "me", deployment(R"({"template":null})")).status == 200);
 }
@@ -221,16 +257,24 @@ TEST_CASE("deep and odd configurations are no trouble") {
 TEST_CASE("an apply with two items of one key is refused") {
     server_fixture s;
     const auto why = [&](const std::string& containers) {
-        const auto a = apply(s, apps + "/d", "me", deployment(R"({"template":{"spec":{"containers":)" + containers + "}}}"));
+        const auto a =
+            apply(s, apps + "/d", "me", deployment(R"({"template":{"spec":{"containers":)" + containers + "}}}"));
         CHECK(a.status == 500);
         return a.at("/message");
     };
     CHECK(why(R"([{"name":"x"},{"name":"x"}])") ==
-          "failed to create typed patch object (/d; apps/v1, Kind=Deployment): .spec.template.spec.containers: duplicate entries for key "
+          "failed to create typed patch object (/d; apps/v1, Kind=Deployment): .spec.template.spec.containers: "
+          "duplicate entries for key "
           "[name=\"x\"]");
-    CHECK(why(R"([{"name":"x","ports":[{"containerPort":80},{"containerPort":80,"protocol":"TCP"}]}])")
-              .ends_with(R"(.spec.template.spec.containers[name="x"].ports: duplicate entries for key [containerPort=80,protocol="TCP"])"));
-    const auto map = apply(s, maps + "/a", "me", R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":["x.io/y","x.io/y"]}})");
-    CHECK(map.at("/message") == R"(failed to create typed patch object (/a; /v1, Kind=ConfigMap): .metadata.finalizers: duplicate entries for key [="x.io/y"])");
+    CHECK(
+        why(R"([{"name":"x","ports":[{"containerPort":80},{"containerPort":80,"protocol":"TCP"}]}])")
+            .ends_with(
+                R"(.spec.template.spec.containers[name="x"].ports: duplicate entries for key [containerPort=80,protocol="TCP"])"));
+    const auto map =
+        apply(s, maps + "/a", "me",
+              R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","finalizers":["x.io/y","x.io/y"]}})");
+    CHECK(
+        map.at("/message") ==
+        R"(failed to create typed patch object (/a; /v1, Kind=ConfigMap): .metadata.finalizers: duplicate entries for key [="x.io/y"])");
     CHECK(s.ask("GET", apps + "/d").status == 404);
 }

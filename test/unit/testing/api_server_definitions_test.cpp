@@ -94,13 +94,17 @@ TEST_CASE("a field that a definition offers later selects the objects of before,
     s.ask("POST", foos, foo("a", R"({"size":"large"})"));
     s.ask("POST", foos, foo("b", R"({"size":"small"})"));
     const auto version = s.ask("GET", foos + "/a").at("/metadata/resourceVersion");
-    const std::string versions = R"([{"name":"v1","served":true,"storage":true,"selectableFields":[{"jsonPath":".spec.size"}]}])";
-    REQUIRE(s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"versions":)" + versions + "}}", merge).status == 200);
+    const std::string versions =
+        R"([{"name":"v1","served":true,"storage":true,"selectableFields":[{"jsonPath":".spec.size"}]}])";
+    REQUIRE(
+        s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"versions":)" + versions + "}}", merge).status ==
+        200);
     const auto large = s.ask("GET", foos + "?fieldSelector=spec.size%3Dlarge");
     REQUIRE(large.json().at("items").as_array().size() == 1);
     CHECK(large.at("/items/0/metadata/name") == "a");
     CHECK(large.at("/items/0/metadata/resourceVersion") == version);
-    auto w = s.watch(foos + "?watch=1&fieldSelector=spec.size%3Dlarge&resourceVersion=" + s.server.current_resource_version());
+    auto w = s.watch(foos +
+                     "?watch=1&fieldSelector=spec.size%3Dlarge&resourceVersion=" + s.server.current_resource_version());
     CHECK(s.ask("PATCH", foos + "/a", R"({"spec":{"size":"small"}})", merge).status == 200);
     CHECK(w.next().type == "DELETED");
     w.close();
@@ -162,13 +166,16 @@ namespace {
 
 answer serve(server_fixture& s, bool on) {
     const std::string served = on ? "true" : "false";
-    return s.ask("PATCH", definitions + "/foos.samples.io", R"([{"op":"replace","path":"/spec/versions/0/served","value":)" + served +
-                     R"(},{"op":"replace","path":"/spec/versions/1/served","value":)" + served + "}]", "application/json-patch+json");
+    return s.ask("PATCH", definitions + "/foos.samples.io",
+                 R"([{"op":"replace","path":"/spec/versions/0/served","value":)" + served +
+                     R"(},{"op":"replace","path":"/spec/versions/1/served","value":)" + served + "}]",
+                 "application/json-patch+json");
 }
 
 } // namespace
 
-TEST_CASE("a definition of which no version is served keeps its objects; watches end without a word", "[api_server][crd]") {
+TEST_CASE("a definition of which no version is served keeps its objects; watches end without a word",
+          "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     const auto made = s.ask("POST", foos, foo("a", "{}"));
@@ -190,7 +197,8 @@ TEST_CASE("namespaces and definitions wait for objects that are not served", "[a
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work"}})");
-    const std::string held = R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["x.io/y"]}})";
+    const std::string held =
+        R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["x.io/y"]}})";
     const std::string path = "/apis/samples.io/v1/namespaces/work/foos";
     REQUIRE(s.ask("POST", path, held).status == 201);
     REQUIRE(serve(s, false).status == 200);
@@ -242,7 +250,8 @@ TEST_CASE("a definition that is deleted waits for the finalizers of its objects"
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", foos, foo("free", "{}"));
-    s.ask("POST", foos, R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"held","finalizers":["x.io/y"]}})");
+    s.ask("POST", foos,
+          R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"held","finalizers":["x.io/y"]}})");
     const auto definition = definitions + "/foos.samples.io";
     CHECK(s.ask("DELETE", definition + "?dryRun=All").status == 200);
     CHECK(s.ask("GET", foos).json().at("items").as_array().size() == 2);
@@ -296,7 +305,8 @@ TEST_CASE("a definition stays what it is", "[api_server][crd]") {
     changed(R"({"names":{"kind":"Bar"}})", "spec.names.kind");
     changed(R"({"names":{"plural":"bars"}})", "spec.names.plural");
     CHECK(s.ask("GET", foos + "/a").status == 200);
-    const auto renamed = s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":["f"]}}})", merge);
+    const auto renamed =
+        s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":["f"]}}})", merge);
     CHECK(renamed.at("/status/acceptedNames/shortNames") == R"(["f"])");
     CHECK(s.ask("GET", "/apis/samples.io/v1").at("/resources/0/shortNames") == R"(["f"])");
 }
@@ -305,8 +315,9 @@ TEST_CASE("of two definitions of one kind in a group the first is served, the se
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     const auto second = [](const std::string& plural, const std::string& kind, const std::string& group) {
-        return R"({"metadata":{"name":")" + plural + "." + group + R"("},"spec":{"group":")" + group + R"(","scope":"Namespaced","names":{"kind":")" +
-               kind + R"(","plural":")" + plural + R"("},"versions":[{"name":"v1","served":true,"storage":true}]}})";
+        return R"({"metadata":{"name":")" + plural + "." + group + R"("},"spec":{"group":")" + group +
+               R"(","scope":"Namespaced","names":{"kind":")" + kind + R"(","plural":")" + plural +
+               R"("},"versions":[{"name":"v1","served":true,"storage":true}]}})";
     };
     const auto waits = s.ask("POST", definitions, second("fools", "Foo", "samples.io"));
     CHECK(waits.status == 201);
@@ -318,7 +329,8 @@ TEST_CASE("of two definitions of one kind in a group the first is served, the se
     CHECK(waits.at("/status/acceptedNames/kind").empty());
     const std::string fools = "/apis/samples.io/v1/namespaces/default/fools";
     CHECK(s.ask("GET", fools).status == 404);
-    CHECK(s.ask("POST", definitions, second("foods", "Food", "samples.io")).at("/status/conditions/0/status") == "True");
+    CHECK(s.ask("POST", definitions, second("foods", "Food", "samples.io")).at("/status/conditions/0/status") ==
+          "True");
     const auto singular = s.ask("POST", definitions, second("foodies", "Foods", "samples.io"));
     CHECK(singular.at("/status/conditions/0/reason") == "SingularConflict");
     CHECK(s.ask("POST", definitions, second("fools", "Foo", "other.io")).at("/status/conditions/1/status") == "True");
@@ -334,16 +346,19 @@ TEST_CASE("of two definitions of one kind in a group the first is served, the se
 TEST_CASE("an established definition that asks for a name in use goes on with those it has", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
-    s.ask("POST", definitions, R"({"metadata":{"name":"bars.samples.io"},"spec":{"group":"samples.io","scope":"Namespaced",
+    s.ask("POST", definitions,
+          R"({"metadata":{"name":"bars.samples.io"},"spec":{"group":"samples.io","scope":"Namespaced",
         "names":{"kind":"Bar","plural":"bars","shortNames":["b"]},"versions":[{"name":"v1","served":true,"storage":true}]}})");
     const auto short_names = [&](const std::string& list) {
-        return s.ask("PATCH", definitions + "/bars.samples.io", R"({"spec":{"names":{"shortNames":)" + list + "}}}", merge);
+        return s.ask("PATCH", definitions + "/bars.samples.io", R"({"spec":{"names":{"shortNames":)" + list + "}}}",
+                     merge);
     };
     const auto clash = short_names(R"(["fo"])");
     CHECK(clash.at("/status/conditions/0/reason") == "ShortNamesConflict");
     CHECK(clash.at("/status/conditions/1/status") == "True");
     CHECK(s.ask("GET", "/apis/samples.io/v1").at("/resources/2/shortNames") == R"(["b"])");
-    CHECK(s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":null}}})", merge).status == 200);
+    CHECK(s.ask("PATCH", definitions + "/foos.samples.io", R"({"spec":{"names":{"shortNames":null}}})", merge).status ==
+          200);
     const auto resources = s.ask("GET", "/apis/samples.io/v1").body;
     CHECK(resources.find(R"("shortNames":["fo"])") != std::string::npos);
     CHECK(s.ask("GET", definitions + "/bars.samples.io").at("/status/conditions/0/status") == "True");
@@ -352,7 +367,8 @@ TEST_CASE("an established definition that asks for a name in use goes on with th
 TEST_CASE("custom objects may have any finalizer that is a name", "[api_server][crd]") {
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
-    const std::string held = R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["mine"]}})";
+    const std::string held =
+        R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["mine"]}})";
     CHECK(s.ask("POST", foos, held).status == 201);
 }
 
@@ -410,7 +426,8 @@ TEST_CASE("a terminating namespace goes when a deleted definition takes the last
     server_fixture s;
     s.ask("POST", definitions, foo_definition);
     s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work"}})");
-    const std::string held = R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["x.io/y"]}})";
+    const std::string held =
+        R"({"apiVersion":"samples.io/v1","kind":"Foo","metadata":{"name":"a","finalizers":["x.io/y"]}})";
     REQUIRE(s.ask("POST", "/apis/samples.io/v1/namespaces/work/foos", held).status == 201);
     s.ask("DELETE", "/api/v1/namespaces/work");
     REQUIRE(s.ask("GET", "/api/v1/namespaces/work").status == 200);
@@ -419,7 +436,8 @@ TEST_CASE("a terminating namespace goes when a deleted definition takes the last
     CHECK(s.ask("GET", "/api/v1/namespaces/work").status == 404);
 }
 
-TEST_CASE("finalizing a namespace can be tried out, and leaves what its own finalizers hold", "[api_server][namespace]") {
+TEST_CASE("finalizing a namespace can be tried out, and leaves what its own finalizers hold",
+          "[api_server][namespace]") {
     server_fixture s;
     s.ask("POST", "/api/v1/namespaces", R"({"metadata":{"name":"work","finalizers":["x.io/y"]}})");
     s.ask("DELETE", "/api/v1/namespaces/work");

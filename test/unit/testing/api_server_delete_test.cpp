@@ -21,9 +21,9 @@ TEST_CASE("options of a delete that are none are refused, and nothing is deleted
     CHECK(in_query("propagationPolicy=Nope") == 422);
     CHECK(in_query("propagationPolicy=") == 422);
     CHECK(in_query("propagationPolicy=Orphan&orphanDependents=true") == 422);
-    for (const std::string odd : {R"({"gracePeriodSeconds":"abc"})", R"({"gracePeriodSeconds":1.5})", R"({"propagationPolicy":5})",
-                                  R"({"preconditions":5})", R"({"orphanDependents":"x"})", R"({"dryRun":"All"})",
-                                  R"({"kind":"ConfigMap","apiVersion":"v1"})", "[]", "{", " "}) {
+    for (const std::string odd : {R"({"gracePeriodSeconds":"abc"})", R"({"gracePeriodSeconds":1.5})",
+                                  R"({"propagationPolicy":5})", R"({"preconditions":5})", R"({"orphanDependents":"x"})",
+                                  R"({"dryRun":"All"})", R"({"kind":"ConfigMap","apiVersion":"v1"})", "[]", "{", " "}) {
         INFO(odd);
         CHECK(in_body(odd) == 400);
     }
@@ -36,8 +36,9 @@ TEST_CASE("options of a delete that are none are refused, and nothing is deleted
     CHECK(nope.at("/details/causes/0/field") == "propagationPolicy");
     CHECK(s.ask("DELETE", maps + "?propagationPolicy=Nope").status == 422);
     CHECK(s.ask("GET", maps + "/a").status == 200);
-    for (const std::string good : {R"({"propagationPolicy":"Foreground","dryRun":["All"]})", R"({"orphanDependents":true,"dryRun":["All"]})",
-                                   R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":-1,"dryRun":["All"]})"}) {
+    for (const std::string good :
+         {R"({"propagationPolicy":"Foreground","dryRun":["All"]})", R"({"orphanDependents":true,"dryRun":["All"]})",
+          R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":-1,"dryRun":["All"]})"}) {
         CHECK(in_body(good) == 200);
     }
     CHECK(in_query("gracePeriodSeconds=5&propagationPolicy=Background&dryRun=All") == 200);

@@ -36,10 +36,13 @@ TEST_CASE("a put of another uid is a conflict, a patch of it invalid", "[api_ser
     CHECK(put.status == 409);
     CHECK(put.at("/message").find("Precondition failed: UID in precondition: x") != std::string::npos);
     is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x"}})", merge), "metadata.uid");
-    is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x"}})", "application/strategic-merge-patch+json"), "metadata.uid");
-    is_immutable(s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":"/metadata/uid","value":"x"}])", operations), "metadata.uid");
+    is_immutable(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x"}})", "application/strategic-merge-patch+json"),
+                 "metadata.uid");
+    is_immutable(s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":"/metadata/uid","value":"x"}])", operations),
+                 "metadata.uid");
     is_immutable(apply_map(s, with(R"("uid":"x")")), "metadata.uid");
-    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x","resourceVersion":"1"}})", merge).status == 409); // this first
+    CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":"x","resourceVersion":"1"}})", merge).status ==
+          409); // this first
     CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"uid":null}})", merge).status == 200);
 }
 
@@ -48,8 +51,9 @@ TEST_CASE("an apply to an object of a uid does not create another one", "[api_se
     const auto a = apply_map(s, with(R"("uid":"0aa0")"));
     CHECK(a.status == 409);
     CHECK(a.at("/reason") == "Conflict");
-    CHECK(a.at("/message") == "Operation cannot be fulfilled on configmaps \"a\": uid mismatch: the provided object specified uid "
-                              "0aa0, and no existing object was found");
+    CHECK(a.at("/message") ==
+          "Operation cannot be fulfilled on configmaps \"a\": uid mismatch: the provided object specified uid "
+          "0aa0, and no existing object was found");
     CHECK(s.ask("GET", maps + "/a").status == 404);
 }
 
@@ -97,7 +101,8 @@ TEST_CASE("what is no resource version is an error and no conflict", "[api_serve
     CHECK(s.ask("PUT", maps + "/none", R"({"metadata":{"name":"none","resourceVersion":"abc"}})").status == 404);
     CHECK(s.ask("PUT", leases + "/none", R"({"metadata":{"name":"none","resourceVersion":"abc"}})").status == 500);
     const auto create = [&](const std::string& name, const std::string& version) {
-        return s.ask("POST", maps, R"({"metadata":{"name":")" + name + R"(","resourceVersion":")" + version + R"("}})").status;
+        return s.ask("POST", maps, R"({"metadata":{"name":")" + name + R"(","resourceVersion":")" + version + R"("}})")
+            .status;
     };
     CHECK(create("b", "0") == 201); // none
     CHECK(create("c", "abc") == 201);
@@ -136,7 +141,8 @@ TEST_CASE("who puts an object or its scale says its name", "[api_server]") {
     };
     const auto nameless = scale("{}");
     CHECK(nameless.status == 400);
-    CHECK(nameless.at("/message") == "the name of the object (d based on URL) was undeterminable: name must be provided");
+    CHECK(nameless.at("/message") ==
+          "the name of the object (d based on URL) was undeterminable: name must be provided");
     CHECK(s.ask("PUT", apps + "/d", "{}").status == 400);
     CHECK(scale(R"({"name":"x"})").status == 400);
     CHECK(scale(R"({"name":"d","namespace":"x"})").status == 400);
@@ -150,7 +156,8 @@ TEST_CASE("a JSON patch replaces a member that is not there, but nothing within"
     server_fixture s;
     s.put("a", "1");
     const auto replace = [&](const std::string& path, const std::string& value) {
-        return s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":")" + path + R"(","value":)" + value + "}]", operations);
+        return s.ask("PATCH", maps + "/a", R"([{"op":"replace","path":")" + path + R"(","value":)" + value + "}]",
+                     operations);
     };
     CHECK(replace("/data/new", R"("x")").at("/data/new") == "x");
     CHECK(replace("/binaryData/new", R"("eA==")").status == 422);
@@ -174,23 +181,30 @@ TEST_CASE("the generation of an EndpointSlice counts labels, that of a PriorityC
     const std::string slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     const std::string classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
     s.ask("POST", slices, R"({"metadata":{"name":"e"},"addressType":"IPv4","endpoints":[]})");
-    CHECK(s.ask("PATCH", slices + "/e", R"({"metadata":{"labels":{"a":"b"}}})", merge).at("/metadata/generation") == "2");
-    CHECK(s.ask("PATCH", slices + "/e", R"({"metadata":{"annotations":{"a":"b"}}})", merge).at("/metadata/generation") == "2");
+    CHECK(s.ask("PATCH", slices + "/e", R"({"metadata":{"labels":{"a":"b"}}})", merge).at("/metadata/generation") ==
+          "2");
+    CHECK(
+        s.ask("PATCH", slices + "/e", R"({"metadata":{"annotations":{"a":"b"}}})", merge).at("/metadata/generation") ==
+        "2");
     CHECK(s.ask("POST", classes, R"({"metadata":{"name":"p"},"value":5})").at("/metadata/generation") == "1");
     CHECK(s.ask("PATCH", classes + "/p", R"({"description":"z"})", merge).at("/metadata/generation") == "1");
 }
 
 TEST_CASE("finalizers of built-in kinds have a domain, or are known", "[api_server]") {
     server_fixture s;
-    const auto create = [&](const std::string& list) { return s.ask("POST", maps + "?dryRun=All", with(R"("finalizers":)" + list)); };
+    const auto create = [&](const std::string& list) {
+        return s.ask("POST", maps + "?dryRun=All", with(R"("finalizers":)" + list));
+    };
     const auto refused = create(R"(["x.io/y","mine"])");
     CHECK(refused.status == 422);
     CHECK(refused.at("/details/causes/0/field") == "metadata.finalizers[1]");
     CHECK(refused.at("/details/causes/0/message") ==
           "Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified");
-    for (const std::string known : {"orphan", "foregroundDeletion", "kubernetes"}) CHECK(create("[\"" + known + "\"]").status == 201);
+    for (const std::string known : {"orphan", "foregroundDeletion", "kubernetes"})
+        CHECK(create("[\"" + known + "\"]").status == 201);
     CHECK(create(R"(["orphan","foregroundDeletion"])").status == 422);
     s.put("a", "1");
     CHECK(s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["mine"]}})", merge).status == 422);
-    CHECK(s.ask("POST", leases, R"({"metadata":{"name":"l","finalizers":["mine"]}})").status == 201); // nobody looks there
+    CHECK(s.ask("POST", leases, R"({"metadata":{"name":"l","finalizers":["mine"]}})").status ==
+          201); // nobody looks there
 }

@@ -223,8 +223,10 @@ TEST_CASE("a server that can choose parts by hashes does so, says so, and refuse
 
 TEST_CASE("field selectors see numbers and flags that are absent as Go's zero", "[api_server]") {
     server_fixture s;
-    const auto make = [&](const std::string& kind, const std::string& version, const std::string& name, const std::string& rest) {
-        s.server.create(json::parse(R"({"apiVersion":")" + version + R"(","kind":")" + kind + R"(","metadata":{"name":")" + name + R"("})" + rest + "}"));
+    const auto make = [&](const std::string& kind, const std::string& version, const std::string& name,
+                          const std::string& rest) {
+        s.server.create(json::parse(R"({"apiVersion":")" + version + R"(","kind":")" + kind +
+                                    R"(","metadata":{"name":")" + name + R"("})" + rest + "}"));
     };
     const auto selected = [&](const std::string& path, const std::string& selector) {
         return names_of(s.ask("GET", path + "?fieldSelector=" + selector).json());
@@ -376,7 +378,8 @@ TEST_CASE("a user with two tokens stands in the kubeconfig once, with the first 
     }
     CHECK(s.ask("GET", maps).status == 401);
     for (const char* token : {"old", "new"})
-        CHECK(s.ask(informer::http::request("GET", maps).header("Authorization", std::string("Bearer ") + token)).status == 200);
+        CHECK(s.ask(informer::http::request("GET", maps).header("Authorization", std::string("Bearer ") + token))
+                  .status == 200);
 }
 
 TEST_CASE("requests are remembered with what they were about", "[api_server]") {

@@ -123,9 +123,8 @@ TEST_CASE("an update with a stale resource version is a conflict, one without is
 TEST_CASE("an update keeps identity and refuses another one", "[api_server]") {
     server_fixture s;
     const auto first = s.ask("POST", maps, map_named("a"));
-    const auto forged = s.ask(
-        "PUT", maps + "/a",
-        R"({"metadata":{"name":"a","creationTimestamp":"1999-01-01T00:00:00Z"}})");
+    const auto forged =
+        s.ask("PUT", maps + "/a", R"({"metadata":{"name":"a","creationTimestamp":"1999-01-01T00:00:00Z"}})");
     CHECK(forged.status == 200);
     CHECK(forged.at("/metadata/uid") == first.at("/metadata/uid"));
     CHECK(forged.at("/metadata/creationTimestamp") == first.at("/metadata/creationTimestamp"));
@@ -218,9 +217,10 @@ TEST_CASE("a strategic patch adds to finalizers and takes from them", "[api_serv
     s.ask("POST", maps, R"({"metadata":{"name":"a","finalizers":["x.io/1","x.io/2"]}})");
     s.ask("PATCH", maps + "/a", R"({"metadata":{"finalizers":["x.io/2","x.io/3"]}})", strategic);
     CHECK(s.ask("GET", maps + "/a").at("/metadata/finalizers") == R"(["x.io/1","x.io/2","x.io/3"])");
-    s.ask("PATCH", maps + "/a",
-          R"({"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/2"],"$setElementOrder/finalizers":["x.io/1","x.io/3"]}})",
-          strategic); // as kubectl edit and controller-runtime say it
+    s.ask(
+        "PATCH", maps + "/a",
+        R"({"metadata":{"$deleteFromPrimitiveList/finalizers":["x.io/2"],"$setElementOrder/finalizers":["x.io/1","x.io/3"]}})",
+        strategic); // as kubectl edit and controller-runtime say it
     CHECK(s.ask("GET", maps + "/a").at("/metadata/finalizers") == R"(["x.io/1","x.io/3"])");
 }
 
@@ -236,12 +236,16 @@ TEST_CASE("a strategic patch replaces a list where it says so", "[api_server]") 
 TEST_CASE("a strategic patch replaces taints, and keeps of a union what it retains", "[api_server]") {
     server_fixture s;
     const std::string strategic = "application/strategic-merge-patch+json";
-    s.ask("POST", "/api/v1/nodes", R"({"metadata":{"name":"n"},"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}})");
-    const auto n = s.ask("PATCH", "/api/v1/nodes/n", R"({"spec":{"taints":[{"key":"b","effect":"NoExecute"}]}})", strategic);
+    s.ask("POST", "/api/v1/nodes",
+          R"({"metadata":{"name":"n"},"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}})");
+    const auto n =
+        s.ask("PATCH", "/api/v1/nodes/n", R"({"spec":{"taints":[{"key":"b","effect":"NoExecute"}]}})", strategic);
     CHECK(n.at("/spec/taints") == R"([{"key":"b","effect":"NoExecute"}])");
     const std::string deployments = "/apis/apps/v1/namespaces/default/deployments";
-    s.ask("POST", deployments, R"({"metadata":{"name":"d"},"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1}}}})");
-    const auto d = s.ask("PATCH", deployments + "/d", R"({"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}})", strategic);
+    s.ask("POST", deployments,
+          R"({"metadata":{"name":"d"},"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1}}}})");
+    const auto d = s.ask("PATCH", deployments + "/d",
+                         R"({"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}})", strategic);
     CHECK(d.at("/spec/strategy") == R"({"type":"Recreate"})");
 }
 
@@ -274,7 +278,8 @@ TEST_CASE("an event that is written again and again leaves nothing behind", "[ap
     REQUIRE(s.ask("POST", events, R"({"metadata":{"name":"repeated"},"reason":"r"})").status == 201);
     int count = 0;
     const auto rounds = [&](int n) {
-        for (int i = 0; i < n; ++i) s.ask("PATCH", events + "/repeated", R"({"count":)" + std::to_string(++count) + "}", merge);
+        for (int i = 0; i < n; ++i)
+            s.ask("PATCH", events + "/repeated", R"({"count":)" + std::to_string(++count) + "}", merge);
         s.server.forget_requests();
         return mallinfo2().uordblks; // nothing under the sanitizers
     };
@@ -417,10 +422,14 @@ TEST_CASE("a field manager that is no UTF-8 or no agent's name does no harm to t
     CHECK(s.ask("DELETE", maps + "/a").status == 200);
 
     informer::http::request by_agent("POST", maps);
-    by_agent.header("User-Agent", "od\xFF" "d\xC2\x80/1.0").body(map_named("b"), "application/json");
+    by_agent
+        .header("User-Agent", "od\xFF"
+                              "d\xC2\x80/1.0")
+        .body(map_named("b"), "application/json");
     const auto b = s.ask(std::move(by_agent));
     REQUIRE(b.status == 201);
-    CHECK(b.at("/metadata/managedFields/0/manager") == "od\xEF\xBF\xBD" "d");
+    CHECK(b.at("/metadata/managedFields/0/manager") == "od\xEF\xBF\xBD"
+                                                       "d");
     CHECK(s.ask("DELETE", maps + "/b").status == 200);
     informer::http::request long_agent("POST", maps);
     long_agent.header("User-Agent", std::string(200, 'x')).body(map_named("c"), "application/json");
@@ -436,7 +445,8 @@ TEST_CASE("a field manager that is no UTF-8 or no agent's name does no harm to t
 
 TEST_CASE("what is no UTF-8 is not stored, and answers that quote it are JSON", "[api_server]") {
     server_fixture s;
-    json::value bad = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "a"}}}, {"data", {{"k", "\xFF"}}}};
+    json::value bad = {
+        {"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", "a"}}}, {"data", {{"k", "\xFF"}}}};
     CHECK_THROWS_AS(s.server.create(bad), informer::error);
     CHECK(s.server.get("configmaps", "default", "a").is_null());
     const std::string role = R"({"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole"})";
@@ -454,7 +464,10 @@ TEST_CASE("labels and annotations that break the rules are refused, in creations
     const auto with = [](const std::string& name, const std::string& metadata) {
         return R"({"metadata":{"name":")" + name + R"(",)" + metadata + "}}";
     };
-    REQUIRE(s.ask("POST", maps, with("good", R"("labels":{"x.io/A_b.c":"V-1_2.z","empty":""},"annotations":{"X.io/Any":"any text: ✓"})")).status == 201);
+    REQUIRE(
+        s.ask("POST", maps,
+              with("good", R"("labels":{"x.io/A_b.c":"V-1_2.z","empty":""},"annotations":{"X.io/Any":"any text: ✓"})"))
+            .status == 201);
     const std::string bad[] = {
         R"("labels":{"a":"two words"})",
         R"("labels":{"a":")" + std::string(64, 'x') + R"("})",
@@ -472,7 +485,8 @@ TEST_CASE("labels and annotations that break the rules are refused, in creations
         CHECK(no.at("/reason") == "Invalid");
         CHECK(no.at("/details/causes/0/field") == metadata.substr(1, metadata.find(':') - 2).insert(0, "metadata."));
     }
-    CHECK(s.ask("POST", maps, with("most", R"("annotations":{"a":")" + std::string((256 << 10) - 1, 'x') + R"("})")).status == 201);
+    CHECK(s.ask("POST", maps, with("most", R"("annotations":{"a":")" + std::string((256 << 10) - 1, 'x') + R"("})"))
+              .status == 201);
 }
 
 TEST_CASE("PUT creates some kinds, and needs a resource version for some", "[api_server]") {

@@ -24,8 +24,12 @@ enum class event_reason : std::uint8_t {
 /// "ADDED", "MODIFIED", "DELETED", "SYNCED": the words of the watch protocol.
 std::string_view to_string(event_kind k) noexcept;
 std::string_view to_string(event_reason r) noexcept;
-inline std::ostream& operator<<(std::ostream& o, event_kind k) { return o << to_string(k); }
-inline std::ostream& operator<<(std::ostream& o, event_reason r) { return o << to_string(r); }
+inline std::ostream& operator<<(std::ostream& o, event_kind k) {
+    return o << to_string(k);
+}
+inline std::ostream& operator<<(std::ostream& o, event_reason r) {
+    return o << to_string(r);
+}
 
 /// One change of one object. Cheap to copy (two handles).
 class event {
@@ -36,12 +40,12 @@ public:
 
     event_kind kind = event_kind::added;
     event_reason reason = event_reason::watch;
-    bool initial = false;           ///< part of the subscriber's initial state
+    bool initial = false; ///< part of the subscriber's initial state
     /// False: deleted, and `current` is the last state that was seen before. A relist revealed it, or another object (`uid`) of the same
     /// key, or what the watch told of the deletion could not be read.
     bool final_state_known = true;
-    object current;                 ///< the newest state; for deleted the last one
-    object previous;                ///< what this subscriber was told before; empty for added
+    object current;  ///< the newest state; for deleted the last one
+    object previous; ///< what this subscriber was told before; empty for added
     /// Of `synced` marks; else that of `current`, but of a deletion that could not be read its own, if that could be.
     informer::resource_version version;
 

@@ -36,16 +36,20 @@ index_function index_by_label(std::string key);
 /// shows. `get` gives a counted handle, `find` and the lists lend: a look-up that counts nothing touches less memory.
 class cache_snapshot {
 public:
-    cache_snapshot() = default; ///< empty
+    cache_snapshot() = default;              ///< empty
     object get(const object_key& key) const; ///< empty when absent
     /// "ns/name", cluster-scoped: "name"; does not allocate.
     template <detail::text_of_key Text>
-    object get(const Text& namespace_slash_name) const { return get_by_text(namespace_slash_name); }
+    object get(const Text& namespace_slash_name) const {
+        return get_by_text(namespace_slash_name);
+    }
     object get(std::string_view name_space, std::string_view name) const; ///< nor does this
     /// Lent, null when absent: valid while this snapshot or a copy of it is held.
     const object* find(const object_key& key) const& noexcept;
     template <detail::text_of_key Text>
-    const object* find(const Text& namespace_slash_name) const& noexcept { return find_by_text(namespace_slash_name); }
+    const object* find(const Text& namespace_slash_name) const& noexcept {
+        return find_by_text(namespace_slash_name);
+    }
     const object* find(std::string_view name_space, std::string_view name) const& noexcept;
     const object* find(const object_key& key) const&& = delete;
     template <detail::text_of_key Text>
@@ -120,7 +124,8 @@ public:
     struct publication_figures {
         std::uint64_t published = 0;   ///< states that became visible
         std::uint64_t overlapping = 0; ///< of them, while a reader was taking the state before; neither waited
-        std::uint64_t waits = 0;       ///< of the writer for readers: only when 31 threads are stopped amid `snapshot()`
+        /// of the writer for readers: only when 31 threads are stopped amid `snapshot()`
+        std::uint64_t waits = 0;
     };
     publication_figures publication() const noexcept;
 

@@ -25,7 +25,8 @@ public:
     explicit operator bool() const noexcept { return entry_ != nullptr; }
     shared_informer& operator*() const& noexcept;
     shared_informer* operator->() const& noexcept;
-    shared_informer& operator*() const&& = delete; // a temporary one would stop the informer at the end of the statement
+    // a temporary one would stop the informer at the end of the statement
+    shared_informer& operator*() const&& = delete;
     shared_informer* operator->() const&& = delete;
     void release() noexcept { entry_.reset(); }
 
@@ -61,7 +62,8 @@ public:
     /// (functions cannot be compared). To one that is full already they are added as by `shared_informer::add_index`: `synced()`,
     /// or `co_await h->index_ready(…)`, before reading them. Throws what the constructor of `shared_informer` does, and what `make`
     /// does.
-    [[nodiscard]] informer_handle get(const api_resource& resource, std::string name_space = {}, informer_options options = informer_options());
+    [[nodiscard]] informer_handle get(const api_resource& resource, std::string name_space = {},
+                                      informer_options options = informer_options());
     /// Of a live informer without selectors, of this namespace or of all; of one with a projection or a transform, or that may not be
     /// read, only where no other has the whole objects. Where there is none the error says what is cached: other namespaces, a
     /// selection or a part, or metadata only, which the handle of that alone reads.

@@ -25,9 +25,13 @@ public:
     /// By "ns/name" (cluster-scoped: "name"); within one namespace by name alone, else by that, too. A cluster-scoped
     /// name with a slash in it (in an etcd) is found by its `object_key` only.
     template <detail::text_of_key Text>
-    object get(const Text& name_or_key) const { return get_by_text(name_or_key); }
+    object get(const Text& name_or_key) const {
+        return get_by_text(name_or_key);
+    }
     template <detail::text_of_key Text>
-    object find(const Text& name_or_key) const { return find_by_text(name_or_key); }
+    object find(const Text& name_or_key) const {
+        return find_by_text(name_or_key);
+    }
     lent_objects list() const;
     lent_objects list(const label_selector& selector) const;
     lent_objects by_index(std::string_view index, std::string_view value) const;

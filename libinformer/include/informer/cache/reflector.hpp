@@ -22,7 +22,7 @@ public:
     std::string labels_, fields_;
     shard_selector shard_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
-    bool tells_all_ = false; ///< `list_watch::tells_all`
+    bool tells_all_ = false;                 ///< `list_watch::tells_all`
     std::optional<std::uint64_t> page_size_; ///< nullopt: `default_page_size`, and none for lists at a version
     backoff_options backoff_;
     std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);
@@ -51,11 +51,11 @@ public:
     public:
         action() {}
         step what = step::wait;
-        time_point until{};   ///< of wait
-        list_options list;    ///< of list: one page
-        watch_options watch;  ///< of watch; `send_initial_events_` makes it a watch-list
-        bool fresh = false;   ///< a new fetch of the whole state begins: forget what was collected
-        bool check = false;   ///< a list whose items nobody wants: only its resource version counts
+        time_point until{};  ///< of wait
+        list_options list;   ///< of list: one page
+        watch_options watch; ///< of watch; `send_initial_events_` makes it a watch-list
+        bool fresh = false;  ///< a new fetch of the whole state begins: forget what was collected
+        bool check = false;  ///< a list whose items nobody wants: only its resource version counts
     };
 
     /// What to do with an event or a bookmark.
@@ -64,7 +64,7 @@ public:
         apply,    ///< a change to follow
         complete, ///< the initial state is complete: replace the cache by what was collected
         ignore,
-        end,      ///< end the request; then call `watch_done`
+        end, ///< end the request; then call `watch_done`
     };
     enum class page_verdict { more, complete, checked, failed };
 
@@ -118,7 +118,7 @@ public:
     std::uint64_t epoch() const noexcept { return epoch_; }
     /// When the server last showed that `version()` is not behind it: an event, a bookmark, a state, or a check that found no newer one.
     std::optional<time_point> confirmed() const noexcept { return confirmed_; }
-    std::uint64_t attempts() const noexcept { return attempts_; } ///< failed in a row
+    std::uint64_t attempts() const noexcept { return attempts_; }      ///< failed in a row
     std::optional<time_point> waits() const noexcept { return wait_; } ///< until then nothing is asked
     /// The state is fetched again as a matter of course: lists have no version, or there is no watch.
     bool relists() const noexcept { return unversioned_ || polled_; }
@@ -133,13 +133,14 @@ public:
 
     // Times that are ours. The rest are client-go's (see backoff_options).
     static constexpr unsigned most_page_failures = 5; ///< of one page, in a row; then the list begins anew
-    static constexpr unsigned most_watch_refusals = 3; ///< in a row; of 403 it is found out then whether lists are allowed
-    static constexpr std::chrono::seconds silence = std::chrono::seconds(2);  ///< watch-list: nothing at all came
-    static constexpr std::chrono::seconds pause = std::chrono::seconds(5);    ///< watch-list: events, but no end
+    /// in a row; of 403 it is found out then whether lists are allowed
+    static constexpr unsigned most_watch_refusals = 3;
+    static constexpr std::chrono::seconds silence = std::chrono::seconds(2); ///< watch-list: nothing at all came
+    static constexpr std::chrono::seconds pause = std::chrono::seconds(5);   ///< watch-list: events, but no end
     /// Watch-list: nothing more came; and from the first change to the end, where it is not known whether that comes at all.
     static constexpr std::chrono::seconds no_progress = std::chrono::seconds(30);
-    static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2); ///< list without a byte
-    static constexpr std::chrono::seconds overtime = std::chrono::seconds(15); ///< a watch beyond its time-out
+    static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2);      ///< list without a byte
+    static constexpr std::chrono::seconds overtime = std::chrono::seconds(15);          ///< a watch beyond its time-out
     static constexpr std::chrono::seconds longest_watch = std::chrono::hours(24 * 365); ///< the d of [d, 2d] at most
     /// A watch on which bookmarks came at regular times is given up when nothing at all has come for so many halves of their longest
     /// distance, and not less than this: HTTP/1.1 has no ping, and behind a proxy the connection of a lost path stays up.
@@ -155,15 +156,28 @@ public:
     /// A watch that cannot be resumed and lasted less: the state is not fetched again before a back-off.
     static constexpr std::chrono::seconds shortest_unversioned = std::chrono::seconds(30);
     /// A state that does not prove what is gone: when it is fetched again at first, doubled up to the longest.
-    static constexpr std::chrono::seconds unproven = std::chrono::seconds(30), longest_unproven = std::chrono::minutes(15);
+    static constexpr std::chrono::seconds unproven = std::chrono::seconds(30),
+                                          longest_unproven = std::chrono::minutes(15);
     /// A contradicted state, doubled up to `longest_unproven`; forgotten after so long without.
-    static constexpr std::chrono::seconds contradiction = std::chrono::seconds(1), no_contradiction = std::chrono::hours(1);
+    static constexpr std::chrono::seconds contradiction = std::chrono::seconds(1),
+                                          no_contradiction = std::chrono::hours(1);
     static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
 
 private:
     enum class goal { fetch, follow, check };
     /// Why we ended a request ourselves.
-    enum class cut { none, silent, plain_events, stalled, quiet, overdue, went_back, deletion_lost, unproven, contradicted };
+    enum class cut {
+        none,
+        silent,
+        plain_events,
+        stalled,
+        quiet,
+        overdue,
+        went_back,
+        deletion_lost,
+        unproven,
+        contradicted
+    };
     struct request {
         bool watch = false, collecting = false, consistent = false, first_page = false, any_version = false;
         bool opened = false, proven = false, delivered = false, synced = false;
@@ -220,11 +234,11 @@ private:
     request request_;
     std::optional<time_point> wait_;
     resource_version last_, first_page_;
-    std::string continue_;        // of the next page
-    std::string milestone_;       // a token of this list: one that comes again leads round in a circle
+    std::string continue_;                       // of the next page
+    std::string milestone_;                      // a token of this list: one that comes again leads round in a circle
     std::uint64_t pages_ = 0, milestone_at_ = 1; // since the milestone, and when the next one is taken
-    bool paging_ = false;         // between two pages of one list
-    unsigned page_failures_ = 0;  // of the next page, in a row
+    bool paging_ = false;                        // between two pages of one list
+    unsigned page_failures_ = 0;                 // of the next page, in a row
     bool paged_at_any_ = false;   // a list at version 0 came in pages: no cache serves this server's lists
     bool in_one_piece_ = false;   // the continue token expired: once without paging
     bool consistent_ = false;     // the last version was refused: read the newest
@@ -242,13 +256,13 @@ private:
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
     bool failing_ = false, parked_ = false;
-    bool unversioned_ = false;    // the state that was fetched last has no version
-    bool unwatchable_ = false;    // the last watch was refused as such (405)
-    bool late_header_ = false;    // a watch got no header in time: a proxy may hold it back until more comes
-    bool polled_ = false;         // watches fail, and lists are all there is: that one works is no end of it
-    time_point last_sign_{};      // that the server is not behind us; also given up to wait for
+    bool unversioned_ = false; // the state that was fetched last has no version
+    bool unwatchable_ = false; // the last watch was refused as such (405)
+    bool late_header_ = false; // a watch got no header in time: a proxy may hold it back until more comes
+    bool polled_ = false;      // watches fail, and lists are all there is: that one works is no end of it
+    time_point last_sign_{};   // that the server is not behind us; also given up to wait for
     std::optional<time_point> confirmed_;
-    bool away_ = false;           // it could not be reached since
+    bool away_ = false; // it could not be reached since
 };
 
 } // namespace informer

@@ -23,17 +23,20 @@ namespace informer {
 class informer_options {
 public:
     informer_options() {}
+    // clang-format off
     informer_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
     informer_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
     /// Of the objects this part only, for one of several replicas. Whether the server chooses or we do, the cache is the same.
     informer_options& shard(shard_selector s) { shard_ = std::move(s); return *this; }
     /// See `metadata_only` for what must not be done with objects of a projection or a `transform`.
     informer_options& decode(decode_options d) { decode_ = std::move(d); return *this; }
+    // clang-format on
     informer_options& index(std::string name, index_function f) {
         indexes_.emplace_back(std::move(name), std::move(f));
         return *this;
     }
     /// Watch-list first (default), else list and watch only.
+    // clang-format off
     informer_options& watch_list(bool on) { watch_list_ = on; return *this; }
     /// Page size of lists; 0: in one piece. One that you give holds for all lists but one: after a continue token expired the state is
     /// asked for in one piece, or the next token might expire, too. Unless you give one it is 500 (client-go's), but a list after a
@@ -59,6 +62,7 @@ public:
     /// it has its kind and version, so the server would take it, and what is not cached would be gone. `patch` what changes, or use
     /// `update_with_retry`, which reads the whole object first.
     informer_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
+    // clang-format on
 
     std::string label_selector_, field_selector_, name_;
     shard_selector shard_;
@@ -76,12 +80,14 @@ class informer_observer {
 public:
     informer_observer() {}
     /// At each change of phase, at each failed attempt, and after each list.
+    // clang-format off
     informer_observer& on_state_change(std::function<void(const informer_status&)> f) { state_change_ = std::move(f); return *this; }
     /// For every error that ends a list or a watch, with its phase.
     informer_observer& on_error(std::function<void(std::string_view phase, const failure& f)> f) { error_ = std::move(f); return *this; }
     /// For every object that cannot be used (see `informer_status::quarantine`), again after a relist that brings it again. Of a list
     /// with more than 10,000 that say which they are, and of its nameless ones, the first 10,000; the rest is counted.
     informer_observer& on_bad_object(std::function<void(const bad_object& b)> f) { bad_object_ = std::move(f); return *this; }
+    // clang-format on
 
     std::function<void(const informer_status&)> state_change_;
     std::function<void(std::string_view phase, const failure& f)> error_;
@@ -141,9 +147,11 @@ public:
     ///
     ///     const auto ready = [](const object& pod) { return is_condition_true(pod, "Ready"); };
     ///     const object web = co_await pods.until("default/web", ready, 1min);
-    asio::awaitable<object> until(object_key key, std::function<bool(const object&)> condition, clock::duration at_most);
+    asio::awaitable<object> until(object_key key, std::function<bool(const object&)> condition,
+                                  clock::duration at_most);
     template <detail::text_of_key Text>
-    asio::awaitable<object> until(const Text& key, std::function<bool(const object&)> condition, clock::duration at_most) {
+    asio::awaitable<object> until(const Text& key, std::function<bool(const object&)> condition,
+                                  clock::duration at_most) {
         return until(object_key::parse(key), std::move(condition), at_most);
     }
 
@@ -205,7 +213,9 @@ public:
     /// `lister()` tells the two apart.
     object get(const object_key& key) const { return snapshot().get(key); }
     template <detail::text_of_key Text>
-    object get(const Text& key) const { return snapshot().get(key); }
+    object get(const Text& key) const {
+        return snapshot().get(key);
+    }
 
     struct impl;
 

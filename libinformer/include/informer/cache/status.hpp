@@ -14,31 +14,34 @@
 namespace informer {
 
 enum class informer_phase {
-    idle,        ///< `run()` was not called yet
-    listing,     ///< list or watch-list under way; of a first one also until what came of it is in the cache
-    watching,    ///< synced and following
+    idle,     ///< `run()` was not called yet
+    listing,  ///< list or watch-list under way; of a first one also until what came of it is in the cache
+    watching, ///< synced and following
     backing_off, ///< the last attempt failed; waiting to try again. Also where lists work and watches do not, for as long as that lasts
-    parked,      ///< the resource does not exist (404) or may not be read (401, 403, no credential): tried again rarely
+    parked, ///< the resource does not exist (404) or may not be read (401, 403, no credential): tried again rarely
     stopped,
 };
 std::string_view to_string(informer_phase p) noexcept;
-inline std::ostream& operator<<(std::ostream& o, informer_phase p) { return o << to_string(p); }
+inline std::ostream& operator<<(std::ostream& o, informer_phase p) {
+    return o << to_string(p);
+}
 
 /// A picture of the state; never holds secrets.
 struct informer_status {
-    std::string resource;        ///< "pods", "deployments.apps in ns1"
-    std::string name;            ///< `informer_options::name()`, or the resource and its selectors: "pods, labels app=web"
+    std::string resource; ///< "pods", "deployments.apps in ns1"
+    /// `informer_options::name()`, or the resource and its selectors: "pods, labels app=web"
+    std::string name;
     informer_phase phase = informer_phase::idle;
-    bool synced = false;         ///< the cache was complete once
+    bool synced = false; ///< the cache was complete once
     /// Of the last failed attempt, kept until an attempt succeeds; of a watch that was cut and went on at once until the next relist, or
     /// for two minutes. Where there is none (`if (!status.last_error)`) its words are "success".
     failure last_error;
-    std::string last_error_phase; ///< list, watch-list, open, stream, decode
+    std::string last_error_phase;                          ///< list, watch-list, open, stream, decode
     std::chrono::system_clock::time_point last_error_at{}; ///< the epoch of the clock where there is none
-    std::uint64_t attempts = 0;  ///< failed in a row
+    std::uint64_t attempts = 0;                            ///< failed in a row
     /// When the server is asked again, while the informer waits for that; else the epoch of the clock.
     std::chrono::system_clock::time_point next_attempt{};
-    std::chrono::system_clock::time_point since{};        ///< of the phase
+    std::chrono::system_clock::time_point since{}; ///< of the phase
     /// Last bytes from the server, whatever they said, be it that it refuses us; the epoch of the clock before any.
     std::chrono::system_clock::time_point last_contact{};
     /// When the server last showed that the cache is not behind it: an event or a bookmark came, a whole state, or a look at the newest
@@ -49,7 +52,7 @@ struct informer_status {
     std::chrono::system_clock::time_point confirmed{};
     /// The subscription (or controller) that all others wait for now: it is under `overflow_policy::back_pressure`, and full. Empty: none.
     std::string held_up_by;
-    std::uint64_t epoch = 1;     ///< grows when the server went back in time
+    std::uint64_t epoch = 1; ///< grows when the server went back in time
     std::size_t objects = 0;
     /// Pool plus index, with their free room and tables, which are most of it in a small cache: what objects take is `pool.node_bytes`.
     std::uint64_t bytes = 0;

@@ -28,6 +28,7 @@ enum class overflow_policy {
 class subscription_options {
 public:
     subscription_options() {}
+    // clang-format off
     subscription_options& capacity(std::size_t events) { capacity_ = events; return *this; }
     subscription_options& policy(overflow_policy p) { policy_ = p; return *this; }
     /// Delivers `event_kind::synced` when the initial state is complete, and again after every relist. In a subscription
@@ -36,6 +37,7 @@ public:
     /// Repeats every object as `updated` with reason resync at this period (keys with a pending event are skipped).
     subscription_options& resync(std::chrono::seconds period) { resync_ = period; return *this; }
     subscription_options& name(std::string n) { name_ = std::move(n); return *this; }
+    // clang-format on
 
     std::size_t capacity_ = 1024;
     overflow_policy policy_ = overflow_policy::coalesce;
@@ -46,9 +48,9 @@ public:
 
 /// The initial state of a late subscriber is not queued and so not among the pending events.
 struct subscription_figures {
-    std::size_t pending = 0;      ///< events waiting
+    std::size_t pending = 0; ///< events waiting
     std::uint64_t delivered = 0;
-    std::uint64_t coalesced = 0;  ///< events merged into a pending one
+    std::uint64_t coalesced = 0; ///< events merged into a pending one
     std::size_t peak_pending = 0;
 };
 

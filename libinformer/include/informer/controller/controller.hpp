@@ -171,8 +171,9 @@ using trigger_source = std::function<asio::awaitable<void>(const controller_trig
 class controller_figures {
 public:
     std::uint64_t succeeded = 0, failed = 0, requeued = 0, terminal = 0, panics = 0, timeouts = 0;
-    std::size_t active = 0;          ///< reconciles that run now
-    std::uint64_t foreign = 0;       ///< keys dropped: `only_keys` refused them, or another replica's, also amid their reconcile
+    std::size_t active = 0; ///< reconciles that run now
+    /// keys dropped: `only_keys` refused them, or another replica's, also amid their reconcile
+    std::uint64_t foreign = 0;
     std::uint64_t source_errors = 0; ///< predicates, mappings and triggers that failed
     work_queue_figures queue;
 };

@@ -36,10 +36,10 @@ public:
     enum class outcome {
         done,          ///< nothing to do until something changes
         requeue_after, ///< look again after a time at the latest; forgets failures
-        requeue,       ///< look again as the rate limiter says; no error, but it counts as an attempt, and each waits longer
-                       ///< than the one before, up to 1000 s: a steady poll wants `requeue_after`
-        error,         ///< failed; again as the rate limiter says
-        terminal,      ///< failed, and trying again will not help; nothing is done until something changes
+        requeue,  ///< look again as the rate limiter says; no error, but it counts as an attempt, and each waits longer
+                  ///< than the one before, up to 1000 s: a steady poll wants `requeue_after`
+        error,    ///< failed; again as the rate limiter says
+        terminal, ///< failed, and trying again will not help; nothing is done until something changes
     };
     /// The same as `done()`.
     reconcile_result() = default;

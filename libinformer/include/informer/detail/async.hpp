@@ -22,7 +22,7 @@ public:
     async_event(async_event&&) noexcept;
     async_event& operator=(async_event&&) = delete;
     ~async_event();
-    void notify();          ///< wakes the waiter, or lets the next wait() return at once
+    void notify(); ///< wakes the waiter, or lets the next wait() return at once
     asio::awaitable<bool> wait();
     /// Waits at most until `when` by `c`; false on time-out or cancellation.
     asio::awaitable<bool> wait_until(informer::clock& c, informer::clock::time_point when);

@@ -42,12 +42,13 @@ using waits_by = std::integral_constant<char, 'o'>;
 /// BOOST_ASIO_ENABLE_HANDLER_TRACKING and _GLIBCXX_DEBUG were defined; whether there were types at run time (not so with -fno-rtti) and
 /// threads (not so with BOOST_ASIO_DISABLE_THREADS); whether Asio waits by epoll ('e'), io_uring ('u') or otherwise ('o'); and
 /// BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE. Compile the library alike.
-template <int boost, bool handler_tracking, bool checked_containers, bool types, bool threads, char reactor, int recycled_blocks>
+template <int boost, bool handler_tracking, bool checked_containers, bool types, bool threads, char reactor,
+          int recycled_blocks>
 struct built_with {
     static const char and_so_was_the_library;
 };
-using built_here = built_with<BOOST_VERSION, tracks_handlers::value, checks_containers::value, knows_types::value, knows_threads::value,
-                              waits_by::value, BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE>;
+using built_here = built_with<BOOST_VERSION, tracks_handlers::value, checks_containers::value, knows_types::value,
+                              knows_threads::value, waits_by::value, BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE>;
 extern template struct built_with<BOOST_VERSION, tracks_handlers::value, checks_containers::value, knows_types::value,
                                   knows_threads::value, waits_by::value, BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE>;
 

@@ -25,12 +25,14 @@ public:
     config() { time_.connect(std::chrono::seconds(5)); } // there may be another member
     explicit config(std::string url) : config() { endpoint(std::move(url)); }
     /// "https://10.0.0.1:2379", once for each member. The next one is asked where one cannot be reached or has no leader.
+    // clang-format off
     config& endpoint(std::string url) { endpoints_.push_back(std::move(url)); return *this; }
     /// For all members. A client certificate opens the connection; its common name is nobody here: over the gateway etcd knows users
     /// by password only. Where authentication is on etcd refuses there who shows a certificate with a common name (3.6.8 does).
     config& tls(http::tls_options t) { tls_ = std::move(t); return *this; }
     /// Where parts of that are in files, which win over it and are read again when they are rotated.
     config& tls_files(http::tls_files f) { tls_files_ = std::move(f); return *this; }
+    // clang-format on
     /// Never printed, and sent over TLS or to loopback only (not by way of a proxy, whose loopback is its own). Where etcd has
     /// authentication off it is not used.
     config& user(std::string name, std::string password = {}) {
@@ -41,6 +43,7 @@ public:
     /// The user's; line ends behind it do not count. Read again before each authentication, which is whenever etcd no longer takes our
     /// token, as after the password was changed; wins over `user`'s password once it could be read. A password that etcd refuses is tried
     /// again as all refusals are, rarely: when the file is right the informer goes on, and nothing need be made anew.
+    // clang-format off
     config& password_file(std::string path) { password_file_ = std::move(path); return *this; }
     /// By way of whom all members are reached; default: directly. The process's environment (HTTPS_PROXY, NO_PROXY) is not looked at:
     /// it is there for servers outside, and members of etcd are mostly inside.
@@ -48,6 +51,7 @@ public:
     config& time(http::timeouts t) { time_ = t; return *this; }
     /// Values above it are quarantined. etcd's own limit is 1.5 MiB unless it is told otherwise.
     config& max_object(std::size_t bytes) { max_object_ = bytes; return *this; }
+    // clang-format on
 
     std::vector<std::string> endpoints_;
     http::tls_options tls_;
@@ -60,7 +64,8 @@ public:
 
 /// Which values become `{"metadata":…,"value":…}`.
 enum class wrap {
-    none,   ///< the value is a JSON object, and is the object; any other is quarantined, so that its last good version stays
+    /// the value is a JSON object, and is the object; any other is quarantined, so that its last good version stays
+    none,
     others, ///< JSON objects are as they are; what is none goes into `value`
     all,    ///< all go into `value`, JSON objects too: their own `kind`, `apiVersion` and `metadata` mean nothing then
 };
@@ -81,9 +86,11 @@ public:
     /// What follows the prefix is "namespace/name", split at the first slash. Else all of it is the name, slashes included: ask for
     /// such an object by its key, `informer.snapshot().get(object_key("", "a/b"))`. Keys that do not fit are in quarantine
     /// (`informer_status::quarantine`), and where none of a list can be used, for this reason or another, a warning says so.
+    // clang-format off
     mapping& namespaced(bool on = true) { resource_.namespaced = on; return *this; }
     /// Of this namespace only: no other is asked for. For a factory whose informers are asked for by namespace; "": of all.
     mapping& in(std::string name_space) { name_space_ = std::move(name_space); return *this; }
+    // clang-format on
     /// What the objects are called in `apiVersion` and `kind`. A JSON object that says it is something else is quarantined by the
     /// cache, as an object of the wrong kind is with Kubernetes.
     mapping& resource(api_resource r) {
@@ -92,7 +99,9 @@ public:
         resource_.namespaced = namespaced;
         return *this;
     }
+    // clang-format off
     mapping& wrap_values(wrap which = wrap::others) { wrap_ = which; return *this; }
+    // clang-format on
 
     std::string prefix_, name_space_;
     api_resource resource_ = api_resource("etcd", "v3", "keyvalues", "KeyValue", false);

@@ -26,15 +26,19 @@ namespace informer::http {
 class tls_options {
 public:
     tls_options() {}
+    // clang-format off
     tls_options& ca(std::string pem) { ca_pem_ = std::move(pem); return *this; }
+    // clang-format on
     tls_options& certificate(std::string pem, std::string key_pem) {
         certificate_pem_ = std::move(pem);
         key_pem_ = std::move(key_pem);
         return *this;
     }
     /// Name to check and to send as SNI instead of the host's (kubeconfig: tls-server-name).
+    // clang-format off
     tls_options& server_name(std::string n) { server_name_ = std::move(n); return *this; }
     tls_options& insecure(bool on = true) { insecure_ = on; return *this; }
+    // clang-format on
 
     std::string ca_pem_; ///< empty: the system's roots
     std::string certificate_pem_, key_pem_;
@@ -50,12 +54,14 @@ public:
 class timeouts {
 public:
     timeouts() {}
+    // clang-format off
     timeouts& resolve(std::chrono::milliseconds d) { resolve_ = d; return *this; }
     timeouts& connect(std::chrono::milliseconds d) { connect_ = d; return *this; }
     timeouts& tls(std::chrono::milliseconds d) { tls_ = d; return *this; }
     timeouts& header(std::chrono::milliseconds d) { header_ = d; return *this; }
     timeouts& body_idle(std::chrono::milliseconds d) { body_idle_ = d; return *this; }
     timeouts& request(std::chrono::milliseconds d) { request_ = d; return *this; }
+    // clang-format on
 
     std::chrono::milliseconds resolve_ = std::chrono::seconds(10);
     std::chrono::milliseconds connect_ = std::chrono::seconds(30);
@@ -80,7 +86,9 @@ public:
         return *this;
     }
     /// Instead of the client's.
+    // clang-format off
     request& time(http::timeouts t) { timeouts_ = t; return *this; }
+    // clang-format on
 
     std::string method_ = "GET", target_ = "/";
     std::vector<std::pair<std::string, std::string>> headers_;
@@ -134,6 +142,7 @@ private:
 class client_options {
 public:
     client_options() {}
+    // clang-format off
     client_options& tls(tls_options t) { tls_ = std::move(t); return *this; }
     client_options& time(http::timeouts t) { timeouts_ = t; return *this; }
     client_options& user_agent(std::string s) { user_agent_ = std::move(s); return *this; }
@@ -145,6 +154,7 @@ public:
     client_options& idle_for(std::chrono::seconds d) { idle_for_ = d; return *this; }
     /// Asks for gzip'd responses; default off (on loopback and in clusters it costs more than it saves).
     client_options& accept_gzip(bool on) { accept_gzip_ = on; return *this; }
+    // clang-format on
 
     tls_options tls_;
     http::timeouts timeouts_;

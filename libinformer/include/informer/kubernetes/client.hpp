@@ -69,14 +69,17 @@ public:
     asio::awaitable<object> get(api_resource resource, object_key key, get_options options, failure& f);
     /// Of a namespace, or of all (""). One page, or everything when `limit` is 0 and the server sends it in one piece. Of a part by
     /// hashes (`list_options::shard`) it holds nothing else, whether the server chooses or not.
-    asio::awaitable<object_list> list(api_resource resource, std::string name_space = {}, list_options options = list_options());
+    asio::awaitable<object_list> list(api_resource resource, std::string name_space = {},
+                                      list_options options = list_options());
     asio::awaitable<object_list> list(api_resource resource, std::string name_space, list_options options, failure& f);
     /// Answers with what the server stored. With a subresource: below the object that `o` names; an eviction is answered
     /// with a Status of success.
-    asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options = write_options());
+    asio::awaitable<object> create(api_resource resource, boost::json::value o,
+                                   write_options options = write_options());
     asio::awaitable<object> create(api_resource resource, boost::json::value o, write_options options, failure& f);
     /// Replaces all, so never with an object that a cache has in part; a resourceVersion in `o` makes it conditional (errc::conflict).
-    asio::awaitable<object> update(api_resource resource, boost::json::value o, write_options options = write_options());
+    asio::awaitable<object> update(api_resource resource, boost::json::value o,
+                                   write_options options = write_options());
     asio::awaitable<object> update(api_resource resource, boost::json::value o, write_options options, failure& f);
     asio::awaitable<object> patch(api_resource resource, object_key key, patch_type type, boost::json::value body,
                                   write_options options = write_options());

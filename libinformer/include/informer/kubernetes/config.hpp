@@ -62,8 +62,8 @@ public:
 class credentials {
 public:
     credentials() {}
-    std::string token;       ///< bearer token
-    std::string token_file;  ///< re-read every minute; wins over `token` once it could be read
+    std::string token;              ///< bearer token
+    std::string token_file;         ///< re-read every minute; wins over `token` once it could be read
     std::string username, password; ///< basic
     exec_plugin exec;               ///< where none of these is given, nor a client certificate
     std::string impersonate_user, impersonate_uid;
@@ -88,14 +88,15 @@ struct server_warning {
 class client_config {
 public:
     client_config() {}
-    std::string server;               ///< URL; without a scheme: https where there is a CA, a client certificate or `insecure`, else http
-    http::tls_options tls;            ///< CA, client certificate, server name, insecure
+    /// URL; without a scheme: https where there is a CA, a client certificate or `insecure`, else http
+    std::string server;
+    http::tls_options tls; ///< CA, client certificate, server name, insecure
     kubernetes::tls_files tls_files;
-    http::proxy proxy;                ///< by way of whom the server is reached; none: directly
+    http::proxy proxy; ///< by way of whom the server is reached; none: directly
     kubernetes::credentials credentials;
     std::string name_space = "default";
-    std::string context;              ///< name of the context, for messages
-    std::string origin;               ///< where it came from: file name(s), "in-cluster", "--server"
+    std::string context;               ///< name of the context, for messages
+    std::string origin;                ///< where it came from: file name(s), "in-cluster", "--server"
     std::vector<std::string> warnings; ///< missing files, insecure; the client logs them
     /// As there, but: `request` 0 means a minute; lists have no `request`, since they move as long as they are; watches
     /// have neither that nor `body_idle`, and 30 s for the header: the server tells them when to end.
@@ -119,10 +120,13 @@ public:
 class kubeconfig_options {
 public:
     kubeconfig_options() {}
-    kubeconfig_options& path(std::string p) { path_ = std::move(p); return *this; }       ///< --kubeconfig: this file alone; missing is an error
+    /// --kubeconfig: this file alone; missing is an error
+    // clang-format off
+    kubeconfig_options& path(std::string p) { path_ = std::move(p); return *this; }
     kubeconfig_options& context(std::string c) { context_ = std::move(c); return *this; } ///< --context
     kubeconfig_options& server(std::string s) { server_ = std::move(s); return *this; }   ///< --server
     kubeconfig_options& insecure(bool on) { insecure_ = on; return *this; }
+    // clang-format on
     /// For tests: instead of getenv("KUBECONFIG") and $HOME.
     kubeconfig_options& environment(std::string kubeconfig_variable, std::string home) {
         environment_ = std::move(kubeconfig_variable);
@@ -156,7 +160,8 @@ public:
 /// proxy, naming the variable. Auth-provider plugins are refused by name.
 client_config load_kubeconfig(const kubeconfig_options& options, failure& f);
 /// From text (tests): `file` is for messages and relative paths. The environment is not looked at, for proxies neither.
-client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options, failure& f);
+client_config parse_kubeconfig(std::string_view yaml, const std::string& file, const kubeconfig_options& options,
+                               failure& f);
 /// Service account of a pod: $KUBERNETES_SERVICE_HOST/PORT and the token, CA and namespace under `root`; the namespace of
 /// $POD_NAMESPACE before that. Proxies of the environment count here, too, as with client-go. *Errors*: errc::bad_configuration where
 /// this is no pod, or has no token.

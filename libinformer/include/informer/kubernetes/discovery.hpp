@@ -30,13 +30,13 @@ public:
 
 /// Parses the answers of discovery. Plain: APIVersions/APIGroupList/APIResourceList; aggregated: APIGroupDiscoveryList.
 namespace discovery_format {
-std::vector<std::string> api_versions(std::string_view json, failure& f);                  ///< of /api
+std::vector<std::string> api_versions(std::string_view json, failure& f); ///< of /api
 struct group {
     std::string name;
     std::vector<std::string> versions; ///< preferred first
 };
-std::vector<group> api_groups(std::string_view json, failure& f);                          ///< of /apis
-std::vector<api_resource> api_resources(std::string_view json, failure& f);                ///< of /api/v1, /apis/G/V
+std::vector<group> api_groups(std::string_view json, failure& f);           ///< of /apis
+std::vector<api_resource> api_resources(std::string_view json, failure& f); ///< of /api/v1, /apis/G/V
 std::vector<api_resource> aggregated(std::string_view json, failure& f, std::vector<std::string>* problems = nullptr);
 } // namespace discovery_format
 

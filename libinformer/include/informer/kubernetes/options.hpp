@@ -16,11 +16,13 @@ enum class patch_type { merge, json, strategic_merge, apply };
 class get_options {
 public:
     get_options() {}
+    // clang-format off
     get_options& subresource(std::string s) { subresource_ = std::move(s); return *this; } ///< "status", "scale"
     /// "0" lets the server answer from its cache; empty is the newest state.
     get_options& resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
     /// For everything together: waits and further attempts too. 0: client_config::time_limit.
     get_options& time_limit(std::chrono::milliseconds d) { time_limit_ = d; return *this; }
+    // clang-format on
 
     std::string subresource_, resource_version_;
     std::chrono::milliseconds time_limit_{0};
@@ -31,6 +33,7 @@ class write_options {
 public:
     write_options() {}
     /// Everything but the storing: admission, validation, conflicts. The answer is what would have been stored.
+    // clang-format off
     write_options& dry_run(bool on = true) { dry_run_ = on; return *this; }
     /// Who writes, in metadata.managedFields. Apply needs one ("libinformer" if none is given): give each controller its
     /// own, and never change it. Without one the server takes the first word of the user agent.
@@ -43,6 +46,7 @@ public:
     write_options& field_validation(std::string how) { field_validation_ = std::move(how); return *this; }
     /// For everything together: waits and further attempts too. 0: client_config::time_limit.
     write_options& time_limit(std::chrono::milliseconds d) { time_limit_ = d; return *this; }
+    // clang-format on
 
     bool dry_run_ = false, force_ = false;
     std::string field_manager_, subresource_, field_validation_;
@@ -53,6 +57,7 @@ class delete_options {
 public:
     delete_options() {}
     /// Conflict if the object has another uid (it is not the one that was meant) or another resource version.
+    // clang-format off
     delete_options& precondition_uid(std::string uid) { uid_ = std::move(uid); return *this; }
     delete_options& precondition_resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
     /// 0 is at once; the resource's own default if not set.
@@ -62,6 +67,7 @@ public:
     delete_options& dry_run(bool on = true) { dry_run_ = on; return *this; }
     /// For everything together: waits and further attempts too. 0: client_config::time_limit.
     delete_options& time_limit(std::chrono::milliseconds d) { time_limit_ = d; return *this; }
+    // clang-format on
 
     std::string uid_, resource_version_, propagation_;
     long long grace_seconds_ = -1;

@@ -12,10 +12,11 @@ class api_resource {
 public:
     api_resource() = default;
     /// group is empty for the core group.
-    api_resource(std::string group_, std::string version_, std::string plural_, std::string kind_ = {}, bool namespaced_ = true);
+    api_resource(std::string group_, std::string version_, std::string plural_, std::string kind_ = {},
+                 bool namespaced_ = true);
 
     std::string group, version, plural;
-    std::string kind;      ///< "Pod"; needed to restore `kind` of list items
+    std::string kind; ///< "Pod"; needed to restore `kind` of list items
     std::string singular;
     std::vector<std::string> short_names, categories, verbs;
     bool namespaced = true;
@@ -26,7 +27,8 @@ public:
     std::string group_resource() const;
     /// "/api/v1/namespaces/NS/pods" or "/apis/apps/v1/deployments"; name appended when given. All parts are
     /// percent-encoded.
-    std::string path(std::string_view name_space = {}, std::string_view name = {}, std::string_view subresource = {}) const;
+    std::string path(std::string_view name_space = {}, std::string_view name = {},
+                     std::string_view subresource = {}) const;
     bool has_verb(std::string_view verb) const;
     friend bool operator==(const api_resource& a, const api_resource& b) {
         return a.group == b.group && a.version == b.version && a.plural == b.plural;

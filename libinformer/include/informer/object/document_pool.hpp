@@ -50,9 +50,11 @@ public:
     decode_options() {}
     /// `metadata.managedFields` is skipped unless kept. Where it is a list or an object, only its strings and the balance of its brackets
     /// are looked at.
+    // clang-format off
     decode_options& keep_managed_fields(bool on = true) { keep_managed_fields_ = on; return *this; }
     decode_options& project(projection p) { projection_ = std::move(p); return *this; }
     decode_options& transform_with(transform t) { transform_ = std::move(t); return *this; }
+    // clang-format on
     /// What list items lack on the wire; added as the first members when missing. (An informer's are those of its resource.)
     decode_options& type(std::string api_version, std::string kind) {
         api_version_ = std::move(api_version);
@@ -61,11 +63,13 @@ public:
     }
     /// Nesting, the object itself included; at most 1,000, since whoever reads a document recurses. Informers do not; `diff` takes 512 KB of
     /// stack at a thousand levels, `to_value` and `from_value` 384, `to_json` and patches 192: where threads have less, lower it.
+    // clang-format off
     decode_options& max_depth(std::size_t d) { max_depth_ = d; return *this; }
 
     /// Documents are read by their differences from texts read before, where these are like them; else, and in pools of few
     /// documents, token by token. The documents and the errors are the same. On by default. docs/design/text-difference.md.
     decode_options& text_difference(bool on = true) { text_difference_ = on; return *this; }
+    // clang-format on
 
     bool keep_managed_fields_ = false;
     projection projection_;
@@ -76,20 +80,23 @@ public:
 };
 
 struct pool_statistics {
-    std::uint64_t objects = 0;         ///< live roots
-    std::uint64_t bytes = 0;           ///< everything the pool holds of the system: nodes, free room, tables, roots
-    std::uint64_t node_bytes = 0;      ///< live nodes alone
-    std::uint64_t free_bytes = 0;      ///< on free lists or not yet handed out
-    std::uint64_t table_bytes = 0;     ///< intern table and other side structures
-    std::uint64_t string_bytes = 0, array_bytes = 0, object_bytes = 0, shape_bytes = 0, number_bytes = 0; ///< of node_bytes
+    std::uint64_t objects = 0;     ///< live roots
+    std::uint64_t bytes = 0;       ///< everything the pool holds of the system: nodes, free room, tables, roots
+    std::uint64_t node_bytes = 0;  ///< live nodes alone
+    std::uint64_t free_bytes = 0;  ///< on free lists or not yet handed out
+    std::uint64_t table_bytes = 0; ///< intern table and other side structures
+    /// of node_bytes
+    std::uint64_t string_bytes = 0, array_bytes = 0, object_bytes = 0, shape_bytes = 0, number_bytes = 0;
     std::uint64_t nodes = 0;
     std::uint64_t referenced_nodes = 0; ///< references to nodes from nodes and roots; sharing() = referenced / nodes
-    std::uint64_t generations = 0;     ///< alive, old ones included
-    std::uint64_t templates = 0;       ///< texts kept for comparison (`decode_options::text_difference`)
-    std::uint64_t template_bytes = 0;  ///< of table_bytes
-    std::uint64_t template_hits = 0;   ///< documents read by their differences, since the pool was made
-    std::uint64_t template_misses = 0; ///< documents that no template fitted
-    double sharing() const noexcept { return nodes ? static_cast<double>(referenced_nodes) / static_cast<double>(nodes) : 1.0; }
+    std::uint64_t generations = 0;      ///< alive, old ones included
+    std::uint64_t templates = 0;        ///< texts kept for comparison (`decode_options::text_difference`)
+    std::uint64_t template_bytes = 0;   ///< of table_bytes
+    std::uint64_t template_hits = 0;    ///< documents read by their differences, since the pool was made
+    std::uint64_t template_misses = 0;  ///< documents that no template fitted
+    double sharing() const noexcept {
+        return nodes ? static_cast<double>(referenced_nodes) / static_cast<double>(nodes) : 1.0;
+    }
 };
 
 /// One document being decoded, or moved, in slices, so that a large one does not hold its thread for long. Dropped before its

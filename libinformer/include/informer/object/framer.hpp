@@ -75,7 +75,7 @@ public:
     void lend(std::string_view bytes);
     bool next(failure& f);
     bool unproven() const noexcept;
-    void look_again(); ///< only where the current event is unproven
+    void look_again();                        ///< only where the current event is unproven
     std::string_view type() const noexcept;   ///< unescaped, "" when absent or not a string
     std::string_view object() const noexcept; ///< text of the member "object", "" when absent
     bool oversized() const noexcept;

@@ -72,7 +72,8 @@ public:
     informer::value value() const& noexcept;
     informer::value value() const&& = delete;
     informer::value operator[](std::string_view key) const& noexcept { return value()[key]; }
-    informer::value operator[](std::string_view key) const&& = delete; // name the object first: the value would outlive it
+    // name the object first: the value would outlive it
+    informer::value operator[](std::string_view key) const&& = delete;
     informer::value at_pointer(std::string_view pointer) const& { return value().at_pointer(pointer); }
     informer::value at_pointer(std::string_view pointer) const&& = delete;
     object_meta meta() const& noexcept { return object_meta(value()["metadata"]); }

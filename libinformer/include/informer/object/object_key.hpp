@@ -15,7 +15,8 @@ namespace informer {
 class object_key {
 public:
     object_key() = default;
-    object_key(std::string name_space_, std::string name_) : name_space(std::move(name_space_)), name(std::move(name_)) {}
+    object_key(std::string name_space_, std::string name_)
+        : name_space(std::move(name_space_)), name(std::move(name_)) {}
     /// Splits at the first "/".
     static object_key parse(std::string_view s);
     std::string str() const;

@@ -72,7 +72,8 @@ private:
         return *f;
     }
     std::string_view text() const noexcept {
-        return is_far() ? std::string_view(far().text) : std::string_view(bytes_, static_cast<std::size_t>(bytes_[room]));
+        return is_far() ? std::string_view(far().text)
+                        : std::string_view(bytes_, static_cast<std::size_t>(bytes_[room]));
     }
     void make_far(std::string_view s);
     void leave_far() noexcept;

@@ -21,7 +21,8 @@ public:
     static constexpr std::size_t buffer_size = 39;
     text() noexcept : size_(0), in_buffer_(true) {}
     /// A view; `s` must outlive it.
-    explicit text(std::string_view s) noexcept : data_(s.data()), size_(static_cast<std::uint32_t>(s.size())), in_buffer_(false) {}
+    explicit text(std::string_view s) noexcept
+        : data_(s.data()), size_(static_cast<std::uint32_t>(s.size())), in_buffer_(false) {}
     /// A copy in the text's own buffer; `s.size() <= buffer_size`.
     static text packed(std::string_view s) noexcept;
 

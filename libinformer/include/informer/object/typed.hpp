@@ -67,8 +67,9 @@ inline constexpr bool is_unknown = false; // said when it is asked for
 /// `read` is called for values that are there and not null.
 template <class T>
 struct conversion {
-    static_assert(detail::is_unknown<T>, "no conversion: describe the struct (BOOST_DESCRIBE_STRUCT), read an enum as std::string, or "
-                                         "specialise informer::conversion");
+    static_assert(detail::is_unknown<T>,
+                  "no conversion: describe the struct (BOOST_DESCRIBE_STRUCT), read an enum as std::string, or "
+                  "specialise informer::conversion");
     static void read(const value& from, T& to, failure& f);
     static boost::json::value write(const T& from);
 };
@@ -100,7 +101,8 @@ template <class T>
 concept described = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
 
 template <class T>
-using described_members = boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
+using described_members =
+    boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
 
 /// The name of a member in a document.
 template <class Member>
@@ -203,7 +205,9 @@ struct conversion<boost::json::value> {
 
 template <class T>
 struct conversion<std::optional<T>> {
-    static void read(const value& from, std::optional<T>& to, failure& f) { conversion<T>::read(from, to.emplace(), f); }
+    static void read(const value& from, std::optional<T>& to, failure& f) {
+        conversion<T>::read(from, to.emplace(), f);
+    }
     /// Empty: null; as a member of a struct it is left out.
     static boost::json::value write(const std::optional<T>& from) {
         return from ? conversion<T>::write(*from) : boost::json::value();
@@ -229,14 +233,15 @@ struct conversion<std::vector<T>> {
     static boost::json::value write(const std::vector<T>& from) {
         boost::json::array to;
         to.reserve(from.size());
-        for (const auto& element : from)
-            to.push_back(conversion<T>::write(element));
+        for (const auto& element : from) to.push_back(conversion<T>::write(element));
         return to;
     }
 };
 
 template <class Map>
-    requires std::same_as<typename Map::key_type, std::string> && requires { typename Map::mapped_type; }
+    requires std::same_as<typename Map::key_type, std::string> && requires {
+        typename Map::mapped_type;
+    }
 struct conversion<Map> {
     static void read(const value& from, Map& to, failure& f) {
         if (!from.is_object()) {
@@ -253,8 +258,7 @@ struct conversion<Map> {
     }
     static boost::json::value write(const Map& from) {
         boost::json::object to;
-        for (const auto& [key, element] : from)
-            to.emplace(key, conversion<typename Map::mapped_type>::write(element));
+        for (const auto& [key, element] : from) to.emplace(key, conversion<typename Map::mapped_type>::write(element));
         return to;
     }
 };
@@ -294,9 +298,8 @@ struct conversion<T> {
     }
     static boost::json::value write(const T& from) {
         boost::json::object to;
-        boost::mp11::mp_for_each<detail::described_members<T>>([&](auto member) {
-            put(to, detail::name_in_document<decltype(member)>.view(), from.*member.pointer);
-        });
+        boost::mp11::mp_for_each<detail::described_members<T>>(
+            [&](auto member) { put(to, detail::name_in_document<decltype(member)>.view(), from.*member.pointer); });
         return to;
     }
 

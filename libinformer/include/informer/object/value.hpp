@@ -101,7 +101,9 @@ public:
     /// O(1) identity: true implies equal. Of two versions of one object, the second decoded with the first as its `previous` in one
     /// generation of the pool, values at the same place have it exactly where they read alike: not where members changed their order, or
     /// numbers their spelling, nor where a key came twice, nor across a compaction.
-    bool same_as(const value& other) const noexcept { return generation_ == other.generation_ && handle_ == other.handle_; }
+    bool same_as(const value& other) const noexcept {
+        return generation_ == other.generation_ && handle_ == other.handle_;
+    }
 
     /// Compact JSON. Complexity: size of the text.
     std::string to_json() const;
@@ -134,8 +136,14 @@ public:
     iterator() noexcept = default;
     iterator(value of, std::size_t i) noexcept : of_(of), i_(i) {}
     value operator*() const noexcept { return of_[i_]; }
+    // clang-format off
     iterator& operator++() noexcept { ++i_; return *this; }
-    iterator operator++(int) noexcept { auto c = *this; ++i_; return c; }
+    // clang-format on
+    iterator operator++(int) noexcept {
+        auto c = *this;
+        ++i_;
+        return c;
+    }
     friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.i_ == b.i_; }
 
 private:
@@ -155,8 +163,14 @@ public:
         iterator() noexcept = default;
         iterator(value of, std::size_t i) noexcept : of_(of), i_(i) {}
         member operator*() const noexcept { return member{of_.member_key(i_), of_.member_value(i_)}; }
+        // clang-format off
         iterator& operator++() noexcept { ++i_; return *this; }
-        iterator operator++(int) noexcept { auto c = *this; ++i_; return c; }
+        // clang-format on
+        iterator operator++(int) noexcept {
+            auto c = *this;
+            ++i_;
+            return c;
+        }
         friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.i_ == b.i_; }
 
     private:
@@ -171,8 +185,14 @@ private:
     value of_;
 };
 
-inline value::iterator value::begin() const noexcept { return {*this, 0}; }
-inline value::iterator value::end() const noexcept { return {*this, is_array() ? size() : 0}; }
-inline value::member_range value::members() const noexcept { return member_range(*this); }
+inline value::iterator value::begin() const noexcept {
+    return {*this, 0};
+}
+inline value::iterator value::end() const noexcept {
+    return {*this, is_array() ? size() : 0};
+}
+inline value::member_range value::members() const noexcept {
+    return member_range(*this);
+}
 
 } // namespace informer

@@ -153,7 +153,8 @@ public:
     bool finish(index i) {
         item& it = items_[i];
         if (it.dirty) {
-            const std::uint32_t lane = prepare_anyway(i, it.priority); // may throw: then the item is still in processing
+            // may throw: then the item is still in processing
+            const std::uint32_t lane = prepare_anyway(i, it.priority);
             stop_processing(i);
             it.dirty = false;
             line_up(i, lane, false);

@@ -21,12 +21,14 @@ class endpoint_options {
 public:
     endpoint_options() {}
     /// An IP address; default, "": all addresses, IPv6 and IPv4, since kubelet and Prometheus come from outside the pod.
+    // clang-format off
     endpoint_options& address(std::string a) { address_ = std::move(a); return *this; }
     endpoint_options& port(std::uint16_t p) { port_ = p; return *this; } ///< 0: any
     endpoint_options& tls(http::server_tls t) { tls_ = std::move(t); use_tls_ = true; return *this; }
     /// See `http::server_options`.
     endpoint_options& patience(std::chrono::milliseconds d) { patience_ = d; return *this; }
     endpoint_options& max_connections(std::size_t n) { max_connections_ = n; return *this; }
+    // clang-format on
 
     std::string address_;
     std::uint16_t port_ = 8080;

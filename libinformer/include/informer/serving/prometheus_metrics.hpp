@@ -18,10 +18,12 @@ public:
     prometheus_options() {}
     /// Most time series (name and labels) that are kept; a label that takes ever new values must not eat the process.
     /// What comes after is dropped and counted by `informer_metrics_dropped_total`.
+    // clang-format off
     prometheus_options& max_series(std::size_t n) { max_series_ = n; return *this; }
     /// Adds the figures of the process itself (`process_cpu_seconds_total`, `process_resident_memory_bytes`,
     /// `process_open_fds`, …) to each answer. Linux only; default: on.
     prometheus_options& process_figures(bool on) { process_figures_ = on; return *this; }
+    // clang-format on
 
     std::size_t max_series_ = 10'000;
     bool process_figures_ = true;
@@ -84,6 +86,7 @@ private:
 /// throughout: where one cluster has them, all should.
 /// *Thread safety*: full. *Lifetime*: keeps `to`. *Errors*: throws `error(errc::bad_configuration)` for no sink, for a name that Prometheus
 /// does not allow or keeps for itself (`le`, `__…`), and for text that is no UTF-8.
-std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to, std::map<std::string, std::string> constant);
+std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to,
+                                          std::map<std::string, std::string> constant);
 
 } // namespace informer::serving

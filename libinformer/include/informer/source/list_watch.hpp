@@ -22,6 +22,7 @@ namespace asio = boost::asio;
 class list_options {
 public:
     list_options() {}
+    // clang-format off
     list_options& resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
     /// "Exact" or "NotOlderThan"; only with a resource version.
     list_options& resource_version_match(std::string v) { resource_version_match_ = std::move(v); return *this; }
@@ -35,6 +36,7 @@ public:
 
     /// Of each object its metadata only, where the source can; else whole objects come.
     list_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
+    // clang-format on
 
     std::string resource_version_, resource_version_match_, label_selector_, field_selector_, continue_;
     shard_selector shard_;
@@ -46,6 +48,7 @@ public:
 class watch_options {
 public:
     watch_options() {}
+    // clang-format off
     watch_options& resource_version(std::string v) { resource_version_ = std::move(v); return *this; }
     watch_options& labels(std::string selector) { label_selector_ = std::move(selector); return *this; }
     watch_options& fields(std::string selector) { field_selector_ = std::move(selector); return *this; }
@@ -61,6 +64,7 @@ public:
     watch_options& late_header(bool on = true) { late_header_ = on; return *this; }
     /// Of each object its metadata only, where the source can; else whole objects come.
     watch_options& metadata_only(bool on = true) { metadata_only_ = on; return *this; }
+    // clang-format on
 
     std::string resource_version_, label_selector_, field_selector_;
     shard_selector shard_;
@@ -74,17 +78,17 @@ public:
 /// What ends one list request (one page).
 struct list_result {
     informer::resource_version resource_version; ///< empty where the server's lists have none
-    std::string continue_token;      ///< empty on the last page
-    std::uint64_t items = 0;         ///< handed to the sink; not those that it was told to quarantine
-    std::optional<std::uint64_t> remaining; ///< metadata.remainingItemCount
+    std::string continue_token;                  ///< empty on the last page
+    std::uint64_t items = 0;                     ///< handed to the sink; not those that it was told to quarantine
+    std::optional<std::uint64_t> remaining;      ///< metadata.remainingItemCount
 };
 
 enum class watch_event_type { added, modified, deleted };
 
 /// An item or event that could not be used: bad JSON, wrong type, no metadata, too large.
 struct bad_object {
-    object_key key;            ///< empty when not even the name could be read
-    std::size_t position = 0;  ///< in the list or stream
+    object_key key;           ///< empty when not even the name could be read
+    std::size_t position = 0; ///< in the list or stream
     watch_event_type type = watch_event_type::added;
     bool from_list = false;
     informer::resource_version resource_version; ///< if it could be read
@@ -128,9 +132,10 @@ public:
 
 /// What is known of a server's watch-list (sendInitialEvents).
 enum class watch_list_support {
-    unknown, ///< to be tried; two seconds of silence tell that it is not there, unless the resource turns out to be empty
-    yes,     ///< it worked, or the server's version has it: given the full time
-    no,      ///< lists and watches only
+    /// to be tried; two seconds of silence tell that it is not there, unless the resource turns out to be empty
+    unknown,
+    yes, ///< it worked, or the server's version has it: given the full time
+    no,  ///< lists and watches only
 };
 
 /// A resource that can be listed and watched. Implementations: `kubernetes::client`'s, `etcd::make_list_watch`'s,

@@ -23,10 +23,12 @@ namespace informer::testing {
 class api_server_options {
 public:
     api_server_options() {}
+    // clang-format off
     api_server_options& port(std::uint16_t p) { port_ = p; return *this; }
     api_server_options& address(std::string a) { address_ = std::move(a); return *this; }
     /// TLS with a throw-away CA (default off).
     api_server_options& tls(bool on = true) { tls_ = on; return *this; }
+    // clang-format on
     /// Requests need one of these bearer tokens (or, with TLS, a client certificate of the server's CA). `rights` is
     /// "admin" or "none" (authenticated, may do nothing: 403). None added: everybody is admin.
     api_server_options& token(std::string t, std::string user, std::string rights = "admin") {
@@ -34,6 +36,7 @@ public:
         return *this;
     }
     /// Bookmarks on idle watches; the real server: about a minute.
+    // clang-format off
     api_server_options& bookmark_every(std::chrono::milliseconds d) { bookmark_every_ = d; return *this; }
     /// Watches without timeoutSeconds end after this (the real one: 30–60 min).
     api_server_options& default_watch_timeout(std::chrono::milliseconds d) { default_watch_timeout_ = d; return *this; }
@@ -53,6 +56,7 @@ public:
     api_server_options& max_body(std::size_t bytes) { max_body_ = bytes; return *this; }
     /// Larger objects of requests are 500, in etcd's words. (A real server stores built-in kinds as protobuf, which is a little smaller.)
     api_server_options& max_object(std::size_t bytes) { max_object_ = bytes; return *this; }
+    // clang-format on
 
     struct token_entry {
         std::string token, user, rights;
@@ -74,7 +78,7 @@ struct request_info {
     std::string verb; ///< list, watch, get, create, update, patch, delete, deletecollection, discovery, other
     std::string group, version, resource, subresource, name_space, name;
     std::string method, target;
-    std::string body; ///< as it came; empty where it is over 64 KiB, and of all but the last 1,000 requests
+    std::string body;         ///< as it came; empty where it is over 64 KiB, and of all but the last 1,000 requests
     std::uint64_t number = 0; ///< from 1, over all requests
 };
 
@@ -91,9 +95,9 @@ public:
         delay,        ///< the answer waits for `duration`, then goes on as usual
         status,       ///< answers with `code` and a Status (with Retry-After if `retry_after` is set)
         plain_status, ///< the same as text/plain, as the priority-and-fairness filter does
-        gone,         ///< list: HTTP 410; watch: HTTP 200 and ERROR event 410 (for its opening: `status` with_code(410))
-        error_event,  ///< watch: 200, then an ERROR event with `code`
-        garbage,      ///< `text` raw instead of an HTTP answer
+        gone,        ///< list: HTTP 410; watch: HTTP 200 and ERROR event 410 (for its opening: `status` with_code(410))
+        error_event, ///< watch: 200, then an ERROR event with `code`
+        garbage,     ///< `text` raw instead of an HTTP answer
         garbage_body, ///< 200 with `text` as the body (watch: as a piece of the stream after `bytes`)
         end_watch,    ///< watch: a clean end after `bytes`
     };
@@ -101,6 +105,7 @@ public:
     /// Conditions add up: `on` and `verb` called several times must all hold.
     fault& on(std::function<bool(const request_info&)> f);
     fault& verb(std::string v);
+    // clang-format off
     fault& after(std::uint64_t n) { bytes = n; return *this; }
     fault& for_(std::chrono::milliseconds d) { duration = d; return *this; }
     fault& skipping(std::size_t n) { skip = n; return *this; }
@@ -108,6 +113,7 @@ public:
     fault& with_code(int c) { code = c; return *this; }
     fault& with_retry_after(int seconds) { retry_after = seconds; return *this; }
     fault& with_text(std::string t) { text = std::move(t); return *this; }
+    // clang-format on
 
     kind what;
     std::function<bool(const request_info&)> when;

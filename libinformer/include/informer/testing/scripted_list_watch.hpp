@@ -30,14 +30,14 @@ public:
     watch_script& begin_change();
     watch_script& end_change();
     watch_script& bytes(std::size_t n); ///< traffic that is no event yet
-    watch_script& fail(failure f); ///< an ERROR event, a cut connection; before `open()` a refusal
-    watch_script& end();           ///< a clean end
+    watch_script& fail(failure f);      ///< an ERROR event, a cut connection; before `open()` a refusal
+    watch_script& end();                ///< a clean end
     /// The following steps come only when `release()` is called.
     watch_script& hold();
     void release();
 
-    bool taken() const noexcept;    ///< a watch plays this script
-    bool finished() const noexcept; ///< its watch has returned
+    bool taken() const noexcept;          ///< a watch plays this script
+    bool finished() const noexcept;       ///< its watch has returned
     std::size_t pending() const noexcept; ///< steps not played yet
 
 private:
@@ -50,6 +50,7 @@ private:
 class list_script {
 public:
     list_script() {}
+    // clang-format off
     list_script& item(std::string json) { items_.push_back(std::move(json)); return *this; }
     list_script& items(std::vector<std::string> texts) { items_ = std::move(texts); return *this; }
     list_script& version(std::string v) { version_ = std::move(v); return *this; }
@@ -60,6 +61,7 @@ public:
     list_script& hang(bool on = true) { hang_ = on; return *this; }
     /// `sink.ready()` is awaited each so many items, as a real source does after each slice of input.
     list_script& slice(std::size_t items) { slice_ = items; return *this; }
+    // clang-format on
 
     std::vector<std::string> items_;
     std::string version_, continue_;

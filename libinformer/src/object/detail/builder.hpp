@@ -76,8 +76,8 @@ public:
     generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     /// Finds or makes a container at this path; if it is fresh, it takes over one count of each child and of the shape.
     /// `fresh_child`: what is new among them.
-    generation::interned make_container(path_id path, std::uint8_t fresh_child, std::uint32_t header, const handle* children,
-                                        std::uint32_t n);
+    generation::interned make_container(path_id path, std::uint8_t fresh_child, std::uint32_t header,
+                                        const handle* children, std::uint32_t n);
     void document(handle h) { same(h); }
 
     // ---- a document in sequence
@@ -98,7 +98,8 @@ public:
     template <bool four = false>
     [[gnu::always_inline]] void string(std::string_view s) {
         if (s.size() <= 3)
-            return immediate(four ? make_small_string_of_four(s.data(), static_cast<std::uint32_t>(s.size())) : make_small_string(s));
+            return immediate(four ? make_small_string_of_four(s.data(), static_cast<std::uint32_t>(s.size()))
+                                  : make_small_string(s));
         if (const handle c = take_cursor(); is_node(c)) {
             const std::uint32_t* n = generation_->node(c);
             if (*n == make_header(node_kind::string, static_cast<std::uint32_t>(s.size())) && s.size() <= max_length &&
@@ -131,18 +132,19 @@ public:
 private:
     struct frame {
         bool object = false;
-        bool same_values = false;           ///< all so far are the cursor's: none is on the stack
-        bool same_keys = false;             ///< likewise; true wherever same_values is
-        std::uint8_t fresh = 0;             ///< `novelty` of its values: holding a node made just now it is new itself
-        bool new_key = false;               ///< one of its keys was made just now
-        bool known_key = false;             ///< one was not, nor is it in its place in the cursor: it may be there twice
-        bool loose = false;                 ///< one of its keys may not be interned
-        bool loose_cursor = false;          ///< likewise the cursor's
-        std::uint8_t strange = 0;           ///< keys in a row that the cursor lacks, as far as it matters
+        bool same_values = false; ///< all so far are the cursor's: none is on the stack
+        bool same_keys = false;   ///< likewise; true wherever same_values is
+        std::uint8_t fresh = 0;   ///< `novelty` of its values: holding a node made just now it is new itself
+        bool new_key = false;     ///< one of its keys was made just now
+        /// one was not, nor is it in its place in the cursor: it may be there twice
+        bool known_key = false;
+        bool loose = false;                    ///< one of its keys may not be interned
+        bool loose_cursor = false;             ///< likewise the cursor's
+        std::uint8_t strange = 0;              ///< keys in a row that the cursor lacks, as far as it matters
         std::uint16_t record = unknown_record; ///< of its keys, once it was asked for
-        std::uint32_t at = 0;               ///< members complete
-        std::uint32_t shapes = 0;           ///< made in the document when it began
-        std::uint32_t values = 0, keys = 0; ///< where its part of the stacks begins, once it is there
+        std::uint32_t at = 0;                  ///< members complete
+        std::uint32_t shapes = 0;              ///< made in the document when it began
+        std::uint32_t values = 0, keys = 0;    ///< where its part of the stacks begins, once it is there
         std::uint32_t cursor_size = 0;
         std::uint32_t cursor_at = 0; ///< the key expected next, once the keys are not the same
         path_id path = 0;
@@ -194,8 +196,8 @@ private:
     void leaf_inline(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf(std::uint32_t header, const void* data, std::size_t bytes);
     void leaf_of_eight(std::uint32_t header, const void* data);
-    generation::interned make_findable(path_id path, std::uint8_t fresh_child, std::uint32_t header, const handle* children,
-                                       std::uint32_t n);
+    generation::interned make_findable(path_id path, std::uint8_t fresh_child, std::uint32_t header,
+                                       const handle* children, std::uint32_t n);
     bool begin_policy();
     std::uint32_t find_in_cursor(const frame& f, std::string_view k);
     static std::uint32_t find_handle(const frame& f, handle key) noexcept;
@@ -259,7 +261,9 @@ private:
             n_ = at + 1;
         }
         /// Of all `n` keys, or null.
-        const std::uint16_t* of(const frame& f, std::uint32_t n) const noexcept { return of_ == &f && n_ == n ? hashes_ : nullptr; }
+        const std::uint16_t* of(const frame& f, std::uint32_t n) const noexcept {
+            return of_ == &f && n_ == n ? hashes_ : nullptr;
+        }
 
     private:
         static constexpr std::uint32_t most = 256; // with more keys a shape is found by other hashes

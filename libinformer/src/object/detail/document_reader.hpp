@@ -120,7 +120,8 @@ private:
     const bool projecting_;
     builder builder_;
     bool careful_ = true; ///< something other than handing on is to be done
-    std::size_t watched_ = 1; ///< down to this depth keys are looked at: that of the document, or of its metadata while these are read
+    /// down to this depth keys are looked at: that of the document, or of its metadata while these are read
+    std::size_t watched_ = 1;
     bool plain_ = false;
     bool projected_ = false;
     bool at_managed_fields_ = false;
@@ -132,7 +133,7 @@ private:
     std::size_t skipping_ = 0; ///< open containers being skipped
     verdict next_ = verdict::keep;
     std::string key_; ///< whose value is kept if it is a container: not a trace of it otherwise
-    level child_{}; ///< what the container at the judged place would be
+    level child_{};   ///< what the container at the judged place would be
     std::vector<level> levels_;
     std::vector<std::uint32_t> states_; ///< of the open levels, then of the child judged last
     std::size_t parent_end_ = 0;        ///< where the states of the innermost open level end

@@ -20,7 +20,8 @@ void for_each_alike(const handle* keys, std::uint32_t n, unsigned char wanted, F
     if (n >= 4) { // then there are 16 bytes from the first key on
         const __m128i like = _mm_set1_epi8(static_cast<char>(wanted));
         for (;; i += 16) {
-            const std::uint32_t left = n - i, before = left < 16 ? 16 - left : 0; // bytes that were looked at, or of keys
+            // bytes that were looked at, or of keys
+            const std::uint32_t left = n - i, before = left < 16 ? 16 - left : 0;
             const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(prints + i - before));
             auto hits = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(some, like))) >> before;
             for (; hits != 0; hits &= hits - 1)

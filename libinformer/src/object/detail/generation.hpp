@@ -130,7 +130,8 @@ public:
         if (!is_node(h)) return;
         --references_;
         std::uint32_t& c = count(h);
-        if ((c & count_mask) == count_mask) [[unlikely]] return; // nobody knows how many: it stays
+        if ((c & count_mask) == count_mask) [[unlikely]]
+            return; // nobody knows how many: it stays
         if ((--c & count_mask) == 0) bury(h);
     }
     void prefetch(const handle* first, std::uint32_t n) const noexcept {
@@ -173,7 +174,8 @@ public:
 
 private:
     static void add_one(std::uint32_t& c) noexcept {
-        if ((c & count_mask) != count_mask) [[likely]] ++c;
+        if ((c & count_mask) != count_mask) [[likely]]
+            ++c;
     }
     // The word of the count. References lie in words of the pool, of which there are fewer than 2^30, and in what is being read: in
     // a pool that is nearly full, nearly all of it one value, a count may come to its end. There it stays, and the node as long as
@@ -242,7 +244,8 @@ private:
     std::uint64_t quick_hash_of_key(handle key) const noexcept;
     enum class alike { none, twice, too_many };
     template <class HashOf>
-    alike compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints, const HashOf& hash_of) const noexcept;
+    alike compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints,
+                       const HashOf& hash_of) const noexcept;
     template <bool loose, class Slot>
     bool index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept;
     template <class Same>
@@ -304,24 +307,26 @@ private:
     bool no_memory_ = false; ///< the last segment was refused by the system, not by the limit
     std::uint64_t segment_bytes_ = 0;
     range small_;
-    std::vector<range> spare_; ///< each longer than any small node
+    std::vector<range> spare_;                    ///< each longer than any small node
     std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
     std::unique_ptr<intern_table> table_;
     std::uint32_t dying_ = last_dying; ///< the one that goes next
-    std::vector<handle> forwarded_; // nodes of ours
+    std::vector<handle> forwarded_;    // nodes of ours
     std::uint64_t number_, forwarded_to_ = 0;
 
-    std::uint64_t bytes_by_kind_[16] = {}; // the first four bits of the header: objects have 01xx, the others 1 and their kind
+    // the first four bits of the header: objects have 01xx, the others 1 and their kind
+    std::uint64_t bytes_by_kind_[16] = {};
     std::uint64_t nodes_ = 0, nodes_made_ = 0, shapes_died_ = 0, references_ = 0;
     std::uint64_t large_work_made_ = 0; ///< beyond one a node
     std::uint64_t free_list_words_ = 0;
-    std::unique_ptr<joining> joining_; ///< while it goes on
+    std::unique_ptr<joining> joining_;  ///< while it goes on
     std::uint64_t left_by_joining_ = 0; ///< on the lists, by the last one
     std::vector<std::unique_ptr<paged_segment>> paged_;
-    std::vector<std::uint32_t> rooms_; ///< the longest of each, side by side: of thousands a look at each itself takes too long
+    /// the longest of each, side by side: of thousands a look at each itself takes too long
+    std::vector<std::uint32_t> rooms_;
     std::uint64_t taken_units_ = 0, present_units_ = 0, idle_units_ = 0; ///< of all these
 
-public: // the writer's
+public:                      // the writer's
     std::uint64_t roots = 0; ///< live ones
     std::vector<std::unique_ptr<root[]>> slabs;
     std::uint64_t slab_roots = 0;

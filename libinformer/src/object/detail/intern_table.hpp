@@ -44,7 +44,8 @@ public:
     /// Makes room for one more entry of this hash: after it `insert` cannot fail. Throws std::bad_alloc.
     void reserve(std::uint64_t hash) {
         const std::uint32_t tag = tag_of(hash);
-        for (const page* p = &page_of(tag); p->used + 1 > p->limit() || p->tail_full; p = &page_of(tag)) grow(slot_of(tag));
+        for (const page* p = &page_of(tag); p->used + 1 > p->limit() || p->tail_full; p = &page_of(tag))
+            grow(slot_of(tag));
     }
     void insert(std::uint64_t hash, handle h) noexcept {
         const std::uint32_t tag = tag_of(hash);
@@ -64,7 +65,8 @@ public:
             ++s;
         }
         // Close the gap instead of leaving a tombstone: move back whoever is not at home.
-        for (; s[1] != free_slot && p.home(static_cast<std::uint32_t>(s[1] >> 32)) <= s - p.slots.get(); ++s) s[0] = s[1];
+        for (; s[1] != free_slot && p.home(static_cast<std::uint32_t>(s[1] >> 32)) <= s - p.slots.get(); ++s)
+            s[0] = s[1];
         *s = free_slot;
         --p.used;
         p.tail_full = p.slots[p.slot_count - 2] != free_slot;
@@ -73,8 +75,8 @@ public:
     std::uint64_t bytes() const noexcept { return bytes_ + directory_.capacity() * sizeof(directory_[0]); }
 
 private:
-    static constexpr std::uint32_t max_page = 8192; // slots: 64 KiB
-    static constexpr std::uint32_t tail = 32;       // at first
+    static constexpr std::uint32_t max_page = 8192;               // slots: 64 KiB
+    static constexpr std::uint32_t tail = 32;                     // at first
     static constexpr std::uint64_t free_slot = ~std::uint64_t{0}; // sorts behind all others
     struct page {
         std::uint32_t depth = 0;      ///< how many leading bits of the tag all its entries share
@@ -109,7 +111,9 @@ private:
         bytes_ += bytes_of(*p);
         return p;
     }
-    static std::uint64_t bytes_of(const page& p) noexcept { return sizeof(page) + 16 + std::uint64_t{p.slot_count} * 8; }
+    static std::uint64_t bytes_of(const page& p) noexcept {
+        return sizeof(page) + 16 + std::uint64_t{p.slot_count} * 8;
+    }
 
     /// Into an empty page; false if its tail is too short.
     static bool fill(page& to, const std::uint64_t* first, const std::uint64_t* last) noexcept {
@@ -129,7 +133,8 @@ private:
         return true;
     }
     /// A page of these entries.
-    page_ptr filled(std::uint32_t depth, std::uint32_t capacity, const std::uint64_t* first, const std::uint64_t* last) {
+    page_ptr filled(std::uint32_t depth, std::uint32_t capacity, const std::uint64_t* first,
+                    const std::uint64_t* last) {
         for (std::uint32_t tail_slots = tail;; tail_slots *= 2) { // once, unless many entries share their hash
             page_ptr p = make_page(depth, capacity, tail_slots);
             if (fill(*p, first, last) && !p->tail_full) return p;
@@ -142,7 +147,7 @@ private:
         const std::uint64_t* const first = old->slots.get();
         const std::uint64_t* const last = first + old->slot_count;
         const bool crowded = old->used + 1 <= old->limit(); // only its tail is full
-        const std::uint32_t bigger = crowded              ? old->capacity
+        const std::uint32_t bigger = crowded                ? old->capacity
                                      : old->capacity < 1024 ? old->capacity * 2
                                                             : old->capacity + old->capacity / 4;
         // At full depth entries of one tag cannot be told apart any more: only a longer page helps.
@@ -153,8 +158,7 @@ private:
         }
         if (old->depth == depth_) {
             std::vector<page_ptr> twice(directory_.size() * 2);
-            for (std::size_t i = 0; i < directory_.size(); ++i)
-                twice[2 * i] = twice[2 * i + 1] = directory_[i];
+            for (std::size_t i = 0; i < directory_.size(); ++i) twice[2 * i] = twice[2 * i + 1] = directory_[i];
             directory_.swap(twice);
             ++depth_;
             slot *= 2;
@@ -187,8 +191,7 @@ private:
         bytes_ -= bytes_of(*old);
         const std::size_t span = std::size_t{1} << (depth_ - old->depth);
         const std::size_t first = slot / span * span;
-        for (std::size_t i = 0; i < span; ++i)
-            directory_[first + i] = i < span / 2 ? low : high;
+        for (std::size_t i = 0; i < span; ++i) directory_[first + i] = i < span / 2 ? low : high;
         if (span == 1) directory_[first] = high;
     }
 

@@ -60,8 +60,8 @@ private:
     static constexpr std::uint16_t first_window = 256, sample_window = 64;
     static constexpr std::uint8_t long_in_vain = 8;
     std::uint16_t seen_ = 0, hits_ = 0, window_ = first_window;
-    std::uint16_t pass_ = 0;   ///< so many more outside of the sample, then comes the next one
-    std::uint8_t mask_ = 0;    ///< the sample: where these bits of the hash are `sample_`; 0: all
+    std::uint16_t pass_ = 0; ///< so many more outside of the sample, then comes the next one
+    std::uint8_t mask_ = 0;  ///< the sample: where these bits of the hash are `sample_`; 0: all
     std::uint8_t sample_ = 0;
     std::uint8_t in_vain_ = 0; ///< decisions in a row that interning does not pay
 };

@@ -17,7 +17,9 @@ struct generation::joining {
     std::vector<std::unique_ptr<std::uint64_t[]>> marks;
     std::uint64_t marked_words = 0;
 
-    std::uint64_t bytes() const noexcept { return sizeof *this + marks.capacity() * sizeof(marks[0]) + marked_words / 8; }
+    std::uint64_t bytes() const noexcept {
+        return sizeof *this + marks.capacity() * sizeof(marks[0]) + marked_words / 8;
+    }
 };
 
 } // namespace informer::detail

@@ -29,7 +29,8 @@ inline const char* digits_end(const char* p, const char* end) noexcept {
 constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
     digits = digits * 10 + (digits >> 8);
     return ((digits & 0x0000'00ff'0000'00ff) * (100 + (std::uint64_t{1'000'000} << 32)) +
-            (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >> 32;
+            (digits >> 16 & 0x0000'00ff'0000'00ff) * (1 + (std::uint64_t{10'000} << 32))) >>
+           32;
 }
 
 /// Reads the digits at `p` into a number that is zero, 18 at most, and gives the place behind them. There is one, or no more than

@@ -42,16 +42,28 @@ inline constexpr std::uint32_t segment_shift = 18; // words: a segment spans 1 M
 inline constexpr std::uint32_t segment_words = 1u << segment_shift;
 inline constexpr std::uint32_t max_segments = 1u << (30 - segment_shift);
 
-constexpr bool is_timestamp(handle h) noexcept { return (h & timestamp_bit) != 0; }
-constexpr bool is_node(handle h) noexcept { return (h >> 30) == 1; }
-constexpr bool is_small_int(handle h) noexcept { return (h >> 29) == 1; }
-constexpr bool is_small_string(handle h) noexcept { return (h >> 28) == 1; }
+constexpr bool is_timestamp(handle h) noexcept {
+    return (h & timestamp_bit) != 0;
+}
+constexpr bool is_node(handle h) noexcept {
+    return (h >> 30) == 1;
+}
+constexpr bool is_small_int(handle h) noexcept {
+    return (h >> 29) == 1;
+}
+constexpr bool is_small_string(handle h) noexcept {
+    return (h >> 28) == 1;
+}
 
-constexpr bool fits_small_int(std::int64_t v) noexcept { return v >= -(1 << 28) && v < (1 << 28); }
+constexpr bool fits_small_int(std::int64_t v) noexcept {
+    return v >= -(1 << 28) && v < (1 << 28);
+}
 constexpr handle make_small_int(std::int64_t v) noexcept {
     return int_bit | (static_cast<std::uint32_t>(v) & (int_bit - 1));
 }
-constexpr std::int32_t small_int(handle h) noexcept { return static_cast<std::int32_t>(h << 3) >> 3; }
+constexpr std::int32_t small_int(handle h) noexcept {
+    return static_cast<std::int32_t>(h << 3) >> 3;
+}
 
 constexpr handle make_small_string(std::string_view s) noexcept {
     const auto n = static_cast<std::uint32_t>(s.size());
@@ -67,7 +79,9 @@ constexpr handle make_small_string(std::string_view s) noexcept {
     if constexpr (std::endian::native == std::endian::big) four = __builtin_bswap32(four);
     return string_bit | n << 24 | (four & ((1u << 8 * n) - 1));
 }
-constexpr std::uint32_t small_string_size(handle h) noexcept { return (h >> 24) & 3; }
+constexpr std::uint32_t small_string_size(handle h) noexcept {
+    return (h >> 24) & 3;
+}
 
 enum class node_kind : std::uint32_t { string, uuid, array, shape, int64, uint64, floating, number };
 
@@ -76,11 +90,19 @@ inline constexpr std::uint32_t max_length = (1u << 28) - 1;
 constexpr std::uint32_t make_header(node_kind k, std::uint32_t length) noexcept {
     return timestamp_bit | (static_cast<std::uint32_t>(k) << 28) | length;
 }
-constexpr bool header_is_object(std::uint32_t header) noexcept { return (header & timestamp_bit) == 0; }
-constexpr node_kind header_kind(std::uint32_t header) noexcept { return static_cast<node_kind>((header >> 28) & 7); }
-constexpr std::uint32_t header_length(std::uint32_t header) noexcept { return header & max_length; }
+constexpr bool header_is_object(std::uint32_t header) noexcept {
+    return (header & timestamp_bit) == 0;
+}
+constexpr node_kind header_kind(std::uint32_t header) noexcept {
+    return static_cast<node_kind>((header >> 28) & 7);
+}
+constexpr std::uint32_t header_length(std::uint32_t header) noexcept {
+    return header & max_length;
+}
 
-constexpr std::uint32_t words_of(std::size_t bytes) noexcept { return static_cast<std::uint32_t>((bytes + 3) / 4); }
+constexpr std::uint32_t words_of(std::size_t bytes) noexcept {
+    return static_cast<std::uint32_t>((bytes + 3) / 4);
+}
 
 /// From here on keys of a shape are found by a hash table: who knows the fingerprint can make them all alike. So are fewer keys
 /// that look alike and are not all interned: there is no other way to tell soon whether a key is there twice.
@@ -91,11 +113,19 @@ inline constexpr std::uint32_t max_keys = hashed_bit - 1;
 constexpr std::uint32_t make_shape_header(std::uint32_t keys, bool hashed) noexcept {
     return make_header(node_kind::shape, hashed ? keys | hashed_bit : keys);
 }
-constexpr std::uint32_t shape_size(std::uint32_t header) noexcept { return header & max_keys; }
-constexpr bool shape_is_hashed(std::uint32_t header) noexcept { return (header & hashed_bit) != 0; }
+constexpr std::uint32_t shape_size(std::uint32_t header) noexcept {
+    return header & max_keys;
+}
+constexpr bool shape_is_hashed(std::uint32_t header) noexcept {
+    return (header & hashed_bit) != 0;
+}
 /// The slots of that table, of half a word in a narrow one, else a word each; one at least stays free.
-constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept { return keys + keys / 2 + 1; }
-constexpr bool has_narrow_slots(std::uint32_t keys) noexcept { return keys < 256; }
+constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept {
+    return keys + keys / 2 + 1;
+}
+constexpr bool has_narrow_slots(std::uint32_t keys) noexcept {
+    return keys < 256;
+}
 /// Words behind the keys.
 constexpr std::uint32_t shape_finder_words(std::uint32_t header) noexcept {
     const std::uint32_t keys = shape_size(header);
@@ -106,13 +136,20 @@ constexpr std::uint32_t shape_finder_words(std::uint32_t header) noexcept {
 /// Of a key of at least four bytes: of its ends and its middle, where keys that are numbered differ.
 [[gnu::always_inline]] inline std::uint64_t quick_hash(std::string_view key) noexcept {
     const auto* const p = reinterpret_cast<const unsigned char*>(key.data());
-    const std::uint64_t ends = load_u32(p) << 32 | load_u32(p + key.size() - 4), middle = load_u32(p + key.size() / 2 - 2);
+    const std::uint64_t ends = load_u32(p) << 32 | load_u32(p + key.size() - 4),
+                        middle = load_u32(p + key.size() / 2 - 2);
     return (ends + middle * 0x9e37'79b9'7f4a'7c15U) * 0xff51'afd7'ed55'8ccdU;
 }
 /// Of a key that is no node.
-constexpr std::uint64_t quick_hash_of_small(handle key) noexcept { return key * 0x9e37'79b9'7f4a'7c15U; }
+constexpr std::uint64_t quick_hash_of_small(handle key) noexcept {
+    return key * 0x9e37'79b9'7f4a'7c15U;
+}
 /// One byte of a key, kept beside the keys of a shape: most members are told apart by it without touching their keys.
-constexpr unsigned char fingerprint_of(std::uint64_t hash) noexcept { return static_cast<unsigned char>(hash >> 56); }
-inline unsigned char key_fingerprint(std::string_view key) noexcept { return fingerprint_of(quick_hash(key)); }
+constexpr unsigned char fingerprint_of(std::uint64_t hash) noexcept {
+    return static_cast<unsigned char>(hash >> 56);
+}
+inline unsigned char key_fingerprint(std::string_view key) noexcept {
+    return fingerprint_of(quick_hash(key));
+}
 
 } // namespace informer::detail

@@ -38,7 +38,7 @@ std::size_t print_shortest(double d, char* out) noexcept;
 /// The value of a decimal number: 0.d1d2d3… × 10^exponent, digits without zeros at either end. A view of its text.
 struct decimal {
     bool negative = false;
-    bool huge = false; ///< the exponent is beyond reckoning; only the text compares
+    bool huge = false;       ///< the exponent is beyond reckoning; only the text compares
     std::string_view digits; ///< with the point, where it is among them
     std::int64_t exponent = 0;
     explicit decimal(std::string_view text) noexcept;
@@ -48,7 +48,8 @@ struct decimal {
     bool to_uint64(std::uint64_t& out) const noexcept;
     friend bool operator==(const decimal& a, const decimal& b) noexcept {
         if (a.zero() || b.zero()) return a.zero() && b.zero();
-        return !a.huge && !b.huge && a.negative == b.negative && a.exponent == b.exponent && same_digits(a.digits, b.digits);
+        return !a.huge && !b.huge && a.negative == b.negative && a.exponent == b.exponent &&
+               same_digits(a.digits, b.digits);
     }
 
 private:

@@ -22,7 +22,7 @@ public:
     }
 
     std::uint32_t first_index() const noexcept { return first_index_; }
-    std::uint32_t place = 0; ///< where its generation has it
+    std::uint32_t place = 0;                                          ///< where its generation has it
     std::uint32_t longest_room() const noexcept { return longest_; }  ///< units
     std::uint32_t taken() const noexcept { return taken_units_; }     ///< units
     std::uint32_t present() const noexcept { return present_units_; } ///< units that have memory, four a page

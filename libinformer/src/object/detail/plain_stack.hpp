@@ -26,7 +26,8 @@ public:
 
     /// Throws std::bad_alloc.
     void need(std::size_t n) {
-        if (capacity_ - size_ < n) [[unlikely]] grow(n);
+        if (capacity_ - size_ < n) [[unlikely]]
+            grow(n);
     }
     /// Made in its place: a copy would wait for each of its parts to be written.
     template <class... Parts>

@@ -31,8 +31,12 @@ inline failure said(errc code, const char* what) noexcept {
 }
 
 /// What ends a document while it is being stored.
-inline failure said_of(const pool_is_full&) noexcept { return said(errc::pool_full, "store a document"); }
-inline failure said_of(const std::bad_alloc&) noexcept { return said(errc::pool_full, "store a document: out of memory"); }
+inline failure said_of(const pool_is_full&) noexcept {
+    return said(errc::pool_full, "store a document");
+}
+inline failure said_of(const std::bad_alloc&) noexcept {
+    return said(errc::pool_full, "store a document: out of memory");
+}
 inline failure said_of(const value_is_too_long&) noexcept {
     return said(errc::too_large, "store a document: a value of more than 268,435,455 bytes or elements");
 }
@@ -41,8 +45,7 @@ class pool final : public document_pool, public std::enable_shared_from_this<poo
 public:
     pool(decode_options options, pool_limits limits)
         : options_(std::move(options)), projection_(options_.projection_), reader_(options_, projection_),
-          difference_(limits.template_documents, projection_),
-          core_(new pool_core(limits, hash_seed::random())) {
+          difference_(limits.template_documents, projection_), core_(new pool_core(limits, hash_seed::random())) {
         options_.max_depth_ = std::clamp<std::size_t>(options_.max_depth_, 1, 1000);
     }
     ~pool() override { core_->close(); }
@@ -59,8 +62,11 @@ public:
                 f = said_of(e);
                 return {};
             }
-            object o = build(previous, f, false, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
-            if (f == errc::too_deep) f = said(errc::bad_configuration, "the transform made the document nested too deeply"); // its text was not
+            object o = build(previous, f, false,
+                             [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+            if (f == errc::too_deep)
+                f = said(errc::bad_configuration,
+                         "the transform made the document nested too deeply"); // its text was not
             return o;
         }
         return build(previous, f, false, [&](generation& g, handle old) {
@@ -74,7 +80,8 @@ public:
     std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) override;
 
     object encode(const boost::json::value& v, const object& previous, failure& f) override {
-        return build(previous, f, true, [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
+        return build(previous, f, true,
+                     [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
     }
 
     object move(const object& o, failure& f) override {
@@ -113,8 +120,8 @@ public:
         for (const root* list : {core_->pending, core_->retired.load(std::memory_order_acquire)})
             for (; list; list = list->next) ++retired;
         s.objects = core_->live_roots - retired;
-        std::uint64_t side = sizeof(pool) + sizeof(pool_core) + reader_.bytes() + copier_.bytes() + scratch_.capacity() +
-                             (policy_ ? sizeof *policy_ : 0) + core_->work_bytes;
+        std::uint64_t side = sizeof(pool) + sizeof(pool_core) + reader_.bytes() + copier_.bytes() +
+                             scratch_.capacity() + (policy_ ? sizeof *policy_ : 0) + core_->work_bytes;
         for (const handle_stack& h : core_->abandoned) side += std::uint64_t{h.capacity()} * sizeof(handle);
         s.table_bytes += side;
         s.bytes += side;

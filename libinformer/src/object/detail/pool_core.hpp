@@ -45,13 +45,13 @@ struct pool_core {
     alignas(64) pool_limits limits;
     hash_seed seed;
     std::vector<std::unique_ptr<generation>> generations; ///< the last one is current
-    root* free_roots = nullptr; ///< in slabs of the current generation
+    root* free_roots = nullptr;                           ///< in slabs of the current generation
     root* last = nullptr; ///< the document stored last, while it lives: the cursor of the next
     member_reader metadata{"metadata"}, name_space{"namespace"}, name{"name"}; ///< of `shapes_known_until`
     std::uint64_t shapes_known_until = 0;
     std::uint64_t generations_made = 0;
-    root* pending = nullptr;      ///< taken from `retired`, not yet dealt with
-    std::uint64_t live_roots = 0; ///< made and not yet dealt with
+    root* pending = nullptr;             ///< taken from `retired`, not yet dealt with
+    std::uint64_t live_roots = 0;        ///< made and not yet dealt with
     std::vector<handle_stack> abandoned; ///< of documents that were given up, in the current generation
     std::uint64_t work_bytes = 0;        ///< what documents on their way held besides nodes, after their last steps
 };

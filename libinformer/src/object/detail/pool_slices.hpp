@@ -142,7 +142,8 @@ private:
 class pool::text_slices final : public sliced {
 public:
     text_slices(std::shared_ptr<pool> of, std::string_view json, object previous)
-        : sliced(std::move(of)), json_(json), previous_(std::move(previous)), reader_(pool_->options_, pool_->projection_) {}
+        : sliced(std::move(of)), json_(json), previous_(std::move(previous)),
+          reader_(pool_->options_, pool_->projection_) {}
     ~text_slices() override { give_up(); }
 
 private:
@@ -227,7 +228,7 @@ private:
     std::optional<parser_slices> parser_; ///< once that refused
     comparison comparison_;
     bool has_old_ = false, comparing_ = false;
-    bool checking_ = false; ///< nothing is stored yet
+    bool checking_ = false;          ///< nothing is stored yet
     handle cursor_ = missing_handle; ///< a count of it is ours
 };
 

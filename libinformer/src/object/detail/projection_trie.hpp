@@ -41,7 +41,9 @@ inline constexpr std::array<std::string_view, 4> identity_members = {"name", "na
 /// Nor does a projection drop what controllers decide by: who believed that an object has no finalizers would write over those it has.
 inline constexpr std::array<std::string_view, 3> decisive_members = {"generation", "deletionTimestamp", "finalizers"};
 inline bool is_always_stored(std::string_view metadata_key) noexcept {
-    const auto is_one_of = [&](const auto& all) { return std::find(all.begin(), all.end(), metadata_key) != all.end(); };
+    const auto is_one_of = [&](const auto& all) {
+        return std::find(all.begin(), all.end(), metadata_key) != all.end();
+    };
     return is_one_of(identity_members) || is_one_of(decisive_members);
 }
 

@@ -57,7 +57,8 @@ inline bool is_text(const generation* g, handle h, std::string_view s) noexcept 
 /// Index of the member with this key, or c.n.
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept;
 /// The same, which is probably `guess`; of anything that has members.
-inline std::uint32_t find_member(const generation* g, const children& c, std::string_view key, std::uint32_t guess) noexcept {
+inline std::uint32_t find_member(const generation* g, const children& c, std::string_view key,
+                                 std::uint32_t guess) noexcept {
     return guess < c.n && is_text(g, c.keys[guess], key) ? guess : find_member(g, c, key);
 }
 

@@ -67,7 +67,8 @@ private:
     bool read_part(const text_change& c, std::string_view part, std::size_t max_depth, std::string& scratch);
     void put_string(const text_change& c, std::string_view s);
     bool put_alone(const text_change& c, std::uint32_t next, std::string_view json);
-    generation::interned with_member(const text_template::container& c, std::uint32_t slot, generation::interned member);
+    generation::interned with_member(const text_template::container& c, std::uint32_t slot,
+                                     generation::interned member);
     void put(std::uint32_t slot, handle h) noexcept;
     void put_owned(std::uint32_t slot, handle h, std::uint8_t fresh) noexcept;
     void take_part(std::uint32_t slot);
@@ -95,12 +96,14 @@ private:
     const std::uint64_t min_documents_;
     const bool projecting_;
     std::vector<std::unique_ptr<entry>> templates_; ///< the one used last comes first
-    std::int64_t balance_ = -1;                     ///< what uses have saved, less what attempts and templates cost: see awake()
-    std::int64_t wish_ = 0;                         ///< what a template would have cost: small texts may save up for it, too
-    std::uint32_t pause_ = 0;                       ///< texts left to the parser before the next attempt
+    /// what uses have saved, less what attempts and templates cost: see awake()
+    std::int64_t balance_ = -1;
+    /// what a template would have cost: small texts may save up for it, too
+    std::int64_t wish_ = 0;
+    std::uint32_t pause_ = 0; ///< texts left to the parser before the next attempt
     static constexpr std::uint32_t first_pause = 16, longest_pause = 256;
     std::uint32_t next_pause_ = first_pause;
-    bool wanted_ = false;                           ///< the last text fitted badly or not at all
+    bool wanted_ = false; ///< the last text fitted badly or not at all
     std::uint64_t hits_ = 0, misses_ = 0;
 
     // While a document is built.
@@ -108,8 +111,8 @@ private:
     document_reader* reader_ = nullptr;
     const text_template* template_ = nullptr;
     handle previous_ = missing_handle;
-    bool hard_ = false;    ///< comparing with the previous version is left to the parser's way
-    bool scalars_ = false; ///< nothing else is among the changes
+    bool hard_ = false;           ///< comparing with the previous version is left to the parser's way
+    bool scalars_ = false;        ///< nothing else is among the changes
     std::int64_t reconciled_ = 0; ///< what comparing with the previous version has cost
     std::vector<text_change> changes_, other_changes_;
     plain_stack<open_container> open_;

@@ -64,7 +64,8 @@ private:
     char skipped_to_ = ' ';           ///< what managedFields end in
     value_scanner scanner_;           ///< of them
     string_part part_;                ///< of a string that is not plain
-    std::array<bool, deepest> objects_; ///< of each container around it, whether that is an object; of others not written
+    /// of each container around it, whether that is an object; of others not written
+    std::array<bool, deepest> objects_;
 };
 
 } // namespace informer::detail

@@ -110,7 +110,8 @@ inline const char* next_mark(const char* p, const char* end) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     // Signed: below the space are control characters and all that is not ASCII.
-    const __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
+    const __m128i stop =
+        _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
     return static_cast<std::uint32_t>(_mm_movemask_epi8(stop));
 }
 

@@ -79,6 +79,7 @@ private:
 };
 
 /// What differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes. `cost` grows by what it took.
-bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes, std::int64_t& cost);
+bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes,
+           std::int64_t& cost);
 
 } // namespace informer::detail

@@ -29,6 +29,7 @@ class server_options {
 public:
     server_options() {}
     /// An IP address; "": all addresses, IPv6 and IPv4.
+    // clang-format off
     server_options& address(std::string a) { address_ = std::move(a); return *this; }
     server_options& port(std::uint16_t p) { port_ = p; return *this; } ///< 0: any
     server_options& tls(server_tls t) { tls_ = std::move(t); use_tls_ = true; return *this; }
@@ -39,6 +40,7 @@ public:
     /// A connection beyond these takes the place of the one of which a request has been awaited the longest; where each is being
     /// answered, it is reset at once. 0: any number.
     server_options& max_connections(std::size_t n) { max_connections_ = n; return *this; }
+    // clang-format on
 
     std::string address_ = "127.0.0.1";
     std::uint16_t port_ = 0;
@@ -55,10 +57,10 @@ struct server_request {
     std::vector<std::pair<std::string, std::string>> query; ///< decoded
     std::vector<std::pair<std::string, std::string>> headers;
     std::string body;
-    std::string peer;                ///< "127.0.0.1:53211"
-    std::string client_common_name;  ///< of a verified client certificate
+    std::string peer;               ///< "127.0.0.1:53211"
+    std::string client_common_name; ///< of a verified client certificate
     std::vector<std::string> client_organizations;
-    std::uint64_t connection = 0;    ///< number of the connection, from 1
+    std::uint64_t connection = 0; ///< number of the connection, from 1
 
     std::string_view header(std::string_view name) const noexcept; ///< case-insensitive
     std::string_view query_value(std::string_view name) const noexcept;
@@ -104,7 +106,8 @@ private:
     std::shared_ptr<detail::server_exchange> exchange_;
 };
 
-using server_handler = std::function<asio::awaitable<void>(std::shared_ptr<server_request>, std::shared_ptr<server_response>)>;
+using server_handler =
+    std::function<asio::awaitable<void>(std::shared_ptr<server_request>, std::shared_ptr<server_response>)>;
 
 /// Listens and serves, two coroutines a connection, on the runtime's executor. Keep-alive, `Expect: 100-continue`, chunked
 /// requests; refuses headers over 64 KiB and bodies over `max_body`. Where peers may not mean well, set `patience` and

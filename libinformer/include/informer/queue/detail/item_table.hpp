@@ -39,9 +39,9 @@ struct queue_item {
     std::uint32_t hash = 0;
     item_index next = no_item, previous = no_item; ///< in its lane, among those in processing, or among the free
     std::uint32_t delay_position = no_item;        ///< where it stands among the delayed
-    std::uint32_t lane = 0;     ///< while it is ready; in processing `no_item` once it was released
-    std::uint32_t requeues = 0; ///< rate-limited since it was forgotten
-    std::int32_t priority = 0;  ///< of the pending request, not of the one in processing
+    std::uint32_t lane = 0;                        ///< while it is ready; in processing `no_item` once it was released
+    std::uint32_t requeues = 0;                    ///< rate-limited since it was forgotten
+    std::int32_t priority = 0;                     ///< of the pending request, not of the one in processing
     bool ready = false, processing = false, dirty = false;
     bool limited = false; ///< delayed, and it is the limiter that said how long
 

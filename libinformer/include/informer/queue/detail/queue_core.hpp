@@ -284,7 +284,8 @@ private:
     item handle(item_index i, int priority) noexcept {
         ++handles_;
         // Of a getter that was answered before, and whose frame is about to go.
-        if (closed_ && !self_) [[unlikely]] self_ = this->shared_from_this();
+        if (closed_ && !self_) [[unlikely]]
+            self_ = this->shared_from_this();
         return item(this, i, &state_.key_of(i), priority);
     }
     item_index take(time_point now, aftermath& a) {

@@ -79,7 +79,8 @@ protected:
         ~aftermath() {
             if (any()) shell_.carry_out(*this);
         }
-        std::shared_ptr<detail::waiter> first;             ///< who is woken; mostly there is no other, and there is always room for one
+        /// who is woken; mostly there is no other, and there is always room for one
+        std::shared_ptr<detail::waiter> first;
         std::vector<std::shared_ptr<detail::waiter>> wake; ///< the others
         std::unique_ptr<queue_report> report;
         std::shared_ptr<queue_shell> last; ///< the queue itself, when nobody else may hold it any more
@@ -165,7 +166,7 @@ private:
     const std::string name_;
     metrics_sink* const sink_; ///< null: nobody wants figures, and none are made
     std::atomic<std::size_t> depth_{0};
-    std::atomic<std::size_t> untold_{0}; ///< changes of it that the sink was not told; who made it 1 tells
+    std::atomic<std::size_t> untold_{0};   ///< changes of it that the sink was not told; who made it 1 tells
     time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
     std::shared_ptr<queue_timer> timer_;   ///< while it runs; used on the runtime's executor only
 };
