@@ -3,7 +3,6 @@
 #include "etcd/wire.hpp"
 #include "http/privacy.hpp"
 #include "root/one_line.hpp"
-#include "root/utf8.hpp"
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
@@ -17,7 +16,6 @@ namespace informer::etcd::detail {
 namespace {
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
-constexpr std::size_t longest_words = 2048;                           // of the server's, in an error
 constexpr std::size_t longest_token = std::size_t(16) << 10;          // who is between us refuses longer headers
 constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
 
@@ -44,14 +42,9 @@ bool says(std::string_view text, std::string_view part) {
 
 } // namespace
 
-std::string printable(std::string_view text, std::size_t most) {
-    text = text.substr(0, most);
-    return informer::detail::one_line(std::string(text.substr(0, informer::detail::utf8_end(text))));
-}
-
 failure refused(int http_status, std::int64_t code, std::string_view text, std::string doing) {
     api_status s;
-    s.message = printable(text, longest_words);
+    s.message = informer::detail::printable(text);
     s.code = http_status;
     if (says(text, "has been compacted")) {
         s.code = 410;

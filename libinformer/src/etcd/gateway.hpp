@@ -21,8 +21,6 @@
 
 namespace informer::etcd::detail {
 
-/// What a stranger sent, on one line, in UTF-8, and cut.
-std::string printable(std::string_view text, std::size_t most);
 /// gRPC's code and etcd's sentence as the error of the API that it is like. `http_status`: 0 within a stream.
 failure refused(int http_status, std::int64_t grpc_code, std::string_view text, std::string doing);
 /// Another member may do better.

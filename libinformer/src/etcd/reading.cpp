@@ -1,5 +1,6 @@
 #include "etcd/reading.hpp"
 
+#include "root/one_line.hpp"
 #include "source/is_progress.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -10,6 +11,8 @@
 namespace informer::etcd::detail {
 
 namespace {
+
+using informer::detail::printable;
 
 /// What is larger is decoded in steps with turns of the executor between them.
 constexpr std::size_t large_text = std::size_t(256) << 10;

@@ -1,5 +1,7 @@
 #include "http/connector.hpp"
 
+#include "root/descriptor.hpp"
+
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 
@@ -10,7 +12,6 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 namespace informer::http::detail {
 
@@ -148,17 +149,11 @@ struct attempts {
 /// Closed on exec from its first moment: until a server answers, half a minute may pass, in which whatever the program starts
 /// would inherit it. Where this fails Asio tries, and says why.
 void open_closed_on_exec(tcp::socket& socket, const tcp::endpoint& address) {
-    const int descriptor = ::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
-    if (descriptor < 0) return;
-    struct closed_unless_taken {
-        int fd;
-        ~closed_unless_taken() {
-            if (fd >= 0) ::close(fd);
-        }
-    } ours{descriptor}; // assign() throws where there is no memory to watch it
+    informer::detail::descriptor ours(::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
+    if (!ours) return;
     error_code ec;
-    socket.assign(address.protocol(), descriptor, ec);
-    if (!ec) ours.fd = -1;
+    socket.assign(address.protocol(), ours.get(), ec); // throws where there is no memory to watch it
+    if (!ec) ours.release();
 }
 
 void begin_next(const std::shared_ptr<attempts>& all, const tcp::endpoint& address) {

@@ -1,5 +1,7 @@
 #include "http/tls_stream.hpp"
 
+#include "root/descriptor.hpp"
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -46,9 +48,8 @@ struct tls_stream::on_socket {
             BIO_set_retry_read(b);
             return -1;
         }
-        ssize_t n = 0;
-        do n = ::recv(s.socket_->native_handle(), to, static_cast<std::size_t>(size), MSG_DONTWAIT);
-        while (n < 0 && errno == EINTR);
+        const auto n = informer::detail::uninterrupted(
+            [&] { return ::recv(s.socket_->native_handle(), to, static_cast<std::size_t>(size), MSG_DONTWAIT); });
         if (n > 0) {
             s.drained_ = n < size;
             return static_cast<int>(n);
@@ -70,9 +71,9 @@ struct tls_stream::on_socket {
         auto& s = *static_cast<tls_stream*>(BIO_get_data(b));
         BIO_clear_retry_flags(b);
         if (size <= 0) return 0;
-        ssize_t n = 0;
-        do n = ::send(s.socket_->native_handle(), from, static_cast<std::size_t>(size), MSG_DONTWAIT | MSG_NOSIGNAL);
-        while (n < 0 && errno == EINTR);
+        constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+        const auto n = informer::detail::uninterrupted(
+            [&] { return ::send(s.socket_->native_handle(), from, static_cast<std::size_t>(size), flags); });
         if (n >= 0) return static_cast<int>(n);
         if (would_block())
             BIO_set_retry_write(b);

@@ -1,6 +1,7 @@
 #include "http/transport.hpp"
 
 #include "http/tls_stream.hpp"
+#include "root/descriptor.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/socket_base.hpp>
@@ -55,7 +56,8 @@ public:
     asio::awaitable<std::size_t> look(asio::mutable_buffer to, error_code& ec) override {
         ec = {};
         while (!ec) {
-            const auto n = ::recv(socket_.native_handle(), to.data(), to.size(), MSG_PEEK | MSG_DONTWAIT);
+            const auto n = informer::detail::uninterrupted(
+                [&] { return ::recv(socket_.native_handle(), to.data(), to.size(), MSG_PEEK | MSG_DONTWAIT); });
             if (n > 0) co_return static_cast<std::size_t>(n);
             if (n == 0) {
                 ec = asio::error::eof;
@@ -65,7 +67,7 @@ public:
                 const auto cancellation = co_await asio::this_coro::cancellation_state;
                 if (!ec && cancellation.cancelled() != asio::cancellation_type::none)
                     ec = asio::error::operation_aborted;
-            } else if (errno != EINTR) {
+            } else {
                 ec = error_code(errno, boost::system::system_category());
             }
         }

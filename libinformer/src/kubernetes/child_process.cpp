@@ -1,5 +1,7 @@
 #include "kubernetes/child_process.hpp"
 
+#include "root/descriptor.hpp"
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 
@@ -24,35 +26,8 @@ namespace informer::kubernetes::detail {
 
 namespace {
 
-/// A descriptor until somebody takes it.
-class descriptor {
-public:
-    descriptor() = default;
-    explicit descriptor(int fd) noexcept : fd_(fd) {}
-    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    descriptor& operator=(descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
-    int get() const noexcept { return fd_; }
-    int release() noexcept { return std::exchange(fd_, -1); }
-    /// The child's 0, 1 and 2 are made one after another: none of what they are made from may be in their place.
-    bool out_of_the_way() noexcept {
-        if (fd_ > 2) return true;
-        const int moved = ::fcntl(fd_, F_DUPFD_CLOEXEC, 3);
-        if (moved < 0) return false;
-        ::close(fd_);
-        fd_ = moved;
-        return true;
-    }
-
-private:
-    int fd_ = -1;
-};
+using informer::detail::descriptor;
+using informer::detail::uninterrupted;
 
 int open_process(pid_t pid) noexcept {
 #ifdef SYS_pidfd_open
@@ -219,8 +194,7 @@ int child_process::spawn(const program& what, std::string& doing) {
 void child_process::undo() noexcept {
     if (::waitpid(pid_, nullptr, WNOHANG) == 0) {
         ::kill(-pid_, SIGKILL);
-        while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-        }
+        uninterrupted([&] { return ::waitpid(pid_, nullptr, 0); });
     }
     pid_ = -1;
 }
@@ -347,11 +321,10 @@ void child_process::await_exit() {
 bool child_process::reap() noexcept {
     if (pid_ < 0) return true;
     siginfo_t about{};
-    int r = 0;
-    do
-        r = ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process_.native_handle()), &about,
-                     WEXITED | WNOHANG);
-    while (r != 0 && errno == EINTR);
+    const int r = uninterrupted([&] {
+        return ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process_.native_handle()), &about,
+                        WEXITED | WNOHANG);
+    });
     if (r == 0 && about.si_pid == 0) return false;
     pid_ = -1;
     error_code ignored;

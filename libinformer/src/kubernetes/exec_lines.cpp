@@ -1,13 +1,15 @@
 #include "kubernetes/exec_lines.hpp"
 
 #include "kubernetes/exec_credential.hpp"
-#include "kubernetes/status.hpp"
+#include "root/one_line.hpp"
 
 #include <utility>
 
 namespace informer::kubernetes::detail {
 
 namespace {
+
+using informer::detail::printable;
 
 bool has(std::string_view text, std::string_view part) noexcept {
     return text.find(part) != std::string_view::npos;

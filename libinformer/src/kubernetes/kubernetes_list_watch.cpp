@@ -4,6 +4,7 @@
 #include "kubernetes/partial_metadata.hpp"
 #include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
+#include "root/one_line.hpp"
 #include "source/is_progress.hpp"
 
 #include <informer/object/framer.hpp>
@@ -23,6 +24,8 @@ namespace informer::kubernetes::detail {
 namespace json = boost::json;
 
 namespace {
+
+using informer::detail::printable;
 
 constexpr std::string_view accept_json = "application/json";
 constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);

@@ -3,7 +3,6 @@
 #include "kubernetes/json_tools.hpp"
 #include "root/file.hpp"
 #include "root/one_line.hpp"
-#include "root/utf8.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +12,8 @@ namespace informer::kubernetes::detail {
 namespace json = boost::json;
 
 namespace {
+
+using informer::detail::printable;
 
 constexpr std::size_t largest_message = std::size_t(64) << 10;
 /// More than an answer of `large_text` holds conflicts of an apply (80 bytes each at least); a bound for one that is full of nothing.
@@ -39,24 +40,6 @@ std::string place_of(std::string_view location) {
 }
 
 } // namespace
-
-std::string printable(std::string_view text, std::size_t limit) {
-    using informer::detail::is_control;
-    using informer::detail::utf8_end;
-    std::string out;
-    // no character says less than a quarter of its bytes
-    std::string_view rest = informer::detail::trimmed(text).substr(0, 4 * limit + 4);
-    for (std::size_t good = utf8_end(rest); !rest.empty();) {
-        std::size_t n = 1; // bytes of this character
-        while (n < good && (static_cast<unsigned char>(rest[n]) & 0xc0) == 0x80) ++n;
-        const std::string_view piece = good == 0 ? "?" : is_control(rest.front()) ? " " : rest.substr(0, n);
-        if (out.size() + piece.size() > limit) return out + "…";
-        out += piece;
-        rest.remove_prefix(n);
-        good = good > n ? good - n : utf8_end(rest);
-    }
-    return out;
-}
 
 bool is_status(const json::object& o) noexcept {
     return string_member(o, "kind") == "Status";

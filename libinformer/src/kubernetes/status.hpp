@@ -11,9 +11,6 @@
 
 namespace informer::kubernetes::detail {
 
-/// What is no Status is shown up to this.
-inline constexpr std::size_t shown_body = 2048;
-
 /// kind is "Status".
 bool is_status(const boost::json::object& o) noexcept;
 api_status read_status(const boost::json::object& o);
@@ -23,8 +20,5 @@ failure refused(int http_status, std::string_view body, std::string_view retry_a
                 std::string doing);
 /// The failure of an ERROR event or of a Status where an object was expected; bad_response when it is none.
 failure refused_in_stream(std::string_view object, std::string doing);
-
-/// At most `limit` bytes of server text, in one piece of valid, printable UTF-8.
-std::string printable(std::string_view text, std::size_t limit = shown_body);
 
 } // namespace informer::kubernetes::detail

@@ -1,6 +1,6 @@
 #include "kubernetes/warning.hpp"
 
-#include "kubernetes/status.hpp"
+#include "root/one_line.hpp"
 
 #include <charconv>
 #include <optional>
@@ -9,6 +9,8 @@
 namespace informer::kubernetes::detail {
 
 namespace {
+
+using informer::detail::printable;
 
 void skip(std::string_view& s, std::string_view any_of) {
     const auto n = s.find_first_not_of(any_of);

@@ -1,5 +1,7 @@
 #include "root/file.hpp"
 
+#include "root/descriptor.hpp"
+
 #include <cerrno>
 #include <system_error>
 
@@ -9,37 +11,17 @@
 
 namespace informer::detail {
 
-namespace {
-
-/// Again where a signal came in between: of a pipe that is waited for, for instance.
-template <class Call>
-auto uninterrupted(const Call& call) {
-    auto result = call();
-    while (result < 0 && errno == EINTR) result = call();
-    return result;
-}
-
-} // namespace
-
 std::optional<std::string> read_file(const std::string& path, std::string& why, waiting how) {
     const bool waits = how == waiting::may;
     const auto refuse = [&why](int code) {
         why = code == ENOENT ? "no such file" : std::generic_category().message(code);
         return std::nullopt;
     };
-    struct descriptor {
-        ~descriptor() {
-            if (fd >= 0) ::close(fd);
-        }
-        int fd;
-    };
-    const auto opened = [&] {
-        return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK));
-    };
-    const descriptor file{uninterrupted(opened)};
-    if (file.fd < 0) return refuse(errno);
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK);
+    const descriptor file(uninterrupted([&] { return ::open(path.c_str(), flags); }));
+    if (!file) return refuse(errno);
     struct stat about {};
-    if (::fstat(file.fd, &about) != 0) return refuse(errno);
+    if (::fstat(file.get(), &about) != 0) return refuse(errno);
     if (S_ISDIR(about.st_mode)) return refuse(EISDIR);
     if (!waits && !S_ISREG(about.st_mode)) {
         why = "no regular file";
@@ -49,7 +31,7 @@ std::optional<std::string> read_file(const std::string& path, std::string& why, 
     std::string text;
     char block[16 * 1024];
     for (;;) {
-        const ssize_t n = uninterrupted([&] { return ::read(file.fd, block, sizeof block); });
+        const ssize_t n = uninterrupted([&] { return ::read(file.get(), block, sizeof block); });
         if (n < 0) return refuse(errno);
         if (n == 0) return text;
         text.append(block, static_cast<std::size_t>(n));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -20,5 +21,11 @@ inline std::string one_line(std::string text) {
     std::replace_if(text.begin(), text.end(), is_control, ' ');
     return text;
 }
+
+/// Of a stranger's words, as much as is shown unless it is told otherwise: bytes.
+inline constexpr std::size_t most_words = 2048;
+
+/// At most `limit` bytes of them on one line, in valid, printable UTF-8: what is none is a question mark, what is cut ends in an ellipsis.
+std::string printable(std::string_view text, std::size_t limit = most_words);
 
 } // namespace informer::detail
