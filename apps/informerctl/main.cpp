@@ -84,8 +84,7 @@ asio::awaitable<int> run_command(std::shared_ptr<session> s) {
 }
 
 void log_to_stderr(informer::log_level level, std::string_view text) {
-    static constexpr const char* names[] = {"error", "warning", "info", "debug"};
-    std::fprintf(stderr, "informerctl: %s: %s\n", names[static_cast<int>(level)], visible(text).c_str());
+    std::fprintf(stderr, "informerctl: %s: %s\n", to_string(level).data(), visible(text).c_str());
 }
 
 /// Who is to log in sits here: he must see where, and have time for it, as much as the first request has.

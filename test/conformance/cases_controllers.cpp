@@ -102,12 +102,9 @@ asio::awaitable<bool> all_copied(std::shared_ptr<cluster> c, api_resource widget
 }
 
 asio::awaitable<bool> copied(std::shared_ptr<cluster> c, api_resource widgets) {
-    const auto until = std::chrono::steady_clock::now() + patience;
-    for (;;) {
-        const bool yes = co_await all_copied(c, widgets);
-        if (yes || std::chrono::steady_clock::now() > until) co_return yes;
-        co_await c->runtime().clock().sleep_for(20ms);
-    }
+    const auto asks = [&] { return all_copied(c, widgets); };
+    const bool yes = co_await eventually(asks, patience);
+    co_return yes;
 }
 
 asio::awaitable<void> whole_controller(std::shared_ptr<cluster> c) {

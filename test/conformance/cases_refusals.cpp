@@ -171,16 +171,16 @@ asio::awaitable<void> keeps_definitions(std::shared_ptr<cluster> c) {
     const auto waits = co_await ask(c, "POST", all, second);
     CHECK(code_of(waits) == 200);
     const object_key key("", "things." + widgets.group);
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     std::string names, established;
-    while (names.empty() && std::chrono::steady_clock::now() < until) { // the real one looks by and by
+    const auto looked_at = [&]() -> asio::awaitable<bool> { // the real one does it by and by
         const object now = co_await c->client().get(definitions(), key);
         for (const value one : now["status"]["conditions"]) {
             auto& to = one["type"].as_string() == "NamesAccepted" ? names : established;
             to = one["status"].to_json() + " " + one["message"].to_json();
         }
-        if (names.empty()) co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
-    }
+        co_return !names.empty();
+    };
+    co_await eventually(looked_at, std::chrono::seconds(20));
     CHECK(names == R"("False" "\"Widget\" is already in use")");
     CHECK(established.starts_with("\"False\""));
     const std::string nothing;

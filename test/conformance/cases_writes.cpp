@@ -343,13 +343,12 @@ asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
     held.at("metadata").as_object()["finalizers"] = json::parse(R"(["x.io/y"])");
     co_await c->client().create(widgets, held, plain);
     co_await c->client().remove(crds, definition, how);
-    auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    // the real one does it by and by
-    for (bool deleted = false; !deleted && std::chrono::steady_clock::now() < until;) {
+    const auto is_deleted = [&]() -> asio::awaitable<bool> { // the real one does it by and by
         const object now = co_await c->client().get(widgets, key);
-        deleted = now["metadata"]["deletionTimestamp"].exists();
-        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
-    }
+        co_return now["metadata"]["deletionTimestamp"].exists();
+    };
+    const bool deleted = co_await eventually(is_deleted, std::chrono::seconds(20));
+    REQUIRE(deleted);
     const object waiting = co_await c->client().get(crds, definition);
     CHECK(waiting["metadata"]["finalizers"].to_json() == R"(["customresourcecleanup.apiextensions.k8s.io"])");
     failure f;
@@ -358,13 +357,8 @@ asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
     CHECK(f == errc::forbidden);
     const auto free = json::parse(R"({"metadata":{"finalizers":null}})");
     co_await c->client().patch(widgets, key, kubernetes::patch_type::merge, free, plain);
-    f = failure();
-    until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!f && std::chrono::steady_clock::now() < until) {
-        co_await c->client().get(crds, definition, f);
-        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
-    }
-    CHECK(f == errc::not_found);
+    const bool went = co_await until_gone(c, "", crds, definition.name, std::chrono::seconds(20));
+    CHECK(went);
 }
 
 asio::awaitable<void> warns(std::shared_ptr<cluster> c) {

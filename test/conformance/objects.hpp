@@ -11,6 +11,8 @@
 
 namespace informer::conformance {
 
+using informer::testing::eventually;
+
 inline api_resource definitions() {
     return api_resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false);
 }
@@ -73,13 +75,13 @@ inline asio::awaitable<bool> gone(std::shared_ptr<cluster> c, api_resource r, st
 inline asio::awaitable<bool> until_gone(std::shared_ptr<cluster> c, std::string where, api_resource r, std::string name,
                                         std::chrono::seconds at_most) {
     const object_key key(std::move(where), std::move(name));
-    const auto until = std::chrono::steady_clock::now() + at_most;
-    for (;;) {
+    const auto is_gone = [&]() -> asio::awaitable<bool> {
         failure f;
         co_await c->client().get(r, key, f);
-        if (f == errc::not_found || std::chrono::steady_clock::now() > until) co_return f == errc::not_found;
-        co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(20));
-    }
+        co_return f == errc::not_found;
+    };
+    const bool is_so = co_await eventually(is_gone, at_most);
+    co_return is_so;
 }
 
 inline asio::awaitable<void> drop(std::shared_ptr<cluster> c, api_resource r, std::string name) {

@@ -81,5 +81,17 @@ inline boost::asio::awaitable<bool> eventually(std::function<bool()> predicate,
         }
     }
 }
+/// The same of what has to be asked, a server for instance: 20 ms after each answer.
+inline boost::asio::awaitable<bool> eventually(std::function<boost::asio::awaitable<bool>()> asks,
+                                               real_duration deadline = std::chrono::seconds(10)) {
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+    const auto until = std::chrono::steady_clock::now() + deadline;
+    for (;;) {
+        const bool holds = co_await asks();
+        if (holds || std::chrono::steady_clock::now() >= until) co_return holds;
+        timer.expires_after(std::chrono::milliseconds(20));
+        co_await timer.async_wait(boost::asio::use_awaitable);
+    }
+}
 
 } // namespace informer::testing

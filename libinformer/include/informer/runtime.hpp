@@ -42,6 +42,7 @@ std::shared_ptr<clock> system_clock();
 
 /// error: needs an operator · warning: degraded, goes on · info: change of state · debug: each request.
 enum class log_level { error, warning, info, debug };
+std::string_view to_string(log_level level) noexcept;            ///< "error", "warning", …
 using logger = std::function<void(log_level, std::string_view)>; ///< called on the same threads as a `metrics_sink`
 
 /// Where figures go. Names and labels follow the Prometheus conventions.

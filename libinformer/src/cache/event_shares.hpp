@@ -26,6 +26,18 @@ public:
         }
         last_.push_back(std::move(e));
     }
+    void push_back(event_kind kind, object now, object before, const resource_version& version, event_reason why) {
+        event e(kind, std::move(now), std::move(before), why);
+        e.version = version;
+        push_back(std::move(e));
+    }
+    /// The end of an object whose last state nobody told us: with the last one that we know.
+    void push_end_of(const object& last, const resource_version& version, event_reason why) {
+        event e(event_kind::deleted, last, last, why);
+        e.final_state_known = false;
+        e.version = version;
+        push_back(std::move(e));
+    }
     std::size_t size() const noexcept { return full_.size() * most + last_.size(); }
     bool empty() const noexcept { return last_.empty(); }
 

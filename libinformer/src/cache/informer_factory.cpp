@@ -202,12 +202,12 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     }
     if (found) {
         for (auto& [index, function] : options.indexes_) {
-            found->indexes.insert(index);
             try {
                 found->informer.add_index(index, function);
             } catch (const error& e) {
                 if (e.code() != errc::duplicate_index) throw;
             }
+            found->indexes.insert(index); // not before: synced() waits for it
         }
         return informer_handle(std::make_shared<informer_handle::entry>(std::move(found), name_space));
     }

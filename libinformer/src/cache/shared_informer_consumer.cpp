@@ -151,10 +151,10 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         const bool another = is_another(d.current.meta(), before.meta());
         if (another) doubt_state();
         forget(key);
-        event e(event_kind::deleted, another ? before : d.current, before, event_reason::watch);
-        e.final_state_known = !another;
-        e.version = e.current.resource_version();
-        events.push_back(std::move(e));
+        if (another)
+            events.push_end_of(before, before.resource_version(), event_reason::watch);
+        else
+            events.push_back(event_kind::deleted, d.current, before, d.current.resource_version(), event_reason::watch);
         break;
     }
     case delta::kind::foreign: {
@@ -167,10 +167,7 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         doubt_state();
         index.erase(before.key());
         of_old_epoch.erase(before.key());
-        event e(event_kind::deleted, before, before, event_reason::watch);
-        e.final_state_known = false;
-        e.version = before.resource_version();
-        events.push_back(std::move(e));
+        events.push_end_of(before, before.resource_version(), event_reason::watch);
         break;
     }
     case delta::kind::bookmark: index.set_resource_version(d.version); break;
@@ -181,10 +178,7 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         if (d.type == watch_event_type::deleted && before) {
             // Its last state cannot be read, but that it is gone can.
             forget(d.bad->key);
-            event e(event_kind::deleted, before, before, event_reason::watch);
-            e.final_state_known = false;
-            e.version = d.version.empty() ? before.resource_version() : d.version;
-            events.push_back(std::move(e));
+            events.push_end_of(before, d.version.empty() ? before.resource_version() : d.version, event_reason::watch);
         } else if (d.type == watch_event_type::deleted && !d.bad->key.empty()) {
             clear_quarantine(d.bad->key); // it never was good, if it was there at all
         } else {
@@ -208,9 +202,7 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     if (!bad.empty() || bad_unnamed_count != 0) clear_quarantine(o.key(), version);
     if (!before) {
         index.put(o, there);
-        event e(event_kind::added, o, object(), why);
-        e.version = version;
-        events.push_back(std::move(e));
+        events.push_back(event_kind::added, o, object(), version, why);
         return;
     }
     if (before.same_as(o)) return;
@@ -223,18 +215,11 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     if (is_another(o.meta(), old)) {
         // Another object under the same name: its predecessor was deleted, and nobody told us.
         if (why == event_reason::watch) doubt_state();
-        event gone(event_kind::deleted, before, before, why);
-        gone.final_state_known = false;
-        gone.version = before.resource_version();
-        events.push_back(std::move(gone));
-        event e(event_kind::added, o, object(), why);
-        e.version = version;
-        events.push_back(std::move(e));
+        events.push_end_of(before, known, why);
+        events.push_back(event_kind::added, o, object(), version, why);
         return;
     }
-    event e(event_kind::updated, o, before, why);
-    e.version = version;
-    events.push_back(std::move(e));
+    events.push_back(event_kind::updated, o, before, version, why);
 }
 
 void shared_informer::impl::quarantine(const bad_object& b, bool logged) {

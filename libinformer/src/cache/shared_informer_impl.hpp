@@ -5,6 +5,7 @@
 #include "event_shares.hpp"
 #include "past_state.hpp"
 #include "replacement.hpp"
+#include "root/turn_watch.hpp"
 #include "subscription_state.hpp"
 
 #include <informer/cache/delta_queue.hpp>
@@ -58,8 +59,7 @@ public:
         running_ = false;
         longest_ = std::max<std::chrono::nanoseconds>(longest_, real::now() - start_);
     }
-    /// Long enough; design: no step of ours takes more than 5 ms.
-    bool used_up() const noexcept { return running_ && real::now() - start_ >= std::chrono::milliseconds(2); }
+    bool used_up() const noexcept { return running_ && real::now() - start_ >= longest_turn; }
     std::chrono::nanoseconds longest() const noexcept { return longest_; }
 
 private:
@@ -229,7 +229,20 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless that is older
 
     // ---- shared_informer_replace.cpp -------------------------------------------------------------------------------
+    /// What of a replacement is told when it is done.
+    struct replaced {
+        bool first, routine, new_epoch;
+        std::size_t objects, unproven; ///< unproven: that the list lacks, but may be there
+        informer::resource_version version;
+    };
     static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<std::size_t> drop_absent(self s, std::shared_ptr<detail::replacement> all,
+                                                    detail::event_shares& events);
+    static asio::awaitable<void> take_first(self s, std::shared_ptr<detail::replacement> all);
+    static asio::awaitable<void> take_listed(self s, std::shared_ptr<detail::replacement> all,
+                                             detail::event_shares& events);
+    void welcome(const informer::resource_version& version, const std::shared_ptr<const detail::arrivals>& order);
+    void tell_replaced(const replaced& what);
     static asio::awaitable<informer::resource_version> newest_version(self s, std::shared_ptr<detail::replacement> all);
     static asio::awaitable<void> quarantine_all(self s, std::shared_ptr<detail::replacement> all);
 

@@ -45,69 +45,137 @@ asio::awaitable<void> shared_informer::impl::quarantine_all(self s, std::shared_
     s->bad_unnamed_count = all->unnamed; // also those that nobody can be told of
 }
 
+/// Takes out what the list lacks; how many it leaves, as they are there, or may be, but cannot be read. Both are walked in the
+/// order of the same hashes: what did not change is found where the walk is anyway, and of the object itself nothing is read.
+// lint: law2 the caller keeps them
+asio::awaitable<std::size_t> shared_informer::impl::drop_absent(self s, std::shared_ptr<detail::replacement> all,
+                                                                detail::event_shares& events) {
+    auto& index = s->store->index;
+    const detail::object_map& listed = all->objects();
+    std::set<object_key> of_old_epoch;
+    std::size_t steps = 0, unproven = 0;
+    detail::object_map::cursor old(index.snapshot().contents()->objects);
+    while (const object* o = old.next()) {
+        if (++steps % 32 == 0) co_await breathe(s);
+        if (s->stopping) co_return unproven;
+        if (listed.find(*o, old.hash())) continue;
+        const object_key key = o->key();
+        if (!all->proves_absence(key)) {
+            if (!all->bad_keys.contains(key)) ++unproven;
+            if (all->epoch != s->epoch || s->is_of_old_epoch(key)) of_old_epoch.insert(key);
+            continue;
+        }
+        const object last = index.erase(key);
+        events.push_end_of(last, last.resource_version(), event_reason::relist);
+    }
+    s->of_old_epoch = std::move(of_old_epoch);
+    co_return unproven;
+}
+
+/// The list becomes the cache, in which there is nothing yet: no events to make, as nobody has been told anything, and no second map.
+asio::awaitable<void> shared_informer::impl::take_first(self s, std::shared_ptr<detail::replacement> all) {
+    auto& index = s->store->index;
+    const auto collected = std::make_shared<cache_snapshot::data>();
+    collected->objects = all->objects();
+    index.begin_fill(cache_snapshot(collected), all->draft());
+    while (!s->stopping && !index.fill_step(32)) co_await breathe(s);
+}
+
+/// Puts in what is new or changed.
+// lint: law2 the caller keeps them
+asio::awaitable<void> shared_informer::impl::take_listed(self s, std::shared_ptr<detail::replacement> all,
+                                                         detail::event_shares& events) {
+    auto& index = s->store->index;
+    const bool first = !s->store->has_synced();
+    std::size_t steps = 0;
+    detail::object_map::cursor fresh(all->objects());
+    while (const object* o = fresh.next()) {
+        if (++steps % 32 == 0) co_await breathe(s);
+        if (s->stopping) co_return;
+        const indexer::place there = index.find_current(*o, fresh.hash());
+        if (there.before.same_as(*o)) continue;
+        object ours = *o;
+        if (s->is_away(ours)) {
+            co_await bring_home(s, ours);
+            if (s->stopping) co_return;
+        }
+        if (first)
+            index.put(std::move(ours), there);
+        else
+            s->upsert(ours, there, ours.resource_version(), event_reason::relist, false, events);
+    }
+}
+
+/// Who has waited for the first state starts from what was just published, as does who comes from now on.
+void shared_informer::impl::welcome(const informer::resource_version& version,
+                                    const std::shared_ptr<const detail::arrivals>& order) {
+    subscribers.reserve(subscribers.size() + waiting.size());
+    // each is in one of the lists, whatever throws: else nobody would tell it of the end
+    for (const subscriber& one : waiting) {
+        one->start(store->index.snapshot(), version, order);
+        subscribers.push_back(one);
+    }
+    waiting.clear();
+    store->synced.store(true, std::memory_order_release);
+}
+
+void shared_informer::impl::tell_replaced(const replaced& what) {
+    {
+        const std::lock_guard lock(mutex);
+        if (what.first) {
+            figures.synced = true;
+        } else {
+            ++figures.relists;
+        }
+        figures.epoch = epoch;
+        figures.unproven = what.unproven;
+        if (machine.attempts() == 0) forget_error(); // else it is the watch that fails
+    }
+    tell_absence(what.unproven == 0);
+    refresh_figures();
+    news();
+    if (what.unproven != 0 && rt.logs(log_level::warning)) {
+        rt.log(log_level::warning,
+               name + ": " + std::to_string(what.unproven) +
+                   " objects are not in the list, which has some that cannot be read: they stay until "
+                   "another list tells");
+    }
+    const auto level = what.routine && !what.first ? log_level::debug : log_level::info;
+    if (rt.logs(level)) {
+        const std::string how = what.new_epoch ? ": the server went back in time; replaced, "
+                                : what.first   ? ": synced, "
+                                               : ": relisted, ";
+        const std::string at = what.version.empty() ? " objects" : " objects at version " + what.version.str();
+        rt.log(level, name + how + std::to_string(what.objects) + at);
+    }
+    const bool turned = note_phase(); // now it is what the reflector says
+    if (!turned) tell_state();
+    if (!what.first) count("informer_relists_total", 1);
+}
+
 /// The old state goes and the new one comes in one step for every reader.
 asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<detail::replacement> all) {
     auto& index = s->store->index;
-    const bool first = !s->store->has_synced();
+    replaced what{};
+    what.first = !s->store->has_synced();
+    what.routine = all->routine;
+    what.new_epoch = all->epoch != s->epoch;
+    what.objects = all->objects().size();
     detail::event_shares events;
-    std::size_t steps = 0, unproven = 0;
     std::shared_ptr<const detail::arrivals> order;
-
-    // Both are walked in the order of the same hashes: what did not change is found where the walk is anyway, and of the object
-    // itself nothing is read.
-    const detail::object_map& listed = all->objects();
-    const bool new_epoch = all->epoch != s->epoch;
-    if (!first) {
-        std::set<object_key> of_old_epoch;
-        detail::object_map::cursor old(index.snapshot().contents()->objects);
-        while (const object* o = old.next()) {
-            if (++steps % 32 == 0) co_await breathe(s);
-            if (s->stopping) co_return;
-            if (listed.find(*o, old.hash())) continue;
-            const object_key key = o->key();
-            if (!all->proves_absence(key)) { // it is there, or may be, but cannot be read
-                if (!all->bad_keys.contains(key)) ++unproven;
-                if (new_epoch || s->is_of_old_epoch(key)) of_old_epoch.insert(key);
-                continue;
-            }
-            const object last = index.erase(key);
-            event e(event_kind::deleted, last, last, event_reason::relist);
-            e.final_state_known = false;
-            e.version = last.resource_version();
-            events.push_back(std::move(e));
-        }
-        s->of_old_epoch = std::move(of_old_epoch);
+    if (!what.first) {
+        what.unproven = co_await drop_absent(s, all, events);
+        if (s->stopping) co_return;
     }
-    if (first && !s->home && index.current_size() == 0) {
-        // Nobody has been told anything yet: no events to make, and no second map.
-        const auto collected = std::make_shared<cache_snapshot::data>();
-        collected->objects = listed;
-        index.begin_fill(cache_snapshot(collected), all->draft());
+    if (what.first && !s->home && index.current_size() == 0) {
         order = all->order();
-        while (!index.fill_step(32)) {
-            co_await breathe(s);
-            if (s->stopping) co_return;
-        }
+        co_await take_first(s, all);
     } else {
-        detail::object_map::cursor fresh(listed);
-        while (const object* o = fresh.next()) {
-            if (++steps % 32 == 0) co_await breathe(s);
-            if (s->stopping) co_return;
-            const indexer::place there = index.find_current(*o, fresh.hash());
-            if (there.before.same_as(*o)) continue;
-            object ours = *o;
-            if (s->is_away(ours)) {
-                co_await bring_home(s, ours);
-                if (s->stopping) co_return;
-            }
-            if (first)
-                index.put(std::move(ours), there);
-            else
-                s->upsert(ours, there, ours.resource_version(), event_reason::relist, false, events);
-        }
+        co_await take_listed(s, all, events);
     }
-    informer::resource_version version = all->version;
-    if (version.empty()) version = co_await newest_version(s, all);
+    if (s->stopping) co_return;
+    what.version = all->version;
+    if (what.version.empty()) what.version = co_await newest_version(s, all);
     if (s->stopping) co_return;
     co_await quarantine_all(s, all);
     if (s->stopping) co_return;
@@ -115,64 +183,23 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     s->epoch = all->epoch;
     // Without versions of lists it goes with the objects, also down: the newest may be the one that went.
     const bool unversioned = all->version.empty();
-    if (new_epoch || unversioned || s->unversioned) {
-        index.force_resource_version(version);
+    if (what.new_epoch || unversioned || s->unversioned) {
+        index.force_resource_version(what.version);
     } else {
-        index.set_resource_version(version);
+        index.set_resource_version(what.version);
     }
     detail::past_state old(index.snapshot());
     index.publish();
     s->unversioned = unversioned;
-    const bool routine = all->routine && !first;
-    const std::size_t objects = listed.size();
     old.add(std::move(all->objects()));
     all.reset();
 
-    // Who comes from now on starts from what was just published; who came before gets the difference.
-    const std::size_t to = s->listeners();
-    s->subscribers.reserve(s->subscribers.size() + s->waiting.size());
-    // each is in one of the lists, whatever throws: else nobody would tell it of the end
-    for (const subscriber& one : s->waiting) {
-        one->start(index.snapshot(), version, order);
-        s->subscribers.push_back(one);
-    }
-    s->waiting.clear();
-    s->store->synced.store(true, std::memory_order_release);
-    {
-        const std::lock_guard lock(s->mutex);
-        if (first) {
-            s->figures.synced = true;
-        } else {
-            ++s->figures.relists;
-        }
-        s->figures.epoch = s->epoch;
-        s->figures.unproven = unproven;
-        if (s->machine.attempts() == 0) s->forget_error(); // else it is the watch that fails
-    }
-    s->tell_absence(unproven == 0);
-    s->refresh_figures();
-    s->news();
-    if (unproven != 0 && s->rt.logs(log_level::warning)) {
-        s->rt.log(log_level::warning,
-                  s->name + ": " + std::to_string(unproven) +
-                      " objects are not in the list, which has some that cannot be read: they stay until "
-                      "another list tells");
-    }
-    const auto level = routine ? log_level::debug : log_level::info;
-    if (s->rt.logs(level)) {
-        const std::string what = new_epoch ? ": the server went back in time; replaced, "
-                                 : first   ? ": synced, "
-                                           : ": relisted, ";
-        const std::string at = version.empty() ? " objects" : " objects at version " + version.str();
-        s->rt.log(level, s->name + what + std::to_string(objects) + at);
-    }
-    const bool turned = s->note_phase(); // now it is what the reflector says
-    if (!turned) s->tell_state();
-    if (!first) s->count("informer_relists_total", 1);
-
+    const std::size_t to = s->listeners(); // who came before gets the difference
+    s->welcome(what.version, order);
+    s->tell_replaced(what);
     co_await deliver(s, std::move(events), to);
     if (s->stopping) co_return; // not all of them were told: nobody is at this version
-    for (std::size_t i = 0; i < to; ++i) s->subscribers[i]->relisted(version);
+    for (std::size_t i = 0; i < to; ++i) s->subscribers[i]->relisted(what.version);
     s->handlers_owed = true;
     co_await free_slowly(s, old);
 }

@@ -3,6 +3,7 @@
 
 #include <informer/detail/text_hash.hpp>
 
+#include "root/in_seconds.hpp"
 #include "root/quietly.hpp"
 #include "root/while_it_lasts.hpp"
 
@@ -176,9 +177,9 @@ void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration to
         const std::lock_guard lock(mutex); // but not while the sink is told
         if (!a.in_time) {
             ++figures.timeouts;
-            const auto seconds = std::chrono::duration<double>(options.reconcile_timeout_).count();
+            const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(options.reconcile_timeout_);
             r = reconcile_result::error(
-                failure(errc::deadline_exceeded, "reconcile: cancelled after " + std::to_string(seconds) + " s"));
+                failure(errc::deadline_exceeded, "reconcile: cancelled after " + detail::in_seconds(limit)));
         }
         if (a.panic) ++figures.panics;
         switch (r.what()) {

@@ -117,7 +117,7 @@ asio::awaitable<reconcile_result> finalizer::run(kubernetes::client c, api_resou
     if (overtaken(f)) co_return reconcile_result::requeue();
     if (f && !(f == condition::not_found)) co_return reconcile_result::error(f);
     if (f || step != finalizer_step::add) co_return result;
-    // Now, and not with the event that follows: predicates may let that out, as generation and labels stay as they were.
+    // Now, and not with the event that follows: predicates may drop that, as generation and labels stay as they were.
     if (next_step(stored, name) != finalizer_step::apply) co_return reconcile_result::requeue(); // a webhook's work
     auto working = apply(stored);
     result = co_await std::move(working);

@@ -6,6 +6,7 @@
 #include "controller/shard_logic.hpp"
 #include "object/label_syntax.hpp"
 #include "root/add_weak.hpp"
+#include "root/fnv1a.hpp"
 #include "root/quietly.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -22,8 +23,8 @@ using detail::shard_logic;
 std::size_t rendezvous_owner(const std::vector<std::string>& members, std::string_view key) {
     std::vector<std::uint64_t> weights;
     weights.reserve(members.size());
-    for (const auto& m : members) weights.push_back(detail::hash_text(m));
-    return detail::heaviest(weights, detail::hash_text(key),
+    for (const auto& m : members) weights.push_back(detail::fnv1a(m));
+    return detail::heaviest(weights, detail::fnv1a(key),
                             [&](std::size_t a, std::size_t b) { return members[a] < members[b]; });
 }
 
@@ -34,7 +35,7 @@ bool shard_view::active() const noexcept {
 bool shard_view::owns(std::string_view key) const noexcept {
     if (!active()) return false;
     const auto& d = *data_;
-    return detail::heaviest(d.weights, detail::hash_text(key), [](std::size_t a, std::size_t b) { return a < b; }) ==
+    return detail::heaviest(d.weights, detail::fnv1a(key), [](std::size_t a, std::size_t b) { return a < b; }) ==
            d.self;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace informer {
 
@@ -61,31 +62,40 @@ void set(json::value& dependent, const object& owner, bool controller, failure& 
     }
     auto& references = (*metadata)["ownerReferences"];
     if (!references.is_array()) references.emplace_array();
-    json::object* mine = nullptr;
-    for (auto& one : references.get_array()) {
-        json::object* o = one.if_object();
-        if (o == nullptr) continue;
-        // Another version of the same thing, or of one that had its name before, is replaced.
-        const bool same = string_member(*o, "uid") == uid ||
-                          (string_member(*o, "name") == name && string_member(*o, "kind") == kind &&
-                           group_version(string_member(*o, "apiVersion")).group == group_version(api_version).group);
-        if (same) {
-            mine = o;
-        } else if (controller && bool_member(*o, "controller")) {
-            f = failure(errc::conflict, doing + ": it is controlled by " + std::string(string_member(*o, "kind")) +
-                                            " " + std::string(string_member(*o, "name")) + " already");
-            return;
-        }
+    auto& all = references.get_array();
+    // Another version of the same thing, or of one that had its name before.
+    const auto is_same = [&](const json::value& one) {
+        const json::object* const o = one.if_object();
+        return o != nullptr &&
+               (string_member(*o, "uid") == uid ||
+                (string_member(*o, "name") == name && string_member(*o, "kind") == kind &&
+                 group_version(string_member(*o, "apiVersion")).group == group_version(api_version).group));
+    };
+    for (const json::value& one : all) {
+        const json::object* const o = one.if_object();
+        if (!controller || o == nullptr || !bool_member(*o, "controller") || is_same(one)) continue;
+        f = failure(errc::conflict, doing + ": it is controlled by " + std::string(string_member(*o, "kind")) + " " +
+                                        std::string(string_member(*o, "name")) + " already");
+        return;
     }
-    if (mine == nullptr) mine = &references.get_array().emplace_back(json::object()).get_object();
-    (*mine)["apiVersion"] = api_version;
-    (*mine)["kind"] = kind;
-    (*mine)["name"] = name;
-    (*mine)["uid"] = uid;
+    json::object mine{{"apiVersion", api_version}, {"kind", kind}, {"name", name}, {"uid", uid}};
     if (controller) {
-        (*mine)["controller"] = true;
-        (*mine)["blockOwnerDeletion"] = true;
+        mine["controller"] = true;
+        mine["blockOwnerDeletion"] = true;
     }
+    const auto first = std::find_if(all.begin(), all.end(), is_same);
+    if (first == all.end()) {
+        all.emplace_back(std::move(mine));
+        return;
+    }
+    *first = std::move(mine); // as a whole: what controlled as another does not control as this one
+    all.erase(std::remove_if(first + 1, all.end(), is_same), all.end());
+}
+
+/// By uid, which an owner that no server has seen lacks: it owns nothing.
+bool refers_to(const json::value& reference, std::string_view uid) {
+    const json::object* const o = reference.if_object();
+    return o != nullptr && !uid.empty() && string_member(*o, "uid") == uid;
 }
 
 } // namespace
@@ -124,9 +134,8 @@ bool remove_owner_reference(json::value& dependent, const object& owner) {
     if (references == nullptr || !references->is_array()) return false;
     auto& all = references->get_array();
     const std::string uid = owner.uid();
-    const auto kept = std::remove_if(all.begin(), all.end(), [&](const json::value& one) {
-        return one.is_object() && string_member(one.get_object(), "uid") == uid;
-    });
+    const auto kept =
+        std::remove_if(all.begin(), all.end(), [&](const json::value& one) { return refers_to(one, uid); });
     const bool found = kept != all.end();
     all.erase(kept, all.end());
     if (all.empty()) metadata->get_object().erase("ownerReferences");

@@ -1,21 +1,14 @@
-// Hashes of key sharding. They are part of the protocol between replicas of different releases: never change them.
+// Who of several replicas has a key. It is part of the protocol between those of different releases: never change it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace informer::detail {
 
-/// FNV-1a, 64 bits.
-constexpr std::uint64_t hash_text(std::string_view s) noexcept {
-    std::uint64_t h = 0xcbf29ce484222325U;
-    for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-    return h;
-}
-
-/// How much a member wants a key: SplitMix64's finaliser over both hashes, each mixed before, so that neither shines through.
+/// How much a member wants a key: SplitMix64's finaliser over the `fnv1a` of both, each mixed before, so that neither shines
+/// through.
 constexpr std::uint64_t rendezvous_weight(std::uint64_t member, std::uint64_t key) noexcept {
     const auto mix = [](std::uint64_t z) {
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;

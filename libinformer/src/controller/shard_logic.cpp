@@ -1,6 +1,7 @@
 #include "controller/shard_logic.hpp"
 
 #include "controller/rendezvous.hpp"
+#include "root/fnv1a.hpp"
 
 #include <informer/detail/async.hpp>
 
@@ -221,7 +222,7 @@ const shard_view& shard_logic::view(time_point now) {
         if (p.live) d->members.push_back(name);
     if (is) d->members.insert(std::lower_bound(d->members.begin(), d->members.end(), member_), member_);
     if (is == view_.active() && d->members == view_.members()) return view_;
-    for (const auto& m : d->members) d->weights.push_back(hash_text(m));
+    for (const auto& m : d->members) d->weights.push_back(fnv1a(m));
     d->self = static_cast<std::size_t>(std::find(d->members.begin(), d->members.end(), member_) - d->members.begin());
     d->active = is;
     d->generation = ++generation_;

@@ -4,6 +4,7 @@
 #include "object/json_scan.hpp"
 #include "root/base64.hpp"
 #include "root/file.hpp"
+#include "root/fnv1a.hpp"
 #include "root/one_line.hpp"
 #include "root/utf8.hpp"
 
@@ -158,8 +159,7 @@ std::string why_unfit(const mapping& m, std::string_view key) {
 }
 
 std::string uid_of(std::string_view key, std::int64_t create_revision) {
-    std::uint64_t hash = 0xcbf29ce484222325U; // FNV-1a: the same in every process
-    for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    const std::uint64_t hash = informer::detail::fnv1a(key);
     const auto made = static_cast<std::uint64_t>(create_revision);
     std::string s;
     append_hex(s, made >> 16 & 0xffffffffU, 8);

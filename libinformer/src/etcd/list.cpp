@@ -91,7 +91,7 @@ asio::awaitable<void> take_all(std::shared_ptr<listing> r, failure& f) {
             co_await take_item(r, kv, f);
         }
         if (f || r->enough) co_return;
-        if (!r->pace.due()) continue;
+        if (!r->pace.over()) continue;
         const bool on = co_await reading::turn(r, f);
         if (!on) co_return;
     }

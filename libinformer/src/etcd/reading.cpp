@@ -49,7 +49,7 @@ asio::awaitable<bool> stopped(std::string doing, failure& f) {
 asio::awaitable<bool> reading::turn(std::shared_ptr<reading> r, failure& f) {
     const bool wanted = co_await r->sink->turn();
     const bool cancelled = co_await stopped(r->doing, f);
-    r->pace.restart();
+    r->pace.begin();
     r->enough = r->enough || !wanted;
     co_return wanted && !cancelled;
 }
@@ -65,7 +65,7 @@ asio::awaitable<object> reading::decode(std::shared_ptr<reading> r, std::shared_
     } else {
         const auto steps = pool_now().begin_decode(r->text.text(), std::move(previous));
         while (!steps->step()) {
-            if (!r->pace.due()) continue;
+            if (!r->pace.over()) continue;
             const bool on = co_await turn(r, f);
             if (!on) co_return object();
         }
@@ -122,7 +122,7 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, std::shared
         if (f || n == 0) break;
         r->bytes += n;
         if (informer::detail::is_progress(parts)) r->sink->received(n);
-        r->pace.restart();
+        r->pace.begin();
         for (std::size_t i = 0; i < parts.size() && !f && !r->enough; ++i) {
             for (std::string_view rest = parts[i]; !rest.empty() && !f && !r->enough;) {
                 const std::string_view some = rest.substr(0, piece);

@@ -4,6 +4,7 @@
 #include "etcd/document.hpp"
 #include "etcd/gateway.hpp"
 #include "etcd/wire.hpp"
+#include "root/turn_watch.hpp"
 
 #include <informer/object/selector.hpp>
 #include <informer/source/list_watch.hpp>
@@ -19,22 +20,6 @@
 #include <vector>
 
 namespace informer::etcd::detail {
-
-/// Says when a slice of work has lasted long enough. Real time, whatever the runtime's clock: it is about the executor.
-class pacer {
-public:
-    bool due() noexcept {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - since_ < longest) return false;
-        since_ = now;
-        return true;
-    }
-    void restart() noexcept { since_ = std::chrono::steady_clock::now(); }
-
-private:
-    static constexpr auto longest = std::chrono::milliseconds(2);
-    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-};
 
 /// Who is chosen, by the values as they came: the cache may keep less of them.
 class selection {
@@ -65,7 +50,7 @@ struct reading {
     std::string doing;
     selection chosen;
     message_reader reader;
-    pacer pace;
+    informer::detail::turn_watch pace{1};
     document text;
     std::size_t position = 0; ///< of the current entry
     std::uint64_t bytes = 0;  ///< received

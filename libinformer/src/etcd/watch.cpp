@@ -73,7 +73,7 @@ asio::awaitable<void> hand_on(std::shared_ptr<watching> w, failure& f) {
             w->sink->quarantine(*t.bad);
         else
             w->sink->event(t.type, t.o);
-        if (!w->pace.due()) continue;
+        if (!w->pace.over()) continue;
         const bool on = co_await reading::turn(w, f);
         if (!on) co_return;
     }
@@ -228,7 +228,7 @@ asio::awaitable<void> take_all(std::shared_ptr<watching> w, failure& f) {
         else
             co_await take_event(w, f);
         if (f || w->enough) co_return;
-        if (!w->pace.due()) continue;
+        if (!w->pace.over()) continue;
         const bool on = co_await reading::turn(w, f);
         if (!on) co_return;
     }

@@ -142,8 +142,7 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
     if (!r.body_.empty() || r.method_ == "POST" || r.method_ == "PUT" || r.method_ == "PATCH")
         add("Content-Length", std::to_string(r.body_.size()));
     head += "\r\n";
-    constexpr std::size_t one_packet = 16 << 10;
-    if (r.body_.size() <= one_packet)
+    if (r.body_.size() <= detail::one_packet)
         head += r.body_;
     else
         p.body = std::move(r.body_);

@@ -28,7 +28,7 @@ public:
 };
 
 /// Held by the response and by the coroutine that works on it.
-class exchange : public std::enable_shared_from_this<exchange> {
+class exchange {
 public:
     exchange(asio::any_io_executor executor, std::shared_ptr<pool> p, prepared_request r);
     ~exchange();

@@ -1,5 +1,7 @@
 #include "http/response_reader.hpp"
 
+#include "http/beast_put.hpp"
+
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/fields.hpp>
@@ -9,7 +11,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 
 namespace informer::http::detail {
 
@@ -59,16 +60,6 @@ void prepare(std::optional<part_parser>& parser, bool head) {
     parser->header_limit(static_cast<std::uint32_t>(max_header));
     parser->skip(head);
     parser->eager(false); // so that it stops after the header
-}
-
-/// Beast throws where a single field is larger than its 16-bit offsets can say.
-std::size_t put(part_parser& p, std::string_view in, error_code& ec) {
-    try {
-        return p.put(boost::asio::const_buffer(in.data(), in.size()), ec);
-    } catch (const std::length_error&) {
-        ec = bh::error::header_limit;
-        return 0;
-    }
 }
 
 } // namespace

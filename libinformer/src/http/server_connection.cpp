@@ -110,7 +110,6 @@ asio::awaitable<bool> server_connection::write_body(std::string_view before, std
     } else if (cut_after_) {
         *cut_after_ -= body.size();
     }
-    constexpr std::size_t one_packet = 16 << 10;
     if (body.size() <= one_packet) {
         std::string together;
         together.reserve(before.size() + body.size() + after.size());

@@ -1,6 +1,7 @@
 // The only unit of the server that Beast's parser is compiled in.
 #include "http/server_session.hpp"
 
+#include "http/beast_put.hpp"
 #include "http/response_reader.hpp"
 #include "http/server_exchange.hpp"
 
@@ -18,7 +19,6 @@
 #include <chrono>
 #include <exception>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 namespace informer::http::detail {
@@ -93,16 +93,6 @@ asio::awaitable<void> refuse(std::shared_ptr<server_connection> c, int status, s
         c->consume(c->in.size());
         const bool more = co_await c->more_than(0);
         if (!more) break;
-    }
-}
-
-/// Beast throws where a single field is larger than its 16-bit offsets can say.
-std::size_t put(request_parser& p, std::string_view in, error_code& ec) {
-    try {
-        return p.put(boost::asio::const_buffer(in.data(), in.size()), ec);
-    } catch (const std::length_error&) {
-        ec = bh::error::header_limit;
-        return 0;
     }
 }
 

@@ -23,6 +23,9 @@ using asio::ip::tcp;
 /// How we wait everywhere: errors as values.
 inline constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
+/// Up to this, what is sent together is copied together: the largest record of TLS.
+inline constexpr std::size_t one_packet = std::size_t(16) << 10;
+
 /// Who the other side is, if it showed a certificate that was verified.
 struct peer_identity {
     std::string common_name;

@@ -5,6 +5,7 @@
 #include "kubernetes/query.hpp"
 #include "kubernetes/status.hpp"
 #include "root/one_line.hpp"
+#include "root/turn_watch.hpp"
 #include "source/is_progress.hpp"
 
 #include <informer/object/framer.hpp>
@@ -28,35 +29,8 @@ namespace {
 using informer::detail::printable;
 
 constexpr std::string_view accept_json = "application/json";
-constexpr std::chrono::seconds watch_header_time = std::chrono::seconds(30);
-/// The server ends a watch by itself; one that outlives this is a dead connection.
-constexpr std::chrono::seconds watch_grace = std::chrono::seconds(15);
 
-/// Says when a slice of work has lasted long enough. Real time, whatever the runtime's clock: it is about the executor.
-class pacer {
-public:
-    bool due() noexcept {
-        if (++count_ % stride != 0) return false;
-        const auto now = std::chrono::steady_clock::now();
-        if (now - since_ < longest) return false;
-        since_ = now;
-        return true;
-    }
-    /// The same for work that comes in few large pieces.
-    bool due_now() noexcept {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - since_ < longest / 2) return false;
-        since_ = now;
-        return true;
-    }
-    void restart() noexcept { since_ = std::chrono::steady_clock::now(); }
-
-private:
-    static constexpr unsigned stride = 8; // items between two looks at the clock
-    static constexpr auto longest = std::chrono::milliseconds(4);
-    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-    unsigned count_ = 0;
-};
+constexpr std::size_t items_a_look = 8; // at the clock
 
 failure over_the_limit(const std::string& what, std::size_t limit) {
     return failure(errc::too_large, what + ": over " + std::to_string(limit) + " bytes (client_config::max_object)");
@@ -236,9 +210,10 @@ struct list_reader : object_reader {
 /// An object that is too large for one step. False: the sink has seen enough.
 template <typename Reader>
 asio::awaitable<bool> take_steps(std::shared_ptr<Reader> r, failure& f) {
-    pacer pace;
+    informer::detail::turn_watch pace(1);
+    pace.begin();
     while (!r->step_of_large()) {
-        if (!pace.due_now()) continue;
+        if (!pace.over()) continue;
         const bool wanted = co_await r->sink->turn();
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none) f = failure(errc::cancelled, r->doing);
@@ -246,7 +221,7 @@ asio::awaitable<bool> take_steps(std::shared_ptr<Reader> r, failure& f) {
             r->large.reset();
             co_return wanted;
         }
-        pace.restart();
+        pace.begin();
     }
     r->take_large(f);
     co_return true;
@@ -256,14 +231,14 @@ asio::awaitable<bool> take_steps(std::shared_ptr<Reader> r, failure& f) {
 template <typename Reader>
 asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer, failure& f) {
     const std::string content_type(answer.header("Content-Type"));
-    pacer pace;
+    informer::detail::turn_watch pace(items_a_look);
     http::body_parts parts;
     for (;;) {
         const std::size_t n = co_await answer.receive(parts, f);
         if (f) f = f.within(r->doing);
         if (f || n == 0) break;
         if (informer::detail::is_progress(parts)) r->sink->received(n);
-        pace.restart();
+        pace.begin();
         bool wanted = true, some = false;
         for (std::size_t fed = 0; wanted && !f;) {
             if (!some) {
@@ -279,11 +254,11 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
             if (f || !some) continue;
             if (r->large)
                 wanted = co_await take_steps(r, f);
-            else if (pace.due())
+            else if (pace.over())
                 wanted = co_await r->sink->turn();
             else
                 continue;
-            pace.restart();
+            pace.begin();
         }
         if (f) break;
         if (wanted) wanted = co_await r->sink->ready();
@@ -424,9 +399,11 @@ private:
 } // namespace
 
 http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts, bool late_header) {
-    constexpr auto longest = std::chrono::floor<std::chrono::seconds>(std::chrono::milliseconds::max()) - watch_grace;
-    const auto whole = lasts.count() > 0 ? std::min(lasts, longest) + watch_grace : std::chrono::seconds(0);
-    const auto header = late_header && whole.count() > 0 ? whole : watch_header_time;
+    constexpr auto longest =
+        std::chrono::floor<std::chrono::seconds>(std::chrono::milliseconds::max()) - list_watch::watch_overtime;
+    const auto whole =
+        lasts.count() > 0 ? std::min(lasts, longest) + list_watch::watch_overtime : std::chrono::seconds(0);
+    const auto header = late_header && whole.count() > 0 ? whole : list_watch::watch_header_time;
     return t.header(header).body_idle(std::chrono::milliseconds(0)).request(whole);
 }
 

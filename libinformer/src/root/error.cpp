@@ -98,7 +98,21 @@ bool is_timeout(errc e) noexcept {
 }
 
 bool is_transport(errc e) noexcept {
-    return e >= errc::resolve_failed && e <= errc::request_timeout;
+    switch (e) {
+    case errc::resolve_failed:
+    case errc::resolve_timeout:
+    case errc::connection_refused:
+    case errc::connect_failed:
+    case errc::connect_timeout:
+    case errc::tls_failed:
+    case errc::tls_timeout:
+    case errc::connection_lost:
+    case errc::write_failed:
+    case errc::header_timeout:
+    case errc::body_idle_timeout:
+    case errc::request_timeout: return true;
+    default: return false;
+    }
 }
 
 bool is_protocol(errc e) noexcept {

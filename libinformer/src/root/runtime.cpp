@@ -136,6 +136,16 @@ std::uint64_t runtime::draw_seed() const {
     return seeds_->draw();
 }
 
+std::string_view to_string(log_level level) noexcept {
+    switch (level) {
+    case log_level::error: return "error";
+    case log_level::warning: return "warning";
+    case log_level::info: return "info";
+    case log_level::debug: return "debug";
+    }
+    return "unknown";
+}
+
 void runtime::log(log_level level, std::string_view line) const {
     if (!logs(level)) return;
     try {

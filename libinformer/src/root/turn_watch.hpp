@@ -7,7 +7,11 @@
 
 namespace informer::detail {
 
-/// Says when everybody else on the executor is to have their turn.
+/// How long we hold the executor before everybody else is to have their turn. Design: no step of ours takes more than 5 ms, and the one
+/// at hand may be long. Real time, whatever the runtime's clock is.
+inline constexpr std::chrono::milliseconds longest_turn(2);
+
+/// Says when that is over.
 class turn_watch {
     using real = std::chrono::steady_clock;
 
@@ -19,9 +23,14 @@ public:
         if (++steps_ % look_every_ != 0) return false;
         const real::time_point now = real::now();
         if (!began_) began_ = now; // not before: mostly there are but a few
-        if (now - *began_ < longest) return false;
+        if (now - *began_ < longest_turn) return false;
         began_.reset();
         return true;
+    }
+    /// From now on: where a step may be long, not only their number.
+    void begin() noexcept {
+        steps_ = 0;
+        began_ = real::now();
     }
     /// The loop has suspended.
     void rested() noexcept {
@@ -30,7 +39,6 @@ public:
     }
 
 private:
-    static constexpr auto longest = std::chrono::milliseconds(2); // design: no step of ours takes more than 5 ms
     std::size_t look_every_, steps_ = 0;
     std::optional<real::time_point> began_;
 };

@@ -1,5 +1,7 @@
 #include <informer/source/shard_selector.hpp>
 
+#include "root/fnv1a.hpp"
+
 #include <informer/error.hpp>
 
 #include <algorithm>
@@ -11,12 +13,6 @@ namespace informer {
 namespace {
 
 constexpr std::uint64_t last_hash = std::numeric_limits<std::uint64_t>::max();
-
-std::uint64_t fnv1a(std::string_view text) noexcept {
-    std::uint64_t h = 0xcbf29ce484222325; // offset basis and prime of 64 bits (Fowler, Noll, Vo)
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return h;
-}
 
 std::string hex(std::uint64_t n) {
     std::string s(16, '0');
@@ -55,7 +51,7 @@ shard_selector shard_selector::of(std::vector<range> ranges, by what) {
 
 bool shard_selector::contains(std::string_view value) const noexcept {
     if (ranges_.empty()) return true;
-    const std::uint64_t h = fnv1a(value);
+    const std::uint64_t h = detail::fnv1a(value);
     return std::any_of(ranges_.begin(), ranges_.end(), [h](const range& r) { return r.first <= h && h <= r.second; });
 }
 

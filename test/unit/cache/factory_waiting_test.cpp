@@ -49,6 +49,21 @@ TEST_CASE("who waits for the factory's informers waits for their indexes, also t
     CHECK(found == 1);
 }
 
+TEST_CASE("an index that was refused is not waited for", "[factory]") {
+    workshop w;
+    auto a = w.factory.get(pods);
+    w.settle();
+    CHECK_THROWS_AS(w.factory.get(pods, "", informer_options().index("none", nullptr)), error);
+    error_code code;
+    std::string what = "not synced";
+    asio::co_spawn(w.context, w.factory.synced(1s), [&](std::exception_ptr e) {
+        what.clear();
+        notes(code, what)(e);
+    });
+    w.settle();
+    CHECK(what.empty());
+}
+
 TEST_CASE("who waits for an informer that nobody runs is told so", "[factory]") {
     workshop w;
     shared_informer alone(w.rt, std::make_shared<scripted_list_watch>(w.context.get_executor(), pods));

@@ -78,6 +78,36 @@ TEST_CASE("an owner of another version or made anew replaces its old reference")
     CHECK(controller_of(from_value(d))->api_version == "samplecontroller.k8s.io/v1");
 }
 
+TEST_CASE("an owner reference set without control controls nothing, whatever stood there before") {
+    json::value d = dependent();
+    failure f;
+    set_controller_reference(d, owner("a", "u1"), f);
+    set_owner_reference(d, owner("a", "u2"), f); // made anew
+    REQUIRE_FALSE(f);
+    CHECK(references(d) == 1);
+    CHECK_FALSE(controller_of(from_value(d)));
+    set_controller_reference(d, owner("b", "u3"), f);
+    CHECK_FALSE(f);
+    CHECK(controller_of(from_value(d))->name == "b");
+}
+
+TEST_CASE("of several references to one owner one is left, in the place of the first") {
+    json::value d = dependent();
+    failure f;
+    set_owner_reference(d, owner("a", "u1"), f);
+    set_owner_reference(d, owner("b", "u2"), f);
+    auto& all = d.at_pointer("/metadata/ownerReferences").as_array();
+    const json::value twice = all[0];
+    all.push_back(twice);
+    all.back().at("uid") = "u3";
+    set_controller_reference(d, owner("a", "u3"), f);
+    REQUIRE_FALSE(f);
+    REQUIRE(references(d) == 2);
+    CHECK(all[0].at("uid") == "u3");
+    CHECK(all[0].at("controller") == true);
+    CHECK(all[1].at("uid") == "u2");
+}
+
 TEST_CASE("owners that the garbage collector would not find are refused") {
     failure f;
     json::value other = dependent("elsewhere");
@@ -104,4 +134,14 @@ TEST_CASE("a reference is removed by uid, and the list goes with the last one") 
     CHECK(remove_owner_reference(d, owner("a", "u1")));
     CHECK_FALSE(d.at("metadata").as_object().contains("ownerReferences"));
     CHECK_FALSE(controller_of(from_value(d)));
+}
+
+TEST_CASE("an owner that no server has seen has no reference that could be removed") {
+    json::value d = dependent();
+    failure f;
+    set_owner_reference(d, owner("a", "u1"), f);
+    d.at_pointer("/metadata/ownerReferences/0").as_object().erase("uid"); // as an old writer may have left it
+    const json::value before = d;
+    CHECK_FALSE(remove_owner_reference(d, owner("b", "")));
+    CHECK(d == before);
 }

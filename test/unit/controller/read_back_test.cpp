@@ -82,7 +82,7 @@ asio::awaitable<void> brought_in_line() {
     c.enqueue({"default", "d"});
     co_await settle(100);
     CHECK(begun == 2);
-    s.tell_cache(); // and the predicate lets it out
+    s.tell_cache(); // and the predicate drops it
     const std::function<bool()> right = [&] { return s.phase() == "Ready"; };
     ok = co_await eventually(right);
     CHECK(ok);

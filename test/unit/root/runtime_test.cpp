@@ -91,6 +91,13 @@ TEST_CASE("threads draw different seeds", "[runtime]") {
     CHECK(std::set<std::uint64_t>(drawn.begin(), drawn.end()).size() == drawn.size());
 }
 
+TEST_CASE("log levels have names") {
+    CHECK(to_string(log_level::error) == "error");
+    CHECK(to_string(log_level::warning) == "warning");
+    CHECK(to_string(log_level::info) == "info");
+    CHECK(to_string(log_level::debug) == "debug");
+}
+
 TEST_CASE("log lines pass up to the chosen verbosity", "[runtime]") {
     asio::io_context context;
     testing::log_capture logs;

@@ -140,7 +140,7 @@ public:
     /// Watch-list: nothing more came; and from the first change to the end, where it is not known whether that comes at all.
     static constexpr std::chrono::seconds no_progress = std::chrono::seconds(30);
     static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2);      ///< list without a byte
-    static constexpr std::chrono::seconds overtime = std::chrono::seconds(15);          ///< a watch beyond its time-out
+    static constexpr std::chrono::seconds overtime = list_watch::watch_overtime;        ///< a watch beyond its time-out
     static constexpr std::chrono::seconds longest_watch = std::chrono::hours(24 * 365); ///< the d of [d, 2d] at most
     /// A watch on which bookmarks came at regular times is given up when nothing at all has come for so many halves of their longest
     /// distance, and not less than this: HTTP/1.1 has no ping, and behind a proxy the connection of a lost path stays up.
@@ -152,7 +152,7 @@ public:
     /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
     /// So does one whose header is held back, as its events are until it ends.
     static constexpr std::chrono::seconds doubt = std::chrono::seconds(30);
-    static constexpr std::chrono::seconds header_in_time = std::chrono::seconds(30); ///< a watch's
+    static constexpr std::chrono::seconds header_in_time = list_watch::watch_header_time;
     /// A watch that cannot be resumed and lasted less: the state is not fetched again before a back-off.
     static constexpr std::chrono::seconds shortest_unversioned = std::chrono::seconds(30);
     /// A state that does not prove what is gone: when it is fetched again at first, doubled up to the longest.

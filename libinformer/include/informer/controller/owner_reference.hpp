@@ -26,15 +26,16 @@ bool is_controlled_by(const object& o, const object& owner);
 bool is_owned_by(const object& o, const object& owner);
 
 /// Makes `owner` the controlling owner of `dependent`, a whole object that is to be created or applied; deleting the owner in
-/// the foreground then waits for it. Calling it again changes nothing.
+/// the foreground then waits for it. What refers to the owner already, to another version of it, or to one that had its name
+/// before, is replaced as a whole; calling it again changes nothing.
 ///
-/// *Errors*: conflict when another owner controls it already (which one); not_an_object when `dependent` is none; bad_configuration when the owner lacks a uid
-/// (it must come from the server), a name or a type, or when the two lie where the garbage collector would not find them: a namespaced owner owns
-/// only objects of its own namespace.
+/// *Errors*: conflict when another owner controls it already (which one); not_an_object when `dependent` is none;
+/// bad_configuration when the owner lacks a uid (it must come from the server), a name or a type, or when the two lie where the
+/// garbage collector would not find them: a namespaced owner owns only objects of its own namespace.
 void set_controller_reference(boost::json::value& dependent, const object& owner, failure& f);
-/// The same without control: one of several owners.
+/// The same without control: one of several owners. It controls the dependent no longer if it did.
 void set_owner_reference(boost::json::value& dependent, const object& owner, failure& f);
-/// True when there was one.
+/// By uid, as `is_owned_by`. True when there was one.
 bool remove_owner_reference(boost::json::value& dependent, const object& owner);
 
 } // namespace informer

@@ -40,7 +40,7 @@ namespace predicates {
 /// Nor do your own writes of the status: a reconcile that comes before the cache has them compares with what was before, and no event
 /// puts that right. Wait for them: `patch_status` with the cache, `shared_informer::wait_until`. So with `labels_changed` and its like.
 predicate generation_changed();
-/// Lets out the repetitions of a resync.
+/// Drops the repetitions of a resync.
 predicate resource_version_changed();
 predicate labels_changed();
 predicate annotations_changed();

@@ -60,7 +60,7 @@ asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_
 ///
 /// `current` may be old: a cache has what was written a moment later. Who compares with it then, and wants what it still says, sends
 /// nothing, and the server keeps what was written before. The event that follows leads to another reconcile, which puts it right,
-/// unless a predicate lets it out: `generation_changed` does, with all events of the status. There give the `cache` that `current`
+/// unless a predicate drops it: `generation_changed` does, with all events of the status. There give the `cache` that `current`
 /// was read from.
 asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
                                      boost::json::value wanted, kubernetes::write_options options, failure& f);

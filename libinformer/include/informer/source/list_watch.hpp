@@ -148,6 +148,10 @@ class list_watch {
 public:
     /// That a server has no watch-list is believed so long: a path that stalls looks the same, and servers are upgraded.
     static constexpr std::chrono::hours watch_list_belief{1};
+    /// A source waits so long for the header of a watch, unless it may be late (`watch_options::late_header`).
+    static constexpr std::chrono::seconds watch_header_time{30};
+    /// The server ends a watch by itself at its time-out; one that outlives that by so much is a dead connection.
+    static constexpr std::chrono::seconds watch_overtime{15};
 
     virtual ~list_watch() = default;
     virtual const api_resource& resource() const = 0;
