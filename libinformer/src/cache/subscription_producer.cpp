@@ -26,7 +26,7 @@ void subscription::state::start(cache_snapshot initial, informer::resource_versi
         assert(!initial_ && nothing_pending());
         if (initial.size() > 0) initial_ = std::make_unique<detail::object_cursor>(initial, std::move(order));
     }
-    mark(std::move(version), true);
+    initial_complete(std::move(version));
 }
 
 void subscription::state::push(event e) {

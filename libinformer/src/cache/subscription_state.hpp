@@ -26,9 +26,8 @@ std::string name_of(const subscription_options& o); ///< in errors
 
 /// *Thread safety*: all functions from any thread; one producer, one consumer at a time.
 ///
-/// How the informer uses it. A subscriber that comes when the cache is filled: `start(snapshot, version)` before the
-/// first `push()`; the snapshot must be exactly the state before that first event (no event already in it may be pushed).
-/// One that comes before: `push()` of added events marked initial, then `initial_complete(version)`. After every later
+/// How the informer uses it. As soon as the cache is filled, `start(snapshot, version)`, before the first `push()`; the
+/// snapshot must be exactly the state before that first event (no event already in it may be pushed). After every later
 /// relist `relisted(version)`. While `over()` it awaits `room()` before it pushes on. Forgets the state when `closed()`;
 /// `end()` when it ends itself.
 class subscription::state : public std::enable_shared_from_this<subscription::state> {
@@ -51,7 +50,7 @@ public:
     /// push one by one. Who is to be woken is added to `to_wake`.
     using shared_events = std::shared_ptr<std::vector<event>>; ///< changed by none but who holds it alone
     bool push_all(const shared_events& events, detail::wake_list& to_wake);
-    /// All initial events have been pushed.
+    /// The mark behind the initial state, as `start` makes it.
     void initial_complete(informer::resource_version version);
     /// A relist is complete; all its events have been pushed.
     void relisted(informer::resource_version version);

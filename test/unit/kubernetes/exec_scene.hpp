@@ -190,4 +190,29 @@ private:
     }
 };
 
+/// A change of the plugin: how long it may run.
+inline const auto limit = [](std::chrono::milliseconds d) {
+    return [d](kubernetes::exec_plugin& p) { p.time_limit = d; };
+};
+
+/// What the only request says of such a plugin, behind its name.
+inline std::string complaint_of(const std::string& body,
+                                const std::function<void(kubernetes::exec_plugin&)>& change = {}) {
+    exec_scene s(body, change);
+    const std::string command = s.b.config.credentials.exec.command;
+    const failure f = s.get();
+    CHECK(f == errc::exec_plugin_failed);
+    const std::string text = f.what(), head = "get pods default/a: exec plugin \"" + command + "\" ",
+                      tail = ": no credential";
+    INFO(text);
+    REQUIRE(text.starts_with(head));
+    REQUIRE(text.ends_with(tail));
+    CHECK(text.find('\n') == std::string::npos);
+    return text.substr(head.size(), text.size() - head.size() - tail.size());
+}
+
+inline std::string answering(const std::string& text) {
+    return "printf %s '" + text + "'";
+}
+
 } // namespace kubernetes_test
