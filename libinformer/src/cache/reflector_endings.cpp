@@ -117,6 +117,13 @@ void reflector::list_instead(bool refused) noexcept {
     refused_ = refused;
 }
 
+/// A server that is known for watch-list can, but not just now: it has a bad moment, perhaps with all who follow it.
+void reflector::stalled(time_point now, const failure& f) {
+    const bool known = support_ == watch_list_support::yes;
+    list_instead(!known);
+    if (known) failed(now, f, false);
+}
+
 // WL7, X5: the initial state did not come to its end.
 void reflector::initial_ended(time_point now, const failure& f) {
     switch (request_.why) {
@@ -125,7 +132,7 @@ void reflector::initial_ended(time_point now, const failure& f) {
         support_ = watch_list_support::no;
         list_this_time_ = true;
         return;
-    case cut::stalled: list_instead(support_ != watch_list_support::yes); return; // it can, but not just now
+    case cut::stalled: stalled(now, f); return;
     case cut::went_back: consistent_ = true; return;
     case cut::deletion_lost: failed(now, f, false); return;
     case cut::none:
@@ -134,8 +141,8 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case cut::quiet:
     case cut::overdue: break;
     }
-    if (f == errc::header_timeout) { // as stalled
-        list_instead(support_ != watch_list_support::yes);
+    if (f == errc::header_timeout) {
+        stalled(now, f);
         return;
     }
     const kind k = kind_of(f);

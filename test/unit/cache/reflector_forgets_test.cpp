@@ -198,6 +198,7 @@ TEST_CASE("X5 a stalled watch-list takes nothing from a server that is known for
     } else {
         m.watch_done(held_back);
     }
+    CHECK(m.wait() == 800ms);
     REQUIRE(m.next().what == step::list);
     REQUIRE(m.page_done("7", "", 1) == page::complete);
     CHECK(m.r.support() == watch_list_support::yes);

@@ -314,7 +314,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("X5 a server known for watch-list is given 30 s without progress", "[reflector]") {
+TEST_CASE("X5 a server known for watch-list is given 30 s without progress, and a list comes after a back-off",
+          "[reflector]") {
     machine m(reflector_options(), watch_list_support::yes);
     m.next();
     m.r.opened(m.now);
@@ -327,6 +328,7 @@ TEST_CASE("X5 a server known for watch-list is given 30 s without progress", "[r
     m.pass(1s);
     CHECK(m.r.tick(m.now));
     m.watch_done(ended_by_us);
+    CHECK(m.wait() == 800ms);
     CHECK(m.next().what == step::list);
     CHECK(m.r.support() == watch_list_support::yes); // not now, but another time
 }

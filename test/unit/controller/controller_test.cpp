@@ -355,6 +355,7 @@ asio::awaitable<void> stopping(ending how) {
     CHECK(begun == 1); // nothing was begun after the stop
     CHECK(finished == (how == ending::graceful ? 1 : 0));
     CHECK(cut == (how == ending::graceful ? 0 : 1));
+    CHECK(b.has_logged("reconciles still run after the shutdown time-out") == (how == ending::too_slow));
     co_await b.end();
 }
 

@@ -207,6 +207,7 @@ private:
     void failed(time_point now, const failure& f, bool parked);
     void delay(time_point now, const failure& f);
     void list_instead(bool refused) noexcept;
+    void stalled(time_point now, const failure& f);
     void initial_ended(time_point now, const failure& f);
     void follow_by_fetching(time_point now, const failure& f);
     void follow_ended(time_point now, const failure& f);
