@@ -7,13 +7,13 @@
 
 namespace informer {
 
-/// Constants of client-go's reflector (tools/cache/reflector.go): 800 ms, doubled up to 30 s, each delay drawn from
-/// [d, 2d), forgotten after 2 minutes of health.
+/// The defaults are those of client-go's reflector (tools/cache/reflector.go): the delay starts at 800 ms and doubles
+/// up to 30 s. Each delay is drawn from [d, 2d). The delay is reset after 2 minutes of health.
 class backoff_options {
 public:
     backoff_options() {}
-    /// Less than a millisecond counts as one (so for `cap`): what is refused is never asked again without a pause. More than `cap` counts
-    /// as that; a factor below 1 as 1, a jitter below 0 as none.
+    /// Below 1 ms counts as 1 ms (also for `cap`), so a refused request is never repeated without a pause. Above `cap`
+    /// counts as `cap`, a factor below 1 as 1, a jitter below 0 as no jitter.
     // clang-format off
     backoff_options& initial(std::chrono::nanoseconds d) { initial_ = d; return *this; }
     backoff_options& cap(std::chrono::nanoseconds d) { cap_ = d; return *this; }
@@ -30,13 +30,14 @@ public:
     std::chrono::nanoseconds reset_after_ = std::chrono::minutes(2);
 };
 
-/// The delay before the next attempt. Only healthy time resets it: failing for long never does.
+/// The delay before the next attempt. Only healthy time resets it; a long time of failures never does.
 class backoff {
 public:
     explicit backoff(backoff_options options = backoff_options(), std::uint64_t seed = 1);
     /// The delay to wait now; the next one will be longer.
     std::chrono::nanoseconds next();
-    /// The work went well for `d` (watches that delivered an event or a bookmark); sums up, resets at reset_after.
+    /// Reports that the work went well for `d` (watches that delivered an event or a bookmark). The times add up; at
+    /// `reset_after` the delay is reset.
     void healthy_for(std::chrono::nanoseconds d);
     void reset();
     /// Delays handed out since the last reset.

@@ -1,8 +1,8 @@
-// libinformer: errors. Every failure of the library is an `error_code` with a category of ours, a sentence that
-// says what was being done, and, where the API server answered, its `Status`.
+// libinformer: errors. Every failure of the library is an `error_code` of the library's own category, a sentence that
+// says what was being done, and, if the API server answered, its `Status`.
 //
-// Throwing functions throw `informer::error`; their twins take a `failure&` and do not throw. A `failure` is used
-// rather than a bare `error_code` because the server's text would be lost with the latter.
+// Throwing functions throw `informer::error`; their twins take a `failure&` and do not throw. They use a `failure`
+// because a bare `error_code` would lose the server's text.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -21,7 +21,7 @@ namespace informer {
 
 using error_code = boost::system::error_code;
 
-/// What went wrong. Stable names; compare with `condition` where a class of errors is meant.
+/// What went wrong. The names are stable. To test for a class of errors, compare with `condition`.
 enum class errc {
     // control
     cancelled = 1,     ///< the caller cancelled, or the object was stopped
@@ -31,8 +31,8 @@ enum class errc {
     // transport, one for each phase of a request
     resolve_failed, ///< the host name has no address
     resolve_timeout,
-    connection_refused, ///< nobody listens there
-    connect_failed,     ///< any other failure to connect; a proxy that refuses is one
+    connection_refused, ///< nothing listens there
+    connect_failed,     ///< any other failure to connect, such as a proxy that refuses
     connect_timeout,
     tls_failed, ///< handshake or certificate check; the sentence says which check
     tls_timeout,
@@ -44,7 +44,7 @@ enum class errc {
     // protocol
     bad_response, ///< not HTTP, or not what the API promises
     too_large,    ///< an object or message over the configured limit
-    // the server said no; `status()` holds its words (null where we refused it ourselves, for a name that no path can hold)
+    // the server refused; `status()` is its answer (null if the library refused a name that no path can hold)
     bad_request,                ///< 400, 405, 406, 415
     unauthorized,               ///< 401
     forbidden,                  ///< 403
@@ -57,19 +57,19 @@ enum class errc {
     resource_version_too_large, ///< 504 with cause ResourceVersionTooLarge
     server_error,               ///< any other 5xx
     unexpected_status,          ///< any other HTTP status
-    // who we are
+    // credentials
     exec_plugin_failed, ///< the exec plugin gave no credential; the sentence says why
     // documents
     syntax_error, ///< not JSON
     bad_utf8,
     too_deep,      ///< nesting beyond the limit (1,000)
-    not_an_object, ///< an item that is no JSON object, or one of the wrong type
+    not_an_object, ///< an item that is not a JSON object, or an object of the wrong type
     no_metadata,   ///< an item without metadata.name
-    pool_full,     ///< 4 GiB per pool generation
+    pool_full,     ///< the limit is 4 GiB per pool generation
     wrong_type,    ///< a value is not of the type asked for
     no_such_value, ///< a path that does not exist
     bad_patch,
-    // input of users
+    // user input
     bad_selector,
     bad_kubeconfig,
     bad_configuration,
@@ -80,13 +80,13 @@ enum class errc {
     unknown_index,
     duplicate_index,
     index_function_failed,
-    callback_failed, ///< a function that you gave us, such as a reconciler, threw what is no error of ours
-    new_epoch,       ///< the server went back in time; resource versions of the old epoch never come
+    callback_failed, ///< a user's function, such as a reconciler, threw no `error` and no `system_error`
+    new_epoch,       ///< the server went back in time; resource versions of the old epoch will never come
 };
 
 /// Classes of errors, for `if (e.code() == condition::retryable)`.
 enum class condition {
-    /// trying the same again may help: transport, time-outs of a request (not a deadline of yours), 429, 5xx
+    /// trying the same again may help: transport, time-outs of a request (not a deadline that you gave), 429, 5xx
     retryable = 1,
     gone,
     conflict,
@@ -128,20 +128,20 @@ public:
     std::string details_name, details_group, details_kind;
     std::optional<std::chrono::seconds> retry_after; ///< header Retry-After or details.retryAfterSeconds
     std::vector<cause> causes;
-    std::string continue_token; ///< fresh inconsistent token of an expired `continue` (ListMeta), if sent
+    std::string continue_token; ///< fresh inconsistent token for an expired `continue` (ListMeta), if sent
 
     api_status() = default;
 };
 
-/// Which `errc` a status stands for (HTTP code and reason; "ResourceVersionTooLarge" causes included).
+/// The `errc` that a status stands for (by HTTP code and reason; "ResourceVersionTooLarge" causes included).
 errc errc_of(const api_status& status) noexcept;
 
-/// An error with its story. Cheap to copy. Never holds secrets.
+/// An error with its context. Cheap to copy. Never holds secrets.
 class failure {
 public:
     failure() = default;
-    /// Masked are bearer tokens, Authorization and Cookie headers, passwords in URLs, private keys, and the values of names that
-    /// can only be secrets ("password=…", "client_secret": "…"), in what the server says, too.
+    /// Masks bearer tokens, Authorization and Cookie headers, passwords in URLs, private keys, and the values of names
+    /// that can only be secrets ("password=…", "client_secret": "…"). It masks them in the server's text, too.
     failure(error_code code, std::string doing);
     failure(errc code, std::string doing) : failure(make_error_code(code), std::move(doing)) {}
     failure(api_status status, std::string doing);
@@ -149,13 +149,13 @@ public:
     /// True when something failed.
     explicit operator bool() const noexcept { return code_.failed(); }
     const error_code& code() const noexcept { return code_; }
-    /// What we were doing, ours alone ("list pods: connect 127.0.0.1:6443").
+    /// What the library was doing, in its own words only ("list pods: connect 127.0.0.1:6443").
     const std::string& message() const noexcept { return message_; }
-    /// The server's answer, when there was one.
+    /// The server's answer, if there was one.
     const api_status* status() const noexcept { return status_.get(); }
-    /// One line for people: what we did, the code's text, the server's message.
+    /// One line for people: what the library was doing, the code's text, the server's message.
     std::string what() const;
-    /// The same with `prefix: ` before our own text.
+    /// The same failure with `prefix: ` in front of `message()`.
     [[nodiscard]] failure within(std::string_view prefix) const;
 
     friend std::ostream& operator<<(std::ostream& o, const failure& f) { return o << f.what(); }

@@ -1,5 +1,6 @@
-// libinformer: what the library needs of its surroundings: an executor, a clock, a logger, a metrics sink. Passed in;
-// there are no process globals. What *Cancellation* says, in all headers, holds once a coroutine has begun: see `task_group::join`.
+// libinformer: what the library needs from its environment: an executor, a clock, a logger and a metrics sink. All are
+// passed in; there are no process globals. In all headers, what *Cancellation* says holds once a coroutine has begun:
+// see `task_group::join`.
 #pragma once
 
 #include <informer/detail/built_with.hpp>
@@ -20,10 +21,11 @@ namespace informer {
 
 namespace asio = boost::asio;
 
-/// Time, so that tests can turn it by hand (`testing::manual_clock`).
+/// Time, which tests can advance by hand (`testing::manual_clock`).
 ///
-/// *Thread safety*: `now()` and `wall()` from any thread. *Executor*: `sleep_until` resumes on the awaiter's. *Errors*: `now()` and
-/// `wall()` must not throw: who asks whether we lead asks them, and expects an answer.
+/// *Thread safety*: `now()` and `wall()` may be called from any thread. *Executor*: `sleep_until` resumes on the
+/// awaiter's executor. *Errors*: `now()` and `wall()` must not throw: the check whether this process is the leader
+/// calls them and expects an answer.
 class clock {
 public:
     using duration = std::chrono::steady_clock::duration;
@@ -31,24 +33,25 @@ public:
     virtual ~clock() = default;
     virtual time_point now() const = 0;
     virtual std::chrono::system_clock::time_point wall() const = 0;
-    /// Waits. *Cancellation*: terminal, partial and total; a cancelled sleep returns false, a finished one true; once it
-    /// has begun it never throws.
+    /// Waits until `when`. *Cancellation*: terminal, partial and total; a cancelled sleep returns false, a finished one
+    /// true. Once it has begun, it never throws.
     virtual asio::awaitable<bool> sleep_until(time_point when) = 0;
-    /// What is longer than a clock counts is for ever.
+    /// A duration beyond the range of the clock means for ever.
     asio::awaitable<bool> sleep_for(duration d);
 };
-/// The real one: steady_clock and system_clock, `asio::steady_timer`.
+/// The real clock: `steady_clock`, `system_clock` and `asio::steady_timer`.
 std::shared_ptr<clock> system_clock();
 
-/// error: needs an operator · warning: degraded, goes on · info: change of state · debug: each request.
+/// error: needs an operator · warning: degraded, but working · info: change of state · debug: each request.
 enum class log_level { error, warning, info, debug };
 std::string_view to_string(log_level level) noexcept;            ///< "error", "warning", …
 using logger = std::function<void(log_level, std::string_view)>; ///< called on the same threads as a `metrics_sink`
 
-/// Where figures go. Names and labels follow the Prometheus conventions.
+/// Receives metrics. Names and labels follow the Prometheus conventions.
 ///
-/// *Thread safety*: called from the executors of the objects that report, and on every thread that uses a work queue or the trigger of
-/// a controller; an implementation must be thread-safe when there are several. *Errors*: what it throws is dropped.
+/// *Thread safety*: called on the executors of the objects that report, and on every thread that uses a work queue or
+/// the trigger of a controller. If these are several threads, an implementation must be thread-safe. *Errors*:
+/// exceptions are dropped.
 class metrics_sink {
 public:
     using label = std::pair<std::string_view, std::string_view>;
@@ -57,8 +60,8 @@ public:
     virtual void add(std::string_view counter, double value, labels of) = 0;
     virtual void set(std::string_view gauge, double value, labels of) = 0;
     virtual void observe(std::string_view histogram, double value, labels of) = 0;
-    /// This series, of whichever type, ends: what it told of is gone (an informer that has stopped). Who keeps series lets it go; who
-    /// does not needs no override.
+    /// This series, of whichever type, ends: what it described is gone (an informer that has stopped). A sink that
+    /// keeps series drops it; a sink that does not needs no override.
     virtual void forget(std::string_view name, labels of);
 };
 
@@ -68,20 +71,21 @@ class executor_home;
 executor_home& home_of(const runtime& rt) noexcept;
 } // namespace detail
 
-/// The bundle that objects of the library are made with. Cheap to copy.
+/// The bundle that the library's objects are constructed with. Cheap to copy.
 ///
-/// *Executor*: everything left of a subscription runs on `executor()`: give a strand (`asio::make_strand(io)`), or the executor of
-/// an `io_context` that one thread runs. Several threads that run the `io_context` of a bare executor are a data race, and crash.
-/// *Lifetime*: may outlive the execution context; `executor()` is empty then.
+/// *Executor*: everything upstream of a subscription runs on `executor()`. Pass a strand (`asio::make_strand(io)`), or
+/// the executor of an `io_context` that one thread runs. A bare executor of an `io_context` that several threads run
+/// leads to a data race and a crash. *Lifetime*: a `runtime` may outlive the execution context; `executor()` is empty
+/// then.
 class runtime {
 public:
     explicit runtime(asio::any_io_executor executor)
         : runtime(std::move(executor), detail::built_here::and_so_was_the_library) {}
-    /// These are for before anything is made with it: each object keeps a copy, as it was then.
+    /// Call these before anything is constructed with the runtime: each object keeps a copy of it, as it was then.
     runtime& with_clock(std::shared_ptr<informer::clock> c);
     runtime& with_logger(logger l, log_level most_verbose = log_level::info);
     runtime& with_metrics(std::shared_ptr<metrics_sink> m);
-    /// Seed of every random draw (jitter, watch time-outs); default: from the system.
+    /// The seed of every random draw (jitter, watch time-outs). By default it comes from the system.
     runtime& with_seed(std::uint64_t seed);
 
     const asio::any_io_executor& executor() const noexcept;

@@ -14,14 +14,14 @@
 
 namespace informer {
 
-/// Owns coroutines. Every `co_spawn` of the library goes through one (toolchain law 3): the completion is bound to the
-/// child's executor, so that cancellation is emitted there.
+/// Owns coroutines. Every `co_spawn` of the library goes through a group (toolchain law 3): the completion is bound to
+/// the child's executor, so that cancellation is emitted there.
 ///
-/// *Thread safety*: none; use it on its executor. *Lifetime*: the destructor asks the children to stop but cannot wait:
-/// `co_await join()` before. State is shared with the children, so destroying early is safe: `on_error` goes with the group, and how
-/// children end after that nobody is told. But like every Asio object it must not outlive its execution context.
-/// *Errors*: an exception that leaves a child is given to `on_error` (default: rethrown by `join()`); the cancellation of
-/// a child that was told to stop is none.
+/// *Thread safety*: none; use it on its executor. *Lifetime*: the destructor asks the children to stop but cannot wait
+/// for them: `co_await join()` first. The children share its state, so early destruction is safe: `on_error` is
+/// destroyed with the group, and nobody learns how the children end after that. Like every Asio object, the group must
+/// not outlive its execution context. *Errors*: an exception that leaves a child is passed to `on_error` (default:
+/// `join()` rethrows it). The cancellation of a child that was asked to stop does not count as one.
 class task_group {
 public:
     explicit task_group(asio::any_io_executor executor);
@@ -29,10 +29,11 @@ public:
     task_group& operator=(const task_group&) = delete;
     ~task_group();
 
-    /// Starts a child on the group's executor (by post, never inline). After `stop()` the child is dropped unstarted.
+    /// Starts a child on the group's executor (by post, never inline). After `stop()` the child is dropped without
+    /// being started.
     void spawn(asio::awaitable<void> child);
-    /// Calls `make` there and keeps it until the coroutine that it gave has ended: a lambda coroutine may use its captures. (Those of
-    /// `group.spawn([x]() -> asio::awaitable<void> { … }())` are gone when it begins.)
+    /// Calls `make` there and keeps it until the coroutine that it returned has ended, so a lambda coroutine may use
+    /// its captures. (The captures of `group.spawn([x]() -> asio::awaitable<void> { … }())` are gone when it begins.)
     template <class F>
     requires std::is_invocable_r_v<asio::awaitable<void>, F&> void spawn(F make) { spawn(call(std::move(make))); }
     /// As above, for a child that must run on another executor.
@@ -43,18 +44,19 @@ public:
     void stop();
     bool stopped() const noexcept;
     std::size_t size() const noexcept;
-    /// Waits until no child is left. Not cancellable by design: children are told to stop first. Rethrows the first
-    /// exception of a child, once.
+    /// Waits until no child is left. Not cancellable by design: call `stop()` first to end the children. Rethrows the
+    /// first exception of a child, once.
     ///
-    /// A coroutine that may itself have been cancelled must say `co_await asio::this_coro::throw_if_cancelled(false);`
-    /// before `co_await group.join()`: otherwise Asio throws at that `co_await`, before we are asked, and the children
-    /// would outlive what they refer to.
+    /// A coroutine that may itself have been cancelled must `co_await asio::this_coro::throw_if_cancelled(false);`
+    /// before `co_await group.join()`. Otherwise Asio throws at that `co_await`, before `join()` begins, and the
+    /// children would outlive what they refer to.
     ///
-    /// So it is with every coroutine of the library: what its header says of cancellation holds once it has begun. Who was cancelled before
-    /// comes no further than the `co_await`, which throws a `boost::system::system_error` (`operation_aborted`; to be told by
-    /// `condition::cancelled`, as our own `errc::cancelled` is), unless it has said the same. Ends must not be left out like that
-    /// (`informer_factory::shutdown`, `http::server::stop`, `work_queue::drain`): they begin when they are called, but to wait
-    /// for them takes that sentence.
+    /// The same holds for every coroutine of the library: what its header says about cancellation holds once it has
+    /// begun. A caller that was cancelled before gets no further than the `co_await`, unless it has awaited the same.
+    /// The `co_await` throws a `boost::system::system_error` (`operation_aborted`, which equals `condition::cancelled`,
+    /// as `errc::cancelled` does). A shutdown must not be skipped like that (`informer_factory::shutdown`,
+    /// `http::server::stop`, `work_queue::drain`): these begin when they are called, but a cancelled coroutine needs
+    /// that statement to wait for them.
     asio::awaitable<void> join();
 
 private:

@@ -1,4 +1,4 @@
-// What an informer tells its subscribers.
+// What an informer delivers to its subscribers.
 #pragma once
 
 #include <informer/object/object.hpp>
@@ -41,12 +41,13 @@ public:
     event_kind kind = event_kind::added;
     event_reason reason = event_reason::watch;
     bool initial = false; ///< part of the subscriber's initial state
-    /// False: deleted, and `current` is the last state that was seen before. A relist revealed it, or another object (`uid`) of the same
-    /// key, or what the watch told of the deletion could not be read.
+    /// False: deleted, and `current` is the last state that was seen before. The deletion was revealed by a relist or
+    /// by another object (`uid`) with the same key, or the watch event of the deletion could not be read.
     bool final_state_known = true;
-    object current;  ///< the newest state; for deleted the last one
-    object previous; ///< what this subscriber was told before; empty for added
-    /// Of `synced` marks; else that of `current`, but of a deletion that could not be read its own, if that could be.
+    object current;  ///< the newest state; for deleted, the last one
+    object previous; ///< the state this subscriber received before; empty for added
+    /// The version of a `synced` mark; otherwise that of `current`. A deletion whose event could not be read has the
+    /// version of that event, if the version could be read.
     informer::resource_version version;
 
     object_key key() const { return current.key(); }

@@ -16,35 +16,38 @@
 
 namespace informer {
 
-/// The values of an object under an index ("node1"); none: not indexed. Must depend on nothing but the object: the values
-/// of an older version are computed again when it is replaced. It must not change the cache or the indexes that it is called
-/// for; `add_index` throws `error(errc::bad_configuration)` there. It is called on the writer's thread, and destroyed on that of
-/// whoever lets go of the last snapshot that shows the index.
+/// Returns the values of an object under an index ("node1"); without values, the object is not indexed. The result must
+/// depend on nothing but the object: the values of an older version are computed again when it is replaced. The
+/// function must not change the cache or the indexes that it is called for; `add_index` throws
+/// `error(errc::bad_configuration)` when called from it. It is called on the writer's thread, and destroyed on the
+/// thread that releases the last snapshot that shows the index.
 using index_function = std::function<std::vector<std::string>(const object&)>;
-/// Index by the string at a JSON pointer ("/spec/nodeName"); anything but a string is not indexed. Throws
-/// `error(errc::bad_configuration)` for what is no such pointer ("spec.nodeName").
+/// Indexes by the string at a JSON pointer ("/spec/nodeName"); anything but a string is not indexed. Throws
+/// `error(errc::bad_configuration)` if `pointer` is not a JSON pointer ("spec.nodeName").
 index_function index_by_pointer(std::string pointer);
-/// Index by the value of a label.
+/// Indexes by the value of a label.
 index_function index_by_label(std::string key);
 
-/// One state of the cache, immutable: readers on any thread, for as long as they like, without stopping the writer.
+/// One immutable state of the cache. Readers may use it on any thread, for as long as they like, without stopping the
+/// writer.
 ///
 /// *Complexity*: taking one is O(1) whatever the size; `get` and `by_index` are O(log32 n) plus the result;
-/// `list_namespace` is O(objects of that namespace + n / 1024): objects lie together by namespace, without an index.
-/// *Errors*: an unknown index throws `error(errc::unknown_index)`, one that is still being built `error(errc::not_synced)`.
-/// *Lifetime*: holds its objects; one that is held for long costs what has changed since, never more than the state it
-/// shows. `get` gives a counted handle, `find` and the lists lend: a look-up that counts nothing touches less memory.
+/// `list_namespace` is O(objects of that namespace + n / 1024), because objects lie together by namespace, without an
+/// index. *Errors*: an unknown index throws `error(errc::unknown_index)`, and one that is still being built throws
+/// `error(errc::not_synced)`. *Lifetime*: a snapshot keeps its objects. One that is held for long costs what has
+/// changed since, never more than the state it shows. `get` returns a counted handle; `find` and the lists lend: a
+/// look-up that counts nothing touches less memory.
 class cache_snapshot {
 public:
     cache_snapshot() = default;              ///< empty
     object get(const object_key& key) const; ///< empty when absent
-    /// "ns/name", cluster-scoped: "name"; does not allocate.
+    /// By "ns/name", or "name" if cluster-scoped; does not allocate.
     template <detail::text_of_key Text>
     object get(const Text& namespace_slash_name) const {
         return get_by_text(namespace_slash_name);
     }
-    object get(std::string_view name_space, std::string_view name) const; ///< nor does this
-    /// Lent, null when absent: valid while this snapshot or a copy of it is held.
+    object get(std::string_view name_space, std::string_view name) const; ///< does not allocate either
+    /// Lends the object, or returns null when absent. Valid while this snapshot or a copy of it is held.
     const object* find(const object_key& key) const& noexcept;
     template <detail::text_of_key Text>
     const object* find(const Text& namespace_slash_name) const& noexcept {
@@ -59,12 +62,12 @@ public:
     /// All objects, in no particular order.
     lent_objects list() const;
     lent_objects list(const label_selector& selector) const;
-    /// Empty: all namespaces, like list().
+    /// An empty name means all namespaces, like list().
     lent_objects list_namespace(std::string_view name_space) const;
     lent_objects by_index(std::string_view index, std::string_view value) const;
     std::vector<object_key> index_keys(std::string_view index, std::string_view value) const; ///< sorted
     std::vector<std::string> index_values(std::string_view index) const;                      ///< sorted
-    bool has_index(std::string_view index) const noexcept; ///< it is complete and can be read
+    bool has_index(std::string_view index) const noexcept; ///< true if it is complete and can be read
     /// Calls `f` for each object until it returns false.
     void for_each(const std::function<bool(const object&)>& f) const;
     /// The highest resource version applied, deletes and bookmarks included.
@@ -73,7 +76,7 @@ public:
     class data;
     explicit cache_snapshot(std::shared_ptr<const data> d) noexcept : data_(std::move(d)) {}
     const data* contents() const noexcept { return data_.get(); }
-    data* if_alone() const noexcept; ///< to be taken apart; null where another snapshot shows it
+    data* if_alone() const noexcept; ///< to be taken apart; null if another snapshot shows it
 
 private:
     object get_by_text(std::string_view key) const;
@@ -85,15 +88,16 @@ private:
 /// The store of one informer.
 ///
 /// *Thread safety*: one writer (the informer's executor); `snapshot()`, the read short-cuts, the figures and the index
-/// errors from any thread. Taking a snapshot is wait-free, and no number of readers holds up the writer. *Errors*: an index function
-/// that throws is contained: the object stays in the cache without values in that index, and `index_errors()` names it. Index functions are
-/// called on the writer's executor, once or more for an object, and also for those of a first list that is given up.
-/// *Complexity*: writes are O(log32 n) for the map and each value of each index; nodes are copied at most once between two
-/// calls of `publish()`, so larger batches are cheaper. Replacing an object by one that is `same_as` it costs a look-up.
+/// errors from any thread. Taking a snapshot is wait-free, and readers do not hold up the writer (but for
+/// `publication_figures::waits`). *Errors*: an exception of an index function is contained: the object stays in the
+/// cache without values in that index, and `index_errors()` names it. Index functions are called on the writer's executor, one or more times per object, and
+/// also for the objects of a first list that is given up. *Complexity*: writes are O(log32 n) for the map and for each
+/// value of each index. Nodes are copied at most once between two calls of `publish()`, so larger batches are cheaper.
+/// Replacing an object by one that is `same_as` it costs a look-up.
 class indexer {
 public:
     indexer();
-    explicit indexer(std::uint64_t seed); ///< of its hashes, else a random one
+    explicit indexer(std::uint64_t seed); ///< of its hashes; otherwise a random one
     ~indexer();
     indexer(const indexer&) = delete;
     indexer& operator=(const indexer&) = delete;
@@ -101,30 +105,31 @@ public:
     cache_snapshot snapshot() const;
     object get(const object_key& key) const { return snapshot().get(key); }
 
-    /// Adds an index, also when the cache is full already (writer's side). Throws `error(errc::duplicate_index)`;
-    /// `error(errc::bad_configuration)` without a function.
-    /// Readers see it at once when everything is published or nothing has been yet, else with the next `publish()`.
+    /// Adds an index, even if the cache is already filled (writer's side). Throws `error(errc::duplicate_index)`;
+    /// `error(errc::bad_configuration)` without a function. Readers see the index at once if everything is published or
+    /// nothing has been yet, otherwise with the next `publish()`.
     void add_index(std::string name, index_function f);
-    /// The same in slices, for a full cache: begins, and then indexes about `objects` of them at each step, until
-    /// `add_index_step` returns true (then all that were begun are done). Other writes may come in between.
+    /// The same in slices, for a filled cache: begins the index. Each call of `add_index_step` then indexes about
+    /// `objects` objects, until it returns true (then all indexes that were begun are done). Other writes may come in
+    /// between.
     void begin_index(std::string name, index_function f);
     bool add_index_step(std::size_t objects);
-    /// Begun, or complete and not published yet, or published.
+    /// True if the index was begun, is complete but not published yet, or is published.
     bool knows_index(std::string_view name) const noexcept;
     struct index_error {
         std::string index;
         object_key key;
         std::string what;
     };
-    /// The latest, at most 16; and how many there were. An informer tells them in its `status()`.
+    /// The latest errors, at most 16, and how many there were. An informer reports them in its `status()`.
     std::vector<index_error> index_errors() const;
     std::uint64_t index_error_count() const noexcept;
 
     /// How the writer and its readers met.
     struct publication_figures {
         std::uint64_t published = 0;   ///< states that became visible
-        std::uint64_t overlapping = 0; ///< of them, while a reader was taking the state before; neither waited
-        /// of the writer for readers: only when 31 threads are stopped amid `snapshot()`
+        std::uint64_t overlapping = 0; ///< of these, while a reader was taking the previous state; neither waited
+        /// waits of the writer for readers: only when 31 threads are stopped in the middle of `snapshot()`
         std::uint64_t waits = 0;
     };
     publication_figures publication() const noexcept;
@@ -133,47 +138,49 @@ public:
     /// What the writer has, published or not.
     object current(const object_key& key) const;
     object current(std::string_view namespace_slash_name) const;
-    /// The same for the key of an object, and the way to `put` without looking it up again. Holds until the next write.
+    /// The same for the key of an object; with the result, `put` need not look it up again. Valid until the next write.
     struct place {
         object before;
         std::uint64_t hash = 0;
     };
     place find_current(const object& like) const;
-    /// Where the hash of its key is known, by a map of the same `seed()`. Of an object that the cache holds itself nothing is read.
+    /// For a hash of the key that is already known, from a map of the same `seed()`. Reads nothing of an object that
+    /// the cache itself holds.
     place find_current(const object& like, std::uint64_t hash) const;
-    std::uint64_t seed() const noexcept; ///< of hashes; `begin_fill` takes over that of what it is given
+    std::uint64_t seed() const noexcept; ///< of hashes; `begin_fill` takes over the seed of what it is given
     void put(object o, const place& at);
     std::size_t current_size() const noexcept;
-    /// Of an object that the cache holds: whether others have handles of it, apart from snapshots. A hint: it may change at any
-    /// moment. Calls the index functions.
+    /// For an object that the cache holds: whether others, apart from snapshots, have handles of it. A hint: it may
+    /// change at any moment. Calls the index functions.
     bool is_kept_elsewhere(const object& o) const;
-    /// All of it, unpublished writes included, as a snapshot of its own: O(1).
+    /// The whole state, unpublished writes included, as a snapshot of its own: O(1).
     cache_snapshot current_snapshot() const;
-    /// Puts or replaces; returns what was there. Invisible until `publish()`. Does not touch the resource version: the
-    /// items of an unfinished list prove nothing.
+    /// Inserts or replaces; returns what was there. Invisible until `publish()`. Does not change the resource version,
+    /// because the items of an unfinished list prove nothing.
     object put(object o);
     object erase(const object_key& key); ///< returns what was there
-    /// The indexes of objects that are collected for an empty indexer, made while each is at hand: later it has to come from memory again.
+    /// The indexes of objects that are collected for an empty indexer, built while each object is at hand: later it
+    /// would have to come from memory again.
     class draft;
     std::shared_ptr<draft> begin_draft();
-    /// `hash`: of its key, by a map of the same `seed()`. Calls the index functions.
+    /// `hash`: that of its key, from a map of the same `seed()`. Calls the index functions.
     void add(draft& to, const object& o, std::uint64_t hash);
-    /// Fills an empty indexer: takes over what `all` holds, without putting it in one by one, and then enters about `objects` of
-    /// them into the indexes at each step, until `fill_step` returns true. No other writes until then, but for `begin_index`.
-    /// Nothing is left to enter where `made` was given each object of `all` once and nothing else, no index function threw, and no
-    /// index was added meanwhile.
+    /// Fills an empty indexer: takes over what `all` holds, without inserting it object by object. Each call of
+    /// `fill_step` then enters about `objects` of them into the indexes, until it returns true. Until then,
+    /// `begin_index` is the only write allowed. Nothing is left to enter if `made` was given each object of `all` once
+    /// and nothing else, no index function threw, and no index was added meanwhile.
     void begin_fill(const cache_snapshot& all, draft* made = nullptr);
     bool fill_step(std::size_t objects);
-    /// Highest wins. An empty one does not count, nor an incomparable one where the present one is comparable; where that is empty or
-    /// incomparable itself, any other takes its place.
+    /// The highest version wins. An empty one is ignored, and so is an incomparable one while the present one is
+    /// comparable. If the present one is empty or incomparable itself, any other replaces it.
     void set_resource_version(informer::resource_version v);
     void force_resource_version(informer::resource_version v); ///< new epoch
-    /// Makes everything since the last call visible at once; cheap when there is nothing.
+    /// Makes everything since the last call visible at once; cheap if there is nothing.
     void publish();
-    /// Takes back what was not published, and ends the writing of objects: who writes stops amid a batch. Indexes that are added from
-    /// now on are of the published state, and readable at once.
+    /// Takes back what was not published, and ends the writing of objects: for a writer that stops in the middle of a
+    /// batch. Indexes that are added from now on are of the published state, and readable at once.
     void revert();
-    /// Indexes and map nodes of the newest state, bytes.
+    /// Bytes of the indexes and map nodes of the newest state.
     std::size_t memory() const noexcept;
 
 private:

@@ -10,14 +10,15 @@
 
 namespace informer {
 
-/// Objects lent by a snapshot: an array of handles that are not counted one by one. The list holds the snapshot instead,
-/// which is one count where 10,000 objects would be 10,000, each in memory of its own.
+/// Objects lent by a snapshot: an array of handles that are not counted one by one. The list holds the snapshot
+/// instead: one count, where 10,000 objects would take 10,000, each in memory of its own.
 ///
-/// Reads like a `const std::vector<object>`, and becomes a `std::vector<object>` of counted handles where one is asked for.
-/// *Thread safety*: as a container: reads of one list from any thread. *Lifetime*: the objects, and views of them, are valid
-/// while the list or a snapshot of that state is held; a copy of an object lives on its own. A list that is kept for long
-/// keeps the whole state that it was read from: keep copies of the few objects that matter. *Complexity*: an addition is a
-/// pointer; copying a list is O(size) without touching an object; dropping it is O(1) unless it is the last to hold the state.
+/// Reads like a `const std::vector<object>`, and converts to a `std::vector<object>` of counted handles.
+/// *Thread safety*: like a container: any thread may read one list. *Lifetime*: the objects, and views of them, are
+/// valid while the list or a snapshot of that state is held; a copy of an object lives on its own. A list that is kept
+/// for long keeps the whole state that it was read from: keep copies of the few objects that matter. *Complexity*:
+/// adding an object stores a pointer; copying a list is O(size) and touches no object; dropping it is O(1) unless it is
+/// the last to hold the state.
 class lent_objects {
 public:
     using value_type = object;
@@ -52,7 +53,7 @@ public:
     const object& operator[](std::size_t i) const& noexcept { return first_[i]; }
     const object& front() const& noexcept { return *first_; }
     const object& back() const& noexcept { return first_[size_ - 1]; }
-    /// Of a list that is about to go: on its own.
+    /// On a temporary list: a handle of its own.
     object operator[](std::size_t i) const&& noexcept { return first_[i]; }
     object front() const&& noexcept { return *first_; }
     object back() const&& noexcept { return first_[size_ - 1]; }
@@ -70,13 +71,13 @@ public:
         first_ = larger;
         capacity_ = n;
     }
-    /// Adds one that the holder keeps.
+    /// Adds an object that the holder keeps.
     void add(const object& o) {
         if (size_ == capacity_) reserve(size_ < 8 ? 16 : size_ * 2);
         std::construct_at(first_ + size_, o.root()); // adopts a count that is not its own, and is never destroyed
         ++size_;
     }
-    /// Takes out those for which `f` is true; how many.
+    /// Removes the objects for which `f` is true; returns how many.
     template <class F>
     friend std::size_t erase_if(lent_objects& l, F f) {
         const std::size_t before = std::exchange(l.size_, 0);

@@ -1,4 +1,4 @@
-// Reads of a cache, in client-go's words.
+// Reads of a cache, in client-go's terms.
 #pragma once
 
 #include <informer/cache/indexer.hpp>
@@ -10,20 +10,20 @@ namespace informer {
 
 /// Reads one informer's cache, optionally one namespace of it. Cheap to copy.
 ///
-/// *Thread safety*: any thread. *Errors*: `get` throws `error(errc::not_found)` naming resource and key; `find` gives an
-/// empty object instead. While the cache has not been filled once, all reads but `snapshot()` throw
+/// *Thread safety*: any thread. *Errors*: `get` throws `error(errc::not_found)` naming resource and key; `find` returns
+/// an empty object instead. Until the cache has been filled once, all reads except `snapshot()` throw
 /// `error(errc::not_synced)`: an empty answer would be a lie. *Lifetime*: keeps the cache (not the watch) alive.
 class lister {
 public:
     class source; ///< implemented by the informer
     explicit lister(std::shared_ptr<const source> s, std::string name_space = {});
-    /// One namespace of it; empty: all.
+    /// A lister of one namespace; empty: all.
     lister in(std::string name_space) const;
-    /// By the key that a reconciler is called with; a lister of one namespace finds nothing of another.
+    /// By the key that a reconciler is called with. A lister of one namespace finds nothing of another.
     object get(const object_key& key) const;
     object find(const object_key& key) const;
-    /// By "ns/name" (cluster-scoped: "name"); within one namespace by name alone, else by that, too. A cluster-scoped
-    /// name with a slash in it (in an etcd) is found by its `object_key` only.
+    /// By "ns/name" (cluster-scoped: "name"). A lister of one namespace tries the name alone first, then "ns/name",
+    /// too. A cluster-scoped name with a slash in it (in an etcd) is found only by its `object_key`.
     template <detail::text_of_key Text>
     object get(const Text& name_or_key) const {
         return get_by_text(name_or_key);

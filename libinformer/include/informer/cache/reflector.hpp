@@ -1,4 +1,4 @@
-// What to ask the server next: the decisions of list, watch-list, watch, resume and relist, without any I/O.
+// Decides what to ask the server next: list, watch-list, watch, resume and relist, without any I/O.
 #pragma once
 
 #include <informer/backoff.hpp>
@@ -18,28 +18,29 @@ namespace informer {
 class reflector_options {
 public:
     reflector_options() {}
-    std::string of_; ///< whose failures they are, for those that are ours: "pods in ns1"
+    std::string of_; ///< names the resource in the reflector's own failures: "pods in ns1"
     std::string labels_, fields_;
     shard_selector shard_;
     bool watch_list_ = true, any_version_ = false, metadata_only_ = false;
     bool tells_all_ = false;                 ///< `list_watch::tells_all`
-    std::optional<std::uint64_t> page_size_; ///< nullopt: `default_page_size`, and none for lists at a version
+    std::optional<std::uint64_t> page_size_; ///< nullopt: `default_page_size`, but no paging for lists at a version
     backoff_options backoff_;
     std::chrono::seconds watch_timeout_ = std::chrono::minutes(5);
     std::uint64_t seed_ = 1;
 };
 
-/// The state machine behind an informer. The owner asks `next()`, carries the action out, tells what happened while it
-/// did (`opened` … `tick`), and how it ended (`slept`, `page_done`, `list_failed`, `watch_done`). The contract (client-go's reflector
-/// with our decisions) is kept here and nowhere else.
+/// The state machine behind an informer. The owner calls `next()`, carries out the action, reports what happens
+/// meanwhile (`opened` … `tick`), and how it ended (`slept`, `page_done`, `list_failed`, `watch_done`). The contract
+/// (client-go's reflector with this library's decisions) is kept here and nowhere else.
 ///
-/// In short: the state is fetched by watch-list, or, where the server cannot do that, by a paged list. From then on
-/// watches resume at the last resource version; only a 410, a removed resource, a lasting refusal of that version or a
-/// server that went back in time fetches the state again.
+/// In short: the state is fetched by watch-list, or, if the server cannot do that, by a paged list. From then on
+/// watches resume at the last resource version. Only a 410, a removed resource, a lasting refusal of that version or a
+/// server that went back in time causes the state to be fetched again.
 ///
-/// Where lists have no resource version there is nothing to resume at: the watch has none either, and whatever ends it fetches the state
-/// again. So does a watch that is refused with 405. Both are paced by the back-off unless the watch has lasted a while. Where watches are
-/// refused with 403 and lists are not, each watch that is refused leads to a look at the newest version, and to a list if that is newer.
+/// If lists have no resource version, there is nothing to resume at: the watch has none either, and whatever ends it
+/// causes a new fetch of the state. So does a watch that is refused with 405. Both are paced by the back-off unless the
+/// watch has lasted a while. If watches are refused with 403 and lists are not, each refused watch leads to a check of
+/// the newest version, and to a list if that is newer.
 ///
 /// *Thread safety*: none. *Executor*: none. *Errors*: none thrown.
 class reflector {
@@ -55,7 +56,7 @@ public:
         list_options list;   ///< of list: one page
         watch_options watch; ///< of watch; `send_initial_events_` makes it a watch-list
         bool fresh = false;  ///< a new fetch of the whole state begins: forget what was collected
-        bool check = false;  ///< a list whose items nobody wants: only its resource version counts
+        bool check = false;  ///< a list whose items are not needed: only its resource version counts
     };
 
     /// What to do with an event or a bookmark.
@@ -70,45 +71,48 @@ public:
 
     explicit reflector(reflector_options options, watch_list_support support = watch_list_support::unknown);
 
-    /// What to do now. Asking twice without telling anything gives the same step.
+    /// What to do now. Calling it twice without a report in between returns the same step.
     action next(time_point now);
     void slept();
 
     // ---- while a request is under way ------------------------------------------------------------------------------
     void opened(time_point now);
-    void progress(time_point now); ///< bytes came
-    /// `known`: the key was collected before. Only looked at while the initial state is collected, for what is no added event;
-    /// `version` only when it is not.
+    void progress(time_point now); ///< bytes arrived
+    /// `known`: the key was collected before. Used only while the initial state is collected, for events other than
+    /// added; `version` is used only when it is not.
     verdict event_seen(time_point now, watch_event_type type, const resource_version& version, bool known);
-    /// Events that were seen without a version were one change, of this one.
+    /// The events that were seen without a version were one change, of this version.
     void change_ended(const resource_version& version) { advance(version); }
-    /// Of the event that was seen last: it is a deletion that does not say of what. Only a list tells; the request is to be ended.
+    /// The event seen last is a deletion that does not say of what. Only a list can tell; the request must be ended.
     void deletion_lost() noexcept;
     verdict bookmark_seen(time_point now, const resource_version& version, bool initial_events_end);
-    /// When `tick()` wants to be called; `time_point::max()` when never.
+    /// When to call `tick()`; `time_point::max()` means never.
     time_point deadline() const;
     /// True: the request must be ended now; then call `list_failed` or `watch_done`.
     bool tick(time_point now);
 
     // ---- how it ended ----------------------------------------------------------------------------------------------
-    /// One page is there. `failed`: the answer is of no use, `f` says why.
+    /// One page has arrived. `failed`: the answer is of no use, `f` says why.
     page_verdict page_done(time_point now, const list_result& r, failure& f);
-    /// A page failed. Returns true if the same page is asked for again, so that the pages before it are kept. `f` becomes
-    /// the failure to report ("no progress" instead of "cancelled").
+    /// A page failed. Returns true if the same page is requested again, so that the pages before it are kept. `f`
+    /// becomes the failure to report ("no progress" instead of "cancelled").
     bool list_failed(time_point now, failure& f);
-    /// The watch ended; `f` is empty after a clean end. Returns the failure to report, which may be one of our own
-    /// ("no progress"), and empty where nothing is wrong.
+    /// The watch ended; `f` is empty after a clean end. Returns the failure to report, which may be the reflector's own
+    /// ("no progress"), or an empty one if nothing is wrong.
     failure watch_done(time_point now, const failure& f);
 
-    /// What was seen last may not have arrived: the state is fetched again, not older than that. After `watch_done`.
+    /// What was seen last may not have arrived: the state is fetched again, not older than that. Call it after
+    /// `watch_done`.
     void lost_track() {
         if (goal_ != goal::fetch) fetch_again(false);
     }
-    /// Whether the state that was fetched last proves what is gone. Where it does not (an item could not be read, and does not say which
-    /// it is), it is fetched again, later from time to time, until one does: until then the cache may hold what was deleted.
+    /// Whether the last fetched state proves what is gone. If it does not (an item could not be read, and does not say
+    /// which object it is), the state is fetched again at growing intervals until one does. Until then, the cache may
+    /// hold deleted objects.
     void absence(time_point now, bool proven);
-    /// An event showed that another one did not come: an object was replaced, and nothing told that its predecessor went. What else did
-    /// not come only the state tells, so it is fetched again, soon at first and later from time to time.
+    /// An event showed that another one was missed: an object was replaced, and no event reported the end of its
+    /// predecessor. Only the state shows what else was missed, so it is fetched again, soon at first and then at
+    /// growing intervals.
     void contradicted(time_point now);
 
     // ---- what is known ---------------------------------------------------------------------------------------------
@@ -119,53 +123,58 @@ public:
     /// When the server last showed that `version()` is not behind it: an event, a bookmark, a state, or a check that found no newer one.
     std::optional<time_point> confirmed() const noexcept { return confirmed_; }
     std::uint64_t attempts() const noexcept { return attempts_; }      ///< failed in a row
-    std::optional<time_point> waits() const noexcept { return wait_; } ///< until then nothing is asked
-    /// The state is fetched again as a matter of course: lists have no version, or there is no watch.
+    std::optional<time_point> waits() const noexcept { return wait_; } ///< nothing is requested until then
+    /// The state is fetched again routinely: lists have no version, or there is no watch.
     bool relists() const noexcept { return unversioned_ || polled_; }
-    /// Learnt about the server; to be remembered with the source.
+    /// What was learnt about the server; to be remembered with the source.
     watch_list_support support() const noexcept { return support_; }
     /// The current watch still collects the initial state.
     bool collecting() const noexcept { return request_.collecting; }
-    /// "list", "watch-list", "open" or "stream": where the request is, for the report of its failure.
+    /// "list", "watch-list", "open" or "stream": the phase of the request, for the report of its failure.
     std::string_view request_phase() const noexcept;
 
     static constexpr std::uint64_t default_page_size = 500; ///< client-go's
 
-    // Times that are ours. The rest are client-go's (see backoff_options).
-    static constexpr unsigned most_page_failures = 5; ///< of one page, in a row; then the list begins anew
-    /// in a row; of 403 it is found out then whether lists are allowed
+    // This library's times. The rest are client-go's (see backoff_options).
+    static constexpr unsigned most_page_failures = 5; ///< of one page, in a row; then the list starts over
+    /// in a row; for 403, it is then checked whether lists are allowed
     static constexpr unsigned most_watch_refusals = 3;
-    static constexpr std::chrono::seconds silence = std::chrono::seconds(2); ///< watch-list: nothing at all came
-    static constexpr std::chrono::seconds pause = std::chrono::seconds(5);   ///< watch-list: events, but no end
-    /// Watch-list: nothing more came; and from the first change to the end, where it is not known whether that comes at all.
+    static constexpr std::chrono::seconds silence = std::chrono::seconds(2); ///< watch-list: nothing at all arrived
+    static constexpr std::chrono::seconds pause = std::chrono::seconds(5);   ///< watch-list: events, but not their end
+    /// Watch-list: this long without progress; also from the first change to the end, while it is not known whether the
+    /// end comes at all.
     static constexpr std::chrono::seconds no_progress = std::chrono::seconds(30);
     static constexpr std::chrono::seconds list_patience = std::chrono::minutes(2);      ///< list without a byte
-    static constexpr std::chrono::seconds overtime = list_watch::watch_overtime;        ///< a watch beyond its time-out
-    static constexpr std::chrono::seconds longest_watch = std::chrono::hours(24 * 365); ///< the d of [d, 2d] at most
-    /// A watch on which bookmarks came at regular times is given up when nothing at all has come for so many halves of their longest
-    /// distance, and not less than this: HTTP/1.1 has no ping, and behind a proxy the connection of a lost path stays up.
+    static constexpr std::chrono::seconds overtime = list_watch::watch_overtime;        ///< a watch past its time-out
+    static constexpr std::chrono::seconds longest_watch = std::chrono::hours(24 * 365); ///< upper limit of d in [d, 2d]
+    /// A watch whose bookmarks came regularly is given up when nothing at all has come for this many halves of their
+    /// longest interval, and not before `shortest_quiet`: HTTP/1.1 has no ping, and behind a proxy the connection stays
+    /// up when the path is lost.
     static constexpr int quiet_halves = 5;
     static constexpr std::chrono::seconds shortest_quiet = std::chrono::seconds(60);
     static constexpr std::chrono::seconds very_short = std::chrono::seconds(1); ///< client-go's
-    /// 404: the longest delay, drawn from four fifths of it up. controller-runtime asks so for a kind that is not installed.
+    /// 404: the longest delay, drawn between four fifths of it and all of it. controller-runtime asks at this interval
+    /// for a kind that is not installed.
     static constexpr std::chrono::seconds missing_retry = std::chrono::seconds(10);
-    /// A watch after the server could not be reached lasts so long, up to twice that: a restored backup shows by silence.
-    /// So does one whose header is held back, as its events are until it ends.
+    /// After the server could not be reached, a watch lasts this long, up to twice that: a restored backup shows itself
+    /// by silence. So does a watch whose header is held back, as its events are until it ends.
     static constexpr std::chrono::seconds doubt = std::chrono::seconds(30);
     static constexpr std::chrono::seconds header_in_time = list_watch::watch_header_time;
-    /// A watch that cannot be resumed and lasted less: the state is not fetched again before a back-off.
+    /// After a watch that cannot be resumed and lasted less than this, the state is fetched again only after a
+    /// back-off.
     static constexpr std::chrono::seconds shortest_unversioned = std::chrono::seconds(30);
-    /// A state that does not prove what is gone: when it is fetched again at first, doubled up to the longest.
+    /// The first delay before a state that does not prove what is gone is fetched again, doubled up to the longest.
     static constexpr std::chrono::seconds unproven = std::chrono::seconds(30),
                                           longest_unproven = std::chrono::minutes(15);
-    /// A contradicted state, doubled up to `longest_unproven`; forgotten after so long without.
+    /// The same for a contradicted state, doubled up to `longest_unproven`; forgotten after `no_contradiction` without
+    /// one.
     static constexpr std::chrono::seconds contradiction = std::chrono::seconds(1),
                                           no_contradiction = std::chrono::hours(1);
     static constexpr std::chrono::seconds longest_retry_after = std::chrono::minutes(10);
 
 private:
     enum class goal { fetch, follow, check };
-    /// Why we ended a request ourselves.
+    /// Why the reflector itself ended a request.
     enum class cut {
         none,
         silent,
@@ -185,9 +194,9 @@ private:
         std::string continue_token;
         std::chrono::seconds timeout{};
         time_point started{}, opened_at{}, last_progress{};
-        std::optional<time_point> last_bookmark; ///< behind the initial events
-        /// Changes, not only what there is. The end of the initial events is not far behind the first one; where a watch-list is taken
-        /// for a plain watch, they go on for ever, and a busy resource leaves no pause.
+        std::optional<time_point> last_bookmark; ///< after the initial events
+        /// When the first change came, as opposed to initial events. Their end is not far behind the first change. If a
+        /// server takes a watch-list for a plain watch, changes go on for ever, and a busy resource leaves no pause.
         std::optional<time_point> changes_since;
         cut why = cut::none;
     };
@@ -218,9 +227,10 @@ private:
 
     reflector_options options_;
     watch_list_support support_;
-    std::optional<time_point> believed_until_; ///< that there is no watch-list
+    std::optional<time_point> believed_until_; ///< until then, watch-list is believed to be missing
     backoff backoff_;
-    /// That there is no such resource or version says nothing of the server's health, and one that tells when to come again is well enough.
+    /// A missing resource or version says nothing about the server's health, and a server that says when to come again
+    /// is healthy enough.
     backoff missing_, expired_, told_to_wait_;
     backoff until_proven_, contradictions_;
     time_point last_contradiction_{};
@@ -236,23 +246,23 @@ private:
     std::optional<time_point> wait_;
     resource_version last_, first_page_;
     std::string continue_;                       // of the next page
-    std::string milestone_;                      // a token of this list: one that comes again leads round in a circle
+    std::string milestone_;                      // a token of this list: if it comes again, the pages go in a circle
     std::uint64_t pages_ = 0, milestone_at_ = 1; // since the milestone, and when the next one is taken
     bool paging_ = false;                        // between two pages of one list
     unsigned page_failures_ = 0;                 // of the next page, in a row
     bool paged_at_any_ = false;   // a list at version 0 came in pages: no cache serves this server's lists
-    bool in_one_piece_ = false;   // the continue token expired: once without paging
+    bool in_one_piece_ = false;   // the continue token expired: list once without paging
     bool consistent_ = false;     // the last version was refused: read the newest
     bool list_this_time_ = false; // watch-list failed just now
     bool doubtful_ = false;       // refused with 403: if the list works, watch-list is what was refused
-    unsigned doubts_ = 0;         // so often in a row
-    bool refused_ = false;        // as by a server without watch-list: if the list works, it is one
-    bool silent_ = false;         // nothing came: if the list has items, it was no end bookmark that we waited for
+    unsigned doubts_ = 0;         // how often in a row
+    bool refused_ = false;        // refused as by a server without watch-list: if the list works, it is one
+    bool silent_ = false;         // nothing came: if the list has items, more than the end bookmark was missing
     bool listed_ = false;         // the list under way has items
     unsigned interrupted_ = 0;    // watch-lists that broke before their end, in a row
-    clock::duration rhythm_{};    // of bookmarks: the longest distance of late
-    unsigned rhythm_seen_ = 0;    // so often
-    unsigned quiet_cuts_ = 0;     // without a bookmark between them: it was not the path, the server sends none now
+    clock::duration rhythm_{};    // of bookmarks: the longest recent interval
+    unsigned rhythm_seen_ = 0;    // intervals seen
+    unsigned quiet_cuts_ = 0;     // without a bookmark between: the path was not lost, the server sends none now
     unsigned watch_refusals_ = 0; // watches in a row that were forbidden, or refused though a list worked
     unsigned stuck_ = 0;          // watches in a row that the server ended with an error at the same version
     std::uint64_t epoch_ = 1, attempts_ = 0;
@@ -260,10 +270,10 @@ private:
     bool unversioned_ = false; // the state that was fetched last has no version
     bool unwatchable_ = false; // the last watch was refused as such (405)
     bool late_header_ = false; // a watch got no header in time: a proxy may hold it back until more comes
-    bool polled_ = false;      // watches fail, and lists are all there is: that one works is no end of it
-    time_point last_sign_{};   // that the server is not behind us; also given up to wait for
+    bool polled_ = false;      // watches fail, and only lists work: a list that works does not end this
+    time_point last_sign_{};   // that the server is not behind us; also when we gave up waiting for one
     std::optional<time_point> confirmed_;
-    bool away_ = false; // it could not be reached since
+    bool away_ = false; // the server could not be reached since then
 };
 
 } // namespace informer

@@ -17,11 +17,11 @@
 namespace informer {
 
 enum class overflow_policy {
-    /// Past `capacity` pending events merge per key; memory is bounded by capacity + number of keys (a key whose uid
-    /// changed counts twice).
+    /// Beyond `capacity`, pending events are merged per key; memory is bounded by capacity + number of keys (a key
+    /// whose uid changed counts twice).
     coalesce,
-    /// The informer waits for this subscriber (and stops reading its watch) once `capacity` events are pending, until half
-    /// of them were taken; no event is ever merged.
+    /// Once `capacity` events are pending, the informer waits for this subscriber (and stops reading its watch) until
+    /// half of them have been taken. No event is ever merged.
     back_pressure,
 };
 
@@ -46,7 +46,7 @@ public:
     std::string name_;
 };
 
-/// The initial state of a late subscriber is not queued and so not among the pending events.
+/// The initial state of a late subscriber is not queued, and so does not count as pending.
 struct subscription_figures {
     std::size_t pending = 0; ///< events waiting
     std::uint64_t delivered = 0;
@@ -56,18 +56,18 @@ struct subscription_figures {
 
 /// The consumer's end.
 ///
-/// Promises. *Order*: stream order; the indexer holds an event's state before the event is delivered. *Bounded and
-/// lossless*: see `overflow_policy`; with `coalesce`, what is pending + what comes → what is pending:
-/// added+updated → added(new) · added+deleted → nothing · updated+updated → updated(first previous, newest) ·
-/// updated+deleted → deleted · deleted+added → updated, or both if the uid differs · deleted+added+deleted → deleted.
-/// A key keeps its place in line. *Late subscribers* get the current state as `added`, `initial`, in series with live
-/// delivery, straight from a snapshot of the cache: that costs no memory per object.
+/// Promises. *Order*: stream order; the indexer holds an event's state before the event is delivered.
+/// *Bounded and lossless*: see `overflow_policy`; with `coalesce`, pending + new event → pending: added+updated →
+/// added(new) · added+deleted → nothing · updated+updated → updated(first previous, newest) · updated+deleted →
+/// deleted · deleted+added → updated, or both if the uid differs · deleted+added+deleted → deleted. A key keeps its
+/// place in line. *Late subscribers* get the current state as `added`, `initial`, in sequence with live delivery,
+/// straight from a snapshot of the cache, which costs no memory per object.
 ///
 /// *Thread safety*: one consumer at a time, on any thread; a second one gets `error(errc::already_running)`; `close()`,
-/// `has_synced()`, `synced()` and `figures()` from any thread. *Executor*: `next()` resumes on the awaiter's; while it waits
-/// it counts as work of that executor's context, and destroying that context destroys the waiter.
-/// *Lifetime*: the destructor closes; nothing is delivered after `close()` returned, but what a consumer on another thread was being
-/// handed at that moment. May outlive the informer.
+/// `has_synced()`, `synced()` and `figures()` from any thread. *Executor*: `next()` resumes on the awaiter's executor.
+/// While it waits, it counts as work of that executor's context, and destroying that context destroys the waiter.
+/// *Lifetime*: the destructor closes it. Nothing is delivered after `close()` has returned, except what a consumer on
+/// another thread was being handed at that moment. May outlive the informer.
 class subscription {
 public:
     class state;
@@ -76,33 +76,35 @@ public:
     subscription& operator=(subscription&&) noexcept;
     ~subscription();
 
-    /// The next event; nullopt once the subscription is closed or the informer has ended and everything is delivered.
-    /// *Cancellation*: any type; throws `error(errc::cancelled)`, no event is lost. But `next() || other` keeps the result of one operand
-    /// only, and both may be ready: the other one's event is taken, and gone. Beside anything but a timer wait for `ready()`.
+    /// The next event; nullopt once the subscription is closed or the informer has ended, and everything is delivered.
+    /// *Cancellation*: any type; throws `error(errc::cancelled)`, and no event is lost. But `next() || other` keeps
+    /// only one result, and both may be ready: the other one's event is taken, and lost. Next to anything but a timer,
+    /// wait for `ready()`.
     asio::awaitable<std::optional<event>> next();
-    /// Up to `max` events that are ready, at least one; empty at the end. *Cancellation*: as `next()`.
+    /// Up to `max` events that are ready, at least one; empty at the end. *Cancellation*: like `next()`.
     asio::awaitable<std::vector<event>> next_batch(std::size_t max);
     /// Without waiting.
     std::optional<event> try_next();
-    /// Returns when there is something to take, or when nothing will come any more, and takes nothing: to wait for one of several. Now and
-    /// then `try_next()` has nothing all the same. *Cancellation*: as `next()`.
+    /// Returns when there is something to take, or when nothing more will come. It takes nothing: use it to wait for
+    /// one of several subscriptions. Occasionally `try_next()` has nothing all the same. *Cancellation*: like `next()`.
     ///
     ///     co_await (pods.ready() || nodes.ready());
     ///     while (auto e = pods.try_next()) …
     ///     while (auto e = nodes.try_next()) …
     asio::awaitable<void> ready();
-    /// Closed, or the informer has ended, and all is delivered: `next()` gives nullopt.
+    /// True if the subscription is closed or the informer has ended, and all is delivered: `next()` returns nullopt.
     bool finished() const;
 
-    /// True once the consumer has been handed all of its initial state and has come back for more (or there was none). With
-    /// `sync_marks` it comes back for the mark: true when it has been handed that, also where there was nothing before it.
+    /// True once the consumer has received all of its initial state and has come back for more (or if there was none).
+    /// With `sync_marks`, it comes back for the mark: true once it has received that, even if nothing came before it.
     bool has_synced() const noexcept;
-    /// Waits for that (some other coroutine must consume). Throws `error`: `stopped` when the subscription was closed or the informer
-    /// ended before (it says which informer, and its last error). *Cancellation*: any type; throws `error(errc::cancelled)`.
+    /// Waits until `has_synced()` (another coroutine must consume). Throws `error`: `stopped` if the subscription was
+    /// closed or the informer ended first (it says which informer, and its last error). *Cancellation*: any type;
+    /// throws `error(errc::cancelled)`.
     asio::awaitable<void> synced();
 
     enum class pending_events { discard, drain };
-    /// Stops delivery. `drain`: what is pending can still be read, then `next()` gives nullopt.
+    /// Stops delivery. `drain`: what is pending can still be read, then `next()` returns nullopt.
     void close(pending_events p = pending_events::discard);
     subscription_figures figures() const;
 

@@ -1,4 +1,4 @@
-// Conditions of a status: what is so, why, and since when ("Ready", "Available", "Degraded").
+// Conditions of a status ("Ready", "Available", "Degraded"): whether each holds, why, and since when.
 #pragma once
 
 #include <informer/object/object.hpp>
@@ -15,13 +15,13 @@ namespace informer {
 
 enum class condition_status { no, yes, unknown }; ///< "False", "True", "Unknown"
 
-/// One entry of `status.conditions` (metav1.Condition), to be set. (`informer::condition` is of errors.)
+/// One entry of `status.conditions` (metav1.Condition), to be set. (`informer::condition` is about errors.)
 class status_condition {
 public:
-    /// `reason`: one word for programs, in CamelCase; servers insist on it. `message`: for people.
+    /// `reason`: one CamelCase word for programs; servers insist on it. `message`: for people.
     status_condition(std::string type, condition_status status, std::string reason, std::string message = {})
         : type_(std::move(type)), status_(status), reason_(std::move(reason)), message_(std::move(message)) {}
-    /// The `metadata.generation` of the object that was looked at; without it the entry has none.
+    /// The `metadata.generation` of the object that was observed. Without this call the entry has none.
     status_condition& observed_generation(std::int64_t n) {
         observed_generation_ = n;
         return *this;
@@ -33,30 +33,30 @@ public:
     std::int64_t observed_generation_ = 0;
 };
 
-/// Puts `c` in the place of the condition of its type, or behind the others, as apimachinery's meta.SetStatusCondition does.
-/// `lastTransitionTime` becomes `now` (`runtime::clock().wall()`) where `status` changes or had no time, and stays otherwise. True
-/// if anything changed.
+/// Sets `c` in place of the condition of its type, or appends it, as apimachinery's meta.SetStatusCondition does.
+/// `lastTransitionTime` becomes `now` (pass `runtime::clock().wall()`) if `status` changes or the entry had no time;
+/// otherwise it stays. Returns true if anything changed.
 ///
-/// `status` is the status that is to be written: begin with a copy of what there is, `to_value(o["status"])`, so that times are kept,
-/// and other members and conditions stay. Whatever is no object counts as an empty one. `patch_status` replaces the list as a whole: where
-/// several write conditions of one object, what another one has changed since `status` was read is lost. There use `update_with_retry`
-/// on the status, or `apply`.
+/// `status` is the status to write. Start from a copy of the current one, `to_value(o["status"])`, so that times, other
+/// members and other conditions are kept. A `status` that is not an object counts as an empty one. `patch_status`
+/// replaces the list as a whole: if several writers set conditions of one object, changes that another one has made
+/// since `status` was read are lost. In that case use `update_with_retry` on the status, or `apply`.
 ///
 ///     json::value status = to_value(database["status"]);
 ///     set_condition(status, status_condition("Ready", condition_status::yes, "Applied").observed_generation(database.meta().generation()), rt.clock().wall());
 ///     co_await patch_status(client, databases, database, std::move(status), factory.get(databases), options, f);
 bool set_condition(boost::json::value& status, const status_condition& c, std::chrono::system_clock::time_point now);
 
-/// Takes the condition of that type out (meta.RemoveStatusCondition). True if there was one.
+/// Removes the condition of that type (meta.RemoveStatusCondition). Returns true if there was one.
 bool remove_condition(boost::json::value& status, std::string_view type);
 
-/// The condition of that type; null where there is none. It is a part of `status`.
+/// The condition of that type, or null if there is none. It is a part of `status`.
 const boost::json::value* find_condition(const boost::json::value& status, std::string_view type);
 const boost::json::value* find_condition(const boost::json::value&& status, std::string_view type) = delete;
-/// Whether it is there and "True".
+/// Whether the condition exists and is "True".
 bool is_condition_true(const boost::json::value& status, std::string_view type);
 
-/// The same of an object as caches have them; missing where there is none.
+/// The same for an object as caches have it. The value is missing if there is no such condition.
 value find_condition(const object& o, std::string_view type);
 value find_condition(const object&& o, std::string_view type) = delete; // the view would outlive it
 bool is_condition_true(const object& o, std::string_view type);

@@ -1,4 +1,4 @@
-// Which events are written, and as what: series, aggregation, spam limits. Sans-io.
+// Decides which events are written, and as what: series, aggregation, spam limits. Sans-io.
 #pragma once
 
 #include <informer/object/object.hpp>
@@ -14,7 +14,7 @@
 
 namespace informer {
 
-/// What an event is about, as it stands in `regarding` and `related`.
+/// What an event is about, as written to `regarding` and `related`.
 class event_subject {
 public:
     event_subject() = default;
@@ -22,7 +22,7 @@ public:
     bool empty() const noexcept { return name.empty(); }
     friend bool operator==(const event_subject&, const event_subject&) = default;
     std::string api_version, kind, name_space, name, uid, resource_version;
-    std::string field_path; ///< which part of it: "spec.containers{web}"
+    std::string field_path; ///< the part of the object: "spec.containers{web}"
 };
 
 /// An event as it was recorded.
@@ -31,16 +31,17 @@ public:
     std::string type = "Normal"; ///< or "Warning"
     std::string reason, action, note;
     event_subject regarding, related;
-    /// Of the Event itself, for what belongs together (a trace's id). Those of the first event of a series stay.
+    /// Annotations of the Event itself, for what belongs together (a trace's id). The first event of a series sets
+    /// them.
     std::map<std::string, std::string> annotations;
 };
 
-/// Constants: client-go, tools/record (EventCorrelator) and tools/events.
+/// Limits of what is written. Constants: client-go, tools/record (EventCorrelator) and tools/events.
 class event_limits {
 public:
     event_limits() {}
-    /// Events of one subject and type that are written at once, and how long until there is room for one more (zero: there
-    /// always is).
+    /// How many events of one subject and type are written at once, and how long until there is room for one more
+    /// (zero: there always is).
     event_limits& burst(unsigned n) {
         burst_ = n;
         return *this;
@@ -49,7 +50,8 @@ public:
         refill_ = d;
         return *this;
     }
-    /// So many different notes of otherwise equal events are written; the rest as one series, until none came for that time.
+    /// How many different notes of otherwise equal events are written. The rest become one series, until none came for
+    /// `similar_within`.
     event_limits& similar(unsigned n) {
         similar_ = n;
         return *this;
@@ -58,7 +60,7 @@ public:
         similar_within_ = d;
         return *this;
     }
-    /// A series that goes on is written again so often, and is over after so long a silence.
+    /// A series that goes on is written again every `refresh`, and is over after a silence of `series_over`.
     event_limits& refresh(std::chrono::nanoseconds d) {
         refresh_ = d;
         return *this;
@@ -67,7 +69,7 @@ public:
         series_over_ = d;
         return *this;
     }
-    /// Series, and subjects, that are remembered; the least recently seen go first.
+    /// How many series, and how many subjects, are remembered; the least recently seen are forgotten first.
     event_limits& memory(std::size_t entries) {
         memory_ = entries;
         return *this;
@@ -82,18 +84,19 @@ public:
     std::size_t memory_ = 4096;
 };
 
-/// Told what was recorded and when, it answers what is to be written.
+/// Takes what was recorded and when; answers with what to write.
 ///
-/// - The first event of its kind (subject, part of it, type, reason, action, note) is created. A second within `series_over` makes it a
-///   series, which is written at once, then every `refresh` while it grows, and once more when it is over, or has to be
-///   forgotten for want of memory.
-/// - More than `similar` different notes of otherwise equal events, without a silence of over `similar_within` between them, become
-///   one event whose note begins with "(combined from similar events): ".
-/// - A subject's events of one type have `burst` and then one every `refill`; what exceeds it is dropped and counted. Only creations
-///   count: a series costs the server next to nothing.
+/// - The first event of its kind (subject, part of it, type, reason, action, note) is created. A second one within
+///   `series_over` makes it a series, which is written at once, then every `refresh` while it grows, and once more when
+///   it is over or has to be forgotten for lack of memory.
+/// - If otherwise equal events have more than `similar` different notes, without a silence of over `similar_within`
+///   between them, the rest become one event: its note is that of the first of them, after "(combined from similar
+///   events): ".
+/// - Events of one subject and type have a budget of `burst`, refilled by one every `refill`; what exceeds it is
+///   dropped and counted. Only creations count, as a series costs the server next to nothing.
 ///
-/// *Thread safety*: none. *Complexity*: `record` O(1); `tick` and `next_due` look at every series that is remembered. Memory is
-/// bounded by `memory` entries of each table; texts are kept as they come.
+/// *Thread safety*: none. *Complexity*: `record` O(1); `tick` and `next_due` look at every remembered series. Memory is
+/// bounded by `memory` entries per table; texts are kept in full.
 class event_correlator {
 public:
     explicit event_correlator(event_limits limits = event_limits());
@@ -104,21 +107,21 @@ public:
     /// One request to the server.
     class write {
     public:
-        bool create = false; ///< else: a patch of the series alone
+        bool create = false; ///< otherwise a patch of the series alone
         std::string name;    ///< of the Event
         event_record event;
         std::chrono::system_clock::time_point first, last;
-        std::uint64_t count = 1; ///< 1: no series
+        std::uint64_t count = 1; ///< 1: not a series
     };
-    /// Mostly one or none; two where a series was over, or had to be forgotten, for a new one.
+    /// Usually one write or none; two if an old series was over, or had to be forgotten, when a new one began.
     std::vector<write> record(event_record e, clock::time_point now, std::chrono::system_clock::time_point wall);
-    /// What is due by time; call it at `next_due()`.
+    /// What has become due; call it at `next_due()`.
     std::vector<write> tick(clock::time_point now);
-    clock::time_point next_due() const; ///< time_point::max() when nothing is
-    /// The server does not have this event (any more): the next of its kind is created.
+    clock::time_point next_due() const; ///< time_point::max() if nothing is due
+    /// The server does not have this event (any more), so the next one of its kind is created.
     void forget(const std::string& name);
 
-    std::uint64_t dropped() const noexcept; ///< over the spam limit
+    std::uint64_t dropped() const noexcept; ///< events over the spam limit
     std::size_t remembered() const noexcept;
 
 private:

@@ -1,4 +1,4 @@
-// Leader election on a Lease: of several replicas one works, the others stand by.
+// Leader election on a Lease: one of several replicas works, the others stand by.
 #pragma once
 
 #include <informer/error.hpp>
@@ -19,7 +19,7 @@
 
 namespace informer {
 
-/// What to hand to a store that must not obey a leader of the past: it remembers the largest `version` it was shown and
+/// Hand this to a store that must not obey a former leader: the store remembers the largest `version` it was shown and
 /// refuses smaller ones. Versions of one Lease grow as decimal numbers; each leader's is larger than its predecessors'.
 class fencing_token {
 public:
@@ -27,21 +27,21 @@ public:
     fencing_token(informer::resource_version v, std::int64_t t) : version(std::move(v)), transitions(t) {}
     /// The Lease's resource version when it was acquired.
     informer::resource_version version;
-    /// How often the Lease had changed hands (`spec.leaseTransitions`). Starts again when somebody deletes the Lease.
+    /// How often the Lease had changed hands (`spec.leaseTransitions`). Starts again if somebody deletes the Lease.
     std::int64_t transitions = 0;
 };
 
-/// One term of office, given to the leading work. Cheap to copy; may outlive the elector.
+/// One term of leadership, given to the leading work. Cheap to copy; may outlive the elector.
 ///
 /// *Thread safety*: all calls from any thread.
 class leadership {
 public:
     struct term;
     explicit leadership(std::shared_ptr<const term> t) noexcept : term_(std::move(t)) {}
-    /// Whether the Lease is ours at this instant, by our own monotonic clock: false from the moment the renew deadline
-    /// has passed, also where the executor did not run (a paused process), and before the work is cancelled. Ask before
-    /// each step that must not be done by two. Between the question and the step a process may still be paused: only
-    /// the fencing token helps there.
+    /// Whether the Lease is ours at this instant, by our own monotonic clock. False from the moment the renew deadline
+    /// has passed, even if the executor did not run (a paused process), and before the work is cancelled. Ask before
+    /// each step that must not be done by two replicas. A process may still be paused between the question and the
+    /// step: only the fencing token helps there.
     bool held() const noexcept;
     const fencing_token& token() const noexcept;
     const std::string& identity() const noexcept;
@@ -54,16 +54,16 @@ private:
 /// components): 15 s, 10 s, 2 s, jitter 1.2.
 class leader_election_options {
 public:
-    /// Where the Lease lies.
+    /// The namespace and the name of the Lease.
     leader_election_options(std::string name_space, std::string name)
         : name_space_(std::move(name_space)), name_(std::move(name)) {}
-    /// Who we are; must differ between all processes that share the Lease (two of the same identity both lead).
+    /// Our identity; must differ between all processes that share the Lease (two with the same identity both lead).
     /// Default: the host's name and 16 random digits.
     leader_election_options& identity(std::string s) {
         identity_ = std::move(s);
         return *this;
     }
-    /// How long others wait after the last change that they saw of the Lease before they take it. Written into the
+    /// How long others wait, after the last change of the Lease that they saw, before they take it. Written into the
     /// Lease in whole seconds, rounded up.
     leader_election_options& lease_duration(std::chrono::nanoseconds d) {
         lease_duration_ = d;
@@ -74,19 +74,19 @@ public:
         renew_deadline_ = d;
         return *this;
     }
-    /// Between two renewals; candidates ask every `retry_period` to 2.2 times that.
+    /// The time between two renewals; candidates ask every `retry_period` to 2.2 times that.
     leader_election_options& retry_period(std::chrono::nanoseconds d) {
         retry_period_ = d;
         return *this;
     }
-    /// Of one request; default (zero): half the renew deadline, at least 1 s, so that one hanging request does not
-    /// cost the leadership.
+    /// The time-out of one request; default (zero): half the renew deadline, at least 1 s, so that one hanging request
+    /// does not cost the leadership.
     leader_election_options& request_timeout(std::chrono::nanoseconds d) {
         request_timeout_ = d;
         return *this;
     }
-    /// Whether the Lease is given up when `run()` ends while it is ours (then the next leader need not wait). Default on:
-    /// it happens after the leading work has ended, so it is safe.
+    /// Whether the Lease is given up when `run()` ends while it is ours (the next leader then need not wait). Default
+    /// on. It is safe, as it happens after the leading work has ended.
     leader_election_options& release_on_stop(bool on) {
         release_on_stop_ = on;
         return *this;
@@ -96,26 +96,26 @@ public:
         re_elect_ = on;
         return *this;
     }
-    /// Labels to put on the Lease; those of others stay.
+    /// Labels to put on the Lease; labels that others put there stay.
     leader_election_options& label(std::string key, std::string value) {
         labels_[std::move(key)] = std::move(value);
         return *this;
     }
-    /// Told the holder's identity once for each change that we see: the first one, ourselves, and "" when the Lease was
-    /// given up. Called on the executor; must not block. What it throws is logged.
+    /// Called with the holder's identity once for each change that we see: also for the first holder, for ourselves,
+    /// and with "" when the Lease was given up. Called on the executor; must not block. What it throws is logged.
     leader_election_options& on_new_leader(std::function<void(const std::string& identity)> f) {
         on_new_leader_ = std::move(f);
         return *this;
     }
-    /// Told what client-go records as an event on the Lease (type Normal, reason LeaderElection): "ID became leader",
-    /// "ID stopped leading". For an event recorder. As `on_new_leader` otherwise.
+    /// Called with what client-go records as an event on the Lease (type Normal, reason LeaderElection): "ID became
+    /// leader", "ID stopped leading". For an event recorder. Otherwise as `on_new_leader`.
     leader_election_options& on_event(std::function<void(const object& lease, const std::string& message)> f) {
         on_event_ = std::move(f);
         return *this;
     }
 
-    /// errc::bad_configuration, naming what is wrong: lease duration > renew deadline > 1.2 × retry period > 0, namespace and
-    /// name not empty.
+    /// Returns errc::bad_configuration, naming what is wrong. Required: lease duration > renew deadline > 1.2 × retry
+    /// period > 0; namespace and name are not empty.
     failure check() const;
     /// With the default filled in.
     std::chrono::nanoseconds effective_request_timeout() const;
@@ -133,8 +133,9 @@ public:
     std::function<void(const object&, const std::string&)> on_event_;
 };
 
-/// How `leader_elector::run` ended. `lost` is said wherever the work still ran when the Lease ran out, also where it had been told to end
-/// by then: at a server that hangs nothing can be renewed. Who was stopping anyway need not take it for a failure.
+/// How `leader_elector::run` ended. It is `lost` whenever the work still ran when the Lease expired, even if the work
+/// had been told to end by then: at a server that hangs nothing can be renewed. A program that was stopping anyway need
+/// not treat that as a failure.
 enum class election_end {
     stopped,  ///< `run()` was cancelled; the work, if it ran, has ended, and the Lease was given up (see below)
     finished, ///< the leading work returned by itself; the Lease was given up (see below)
@@ -144,27 +145,30 @@ std::string_view to_string(election_end e) noexcept;
 
 /// Stands for election and runs the leading work while elected.
 ///
-/// What is promised, with `lease_duration` D, `renew_deadline` R and `retry_period` P (15, 10, 2 s):
-/// - The work is a coroutine. It is cancelled (terminal) at the latest R after the sending of the last renewal that
-///   succeeded, measured by our own monotonic clock, whether or not the API server answers; it is joined before the
-///   Lease is given up, and until it has ended on a clean stop the Lease goes on being renewed.
-/// - Nobody else takes the Lease before D has passed since he saw its last change. So the work has D - R to unwind after
-///   a loss before another may lead (work that takes longer is logged as an error; it can only be fenced off), and
-///   clocks may differ in rate by D / R. What wall clocks show does not matter.
-/// - An API server that refuses for R - 2P, whatever it says of later (Retry-After), or keeps silent for R - P less a request's
-///   time-out, costs no leadership. After a crash another leads within D + 4.4 P and the time of its requests, after a clean stop within 2.2 P.
-/// - After a loss nothing is given up: the Lease has expired by the time it could be.
+/// Promises, with `lease_duration` D, `renew_deadline` R and `retry_period` P (15, 10, 2 s):
+/// - The work is a coroutine. It is cancelled (terminal) at the latest R after the last successful renewal was sent,
+///   measured by our own monotonic clock, whether or not the API server answers. It is joined before the Lease is given
+///   up. On a clean stop the Lease goes on being renewed until the work has ended.
+/// - Nobody else takes the Lease before D has passed since they saw its last change. So after a loss the work has D - R
+///   to unwind before another may lead (work that takes longer is logged as an error; only fencing stops it), and
+///   clocks may differ in rate by D / R. Wall clocks do not matter.
+/// - An API server that refuses for R - 2P, whatever Retry-After it sends, or is silent for R - P less a request's
+///   time-out, costs no leadership. After a crash another leads within D + 4.4 P plus the time of its requests, after a
+///   clean stop within 2.2 P.
+/// - After a loss the Lease is not given up: it has expired by the time it could be.
 /// - An acquisition whose outcome is unknown when `run()` is stopped is undone.
-/// - The Lease is given up, and such an acquisition undone, as far as the server can be reached within R and `release_on_stop` is on.
-/// The process should not share the executor with work that blocks for seconds, and the client may be one of its own: a
-/// renewal that waits behind a large list is late. CLOCK_MONOTONIC stands still while a machine is suspended or a virtual
-/// one is stopped (not while a process is); for up to R after that only the fencing token protects. A Lease that somebody
-/// deletes by hand protects nothing for R.
+/// - The Lease is given up, and such an acquisition undone, as far as the server can be reached within R and
+///   `release_on_stop` is on.
+/// The process should not share the executor with work that blocks for seconds, and the client may be one of its own,
+/// because a renewal that waits behind a large list is late. CLOCK_MONOTONIC stands still while a machine is suspended
+/// or a virtual one is stopped (not while a process is); for up to R after that only the fencing token protects. A
+/// Lease that somebody deletes by hand protects nothing for R.
 ///
-/// *Metrics*: `leader_election_master_status{name}` (1 while the work may run) and `leader_election_slowpath_total{name}`
-/// (renewals that had to read the Lease first), as client-go's.
-/// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: `run()` keeps what it needs, and lets the work go at its end:
-/// it may own the elector. Neither may outlive the execution context, as the client may not.
+/// *Metrics*: `leader_election_master_status{name}` (1 while the work may run) and
+/// `leader_election_slowpath_total{name}` (renewals that had to read the Lease first), as client-go's.
+/// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: `run()` keeps what it needs, and releases the
+/// work when it ends, so the work may own the elector. Neither of them may outlive the execution context, and neither
+/// may the client.
 class leader_elector {
 public:
     /// Throws `error(errc::bad_configuration)`, see `leader_election_options::check`.
@@ -173,27 +177,28 @@ public:
     leader_elector(const leader_elector&) = delete;
     leader_elector& operator=(const leader_elector&) = delete;
 
-    /// Waits to be elected, runs `lead`, renews meanwhile. May be called again after it ended.
+    /// Waits to be elected, then runs `lead` and renews the Lease meanwhile. May be called again after it ended.
     ///
-    /// *Cancellation*: terminal; cancels the work, waits for it, gives the Lease up (for at most R) and returns `stopped`, or
-    /// `lost` where the Lease ran out before the work had ended;
-    /// before the election it returns at once, but where an acquisition may have succeeded without our knowing: that is undone
-    /// first (for at most R). *Errors*: already_running; bad_configuration (no `lead`); what the work throws
-    /// comes out after the Lease was given up (cancellation that we caused apart). What the API server answers is never an
-    /// error here: it is tried again, and logged once for each kind of request and failure until that kind succeeds.
-    /// *Lifetime*: what `lead` is given lives as long as the work.
+    /// *Cancellation*: terminal; cancels the work, waits for it, gives the Lease up (for at most R) and returns
+    /// `stopped`, or `lost` if the Lease expired before the work had ended. Before the election it returns at once,
+    /// unless an acquisition may have succeeded without our knowing: that is undone first (for at most R). *Errors*:
+    /// already_running; bad_configuration (no `lead`). What the work throws is rethrown after the Lease was given up
+    /// (except a cancellation that we caused). No answer of the API server is an error here: requests are tried again,
+    /// and a failure is logged once for each kind of request and failure until that kind succeeds. *Lifetime*: the
+    /// argument of `lead` lives as long as the work.
     asio::awaitable<election_end> run(std::function<asio::awaitable<void>(const leadership&)> lead);
 
     /// Whether the Lease is ours now; see `leadership::held`.
     bool is_leader() const noexcept;
-    /// The holder that we saw last; "" when nobody was seen.
+    /// The holder that we saw last; "" if we saw none.
     const std::string& leader() const noexcept;
     const std::string& identity() const noexcept;
-    /// For a health end point (client-go's HealthzAdaptor): a failure when we lead by a Lease that expired more than
-    /// `tolerance` ago, or when the leading work still goes on then though it was told to end: we hang, and another may lead.
-    /// Who does not lead is healthy.
+    /// For a health endpoint (client-go's HealthzAdaptor): a failure if we lead by a Lease that expired more than
+    /// `tolerance` ago, or if the leading work still runs then although it was told to end. In both cases we hang, and
+    /// another may lead. A replica that does not lead is healthy.
     failure check(std::chrono::nanoseconds tolerance = std::chrono::seconds(20)) const;
-    /// What a request failed with last; empty once one of its kind succeeded, or a round of requests went without a failure.
+    /// The latest failure of a request; empty once one of its kind succeeded, or a round of requests went without a
+    /// failure.
     const failure& last_error() const noexcept;
 
 private:

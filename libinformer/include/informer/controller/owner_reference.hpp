@@ -1,4 +1,4 @@
-// Who made an object: owner references, by which the garbage collector and `mapping::to_owner` find their way.
+// Owner references: which object made another one. The garbage collector and `mapping::to_owner` follow them.
 #pragma once
 
 #include <informer/error.hpp>
@@ -21,21 +21,21 @@ public:
 
 /// The reference whose `controller` is true, if there is one (the server allows one).
 std::optional<owner_reference> controller_of(const object& o);
-/// By uid: an owner that was deleted and made anew under the same name is another.
+/// Compares uids: an owner that was deleted and created again under the same name is another one.
 bool is_controlled_by(const object& o, const object& owner);
 bool is_owned_by(const object& o, const object& owner);
 
-/// Makes `owner` the controlling owner of `dependent`, a whole object that is to be created or applied; deleting the owner in
-/// the foreground then waits for it. What refers to the owner already, to another version of it, or to one that had its name
-/// before, is replaced as a whole; calling it again changes nothing.
+/// Makes `owner` the controlling owner of `dependent`, a whole object that is to be created or applied. Foreground
+/// deletion of the owner then waits for the dependent. An existing reference to the owner, to another API version of
+/// it, or to an earlier object of its name, is replaced as a whole. Calling it again changes nothing.
 ///
-/// *Errors*: conflict when another owner controls it already (which one); not_an_object when `dependent` is none;
-/// bad_configuration when the owner lacks a uid (it must come from the server), a name or a type, or when the two lie where the
-/// garbage collector would not find them: a namespaced owner owns only objects of its own namespace.
+/// *Errors*: conflict if another owner controls it already (it says which); not_an_object if `dependent` is not an
+/// object; bad_configuration if the owner lacks a uid (it must come from the server), a name or a type, or if the
+/// garbage collector could not find one from the other: a namespaced owner owns only objects of its own namespace.
 void set_controller_reference(boost::json::value& dependent, const object& owner, failure& f);
-/// The same without control: one of several owners. It controls the dependent no longer if it did.
+/// The same without control: one of several owners. If it controlled the dependent before, it does not any longer.
 void set_owner_reference(boost::json::value& dependent, const object& owner, failure& f);
-/// By uid, as `is_owned_by`. True when there was one.
+/// Compares uids, as `is_owned_by` does. Returns true if there was one.
 bool remove_owner_reference(boost::json::value& dependent, const object& owner);
 
 } // namespace informer

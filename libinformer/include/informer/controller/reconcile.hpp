@@ -1,4 +1,4 @@
-// What a controller asks of its reconciler, and what it hears.
+// What a controller asks of its reconciler, and what it gets back.
 #pragma once
 
 #include <informer/error.hpp>
@@ -16,36 +16,36 @@ namespace informer {
 
 namespace asio = boost::asio;
 
-/// The priority of events that tell of no change: initial state and resync. A change that happens while 100,000 of them wait
-/// is reconciled before them. The value is controller-runtime's.
+/// The priority of events that are not changes: initial state and resync. A change that happens while 100,000 of them
+/// wait is reconciled before them. The value is controller-runtime's.
 inline constexpr int low_priority = -100;
 
-/// One key to be brought in line. The event that led here is not told: reconcile the state, not the change.
+/// One key to reconcile. It does not tell which event led here: reconcile the state, not the change.
 class reconcile_request {
 public:
     explicit reconcile_request(object_key k, std::uint32_t attempt = 0, int p = 0)
         : key(std::move(k)), attempts(attempt), priority(p) {}
     object_key key;
-    std::uint32_t attempts; ///< in a row before this one, that failed or asked for `requeue`
+    std::uint32_t attempts; ///< attempts in a row before this one that failed or asked for `requeue`
     int priority;
 };
 
-/// How it went.
+/// The outcome of one reconcile.
 class [[nodiscard]] reconcile_result {
 public:
     enum class outcome {
         done,          ///< nothing to do until something changes
-        requeue_after, ///< look again after a time at the latest; forgets failures
+        requeue_after, ///< look again after `d` at the latest; earlier failures are forgotten
         requeue,  ///< look again as the rate limiter says; no error, but it counts as an attempt, and each waits longer
-                  ///< than the one before, up to 1000 s: a steady poll wants `requeue_after`
-        error,    ///< failed; again as the rate limiter says
+                  ///< than the one before, up to 1000 s: to poll steadily, use `requeue_after`
+        error,    ///< failed; tried again as the rate limiter says
         terminal, ///< failed, and trying again will not help; nothing is done until something changes
     };
     /// The same as `done()`.
     reconcile_result() = default;
     static reconcile_result done() { return reconcile_result(); }
-    /// An earlier request takes the place of this one, so each reconcile must ask anew. At once, and without any limit, where d <= 0
-    /// (controller-runtime: not at all).
+    /// An earlier request takes the place of this one, so each reconcile must ask again. If d <= 0, the key is
+    /// reconciled again at once, without any limit (controller-runtime: not at all).
     static reconcile_result requeue_after(std::chrono::nanoseconds d) {
         return reconcile_result(outcome::requeue_after, d, {});
     }
@@ -65,13 +65,14 @@ private:
     failure why_;
 };
 
-/// Brings one key in line. Level-triggered: it reads the cache, compares, acts, and may be called again at any time.
+/// Reconciles one key. Level-triggered: it reads the cache, compares, acts, and may be called again at any time.
 ///
-/// An `informer::error` or another `system_error` that leaves it counts as `error`, any other exception (`errc::callback_failed`)
-/// also as a panic; the controller goes on. *Executor*: the controller's runtime. *Cancellation*: terminal, when its time-out
-/// passes, the lease is lost or the controller ends at once; the key is then asked for again. *Lifetime*: the controller keeps the
-/// function until it is destroyed and every call has ended: a lambda coroutine may use its captures. The request lives as long as
-/// the call, so it may be taken by value or by reference.
+/// If an `informer::error` or another `system_error` leaves it, that counts as `error`; any other exception
+/// (`errc::callback_failed`) counts as a panic, too. The controller goes on. *Executor*: the controller's runtime.
+/// *Cancellation*: terminal, when its time-out passes, the lease is lost or the controller ends at once; the key is
+/// then asked for again. *Lifetime*: the controller keeps the function until the controller is destroyed and every call
+/// has ended, so a lambda coroutine may use its captures. The request lives as long as the call, so it may be taken by
+/// value or by reference.
 using reconciler = std::function<asio::awaitable<reconcile_result>(const reconcile_request&)>;
 
 } // namespace informer

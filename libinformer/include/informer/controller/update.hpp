@@ -1,4 +1,4 @@
-// Writing what was computed from a state that may be old.
+// Writes of values that were computed from a state that may be stale.
 #pragma once
 
 #include <informer/cache/informer_factory.hpp>
@@ -32,58 +32,61 @@ public:
     std::chrono::nanoseconds delay_ = std::chrono::milliseconds(10); ///< drawn from [d, 1.1 d)
 };
 
-/// Runs `attempt` until it ends otherwise than with a conflict, at most as often as told. The attempt must read the object anew.
-/// *Errors*: those of the last attempt come through; bad_configuration where there is none. *Cancellation*: terminal, between
-/// attempts and within.
+/// Runs `attempt` until it ends with anything but a conflict, at most `how.attempts_` times. Each attempt must read the
+/// object anew. *Errors*: those of the last attempt; bad_configuration if there is no `attempt`. *Cancellation*:
+/// terminal, between attempts and within.
 asio::awaitable<void> retry_on_conflict(runtime rt, std::function<asio::awaitable<void>()> attempt,
                                         conflict_retry how = conflict_retry());
 
-/// Changes an object in place; returns false where nothing is to be written. May be called several times.
+/// Changes an object in place; returns false if nothing is to be written. May be called several times.
 using object_change = std::function<bool(boost::json::value& o)>;
 
-/// Reads, changes, and replaces under the version that was read; again where somebody else was faster. Answers with what is stored.
+/// Reads the object, changes it, and replaces it under the version that was read; starts again if somebody else was
+/// faster. Returns what is stored.
 ///
-/// `options`: with a subresource ("status", "scale") that part alone is written; `change` is given the object, or the scale.
-/// *Errors*: as `client::get` and `client::update`, and bad_configuration where there is no `change`; the twin without
-/// failure& throws `error`. What `change` throws goes through both. *Cancellation*: terminal.
+/// `options`: with a subresource ("status", "scale"), that part alone is written; `change` gets the object, or the
+/// Scale. *Errors*: as `client::get` and `client::update`; bad_configuration if there is no `change`. The overload
+/// without failure& throws `error`. Exceptions of `change` propagate from both. *Cancellation*: terminal.
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                           object_change change, kubernetes::write_options options, failure& f);
 asio::awaitable<object> update_with_retry(runtime rt, kubernetes::client c, api_resource resource, object_key key,
                                           object_change change,
                                           kubernetes::write_options options = kubernetes::write_options());
 
-/// Brings `status` from what `current` has to `wanted`, by a merge patch of what differs and of nothing else, on the
-/// status subresource. No request where nothing differs: then `current` is the answer. Members that `wanted` lacks are removed.
-/// Others who write other parts of the status are not disturbed. Lists are replaced as a whole. `current` must have its whole status: from
-/// a cache of parts (a projection, metadata only) members that it does not show stay. *Errors*: as `client::patch`, and bad_configuration,
-/// and no request, where `wanted` is no JSON object: that would take the whole status away.
+/// Changes the status from what `current` has to `wanted`, with a merge patch of the status subresource that contains
+/// only the differences. If nothing differs, no request is made and `current` is returned. Members that `wanted` lacks
+/// are removed. Writers of other parts of the status are not disturbed. Lists are replaced as a whole. `current` must
+/// have its whole status: if it comes from a cache of parts (a projection, metadata only), members that it does not
+/// show stay. *Errors*: as `client::patch`; bad_configuration, and no request, if `wanted` is not a JSON object, which
+/// would remove the whole status.
 ///
-/// `current` may be old: a cache has what was written a moment later. Who compares with it then, and wants what it still says, sends
-/// nothing, and the server keeps what was written before. The event that follows leads to another reconcile, which puts it right,
-/// unless a predicate drops it: `generation_changed` does, with all events of the status. There give the `cache` that `current`
-/// was read from.
+/// `current` may be stale: a write reaches the cache a moment later. A caller that compares with it before that, and
+/// wants what it still says, sends nothing, and the server keeps the earlier write. The event that follows leads to
+/// another reconcile, which puts it right, unless a predicate drops that event: `generation_changed` drops all events
+/// of the status. In that case pass the `cache` that `current` was read from.
 asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
                                      boost::json::value wanted, kubernetes::write_options options, failure& f);
 asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
                                      boost::json::value wanted,
                                      kubernetes::write_options options = kubernetes::write_options());
 
-/// How long a write is waited for in the cache.
+/// How long a write is awaited in the cache.
 inline constexpr std::chrono::seconds read_back_limit{5};
 
-/// The same, and reads its write: comes back when `cache` has what is stored (`shared_informer::wait_until`), so the next reconcile
-/// of the key, which does not begin before this one has ended, does not see what was before. It costs what the watch takes,
-/// milliseconds. For a controller's own resource the cache is what its source reads: `factory.get(resource)`, with the namespace
-/// and the options of the source if it has any. Without them that is another informer, of the whole cluster, which is started for
-/// this call alone.
+/// The same, and reads its write: it returns when `cache` has what is stored (`shared_informer::wait_until`). So the
+/// next reconcile of the key, which does not begin before this one has ended, does not see the old state. The wait
+/// costs what the watch takes, milliseconds. For a controller's own resource, pass the cache that its source reads:
+/// `factory.get(resource)`, with the namespace and the options of the source if it has any. Without them that is
+/// another informer, of the whole cluster, which is started for this call alone.
 ///
 ///     co_await patch_status(client, databases, database, std::move(status), factory.get(databases), options, f);
 ///     co_return f ? reconcile_result::error(f) : reconcile_result::done();
 ///
-/// *Errors*: besides those above deadline_exceeded where the cache has it not within `read_back_limit` (its watch is away), and what
-/// else `wait_until` says; the status is written then. As the result of a reconcile such an error brings the key back, to wait again; only
-/// where what is wanted turns back before the watch returns is it compared with what was before. Bad_configuration, and no request, where
-/// `cache` is none of `resource`, or has not synced yet.
+/// *Errors*: those above; deadline_exceeded if the write does not reach the cache within `read_back_limit` (its watch
+/// is away), and the other errors of `wait_until`: the status is written then. As the result of a reconcile such an
+/// error brings the key back, to wait again; only if the wanted status turns back before the watch returns is it
+/// compared with the old state. bad_configuration, and no request, if `cache` is not one of `resource` or has not
+/// synced yet.
 asio::awaitable<object> patch_status(kubernetes::client c, api_resource resource, object current,
                                      boost::json::value wanted, informer_handle cache,
                                      kubernetes::write_options options, failure& f);

@@ -1,4 +1,4 @@
-// Small tools for coroutines; reachable by our sources and tests, not part of the API.
+// Small tools for coroutines, for the library's sources and tests; not part of the API.
 #pragma once
 
 #include <informer/runtime.hpp>
@@ -12,10 +12,10 @@
 
 namespace informer::detail {
 
-/// A one-thread condition: `wait()` suspends until `notify()`; notifications without a waiter are remembered once.
-/// One waiter at a time per event. Cancellation: any type; returns false then, and at once where it was asked for before
-/// (a notification is kept for the next wait). The destructor lets the waiter return false.
-/// Like every Asio object it must not outlive its execution context.
+/// A single-threaded condition: `wait()` suspends until `notify()`; notifications without a waiter are remembered once.
+/// One waiter at a time per event. Cancellation: any type; `wait()` then returns false, at once if it was requested
+/// before (a notification is kept for the next wait). The destructor makes the waiter return false. Like every Asio
+/// object, it must not outlive its execution context.
 class async_event {
 public:
     explicit async_event(asio::any_io_executor executor);
@@ -32,19 +32,19 @@ private:
     std::shared_ptr<state> state_; // shared with the waiter, which may outlive the event by one step
 };
 
-/// `now + d`, of whatever unit; what is further away than a time can be is for ever.
+/// `now + d`, for `d` in any unit; a time beyond the range of the clock means for ever.
 template <class Rep, class Period>
 clock::time_point later(clock::time_point now, std::chrono::duration<Rep, Period> d) noexcept {
     const auto room = std::chrono::duration_cast<std::chrono::duration<Rep, Period>>(clock::time_point::max() - now);
     return d > room ? clock::time_point::max() : now + d;
 }
-/// `d` and this share of it more; what is longer than a clock counts is for ever, and what is less than nothing is nothing.
+/// `d` plus this share of it. A result beyond the range of the clock means for ever; negative values count as zero.
 clock::duration stretched(clock::duration d, double share) noexcept;
 
-/// Of the exception that is being handled.
+/// The text of the exception that is being handled.
 std::string what_is_wrong();
 
-/// How work usually ends that was told to stop.
+/// Whether `e` is how work that was asked to stop usually ends.
 bool is_cancellation(const std::exception_ptr& e) noexcept;
 
 /// True when the running coroutine has been asked to stop. Asio throws `operation_aborted` at the `co_await` itself
@@ -52,7 +52,7 @@ bool is_cancellation(const std::exception_ptr& e) noexcept;
 asio::awaitable<bool> cancelled();
 
 /// Runs `work`; if it is not done at `deadline` (by `c`), cancels it (terminal), waits for it to unwind and returns
-/// false. Cancelling the caller cancels `work` and waits for it to unwind too. Exceptions of `work` come through, but for
+/// false. Cancelling the caller cancels `work` and waits for it to unwind too. Exceptions of `work` propagate, except
 /// the cancellation that the deadline itself caused. `work` starts by post, never inline. Uses no operator|| (law 5).
 asio::awaitable<bool> run_until(informer::clock& c, informer::clock::time_point deadline, asio::awaitable<void> work);
 

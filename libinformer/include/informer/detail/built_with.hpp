@@ -37,11 +37,12 @@ using waits_by = std::integral_constant<char, 'e'>;
 using waits_by = std::integral_constant<char, 'o'>;
 #endif
 
-/// What makes classes of Boost and of the standard library look otherwise. A program that was compiled otherwise than the library
-/// would link, and crash; so it does not link. The name of what it misses says how it was compiled: Boost's version; whether
-/// BOOST_ASIO_ENABLE_HANDLER_TRACKING and _GLIBCXX_DEBUG were defined; whether there were types at run time (not so with -fno-rtti) and
-/// threads (not so with BOOST_ASIO_DISABLE_THREADS); whether Asio waits by epoll ('e'), io_uring ('u') or otherwise ('o'); and
-/// BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE. Compile the library alike.
+/// The settings that change the layout of classes of Boost and of the standard library. A program that was compiled
+/// with other settings than the library would link, and crash; therefore it does not link. The name of the missing
+/// symbol says how the program was compiled: Boost's version; whether BOOST_ASIO_ENABLE_HANDLER_TRACKING and
+/// _GLIBCXX_DEBUG were defined; whether there were types at run time (not with -fno-rtti) and threads (not with
+/// BOOST_ASIO_DISABLE_THREADS); whether Asio waits by epoll ('e'), io_uring ('u') or otherwise ('o'); and
+/// BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE. Compile the library with the same settings.
 template <int boost, bool handler_tracking, bool checked_containers, bool types, bool threads, char reactor,
           int recycled_blocks>
 struct built_with {

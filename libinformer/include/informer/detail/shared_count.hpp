@@ -1,4 +1,4 @@
-// Counts of what several hold; part of other headers, not of the API.
+// Reference counts; part of other headers, not of the API.
 #pragma once
 
 #include "only_thread.hpp"

@@ -8,11 +8,12 @@
 
 namespace informer::detail {
 
-/// One atomic exchange to lock (none in a process of one thread), a plain store to unlock: half the price of an uncontended
-/// std::mutex, which pays an atomic operation at both ends (figures: docs/design/work-queue.md). For sections that are short
-/// nearly always: tens of nanoseconds; where a subscription merges or unfolds a full queue under it, or takes a portion of an
-/// initial state, tens of microseconds. Who finds it taken for long gives up its time slice, for that long or since the holder may
-/// have lost its own. Meets the requirements of *Lockable*.
+/// Locking takes one atomic exchange (none in a process of one thread), unlocking a plain store: half the price of an
+/// uncontended std::mutex, which pays an atomic operation at both ends (figures: docs/design/work-queue.md). For
+/// sections that are nearly always short: tens of nanoseconds, or tens of microseconds if a subscription merges or
+/// unfolds a full queue under it, or takes a portion of an initial state. A thread that finds it taken for long yields
+/// its time slice, because the section is that long or because the holder may have lost its own. Meets the requirements
+/// of *Lockable*.
 class spin_lock {
 public:
     void lock() noexcept {

@@ -44,13 +44,13 @@ public:
     std::string certificate_pem_, key_pem_;
     std::string server_name_;
     bool insecure_ = false;
-    tls_files from_; ///< where the texts were read, if in files: errors name it
+    tls_files from_; ///< the files that the texts were read from, if any: errors name them
 };
 
-/// Time-outs by phase, each with an `errc` of its own, in real time. Zero: none. `connect` is for all addresses of a
-/// name together, and once more for a proxy to make its tunnel, in which it connects, too; `tls` is for each handshake, that with an https
-/// proxy and that with the server behind it; `header` begins when the request is written; `body_idle` bounds each wait for more of the
-/// response body, and for the peer to take more of the request's.
+/// Time-outs by phase, in real time, each with an `errc` of its own. Zero: none. `connect` is for all addresses of a
+/// name together, and again for a proxy to make its tunnel, which includes its own connect. `tls` is for each
+/// handshake: the one with an https proxy, and the one with the server behind it. `header` begins when the request is
+/// written. `body_idle` bounds each wait for more of the response body, and for the peer to take more of the request.
 class timeouts {
 public:
     timeouts() {}
@@ -85,7 +85,7 @@ public:
         headers_.emplace_back("Content-Type", std::move(content_type));
         return *this;
     }
-    /// Instead of the client's.
+    /// Time-outs for this request instead of the client's.
     // clang-format off
     request& time(http::timeouts t) { timeouts_ = t; return *this; }
     // clang-format on
@@ -100,12 +100,12 @@ namespace detail {
 class exchange;
 }
 
-/// Parts of a body where they were received.
+/// Parts of a body, in the buffers where they were received.
 using body_parts = std::vector<std::string_view>;
 
 /// The answer: its header is complete, its body is read piece by piece.
 ///
-/// *Lifetime*: movable; destroying it before the end of the body closes the connection, after the end the connection
+/// *Lifetime*: movable. Destroying it before the end of the body closes the connection; after the end the connection
 /// goes back to the client's pool. May outlive the client. *Executor*: the client's.
 class response {
 public:
@@ -125,12 +125,14 @@ public:
     /// *Cancellation*: terminal and partial; the connection is closed. *Errors*: body_idle_timeout, request_timeout,
     /// connection_lost (the message was not complete), bad_response, cancelled.
     asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, failure& f);
-    /// The same without a copy: waits until at least one byte is there, and hands out all that is. The size of the parts;
-    /// 0 at the end or on error. *Lifetime*: the parts are valid until the next call on this response.
+    /// The same without a copy: waits until at least one byte is available, and hands out all that are. Returns the
+    /// size of the parts; 0 at the end or on error. *Lifetime*: the parts are valid until the next call on this
+    /// response.
     asio::awaitable<std::size_t> receive(body_parts& parts, failure& f);
     /// The rest of the body as one string, at most `limit` bytes (then errc::too_large).
     asio::awaitable<std::string> read_all(std::size_t limit, failure& f);
-    /// The rest of the body must come within this time from now, whatever was allowed to the request; else request_timeout.
+    /// The rest of the body must come within this time from now, whatever the request's own limit; else
+    /// request_timeout.
     void finish_within(std::chrono::milliseconds rest);
     /// Closes the connection now.
     void close() noexcept;
@@ -146,9 +148,9 @@ public:
     client_options& tls(tls_options t) { tls_ = std::move(t); return *this; }
     client_options& time(http::timeouts t) { timeouts_ = t; return *this; }
     client_options& user_agent(std::string s) { user_agent_ = std::move(s); return *this; }
-    /// By way of whom the server is reached; default: directly. The process's environment is not looked at here.
+    /// The proxy through which the server is reached; default: none. The process's environment is not read here.
     client_options& proxy(http::proxy p) { proxy_ = std::move(p); return *this; }
-    /// Idle connections kept.
+    /// Maximum number of idle connections kept.
     client_options& max_idle(std::size_t n) { max_idle_ = n; return *this; }
     /// An idle connection that is older is closed when the next request looks for one.
     client_options& idle_for(std::chrono::seconds d) { idle_for_ = d; return *this; }
@@ -167,34 +169,39 @@ public:
 
 /// Sends requests to one endpoint over a pool of keep-alive connections.
 ///
-/// The addresses of a name are tried in the resolver's order, a quarter of a second apart (RFC 8305); the first that answers is
-/// taken. A GET that failed because an idle connection had been closed by the peer is sent again once on a new connection; nothing
-/// else is retried here. Where a connection that was used before ends without a byte of the answer, in time or not, the idle ones
-/// are closed, too: what lies between may have forgotten them all. A name is looked up anew for each connection, but once for all
-/// that wait for it at the same time. With a proxy its name is the one that is resolved here; what it answers and refuses before
-/// there is a tunnel (TLS with an https proxy, too, whose certificate is verified by other roots than the server's:
-/// http/proxy.hpp), and a 407 to a request by its whole URL, is errc::connect_failed with its status or the failed check in the
-/// sentence, and connection_refused where it says that the server refuses. Figures told: rest_client_requests_total (by code,
-/// method, host), rest_client_request_duration_seconds (until the header has come) and rest_client_request_size_bytes. TLS: at
-/// least 1.2, SNI for names, IP SAN for addresses, client certificates; a failed check is errc::tls_failed with the check's name in
-/// the sentence. TCP keep-alive and no-delay are set.
+/// The addresses of a name are tried in the resolver's order, a quarter of a second apart (RFC 8305); the first that
+/// answers is used. A GET that failed because the peer had closed an idle connection is sent again once on a new
+/// connection; nothing else is retried here. If a connection that was used before ends without a byte of the answer, in
+/// time or not, the idle connections are closed, too: whatever lies between may have forgotten them all. A name is
+/// looked up anew for each connection, but only once for all connections that wait for it at the same time.
+///
+/// With a proxy, the proxy's name is the one that is resolved here. What the proxy answers and refuses before there is
+/// a tunnel is errc::connect_failed, with its status or the failed check in the message. This includes TLS with an
+/// https proxy (whose certificate is verified by other roots than the server's: http/proxy.hpp), and a 407 to a request
+/// by its whole URL. It is connection_refused if the proxy says that the server refuses.
+///
+/// Metrics: rest_client_requests_total (by code, method, host), rest_client_request_duration_seconds (until the header
+/// has come) and rest_client_request_size_bytes. TLS: at least 1.2, SNI for names, IP SAN for addresses, client
+/// certificates; a failed check is errc::tls_failed with the check's name in the message. TCP keep-alive and no-delay
+/// are set.
 ///
 /// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: destroying it closes idle connections; running
-/// exchanges go on. It leaves no work in the io_context when idle but the pool's sockets, which need no operation.
+/// exchanges go on. When idle it leaves no work in the io_context except the pool's sockets, which need no operation.
 class client {
 public:
-    /// `f`: errc::bad_configuration when TLS material cannot be used (which, and OpenSSL's reason; never key text).
+    /// `f`: errc::bad_configuration when TLS material cannot be used (the message says which, and OpenSSL's reason, but
+    /// never key text).
     client(runtime r, endpoint to, client_options options, failure& f);
     ~client();
     client(const client&) = delete;
     client& operator=(const client&) = delete;
 
     const endpoint& to() const noexcept;
-    /// Sends and waits for the response's header. Any HTTP status is a success here.
-    /// *Cancellation*: terminal; the socket is closed at once. (The system's resolver cannot be interrupted: after a
-    /// time-out or cancellation while a name is being resolved, `send` returns at once, but `io_context::run()` does not
-    /// before the resolver does. Addresses are not resolved.)
-    /// *Errors*: one per phase, see `timeouts`; bad_configuration for what HTTP cannot carry (a line break in a header).
+    /// Sends and waits for the response's header. Any HTTP status is a success here. *Cancellation*: terminal; the
+    /// socket is closed at once. (The system's resolver cannot be interrupted: after a time-out or cancellation while a
+    /// name is being resolved, `send` returns at once, but `io_context::run()` returns only after the resolver does.
+    /// Addresses are not resolved.) *Errors*: one per phase, see `timeouts`; bad_configuration for what HTTP cannot
+    /// carry (a line break in a header).
     asio::awaitable<response> send(request r, failure& f);
     /// Replaces the client certificate or CA for new connections and drops idle ones.
     void set_tls(tls_options t, failure& f);

@@ -13,7 +13,7 @@ namespace informer::http {
 class endpoint {
 public:
     endpoint() = default;
-    /// Parses "https://10.0.0.1:6443/prefix", "http://[::1]:80", "localhost:8080" (plain). A missing port is the
+    /// Parses "https://10.0.0.1:6443/prefix", "http://[::1]:80", "localhost:8080" (plain). The default port is the
     /// scheme's. `f`: errc::bad_configuration with the reason.
     static endpoint parse(std::string_view url, failure& f);
 
@@ -25,7 +25,7 @@ public:
     /// Value of the Host header: port left out when it is the scheme's.
     std::string host_header() const;
     bool host_is_ip() const;
-    /// "localhost" or an address of this machine's own: what is said there nobody else hears. Names are not looked up.
+    /// "localhost" or a loopback address: nobody else can read what is sent there. Names are not looked up.
     bool is_loopback() const;
 };
 

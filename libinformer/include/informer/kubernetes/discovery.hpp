@@ -24,7 +24,7 @@ public:
     api_resource find(std::string_view name, failure& f) const;
     /// Exactly this one; nullptr when absent.
     const api_resource* find(std::string_view group, std::string_view version, std::string_view plural) const;
-    /// By apiVersion and kind, as an object says.
+    /// Finds by apiVersion and kind, as they stand in an object.
     const api_resource* find_kind(std::string_view api_version, std::string_view kind) const;
 };
 

@@ -16,23 +16,24 @@
 
 namespace informer {
 
-/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and resourceVersion are
-/// put back to what was received, whatever became of them; without metadata, or with another type, it is quarantined. Its
-/// deletionTimestamp, finalizers and generation should stay: controllers decide by them. It sees numbers as boost::json has them:
-/// of those that no int64, uint64 or double holds exactly it gets the nearest double. What is no finite double afterwards is stored
+/// Rewrites an object before it is stored, exactly once for each received object. Its name, namespace, uid and
+/// resourceVersion are put back to what was received, whatever the transform did to them. An object that is left
+/// without metadata, or with another apiVersion or kind, is quarantined. The transform should keep deletionTimestamp,
+/// finalizers and generation, because controllers decide by them. It sees numbers as boost::json has them: one that no
+/// int64, uint64 or double holds exactly becomes the nearest double. A double that is not finite afterwards is stored
 /// as `encode` does.
 using transform = std::function<void(boost::json::value&)>;
 
-/// Which parts of objects to store. Paths are JSON pointers, "" that of the whole object; "*" stands for every element or member.
-/// Always stored are apiVersion, kind and, in metadata, the identity (name, namespace, uid, resourceVersion) and what controllers decide
-/// by: generation, deletionTimestamp and finalizers. Who maps objects to owners keeps "/metadata/ownerReferences" too. What is no
-/// pointer: throws `error(errc::bad_configuration)`.
+/// Which parts of objects to store. Paths are JSON pointers; "" is the whole object, and "*" stands for every element
+/// or member. Always stored are apiVersion, kind and, in metadata, the identity (name, namespace, uid, resourceVersion)
+/// and what controllers decide by: generation, deletionTimestamp and finalizers. To map objects to owners, keep
+/// "/metadata/ownerReferences", too. Text that is not a pointer throws `error(errc::bad_configuration)`.
 class projection {
 public:
     projection() = default;
-    /// Drops these sub-trees; of "" only what is always stored stays. Without any: nothing.
+    /// Drops these sub-trees. With "" only what is always stored stays; without any pointer nothing is dropped.
     static projection drop(std::vector<std::string> pointers);
-    /// Keeps only these sub-trees; with "" all, without any only what is always stored.
+    /// Keeps only these sub-trees. With "" all is kept; without any pointer only what is always stored.
     static projection keep(std::vector<std::string> pointers);
     bool empty() const noexcept { return pointers_.empty() && !keep_; } ///< it leaves everything as it is
     bool keeps() const noexcept { return keep_; }
@@ -48,26 +49,29 @@ private:
 class decode_options {
 public:
     decode_options() {}
-    /// `metadata.managedFields` is skipped unless kept. Where it is a list or an object, only its strings and the balance of its brackets
-    /// are looked at.
+    /// `metadata.managedFields` is skipped unless kept. If it is a list or an object, only its strings and the balance
+    /// of its brackets are checked.
     // clang-format off
     decode_options& keep_managed_fields(bool on = true) { keep_managed_fields_ = on; return *this; }
     decode_options& project(projection p) { projection_ = std::move(p); return *this; }
     decode_options& transform_with(transform t) { transform_ = std::move(t); return *this; }
     // clang-format on
-    /// What list items lack on the wire; added as the first members when missing. (An informer's are those of its resource.)
+    /// The apiVersion and kind that list items lack on the wire; added as the first members when missing. (An informer
+    /// uses those of its resource.)
     decode_options& type(std::string api_version, std::string kind) {
         api_version_ = std::move(api_version);
         kind_ = std::move(kind);
         return *this;
     }
-    /// Nesting, the object itself included; at most 1,000, since whoever reads a document recurses. Informers do not; `diff` takes 512 KB of
-    /// stack at a thousand levels, `to_value` and `from_value` 384, `to_json` and patches 192: where threads have less, lower it.
+    /// Maximum nesting, the object itself included; at most 1,000, because code that reads a document recurses.
+    /// Informers do not recurse; `diff` takes 512 KB of stack at a thousand levels, `to_value` and `from_value` 384,
+    /// `to_json` and patches 192. Lower it where threads have less.
     // clang-format off
     decode_options& max_depth(std::size_t d) { max_depth_ = d; return *this; }
 
-    /// Documents are read by their differences from texts read before, where these are like them; else, and in pools of few
-    /// documents, token by token. The documents and the errors are the same. On by default. docs/design/text-difference.md.
+    /// Reads documents by their differences from texts read before, if they are like these; otherwise, and in pools of
+    /// few documents, token by token. The documents and the errors are the same. On by default.
+    /// docs/design/text-difference.md.
     decode_options& text_difference(bool on = true) { text_difference_ = on; return *this; }
     // clang-format on
 
@@ -81,7 +85,7 @@ public:
 
 struct pool_statistics {
     std::uint64_t objects = 0;     ///< live roots
-    std::uint64_t bytes = 0;       ///< everything the pool holds of the system: nodes, free room, tables, roots
+    std::uint64_t bytes = 0;       ///< all memory the pool has from the system: nodes, free room, tables, roots
     std::uint64_t node_bytes = 0;  ///< live nodes alone
     std::uint64_t free_bytes = 0;  ///< on free lists or not yet handed out
     std::uint64_t table_bytes = 0; ///< intern table and other side structures
@@ -99,22 +103,23 @@ struct pool_statistics {
     }
 };
 
-/// One document being decoded, or moved, in slices, so that a large one does not hold its thread for long. Dropped before its
-/// end, it leaves nothing behind but work for `collect`.
+/// One document being decoded, or moved, in slices, so that a large one does not hold its thread for long. If it is
+/// dropped before its end, it leaves nothing behind but work for `collect`.
 ///
-/// *Thread safety*: as the pool's writer. Between two steps all functions of the pool may be called, those of other decodings
-/// included; when a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and `previous` or what is
-/// moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same texts (but in a long row of escapes another
-/// may be found); after an exception it is done, and `finish` says `stopped`. *Complexity*: theirs; one step takes time for its bytes, the
-/// rest of a string without escapes that goes on behind them, and for the strings and the members of the containers that end in it.
+/// *Thread safety*: as the pool's writer. Between two steps all functions of the pool may be called, and those of other
+/// decodings, too; if a new generation began, the decoding starts over in it. *Lifetime*: holds the pool, and
+/// `previous` or what is moved; the text must stay where it is. *Errors*: those of `decode` or `move`, with the same
+/// texts (but in a long row of escapes another error may be found); after an exception it is done, and `finish` reports
+/// `stopped`. *Complexity*: that of `decode` or `move`. One step takes time for its bytes, for the rest of a string
+/// without escapes that goes on behind them, and for the strings and the members of the containers that end in it.
 class decoding {
 public:
     static constexpr std::size_t slice = 64 * 1024;
     virtual ~decoding() = default;
-    /// Goes on, over about `bytes` of the text, or of what is moved. True: it is done, ask `finish`. A text that fits into the
-    /// first step, or whose options have a `transform`, is decoded in this one.
+    /// Continues over about `bytes` of the text, or of what is moved. True: it is done, call `finish`. A text that fits
+    /// into the first step, or whose options have a `transform`, is decoded in this one.
     virtual bool step(std::size_t bytes = slice) = 0;
-    /// What `decode` or `move` returns; once, after `step` said so.
+    /// What `decode` or `move` returns. Call it once, after `step` returned true.
     virtual object finish(failure& f) = 0;
 };
 
@@ -122,42 +127,45 @@ public:
 /// paths whose values repeat, and what a document has in common with its older version or with the document stored before
 /// it. A document whose content did not change *is* its predecessor.
 ///
-/// *Thread safety*: one writer at a time, which all functions but `options` are for, and steps and ends of a `decoding`; handles
-/// that it gave out are read, copied and dropped on any thread, also after the pool's owner is gone. *Executor*: none. *Errors*:
-/// `decode`, `encode` and `move` do not throw; a full generation (4 GiB) and memory that the system refuses are `errc::pool_full`,
-/// before anything is lost. `begin_decode`, `begin_move` and `begin_generation` throw std::bad_alloc, and then have begun nothing.
-/// *Complexity*: `decode` is linear in the text; `collect` in what died since the last one, and needs no memory. Source of the
-/// layout and its figures: docs/design/document-pool.md.
+/// *Thread safety*: one writer at a time. All functions except `options`, and the steps and ends of a `decoding`, are
+/// for the writer. Handles that the pool gave out may be read, copied and dropped on any thread, also after the pool's
+/// owner is gone. *Executor*: none. *Errors*: `decode`, `encode` and `move` do not throw; a full generation (4 GiB) and
+/// memory that the system refuses are `errc::pool_full`, before anything is lost. `begin_decode`, `begin_move` and
+/// `begin_generation` throw std::bad_alloc, and have begun nothing then. *Complexity*: `decode` is linear in the text,
+/// `collect` in what died since the last one, and `collect` needs no memory. For the layout and its figures see
+/// docs/design/document-pool.md.
 class document_pool {
 public:
     static std::shared_ptr<document_pool> make(decode_options options = decode_options());
     virtual ~document_pool() = default;
 
     /// Parses one JSON object and interns it. `previous` is the older version of the same object, if any: it is walked
-    /// alongside, so that equal parts are found without hashing; an object that did not change comes back as a handle
-    /// `same_as(previous)` and costs nothing, unless `previous` is of an older generation or of another pool.
-    /// On error an empty object and `f`: syntax_error (with offset), bad_utf8, too_deep, not_an_object, too_large (a value of 2^28 bytes or
-    /// elements), pool_full, bad_configuration (the transform threw, or nested it too deeply). Items without metadata.name are not judged
-    /// here.
+    /// alongside, so that equal parts are found without hashing. An object that did not change comes back as a handle
+    /// `same_as(previous)` and costs nothing, unless `previous` is of an older generation or of another pool. On error
+    /// returns an empty object and sets `f`: syntax_error (with offset), bad_utf8, too_deep, not_an_object, too_large
+    /// (a value of 2^28 bytes or elements), pool_full, bad_configuration (the transform threw, or nested it too
+    /// deeply). A missing metadata.name is not judged here.
     virtual object decode(std::string_view json, const object& previous, failure& f) = 0;
     /// The same in slices.
     virtual std::unique_ptr<decoding> begin_decode(std::string_view json, object previous) = 0;
-    /// The same from a value in memory (no options are applied but `type` and `max_depth`). JSON has no text for what is no finite
-    /// double: infinity is stored as the largest one, NaN as null.
+    /// The same from a value in memory (the only options applied are `type` and `max_depth`). JSON has no text for a
+    /// double that is not finite: infinity is stored as the largest one, NaN as null.
     virtual object encode(const boost::json::value& v, const object& previous, failure& f) = 0;
 
     /// Takes what other threads dropped and frees its nodes, at most about `budget` nodes; true when nothing is left.
-    /// `decode` does a share of this by itself. It ends a compaction, too: where `move` put what objects shared is forgotten, so
-    /// that it lives no longer than it is held.
+    /// `decode` does a share of this by itself. It also ends a compaction: the pool forgets where `move` put what
+    /// objects shared, so that this lives no longer than it is held.
     virtual bool collect(std::size_t budget = 1'000'000) = 0;
     virtual pool_statistics statistics() const = 0;
 
-    /// True when a compaction would give a fair part of the memory back: dead room over a quarter, and more than old generations
-    /// hold already. An object that others keep keeps its whole generation, so that of the `kept` objects of which they have
-    /// handles no more than a sixteenth of what is freed may be copied in vain.
+    /// True when a compaction would give a fair part of the memory back: dead room is over a quarter, and more than old
+    /// generations hold already. An object that others hold keeps its whole generation, so copying it is in vain. No
+    /// more than a sixteenth of what is freed may be copied in vain, for the `kept` objects that others have handles
+    /// of.
     virtual bool wants_compaction(std::uint64_t kept = 0) const = 0;
-    /// Starts a new generation: what is decoded from now on goes there. `move()` copies a live object over, and what objects
-    /// shared they share again, where no `collect` came between; the old generation is freed when its last handle drops.
+    /// Starts a new generation, into which everything is decoded from now on. `move()` copies a live object over; what
+    /// objects shared they share again, unless a `collect` came between. The old generation is freed when its last
+    /// handle is dropped.
     virtual void begin_generation() = 0;
     virtual object move(const object& o, failure& f) = 0;
     /// The same in slices.
@@ -177,7 +185,8 @@ struct pool_limits {
 std::shared_ptr<document_pool> make_pool(decode_options options, pool_limits limits);
 } // namespace detail
 
-/// Parses one document outside of any cache (client answers, tests). Throws `error`; the twin reports in `f`.
+/// Parses one document outside of any cache (client answers, tests). Throws `error`; the overload with `failure&`
+/// reports in `f`.
 object parse_object(std::string_view json, decode_options options = decode_options());
 object parse_object(std::string_view json, failure& f, decode_options options = decode_options());
 

@@ -13,18 +13,19 @@ namespace informer {
 
 inline constexpr std::size_t default_max_object = std::size_t(64) << 20;
 
-/// Cuts a list response: one JSON object whose member "items" is an array. Each element is handed out as text; all
-/// other members form the envelope ({"kind":..,"apiVersion":..,"metadata":..}, items left out), complete at the end,
-/// wherever it stands in the text. A `Status` or any object without items comes out as envelope alone.
+/// Cuts a list response: one JSON object whose member "items" is an array. Each element is handed out as text. All
+/// other members form the envelope ({"kind":..,"apiVersion":..,"metadata":..}, items left out), which is complete at
+/// the end, wherever it stands in the text. A `Status` or any object without items comes out as envelope alone.
 ///
 /// Bytes are scanned once, string- and brace-aware; memory is bounded by the largest item plus the envelope.
 ///
-/// A list repeats itself. After `guess()` an item is cut without a look into it where the next one seems to begin, and is
-/// `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end; where it does not,
-/// `look_again()` lets `next()` hand out the same item anew, cut by its braces.
-/// *Errors*: `next` reports `syntax_error` (cannot be framed, with offset) or `too_large` for an envelope of over 256 KiB
-/// (or over `max_object`), since it is parsed in one step; an item over `max_object` is skipped and handed out as `oversized()` with its beginning
-/// as text (to name its key). Whoever fed all looks at `done()`. std::bad_alloc is thrown, and ends the framer: bytes may be lost.
+/// List items resemble each other. After `guess()` an item is cut where the next one seems to begin, without a look
+/// into it, and is `unproven()`. If it reads as one JSON object the cut is right, since a value has only one end. If
+/// not, `look_again()` lets `next()` hand out the same item again, cut by its braces. *Errors*: `next` reports
+/// `syntax_error` (cannot be framed, with offset), or `too_large` for an envelope of over 256 KiB (or over
+/// `max_object`), since it is parsed in one step. An item over `max_object` is skipped and handed out as `oversized()`
+/// with its beginning as text (to name its key). After feeding everything, check `done()`. std::bad_alloc is thrown,
+/// and ends the framer: bytes may be lost.
 /// *Lifetime*: `item()` is valid until the next call of `next()` or `feed()`.
 class list_framer {
 public:
@@ -34,7 +35,7 @@ public:
     list_framer& operator=(list_framer&&) noexcept;
     /// Adds bytes; then call `next()` until false.
     void feed(std::string_view bytes);
-    /// Adds bytes that are not copied where it can be helped: they must stay until `next()` has returned false.
+    /// Adds bytes, without a copy where possible: they must stay in place until `next()` has returned false.
     void lend(std::string_view bytes);
     /// Advances to the next whole item; false when more bytes are needed, at the end, or on error (`f`, else cleared).
     bool next(failure& f);
@@ -44,7 +45,7 @@ public:
     std::string_view item() const noexcept;
     bool oversized() const noexcept;
     std::size_t position() const noexcept; ///< of the current item, from 0
-    /// There was a member "items", an array or null.
+    /// Whether there was a member "items", an array or null.
     bool has_items() const noexcept;
     /// The text is complete (its last brace was seen); `envelope()` may be parsed.
     bool done() const noexcept;
@@ -58,13 +59,13 @@ private:
 /// Cuts a watch stream: JSON objects one after the other, each {"type":T,"object":O} in any order of members.
 /// Same promises as `list_framer`; an event over `max_object` is skipped and reported as `oversized()`.
 ///
-/// API servers write an event as one line. A line that begins and ends as they write it is cut there without a look into
-/// it, and its object is `unproven()`: if it reads as one JSON object the cut is right, since a value has but one end;
-/// where it does not, `look_again()` lets `next()` hand out the same event anew, cut by its braces.
+/// API servers write an event as one line. A line that begins and ends as they write it is cut there without a look
+/// into it, and its object is `unproven()`. If it reads as one JSON object the cut is right, since a value has only one
+/// end. If not, `look_again()` lets `next()` hand out the same event again, cut by its braces.
 ///
-/// An event that a quote or a bracket is missing from has no end of its own. The stream is a `syntax_error` as soon as a line
-/// feed shows it, so that it does not swallow the events behind it: nobody can tell what it was, a deletion perhaps, so the
-/// reader has to ask for it again.
+/// An event with a missing quote or bracket has no end of its own. The stream is a `syntax_error` as soon as a line
+/// feed shows it, so that the event does not swallow those behind it. Nobody can tell what it was, perhaps a deletion,
+/// so the reader has to ask for it again.
 class watch_framer {
 public:
     explicit watch_framer(std::size_t max_object = default_max_object);
@@ -87,17 +88,17 @@ private:
     std::unique_ptr<impl> impl_;
 };
 
-/// Reads `metadata.namespace` and `metadata.name` off the text of an object (or of its beginning) without parsing the
-/// rest; empty when they are not found, and where one, a key before them or white space in a row is over 64 KiB. For
-/// finding the previous version before parsing, and for naming bad objects.
+/// Reads `metadata.namespace` and `metadata.name` from the text of an object (or of its beginning) without parsing the
+/// rest. Empty when they are not found, and when one of them, a key before them or a run of white space is over 64 KiB.
+/// For finding the previous version before parsing, and for naming bad objects.
 object_key peek_key(std::string_view json);
 
-/// The same in steps, for a long text; it must stay where it is.
+/// The same in steps, for a long text, which must stay where it is.
 class key_peek {
 public:
     explicit key_peek(std::string_view json);
     ~key_peek();
-    /// Goes on: over about `bytes`. True when `key()` is what `peek_key` returns.
+    /// Continues over about `bytes`. True when `key()` is what `peek_key` returns.
     bool step(std::size_t bytes);
     const object_key& key() const noexcept;
 

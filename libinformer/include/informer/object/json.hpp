@@ -8,20 +8,21 @@
 
 namespace informer {
 
-/// A deep copy as a boost::json value. Numbers that no int64, uint64 or double holds exactly become the nearest double, which beyond
-/// the largest one is infinity.
+/// A deep copy as a boost::json value. A number that no int64, uint64 or double holds exactly becomes the nearest
+/// double; beyond the largest double that is infinity.
 boost::json::value to_value(const value& v);
 boost::json::value to_value(const object& o);
-/// A document of its own small pool. Throws `error`.
+/// A document in a small pool of its own. Throws `error`.
 object from_value(const boost::json::value& v);
 
 /// RFC 7386.
 void apply_merge_patch(boost::json::value& target, const boost::json::value& patch);
-/// RFC 6902, all six operations; `target` is unchanged on error (errc::bad_patch, the sentence names the operation).
-/// So that a patch from elsewhere cannot make a value without end, its copies and moves make a million values at most, a thousand deep.
+/// RFC 6902, all six operations; `target` is unchanged on error (errc::bad_patch, the message names the operation). The
+/// copies and moves of a patch make a million values at most, a thousand deep, so that a patch from elsewhere cannot
+/// make a value without end.
 bool apply_json_patch(boost::json::value& target, const boost::json::value& operations, failure& f);
-/// The merge patch that makes `to` out of `from`. Members of `to` that are null and not so in `from` it cannot make (RFC 7386): it takes
-/// them out.
+/// The merge patch that turns `from` into `to`. It cannot make members of `to` null that are not null in `from` (RFC
+/// 7386): it removes them.
 boost::json::value make_merge_patch(const boost::json::value& from, const boost::json::value& to);
 
 } // namespace informer

@@ -39,8 +39,8 @@ public:
     informer::value value() const noexcept { return {document_, handle_}; }
 
 private:
-    // The words of a value in place of one: newer g++ then sees that this is a view, and does not warn (-Wdangling-reference) of
-    // `for (const value one : o.meta().finalizers())`.
+    // The words of a `value` instead of a `value`: newer g++ then sees that this is a view, and does not warn
+    // (-Wdangling-reference) about `for (const value one : o.meta().finalizers())`.
     const detail::generation* document_ = nullptr;
     std::uint32_t handle_ = 0;
 };
@@ -81,12 +81,12 @@ public:
 
     text kind() const& noexcept;
     text api_version() const& noexcept;
-    /// Whether these two are so.
+    /// Whether apiVersion and kind are these.
     bool has_type(std::string_view api_version, std::string_view kind) const noexcept;
-    /// As `meta()` has them, without the walk to there.
+    /// As in `meta()`, without walking to it.
     text name() const& noexcept;
     text name_space() const& noexcept;
-    /// False for those that no cache can hold.
+    /// False for objects that no cache can hold.
     bool has_name() const noexcept;
     text kind() const&& = delete;
     text api_version() const&& = delete;

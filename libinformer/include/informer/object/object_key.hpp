@@ -31,8 +31,8 @@ public:
 
 namespace detail {
 
-/// "ns/name", or "name". As a parameter of a template it leaves `{ns, name}` to `object_key`: braces of two texts make a
-/// string_view of a range, from the one to the other.
+/// "ns/name", or "name". As a template parameter it leaves `{ns, name}` to `object_key`; otherwise braces around two
+/// texts would make a string_view of the range from one to the other.
 template <class T>
 concept text_of_key = std::convertible_to<const T&, std::string_view>;
 
@@ -40,7 +40,7 @@ concept text_of_key = std::convertible_to<const T&, std::string_view>;
 
 } // namespace informer
 
-/// Seeded, differently in each process: names are chosen by others.
+/// Seeded differently in each process, because names are chosen by others.
 template <>
 struct std::hash<informer::object_key> {
     std::size_t operator()(const informer::object_key& k) const noexcept;

@@ -1,4 +1,4 @@
-// For whoever walks many objects: asks the processor for what is read next.
+// For code that walks many objects: asks the processor to fetch what is read next.
 #pragma once
 
 #include <informer/object/object.hpp>
@@ -6,11 +6,12 @@
 
 namespace informer {
 
-/// Documents lie scattered, so that reading one string of each of many objects is a row of waits for memory. Taken in
-/// groups, level by level (all objects, then all their roots, then all their `metadata`), these waits overlap.
-/// Only a hint: reads nothing, empty ones are fine. *Thread safety*: any thread.
-/// `object`: before its `value()`. `value`: before its members or its text. `prefetch_members`, of an object whose value was
-/// asked for before: its name and what stands in its outermost members (`metadata`, `spec` …).
+/// Documents lie scattered in memory, so that reading one string of each of many objects is a row of waits for memory.
+/// If objects are taken in groups, level by level (all objects, then all their roots, then all their `metadata`), these
+/// waits overlap. Only a hint: nothing is read, and empty arguments are fine. *Thread safety*: any thread. Prefetch an
+/// `object` before its `value()`, and a `value` before its members or its text. `prefetch_members` is for an object
+/// whose value was prefetched before: it fetches the object's name and what stands in its outermost members
+/// (`metadata`, `spec` …).
 void prefetch(const object& o) noexcept;
 void prefetch(const value& v) noexcept;
 void prefetch_members(const object& o) noexcept;

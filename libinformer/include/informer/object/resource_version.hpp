@@ -1,4 +1,4 @@
-// Resource versions: opaque, but for comparison as decimal numbers of any length.
+// Resource versions: opaque, except that they compare as decimal numbers of any length.
 #pragma once
 
 #include <informer/detail/shared_count.hpp>
@@ -13,10 +13,11 @@
 namespace informer {
 
 /// A resource version as the server wrote it. Two comparable ones order as decimal numbers of any length; one that is
-/// no decimal number is `unordered` with everything but an equal text. Never crashes (contract).
+/// not a decimal number is `unordered` with everything except an equal text. Never crashes (contract).
 ///
-/// *Complexity*: copying one of up to 23 characters, which all are that come from etcd, is copying three words: each event carries
-/// one to each subscriber. Longer ones are shared. *Errors*: making one of more than that throws std::bad_alloc where there is no memory.
+/// *Complexity*: copying one of up to 23 characters, as all from etcd are, copies three words; each event carries one
+/// to each subscriber. Longer ones are shared. *Errors*: making a longer one throws std::bad_alloc if there is no
+/// memory.
 class resource_version {
 public:
     resource_version() noexcept = default;

@@ -26,24 +26,27 @@ public:
         friend bool operator==(const requirement&, const requirement&) = default;
     };
     label_selector() = default; ///< everything
-    /// Throws `error(errc::bad_selector)` with position; the twin reports in `f`, which is empty where all is well.
+    /// Throws `error(errc::bad_selector)` with position; the overload with `failure&` reports in `f`, which is empty on
+    /// success.
     static label_selector parse(std::string_view s);
     static label_selector parse(std::string_view s, failure& f);
-    /// A LabelSelector that stands in an object, `o["spec"]["selector"]` of a Deployment: matchLabels and matchExpressions. As in
-    /// client-go `nothing()` where there is none (missing or null), everything where it is empty (`{}`). Throws
-    /// `error(errc::bad_selector)` for what the API would refuse, and for members that are none of a LabelSelector; the twin reports in
-    /// `f`, and answers with `nothing()` then.
+    /// A LabelSelector in an object, such as `o["spec"]["selector"]` of a Deployment: matchLabels and matchExpressions.
+    /// As in client-go, a missing or null one is `nothing()`, and an empty one (`{}`) is everything. Throws
+    /// `error(errc::bad_selector)` for what the API would refuse, and for members that a LabelSelector does not have;
+    /// the overload with `failure&` reports in `f`, and then returns `nothing()`.
     static label_selector from(const value& selector);
     static label_selector from(const value& selector, failure& f);
-    /// A plain map, that of a Service, a ReplicationController or a nodeSelector: each of these labels. As in client-go everything
-    /// where it is empty or there is none: a Service without one means nothing by it, which is to be asked before.
+    /// A plain map, such as that of a Service, a ReplicationController or a nodeSelector: requires each of these
+    /// labels. As in client-go, everything matches if it is empty or missing. A Service without a selector does not
+    /// mean everything, so check for that first.
     static label_selector from_map(const value& labels);
     static label_selector from_map(const value& labels, failure& f);
-    /// Matches no object. Its text does not either when it is sent to a server, where client-go's, which is empty, matches all.
+    /// Matches no object. Its text matches none either when it is sent to a server; client-go's text is empty and
+    /// matches all.
     static label_selector nothing();
     bool matches(const selector_lookup& lookup) const;
     bool matches(const object& o) const;
-    /// The same by the value of `metadata.labels`; nothing is copied.
+    /// The same for the value of `metadata.labels`; nothing is copied.
     bool matches_labels(const value& labels) const;
     bool everything() const noexcept { return requirements_.empty(); }
     const std::vector<requirement>& requirements() const noexcept { return requirements_; }
@@ -68,8 +71,8 @@ public:
     static field_selector parse(std::string_view s);
     static field_selector parse(std::string_view s, failure& f);
     bool matches(const selector_lookup& lookup) const; ///< an absent field counts as ""
-    /// Literally what the object says: an absent field is "", also where a server would put the default of its type (it finds
-    /// `spec.unschedulable=false` in a Node that does not say so).
+    /// Matches literally what the object says: an absent field is "", even where a server would put the default of its
+    /// type (a server finds `spec.unschedulable=false` in a Node that does not say so).
     bool matches(const object& o) const;
     bool everything() const noexcept { return requirements_.empty(); }
     const std::vector<requirement>& requirements() const noexcept { return requirements_; }

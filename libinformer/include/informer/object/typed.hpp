@@ -9,22 +9,24 @@
 //     const foo_spec spec = as<foo_spec>(foo["spec"]);   // throws, where the document has other types: "/replicas: expected …"
 //     boost::json::value again = to_value(spec);         // {"deploymentName": "…"}: what is not there is not written
 //
-// A struct names what it needs and no more; what else the document has is passed over. Like Go, and unlike Boost.JSON's `value_to`, a
-// member that is missing or null in the document keeps the value that the struct gives it.
+// A struct names only what it needs; the rest of the document is passed over. Like Go, and unlike Boost.JSON's
+// `value_to`, a member that is missing or null in the document keeps the value that the struct gives it.
 //
-// Which member is which: names are compared as they are, except that an underscore makes the letter behind it a capital (`node_name` is
-// "nodeName", `pod_IP` "podIP"), one at the end is dropped (`namespace_`, `template_`), one at the beginning stays, and two are one.
+// How members are matched: names are compared as they are, except that an underscore makes the letter behind it a
+// capital (`node_name` is "nodeName", `pod_IP` "podIP"). An underscore at the end is dropped (`namespace_`,
+// `template_`), one at the beginning stays, and two are one.
 //
-// What a member may be: bool, whole numbers (that the document's fits into), float, double, std::string,
-// std::chrono::system_clock::time_point (RFC 3339; what its clock does not count to, the year 9999 and Go's zero, is its `max()`
-// and `min()`, and written as these), std::optional, std::vector, maps by std::string, std::variant (the first alternative that
-// fits: `std::variant<std::int32_t, std::string>` is IntOrString), boost::json::value (anything), described structs (the public
-// members, those of described bases included), and what has a `conversion` of its own. No enums: a newer server says what a program
-// does not know.
+// What a member may be: bool, whole numbers (if the document's number fits), float, double, std::string,
+// std::chrono::system_clock::time_point (RFC 3339; times that its clock does not reach, such as the year 9999 and Go's
+// zero, are its `max()` and `min()`, which are written as those two), std::optional, std::vector, maps by std::string,
+// std::variant (the first alternative that fits: `std::variant<std::int32_t, std::string>` is IntOrString),
+// boost::json::value (anything), described structs (the public members, including those of described bases), and types
+// with a `conversion` of their own. No enums: a newer server may use values that a program does not know.
 //
-// *Errors*: errc::wrong_type with the path. *Thread safety*: as reading a `value`. *Lifetime*: everything is copied out: temporaries are
-// fine. *Complexity*: one look-up a member. Of a variant each alternative is tried: where two of them are structs that hold it again, a
-// document doubles the time with each level. Let alternatives differ in what they are (an object or a list, say), or end there with json.
+// *Errors*: errc::wrong_type with the path. *Thread safety*: as reading a `value`. *Lifetime*: everything is copied
+// out, so temporaries are fine. *Complexity*: one look-up per member. Of a variant each alternative is tried: if two of
+// them are structs that hold the variant again, a document doubles the time with each level. Let alternatives differ in
+// type (an object or a list, say), or end there with boost::json::value.
 #pragma once
 
 #include <informer/error.hpp>
@@ -64,7 +66,7 @@ inline constexpr bool is_unknown = false; // said when it is asked for
 ///         static boost::json::value write(const quantity& from);
 ///     };
 ///
-/// `read` is called for values that are there and not null.
+/// `read` is called for values that exist and are not null.
 template <class T>
 struct conversion {
     static_assert(detail::is_unknown<T>,
@@ -74,8 +76,8 @@ struct conversion {
     static boost::json::value write(const T& from);
 };
 
-/// Reads a T. On error the T is half read. Where `from` is missing or null it is a T{}, and no error, as it is with members: whether it
-/// was there tells `from.exists()`.
+/// Reads a T. On error the T is half read. If `from` is missing or null the result is a T{} without an error, as with
+/// members; `from.exists()` tells whether it was there.
 template <class T>
 T as(const value& from, failure& f);
 template <class T>
@@ -131,7 +133,7 @@ inline constexpr member_name<Member> name_in_document{};
 /// `f` as seen from one level above: "/spec" before "/replicas: …".
 void read_below(std::string_view name, failure& f);
 failure unlike(std::string_view wanted, const value& found);
-/// False where it is no number, or not whole, or does not fit.
+/// False if it is not a number, or not whole, or does not fit.
 bool read_whole(const value& from, std::int64_t& to);
 bool read_whole(const value& from, std::uint64_t& to);
 
@@ -314,8 +316,9 @@ private:
     }
 };
 
-/// A described struct as JSON, for the verbs that write: members in their order, empty optionals left out, all else written (an empty
-/// string or list, too, and a time that was not there as that of 1970: make optional what is better left out).
+/// A described struct as JSON, for the verbs that write. Members keep their order. Empty optionals are left out; all
+/// else is written (also an empty string or list, and a time that was not there as that of 1970: make a member optional
+/// if it is better left out).
 template <detail::described T>
 boost::json::value to_value(const T& from) {
     return conversion<T>::write(from);

@@ -19,7 +19,7 @@ class generation; // one generation of a document pool: chunks of nodes
 }
 
 enum class value_kind : std::uint8_t {
-    missing, ///< the path does not exist; reading on from it stays missing
+    missing, ///< the path does not exist; what is read from it is missing, too
     null,
     boolean,
     int64,
@@ -36,9 +36,10 @@ std::string_view to_string(value_kind k) noexcept;
 ///
 /// *Lifetime*: valid as long as the `object` it comes from is held (objects refuse to give views from temporaries).
 /// *Thread safety*: reads from any thread. *Errors*: `as_*` throw `error(errc::wrong_type)` that names what was found;
-/// `[]` and `at_pointer` do not throw but return a missing value (`at_pointer` std::bad_alloc, where a long token has escapes).
-/// *Complexity*: member look-up passes over a byte for each member of that object and compares few keys; in objects of more than 256
-/// members, and those of keys that hardly repeat, it is O(1). Everything else is O(1) unless it says otherwise.
+/// `[]` and `at_pointer` do not throw but return a missing value (`at_pointer` may throw std::bad_alloc if a long token
+/// has escapes). *Complexity*: member look-up passes over one byte for each member of the object and compares few keys;
+/// in objects of more than 256 members, and in those whose keys hardly repeat, it is O(1). Everything else is O(1)
+/// unless it says otherwise.
 class value {
 public:
     value() noexcept = default;
@@ -71,7 +72,7 @@ public:
     /// Members or elements; 0 for scalars and missing.
     std::size_t size() const noexcept;
     bool empty() const noexcept { return size() == 0; }
-    /// A member; missing when there is none or this is no object.
+    /// A member; missing when there is none or this is not an object.
     value operator[](std::string_view key) const noexcept;
     value operator[](const char* key) const noexcept { return (*this)[std::string_view(key)]; }
     /// An element; missing beyond the end, and below zero.
@@ -95,12 +96,13 @@ public:
     /// `for (auto [key, v] : obj.members())`
     member_range members() const noexcept;
 
-    /// Deep equality; order of members does not count, spelling of numbers does not count where both are exact.
-    /// Equal handles are a short cut, so equal versions of one object compare in O(1).
+    /// Deep equality. The order of members does not count, nor does the spelling of numbers if both are exact. Equal
+    /// handles are a short cut, so equal versions of one object compare in O(1).
     friend bool operator==(const value& a, const value& b);
-    /// O(1) identity: true implies equal. Of two versions of one object, the second decoded with the first as its `previous` in one
-    /// generation of the pool, values at the same place have it exactly where they read alike: not where members changed their order, or
-    /// numbers their spelling, nor where a key came twice, nor across a compaction.
+    /// O(1) identity: true implies equal. If of two versions of one object the second was decoded with the first as its
+    /// `previous`, in one generation of the pool, then values at the same place are identical exactly where they read
+    /// alike. This does not hold where members changed their order or numbers their spelling, where a key came twice,
+    /// or across a compaction.
     bool same_as(const value& other) const noexcept {
         return generation_ == other.generation_ && handle_ == other.handle_;
     }

@@ -27,14 +27,14 @@ public:
     int priority;
 };
 
-/// Told what happened and when, it answers what to hand out: the whole of `work_queue` but waiting.
+/// Takes what happened and when, and answers what to hand out: all of `work_queue` except the waiting.
 ///
-/// A key is in at most one of these at a time: *ready* (in line), *processing* (handed out, not done), and may be *delayed*
-/// or, while processing, *dirty* (asked for again: goes to the tail when done). A key is delayed once: the earliest time and
-/// the highest priority asked for win, and a request for now is the earliest of all.
+/// A key is in at most one of these states at a time: *ready* (in line) or *processing* (handed out, not done). It may
+/// be *delayed* or, while processing, *dirty* (asked for again: goes to the tail when done). A key is delayed once: the
+/// earliest time and the highest priority that were asked for win, and a request for now is the earliest of all.
 ///
-/// *Thread safety*: none. *Complexity*: O(1), with delays O(log n). *Errors*: allocation and copying of keys; the queue is
-/// then as before.
+/// *Thread safety*: none. *Complexity*: O(1), with delays O(log n). *Errors*: those of allocation and of copying keys;
+/// the queue is then as before.
 template <class Key, class Hash = queue_hash<Key>, class Equal = std::equal_to<>>
 class queue_state {
 public:
@@ -43,7 +43,7 @@ public:
     static constexpr index none = detail::no_item;
     using group_function = std::function<std::uint64_t(const Key&)>;
 
-    /// `timed`: keep the times that `times_of()` tells.
+    /// `timed`: keep the times that `times_of()` returns.
     queue_state(rate_limiter_ptr limiter, std::uint32_t ageing, group_function group_by, bool timed)
         : items_(timed), lanes_(static_cast<bool>(group_by), ageing), limiter_(std::move(limiter)),
           group_by_(std::move(group_by)) {}
@@ -63,7 +63,7 @@ public:
         const idle_guard guard(*this, i);
         return delay(i, when, priority);
     }
-    /// Asks the limiter; zero when the key is in line already, nullopt when shut down.
+    /// Asks the limiter; zero if the key is in line already, nullopt if shut down.
     template <class K>
     std::optional<rate_limiter::duration> add_rate_limited(const K& key, int priority, time_point now) {
         if (shut_down_) return std::nullopt;
@@ -107,8 +107,9 @@ public:
         }
         return delay_until(i, when, priority, false);
     }
-    /// The limiter is asked about what waits for its sake only. What is in line already is tried again without it, so its failure counts,
-    /// but takes no turn from others; and one that is asked for earlier than the limiter said gives its turn back.
+    /// The limiter is asked only about keys that wait because of it. A key that is in line already is tried again
+    /// without it: its failure counts, but takes no turn from others. A key that is asked for earlier than the limiter
+    /// said gives its turn back.
     std::optional<rate_limiter::duration> limit(index i, int priority, time_point now) {
         if (shut_down_) return std::nullopt;
         item& it = items_[i];
@@ -149,7 +150,7 @@ public:
         }
         return i;
     }
-    /// The work is done; true when the item goes to the tail because it was asked for meanwhile.
+    /// The work is done; true if the item goes to the tail because it was asked for meanwhile.
     bool finish(index i) {
         item& it = items_[i];
         if (it.dirty) {
@@ -164,7 +165,7 @@ public:
         release_if_idle(i);
         return false;
     }
-    /// Whoever has the item in processing will end that by its key.
+    /// The holder of the item in processing will end that by its key.
     void release(index i) noexcept { items_[i].lane = detail::no_item; }
     bool released(index i) const noexcept { return items_[i].released(); }
     /// An item that nobody saw goes back to the head of its level.
@@ -180,7 +181,7 @@ public:
     }
 
     // ---- time -----------------------------------------------------------------------------------------------------------
-    /// Moves what is due into line, at most `limit` of them. Returns how many.
+    /// Moves due items into line, at most `limit` of them. Returns how many.
     std::size_t advance(time_point now, std::size_t limit) {
         std::size_t moved = 0;
         for (; moved < limit && !delays_.empty() && delays_.next() <= now; ++moved) {
@@ -216,7 +217,7 @@ public:
     }
 
     // ---- the end --------------------------------------------------------------------------------------------------------
-    /// No request is taken any more; what is ready is still handed out. Idempotent.
+    /// Takes no more requests; what is ready is still handed out. Idempotent.
     void shut_down() noexcept { shut_down_ = true; }
     bool is_shut_down() const noexcept { return shut_down_; }
     /// After `shut_down()`: gives up delayed items, at most `limit` of them, earliest first.
@@ -240,7 +241,7 @@ public:
         return items_.size();
     }                                                       ///< also those that are only remembered as rate-limited
     std::uint64_t added() const noexcept { return added_; } ///< requests that were new
-    /// Seconds of work begun and not done, of all together and of the oldest; only when `timed`.
+    /// Seconds of work begun and not done: of all items together, and of the oldest; only when `timed`.
     std::pair<double, double> unfinished(time_point now) const noexcept {
         if (processing_ == 0) return {0.0, 0.0};
         using seconds = std::chrono::duration<double>;
@@ -256,7 +257,7 @@ private:
     using table = detail::item_table<Key, Hash, Equal>;
     using item = typename table::item;
 
-    // A new key for which nothing could be done goes again.
+    // Removes a new key for which nothing could be done.
     class idle_guard {
     public:
         idle_guard(queue_state& s, index i) noexcept : state_(s), item_(i) {}
@@ -275,12 +276,12 @@ private:
     std::uint32_t prepare(index i, int priority) {
         return lanes_.prepare(priority, group_by_ ? group_by_(items_[i].key) : 0);
     }
-    /// Of a key that is here and must go on, whoever it belongs to: a group function that throws leaves it without a group.
+    /// For a key that is in the queue and must go on: if the group function throws, it goes on without a group.
     std::uint32_t prepare_anyway(index i, int priority) {
         std::uint64_t group = 0;
         try {
             if (group_by_) group = group_by_(items_[i].key);
-        } catch (...) { // NOLINT(bugprone-empty-catch) who asked for it has gone on long ago
+        } catch (...) { // NOLINT(bugprone-empty-catch) its caller has gone on long ago
         }
         return lanes_.prepare(priority, group);
     }
@@ -295,7 +296,7 @@ private:
         if (items_.with_times()) items_.times(i).added = now;
         ++added_;
     }
-    // Of what is neither ready nor dirty. `limited`: it is the limiter that said when.
+    // For an item that is neither ready nor dirty. `limited`: the limiter said when.
     bool delay_until(index i, time_point when, int priority, bool limited) {
         item& it = items_[i];
         if (!it.delayed()) {
@@ -313,12 +314,12 @@ private:
         if (std::exchange(it.limited, limited)) limiter_->give_back();
         return true;
     }
-    // Before it was due.
+    // Ends a delay before it was due.
     void end_delay(index i) noexcept {
         delays_.remove(items_, i);
         if (std::exchange(items_[i].limited, false)) limiter_->give_back();
     }
-    // To the end of the line of its new level.
+    // Moves the item to the end of the line of its new level.
     void raise(index i, int priority) {
         item& it = items_[i];
         if (priority <= it.priority) return;

@@ -1,4 +1,5 @@
-// How long a key waits before it is tried again. Constants and rules: client-go, util/workqueue/default_rate_limiters.go.
+// How long a key waits before it is tried again. Constants and rules: client-go,
+// util/workqueue/default_rate_limiters.go.
 #pragma once
 
 #include <informer/runtime.hpp>
@@ -12,12 +13,12 @@
 
 namespace informer {
 
-/// Answers how long to wait before the next attempt. It keeps nothing per key: how often a key was limited since it was
-/// forgotten is counted by the queue, in the slot that the key has there anyway (one table and one copy of the key instead
+/// Decides how long to wait before the next attempt. It keeps nothing per key: the queue counts how often a key was
+/// limited since it was forgotten, in the slot that the key has there anyway (one table and one copy of the key instead
 /// of one per limiter; a forgotten key leaves nothing behind).
 ///
-/// *Thread safety*: none; a limiter belongs to one queue, which calls it under its lock: it must not call back.
-/// *Errors*: must not throw. One that is made of others throws `error(errc::bad_configuration)` when it is made of none.
+/// *Thread safety*: none; a limiter belongs to one queue, which calls it under its lock, so it must not call back.
+/// *Errors*: must not throw. A limiter made of others throws `error(errc::bad_configuration)` when it is made of none.
 class rate_limiter {
 public:
     using duration = std::chrono::nanoseconds;
@@ -25,7 +26,8 @@ public:
     virtual ~rate_limiter() = default;
     /// `requeues`: how often this key was limited before, since it was forgotten (0: the first time).
     virtual duration delay(std::uint32_t requeues, time_point now) = 0;
-    /// A key that was told to wait does not wait any longer: it was asked for earlier. What it took of what all keys share goes back.
+    /// A key that was told to wait no longer waits: it was asked for earlier. Gives back what it took from what all
+    /// keys share.
     virtual void give_back() {}
 };
 using rate_limiter_ptr = std::shared_ptr<rate_limiter>;
@@ -40,8 +42,9 @@ private:
     duration base_, max_;
 };
 
-/// All keys together: `rate` per second, `burst` of them at once; who comes too early is told when its turn is. Nobody waits longer than
-/// `longest`: those for whom there is no turn within that time all come at its end, and however many they were, it is over with them then.
+/// Limits all keys together: `rate` per second, `burst` of them at once. A key that comes too early waits for its turn,
+/// but no longer than `longest`: keys that have no turn within that time all come at its end, and however many they
+/// were, they delay nothing after that.
 class token_bucket_limiter final : public rate_limiter {
 public:
     token_bucket_limiter(double rate, std::uint32_t burst, duration longest = duration::max())
@@ -52,7 +55,7 @@ public:
 private:
     double rate_, burst_, tokens_; ///< tokens below zero: turns that are promised
     duration longest_;
-    std::uint64_t without_turn_ = 0; ///< wait for `longest` although no turn is theirs
+    std::uint64_t without_turn_ = 0; ///< keys that wait for `longest` and have no turn
     time_point last_{};
     bool started_ = false;
 };
@@ -80,7 +83,7 @@ private:
     std::vector<rate_limiter_ptr> of_;
 };
 
-/// At most `max` (client-go's WithMaxWaitRateLimiter).
+/// The delay of another limiter, at most `max` (client-go's WithMaxWaitRateLimiter).
 class capped_limiter final : public rate_limiter {
 public:
     capped_limiter(rate_limiter_ptr inner, duration max);
@@ -105,7 +108,8 @@ private:
     std::mt19937_64 random_;
 };
 
-/// The larger of: per key 5 ms · 2^n up to 1000 s; all keys together 10 per second with a burst of 100, and no longer than 1000 s either.
+/// The larger of two delays: per key, 5 ms · 2^n up to 1000 s; for all keys together, 10 per second with a burst of
+/// 100, no longer than 1000 s either.
 rate_limiter_ptr default_controller_rate_limiter();
 /// Per key 1 ms · 2^n up to 1000 s.
 rate_limiter_ptr default_item_rate_limiter();

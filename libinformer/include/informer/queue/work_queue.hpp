@@ -23,18 +23,18 @@ namespace informer {
 class work_queue_options {
 public:
     work_queue_options() {}
-    /// The label `name` of the metrics. A queue without a name has none (as in client-go).
+    /// The label `name` of the metrics. A queue without a name has no metrics (as in client-go).
     work_queue_options& name(std::string n) {
         name_ = std::move(n);
         return *this;
     }
-    /// For `add_rate_limited()`; belongs to this queue alone. Default: `default_controller_rate_limiter()`.
+    /// The limiter for `add_rate_limited()`; belongs to this queue alone. Default: `default_controller_rate_limiter()`.
     work_queue_options& limiter(rate_limiter_ptr l) {
         limiter_ = std::move(l);
         return *this;
     }
-    /// One of every `share` hand-outs goes to a lower priority while one waits; 0: never (a low priority may starve). 1 counts as 2:
-    /// the highest would starve.
+    /// One of every `share` hand-outs goes to a lower priority while one waits. 0: never (a low priority may starve). 1
+    /// counts as 2, as otherwise the highest priority would starve.
     work_queue_options& ageing(std::uint32_t share) {
         ageing_ = share;
         return *this;
@@ -45,7 +45,7 @@ public:
     std::uint32_t ageing_ = 16;
 };
 
-/// How many keys are where, and what happened since the beginning.
+/// How many keys are in which state, and what happened since the beginning.
 class work_queue_figures {
 public:
     std::size_t ready = 0;      ///< waiting to be handed out (metric workqueue_depth)
@@ -54,12 +54,13 @@ public:
     std::size_t known = 0;      ///< all of these, and those that are remembered as rate-limited
     std::uint64_t added = 0;    ///< requests that were new (workqueue_adds_total)
     std::uint64_t retried = 0;  ///< delayed and rate-limited requests (workqueue_retries_total)
-    std::size_t bytes = 0;      ///< of memory, without what the keys own themselves
+    std::size_t bytes = 0;      ///< memory, without what the keys own themselves
 };
 
-/// A key that was handed out. Whoever holds it is the only one working on this key. The destructor says done, but for a
-/// handle whose key was never looked at, and of which nothing was asked: nobody can have worked on it, so it goes back to the head
-/// of its level. An item is therefore not lost when, for example, a time-out wins the race against `get()`.
+/// A key that was handed out. Its holder is the only one that works on this key. The destructor ends the work as
+/// `done()` does, unless the key was never looked at and nothing was requested of the handle: then nobody can have
+/// worked on it, so the key goes back to the head of its level. An item is therefore not lost when, for example, a
+/// time-out wins the race against `get()`.
 ///
 /// *Thread safety*: one thread at a time; may be moved to another. *Lifetime*: may outlive the queue.
 template <class Key, class Hash = queue_hash<Key>, class Equal = std::equal_to<>>
@@ -83,7 +84,7 @@ public:
     }
     ~work_item() { leave(); }
 
-    /// False: empty; from `get()`: the queue is shut down and nothing is left.
+    /// False if empty; from `get()` that means that the queue is shut down and nothing is left.
     explicit operator bool() const noexcept { return core_ != nullptr; }
     /// Valid until done.
     const Key& key() const noexcept {
@@ -97,17 +98,17 @@ public:
     /// How often it was rate-limited since it was forgotten.
     std::uint32_t requeues() const { return core_->requeues_of(item_); }
 
-    /// The work is over; the handle is empty afterwards. If the key was asked for meanwhile it goes to the tail.
+    /// Ends the work; the handle is empty afterwards. If the key was asked for meanwhile, it goes to the tail.
     void done() {
         if (core* c = std::exchange(core_, nullptr)) c->finish(item_);
     }
-    /// `add`, `add_after`, `add_rate_limited`, `forget` of this key at its own priority, without looking it up. Call
-    /// them before `done()`, which they do not imply.
+    /// The same as `add`, `add_after`, `add_rate_limited`, `forget` of this key at its own priority, without a look-up.
+    /// Call them before `done()`, which they do not imply.
     void requeue() { asked().request(item_, priority_); }
     void requeue_after(std::chrono::nanoseconds d) { asked().delay(item_, d, priority_); }
     std::chrono::nanoseconds requeue_rate_limited() { return asked().limit(item_, priority_); }
     void forget() { asked().forget_item(item_); }
-    /// Ends the handle without saying done: `work_queue::done(key)` must follow.
+    /// Ends the handle without `done()`: `work_queue::done(key)` must follow.
     Key release() {
         Key k = key();
         if (core* c = std::exchange(core_, nullptr)) c->detach(item_);
@@ -118,7 +119,7 @@ private:
     friend core;
     work_item(core* c, detail::item_index i, const Key* k, int priority) noexcept
         : core_(c), key_(k), item_(i), priority_(priority) {}
-    /// Of what is asked for the key, which somebody has looked at then.
+    /// For requests of the handle: its key counts as looked at.
     core& asked() noexcept {
         seen_ = true;
         return *core_;
@@ -139,35 +140,38 @@ private:
 /// The queue between event handlers and workers. Contract: client-go's util/workqueue.
 ///
 /// Promises.
-/// - *Once*: a key that waits already is not queued twice; one that is being worked on and is added again is handed out
-///   again after `done`, from the tail, and never to two workers at once.
-/// - *Earliest wins*: a key has one time and one priority at which it is due; the earliest time and the highest priority that
-///   were asked for. An `add` of a delayed key makes it due now. (client-go keeps the delayed request beside it and
-///   hands the key out a second time.)
-/// - *Order*: the higher priority first; FIFO within one. A key that waits and is added with a higher priority moves to the
-///   end of that level; a lower one changes nothing. With a group function the groups of a level take turns.
-/// - *No starvation*: one of `ageing` hand-outs goes to a lower level while one waits, to the one that was served longest ago:
-///   with L lower levels waiting, an item with p before it in its own level is handed out after at most ageing · L · (p + 1)
-///   hand-outs, however many urgent ones keep coming. With a group function p + 1 is its place in its group times the groups that wait.
+/// - *Once*: a key that waits already is not queued twice. A key that is added while it is being worked on is handed
+///   out again after `done`, from the tail, and never to two workers at once.
+/// - *Earliest wins*: a key has one due time and one priority: the earliest time and the highest priority that were
+///   asked for. An `add` of a delayed key makes it due now. (client-go keeps the delayed request beside it and hands
+///   the key out a second time.)
+/// - *Order*: higher priorities first; FIFO within a priority. A waiting key that is added with a higher priority moves
+///   to the end of that level; a lower one changes nothing. With a group function the groups of a level take turns.
+/// - *No starvation*: while lower levels wait, one of every `ageing` hand-outs goes to one of them, the one that was
+///   served longest ago. With L lower levels waiting, an item with p items before it in its own level is handed out
+///   after at most ageing · L · (p + 1) hand-outs, however many urgent items keep coming. With a group function, p + 1
+///   is the item's place in its group times the number of groups that wait.
 /// - *No loss*: an item whose getter was cancelled or destroyed after it had been handed out goes back to the head.
-/// - *Shutdown*: adds are ignored from then on; what is ready is still handed out, then `get()` gives empty items; what is
-///   delayed is returned to the caller and logged, not silently dropped.
+/// - *Shutdown*: from then on adds are ignored. What is ready is still handed out, then `get()` returns empty items.
+///   What is delayed is returned to the caller and logged, not silently dropped.
 ///
 /// Priorities are any integers, meant for few levels; 0 is normal; controllers use -100 for initial and resync events.
-/// The key, its rate-limit count and its times are in one slot, which is free for others once the key is forgotten and not asked for.
-/// Until then it keeps the last key it had (the buffer of a string is used again): what such a key owns, an `object` say, lives on.
+/// The key, its rate-limit count and its times are in one slot, which is free for other keys once the key is forgotten
+/// and not asked for. A free slot keeps its last key until another key takes it (which reuses the buffer of a string),
+/// so what such a key owns, for example an `object`, lives on.
 ///
-/// Keys: default-constructible and copy-assignable. `Hash` and `Equal` may be transparent, then `add()` takes what they take
-/// (a std::string queue takes string_views).
+/// Keys must be default-constructible and copy-assignable. If `Hash` and `Equal` are transparent, `add()` takes what
+/// they take (a std::string queue takes string_views).
 ///
-/// *Thread safety*: all functions from any thread, which itself tells the logger and the metrics sink. *Executor*: `get()` resumes on the
-/// awaiter's by a post, never inline; what is delayed comes in by a timer on the runtime's, which must be a serial one.
-/// *Lifetime*: the destructor shuts down; waiting getters get empty items. It must not outlive the runtime's execution
-/// context. While a key is delayed, or in processing where the queue has metrics, the timer is work in that context; after
-/// `shut_down()` nothing of it is left.
-/// *Complexity*: O(1); delayed ones O(log n). In a steady state nothing is allocated but by a `get()` that must wait, and for metrics.
+/// *Thread safety*: all functions from any thread; that thread itself calls the logger and the metrics sink.
+/// *Executor*: `get()` resumes on the awaiter's executor, by a post, never inline. Delayed keys come in by a timer on
+/// the runtime's executor, which must be a serial one. *Lifetime*: the destructor shuts down; waiting getters get empty
+/// items. The queue must not outlive the runtime's execution context. While a key is delayed, or in processing in a
+/// queue with metrics, the timer is work in that context; after `shut_down()` nothing of it is left. *Complexity*:
+/// O(1); delayed keys O(log n). In a steady state only a `get()` that must wait, and metrics, allocate.
 /// Metrics (named queues, when the runtime has a sink): client-go's `workqueue_depth`, `_adds_total`, `_retries_total`,
-/// `_queue_duration_seconds`, `_work_duration_seconds`, `_unfinished_work_seconds`, `_longest_running_processor_seconds`.
+/// `_queue_duration_seconds`, `_work_duration_seconds`, `_unfinished_work_seconds`,
+/// `_longest_running_processor_seconds`.
 template <class Key = std::string, class Hash = queue_hash<Key>, class Equal = std::equal_to<>>
 class work_queue {
     using core = detail::queue_core<Key, Hash, Equal>;
@@ -179,8 +183,8 @@ public:
     /// Keys with the same number share one turn, for example the hash of their namespace.
     using group_function = std::function<std::uint64_t(const Key&)>;
 
-    /// `group_by` is called under the queue's lock: it must not call the queue. What it throws comes out of `add`; a key that
-    /// is in the queue goes on without a group.
+    /// `group_by` is called under the queue's lock, so it must not call the queue. What it throws comes out of `add`;
+    /// a key that is in the queue goes on without a group.
     explicit work_queue(runtime rt, work_queue_options options = work_queue_options(),
                         group_function group_by = nullptr)
         : core_(std::make_shared<core>(std::move(rt), std::move(options), std::move(group_by))) {}
@@ -200,18 +204,20 @@ public:
     void add(const K& key, int priority = 0) {
         core_->add(key, priority);
     }
-    /// Not before `d` from now; at once when d <= 0.
+    /// The same, but not before `d` from now; at once if d <= 0.
     template <class K = Key>
     void add_after(const K& key, std::chrono::nanoseconds d, int priority = 0) {
         core_->add_after(key, d, priority);
     }
-    /// After what the rate limiter says, which is returned; each call counts until `forget()`. A key that is ready or marked already is not
-    /// made to wait: then the limiter is not asked, and zero is returned.
+    /// The same, but after the delay that the rate limiter says, which is returned. Each call counts until `forget()`.
+    /// A key that is ready, or asked for again while it is being worked on, is not made to wait: then the limiter is
+    /// not asked, and zero is returned.
     template <class K = Key>
     std::chrono::nanoseconds add_rate_limited(const K& key, int priority = 0) {
         return core_->add_rate_limited(key, priority);
     }
-    /// The work on it succeeded, or will not be tried again: its rate-limit count is 0. Does not take it out of the queue.
+    /// Sets the rate-limit count of the key to 0: the work on it succeeded, or will not be tried again. Does not take
+    /// the key out of the queue.
     template <class K = Key>
     void forget(const K& key) {
         core_->forget(key);
@@ -222,32 +228,33 @@ public:
         return core_->num_requeues(key);
     }
 
-    /// The next item; empty once the queue is shut down and nothing is left. Getters are served in the order they came.
-    /// *Cancellation*: any type; throws `error(errc::cancelled)`, and no item is lost: one that was handed out before
-    /// the cancellation is returned all the same.
+    /// The next item; empty once the queue is shut down and nothing is left. Getters are served in the order in which
+    /// they came. *Cancellation*: any type; throws `error(errc::cancelled)`, and no item is lost: one that was handed
+    /// out before the cancellation is returned all the same.
     asio::awaitable<item> get() { return core::get_one(core_); }
-    /// Up to `max` items that are ready, at least one; no item when the queue is shut down and nothing is left. A batch that
-    /// is dropped without a look goes back in the opposite order.
+    /// At least one and up to `max` items that are ready; none if the queue is shut down and nothing is left. A batch
+    /// that is dropped without a look goes back in reverse order.
     asio::awaitable<std::vector<item>> get_batch(std::size_t max) { return core::get_many(core_, max); }
-    /// Without waiting; empty when nothing is ready, or when it is promised to getters that wait. A worker that asks here
-    /// first and awaits `get()` only when this is empty saves a coroutine for every item while it is busy.
+    /// The next item, without waiting; empty if nothing is ready, or if what is ready is promised to waiting getters. A
+    /// worker that calls this first, and awaits `get()` only when it is empty, saves a coroutine for every item while
+    /// it is busy.
     item try_get() { return core_->try_get(); }
     /// Appends up to `max` items that are ready; returns how many.
     std::size_t try_get_batch(std::vector<item>& into, std::size_t max) { return core_->try_get_batch(into, max); }
-    /// For keys that were taken out of their handle by `release()`. Of others nothing happens: their handle says done, in its
-    /// destructor at the latest.
+    /// For keys that were taken out of their handle by `release()`. For other keys it does nothing: their handle ends
+    /// the work, in its destructor at the latest.
     template <class K = Key>
     void done(const K& key) {
         core_->done(key);
     }
 
-    /// Takes no more requests; what is ready will be handed out. Returns what was delayed (the first time). Also ends a
-    /// `drain()` that waits.
+    /// Takes no more requests; what is ready is still handed out. Returns what was delayed (the first time). Also ends
+    /// a waiting `drain()`.
     left_over shut_down() { return core_->shut_down(); }
-    /// Shuts down, when it is called and not only when it is awaited, and waits until everything that was ready is handed out
-    /// and done. Returns what was delayed. Needs workers: without them it waits for ever, or until `shut_down()`.
-    /// *Cancellation*: any type; throws `error(errc::cancelled)`; the queue stays shut down, and `shut_down()` returns what
-    /// was delayed.
+    /// Shuts down, when it is called and not only when it is awaited, and waits until everything that was ready is
+    /// handed out and done. Returns what was delayed. Needs workers: without them it waits for ever, or until
+    /// `shut_down()`. *Cancellation*: any type; throws `error(errc::cancelled)`. The queue stays shut down, and
+    /// `shut_down()` returns what was delayed.
     asio::awaitable<left_over> drain() { return core::drain(core_); }
     bool is_shut_down() const { return core_->is_shut_down(); }
 

@@ -1,4 +1,4 @@
-// libinformer: what a process shows of itself: /metrics, /healthz, /readyz.
+// libinformer: what a process shows about itself: /metrics, /healthz, /readyz.
 #pragma once
 
 #include <informer/error.hpp>
@@ -38,15 +38,15 @@ public:
     std::size_t max_connections_ = 100;
 };
 
-/// Answers whether all is well: empty for yes, else why not, in a sentence (it is shown to whoever asks: no secrets).
-/// Called on the end point's executor for every request; it should look at state, not go and find out. It may change the
-/// end point, as may a page.
+/// Reports whether all is well: empty for yes, else the reason in a sentence (it is shown to whoever asks: no secrets).
+/// Called on the end point's executor for every request; it should look at state, not go and find out. It may change
+/// the end point, and so may a page.
 using health_check = std::function<std::string()>;
 
 /// A small HTTP server for kubelet's probes and Prometheus.
 ///
-/// `/healthz` (is the process alive?) and `/readyz` (should it get traffic?) answer 200 "ok" while all their checks are
-/// content, else 503. As with a kube-apiserver: `?verbose` lists the checks, `?exclude=name` leaves one out,
+/// `/healthz` (is the process alive?) and `/readyz` (should it get traffic?) answer 200 "ok" while all their checks
+/// pass, else 503. As with a kube-apiserver, `?verbose` lists the checks, `?exclude=name` leaves one out, and
 /// `/readyz/name` asks one alone. Without any check both are "ok". `/livez` is another name of `/healthz`.
 ///
 /// *Thread safety*: none; use it on the runtime's executor. *Lifetime*: destroying it closes everything; `stop()` also

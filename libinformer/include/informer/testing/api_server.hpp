@@ -1,5 +1,5 @@
-// An embedded Kubernetes API server: in process, in memory, on our own Asio and Beast. For tests, demos, and programs
-// that want to be tried without a cluster. It behaves as the real one where the conformance suite looks.
+// An embedded Kubernetes API server: in process, in memory, on our own Asio and Beast. For tests, demos, and for trying
+// programs without a cluster. It behaves like the real one wherever the conformance suite looks.
 #pragma once
 
 #include <informer/error.hpp>
@@ -30,31 +30,33 @@ public:
     api_server_options& tls(bool on = true) { tls_ = on; return *this; }
     // clang-format on
     /// Requests need one of these bearer tokens (or, with TLS, a client certificate of the server's CA). `rights` is
-    /// "admin" or "none" (authenticated, may do nothing: 403). None added: everybody is admin.
+    /// "admin" or "none" (authenticated, may do nothing: 403). If no token is added, everybody is admin.
     api_server_options& token(std::string t, std::string user, std::string rights = "admin") {
         tokens_.push_back({std::move(t), std::move(user), std::move(rights)});
         return *this;
     }
-    /// Bookmarks on idle watches; the real server: about a minute.
+    /// Interval of bookmarks on idle watches; the real server: about a minute.
     // clang-format off
     api_server_options& bookmark_every(std::chrono::milliseconds d) { bookmark_every_ = d; return *this; }
     /// Watches without timeoutSeconds end after this (the real one: 30–60 min).
     api_server_options& default_watch_timeout(std::chrono::milliseconds d) { default_watch_timeout_ = d; return *this; }
     /// false: sendInitialEvents is answered 422, as with the gate off.
     api_server_options& watch_list(bool on) { watch_list_ = on; return *this; }
-    /// Lists and watches of parts by hashes (`shard_selector`); by default they are ignored, as with the gate off.
+    /// Supports lists and watches of shards (`shard_selector`); by default shards are ignored, as with the gate off.
     api_server_options& sharding(bool on) { sharding_ = on; return *this; }
     /// false: aggregated discovery is answered in the plain form.
     api_server_options& aggregated_discovery(bool on) { aggregated_discovery_ = on; return *this; }
-    /// Changes of each resource that are kept, at least one, for watches to resume from; older ones are compacted. An open watch that is
-    /// further behind ends: so many changes at most may come in one turn of the executor, or while its peer does not read.
+    /// How many changes of each resource are kept, at least one, for watches to resume from; older ones are compacted.
+    /// An open watch that is further behind ends, so at most this many changes may come in one turn of the executor, or
+    /// while its peer does not read.
     api_server_options& history(std::size_t events) { history_ = events; return *this; }
-    /// Life of continue tokens.
+    /// Lifetime of continue tokens.
     api_server_options& continue_for(std::chrono::seconds d) { continue_for_ = d; return *this; }
 
-    /// Bodies of writes above it are 413.
+    /// Larger bodies of writes are answered 413.
     api_server_options& max_body(std::size_t bytes) { max_body_ = bytes; return *this; }
-    /// Larger objects of requests are 500, in etcd's words. (A real server stores built-in kinds as protobuf, which is a little smaller.)
+    /// Larger objects in requests are answered 500, in etcd's words. (A real server stores built-in kinds as protobuf,
+    /// which is a little smaller.)
     api_server_options& max_object(std::size_t bytes) { max_object_ = bytes; return *this; }
     // clang-format on
 
@@ -73,18 +75,18 @@ public:
     std::size_t max_object_ = std::size_t(3) << 19; ///< etcd's, 1.5 MiB
 };
 
-/// What a request is about, for choosing which ones a fault hits.
+/// Describes a request, to choose which requests a fault hits.
 struct request_info {
     std::string verb; ///< list, watch, get, create, update, patch, delete, deletecollection, discovery, other
     std::string group, version, resource, subresource, name_space, name;
     std::string method, target;
-    std::string body;         ///< as it came; empty where it is over 64 KiB, and of all but the last 1,000 requests
+    std::string body;         ///< as received; empty if over 64 KiB, and for all but the last 1,000 requests
     std::uint64_t number = 0; ///< from 1, over all requests
 };
 
-/// One planned failure. It hits requests for which `when` holds (default: all), after skipping `skip` of them, `times` times.
-/// Faults are tried in the order of injection; one request meets at most one, and the delays before it. `error_event` and
-/// `end_watch` are for watches and leave other requests alone.
+/// One planned failure. It hits requests for which `when` holds (default: all): it skips the first `skip` of them, then
+/// hits the next `times`. Faults are tried in the order of injection; one request meets at most one, and the delays
+/// before it. `error_event` and `end_watch` are for watches and leave other requests alone.
 class fault {
 public:
     enum class kind {
@@ -102,7 +104,7 @@ public:
         end_watch,    ///< watch: a clean end after `bytes`
     };
     fault(kind k) : what(k) {} // NOLINT: faults are written `inject(fault::kind::refuse)`
-    /// Conditions add up: `on` and `verb` called several times must all hold.
+    /// Conditions add up: those of several calls of `on` and `verb` must all hold.
     fault& on(std::function<bool(const request_info&)> f);
     fault& verb(std::string v);
     // clang-format off
@@ -125,26 +127,28 @@ public:
     std::string text;
 };
 
-/// The server. Serves: /version, /healthz, /livez, /readyz, plain and aggregated discovery, OpenAPI not; namespaces;
-/// core and apps kinds (pods, nodes, services, configmaps, secrets, events, endpoints, serviceaccounts, persistent
-/// volumes and claims, replicationcontrollers, podtemplates, resourcequotas, limitranges, deployments, replicasets,
-/// statefulsets, daemonsets, controllerrevisions), leases, jobs, cronjobs, horizontalpodautoscalers, ingresses,
-/// networkpolicies, poddisruptionbudgets, endpointslices, events.k8s.io, storageclasses, priorityclasses, RBAC kinds,
-/// CRDs, and whatever CustomResourceDefinitions are posted.
+/// The server. It serves /version, /healthz, /livez, /readyz, plain and aggregated discovery, but not OpenAPI;
+/// namespaces; core and apps kinds (pods, nodes, services, configmaps, secrets, events, endpoints, serviceaccounts,
+/// persistent volumes and claims, replicationcontrollers, podtemplates, resourcequotas, limitranges, deployments,
+/// replicasets, statefulsets, daemonsets, controllerrevisions), leases, jobs, cronjobs, horizontalpodautoscalers,
+/// ingresses, networkpolicies, poddisruptionbudgets, endpointslices, events.k8s.io, storageclasses, priorityclasses,
+/// RBAC kinds, CRDs, and whatever CustomResourceDefinitions are posted.
 ///
-/// Where it is unlike a kube-apiserver: JSON only (no protobuf, no tables, no gzip); no defaulting, validation or pruning
-/// beyond metadata, so that unknown fields stay; a CustomResourceDefinition needs no schema; versions of a custom resource differ in
-/// `apiVersion` alone; server-side apply (JSON, no YAML) and strategic merge patches know the common lists by the names of their fields,
-/// and take those of custom resources as one value (ports of EndpointSlices are merged as those of services); a strategic merge patch with
-/// directives in a list of which no key is known is refused; `/status` takes the status alone, for every kind; propagationPolicy and
-/// gracePeriodSeconds are read and do nothing, and there are no warnings; no quotas, no admission (so no evictions), no tokens,
-/// no RBAC objects in force (`rights` of a token decide; nobody without a token is let in where tokens are demanded, but for health and
-/// /version); pods are deleted at once; owner references are not collected; core events and events.k8s.io events are
-/// apart; a list from a future version is refused at once instead of after 3 s; bookmarks carry the newest version of
-/// the whole server. It plays two controllers: namespaces that are deleted empty themselves and go, and
-/// CustomResourceDefinitions are established and served as soon as they are created. Its own namespaces have resource versions 1001 to
-/// 1004, the first write 1005; watches from before 1000 are 410, as after a compaction, and so are lists that need the state of then
-/// (`resourceVersionMatch=Exact`, and pages).
+/// Differences from a kube-apiserver: JSON only (no protobuf, no tables, no gzip). No defaulting, validation or pruning
+/// beyond metadata, so that unknown fields stay. A CustomResourceDefinition needs no schema; versions of a custom
+/// resource differ in `apiVersion` alone. Server-side apply (JSON, no YAML) and strategic merge patches know the common
+/// lists by the names of their fields, and take those of custom resources as one value (ports of EndpointSlices are
+/// merged like those of services). A strategic merge patch with directives in a list whose key is not known is refused.
+/// `/status` takes the status alone, for every kind. propagationPolicy and gracePeriodSeconds are read and do nothing,
+/// and there are no warnings. No quotas, no admission (so no evictions), no tokens, no RBAC objects in force (`rights`
+/// of a token decide; if tokens are demanded, nobody without one is let in, except for health and /version). Pods are
+/// deleted at once. Owner references are not collected. Core events and events.k8s.io events are separate. A list from
+/// a future version is refused at once instead of after 3 s. Bookmarks carry the newest version of the whole server.
+///
+/// It plays two controllers: namespaces that are deleted empty themselves and disappear, and CustomResourceDefinitions
+/// are established and served as soon as they are created. Its own namespaces have resource versions 1001 to 1004, the
+/// first write 1005. Watches from before 1000 are answered 410, as after a compaction, and so are lists that need the
+/// state of that time (`resourceVersionMatch=Exact`, and pages).
 ///
 /// *Memory*: one JSON text for each object and each state in the history (`history` changes for each resource).
 /// *Thread safety*: none; use it on its executor. *Lifetime*: `co_await stop()` before the executor goes.
@@ -174,30 +178,31 @@ public:
     void clear_faults();
     /// Faults that have not hit as often as planned.
     std::size_t pending_faults() const noexcept;
-    /// Forgets history: watches, continue tokens and exact lists of older versions are 410. Open watches stay. As in etcd the newest
-    /// version itself remains: to see a token refused, or a watch, write something after it was given and before this.
+    /// Forgets history: watches, continue tokens and exact lists of older versions are answered 410. Open watches stay.
+    /// As in etcd, the newest version itself remains: to see a token or a watch refused, write something after it was
+    /// given and before this call.
     void compact();
-    /// Every open watch gets a bookmark (that asked for them).
+    /// Sends a bookmark to every open watch that asked for bookmarks.
     void send_bookmarks();
     /// Ends open watches cleanly.
     void end_watches();
-    /// Every open watch gets an ERROR event 410 and ends.
+    /// Sends an ERROR event 410 to every open watch and ends it.
     void expire_watches();
-    /// Goes back in time, as a restored backup does: state and resource versions of an earlier `checkpoint()`. History is
-    /// gone, and open watches are reset, as by the new process that a restore needs.
+    /// `restore` goes back in time, as a restored backup does, to the state and resource versions of an earlier
+    /// `checkpoint()`. History is gone, and open watches are reset, as by the new process that a restore needs.
     std::uint64_t checkpoint();
     void restore(std::uint64_t checkpoint);
 
-    // ---- direct writes, as a controller next door would make them; throw `error` with the status a client would get,
-    // or errc::unknown_resource. They follow the rules for clients but for two: specification and status are written
-    // together, and no resource version is demanded (one that is given must be current). A namespaced object without a
-    // namespace goes to "default".
+    // ---- direct writes, as a controller next door would make them. They throw `error` with the status a client would
+    // get, or errc::unknown_resource. They follow the rules for clients with two exceptions: specification and status
+    // are written together, and no resource version is demanded (one that is given must be current). A namespaced
+    // object without a namespace goes to "default".
     boost::json::value create(boost::json::value o);
     boost::json::value update(boost::json::value o);
     boost::json::value merge_patch(std::string_view resource, std::string_view name_space, std::string_view name,
                                    const boost::json::value& patch);
     void remove(std::string_view resource, std::string_view name_space, std::string_view name);
-    /// nullptr-like (is_null) when absent. `resource` is "pods" or "deployments.apps".
+    /// A null value (is_null) when absent. `resource` is "pods" or "deployments.apps".
     boost::json::value get(std::string_view resource, std::string_view name_space, std::string_view name) const;
     std::vector<boost::json::value> list(std::string_view resource, std::string_view name_space = {}) const;
     std::string current_resource_version() const;

@@ -18,7 +18,7 @@ class certificate_authority {
 public:
     explicit certificate_authority(std::string common_name = "libinformer test CA");
     const std::string& certificate_pem() const noexcept { return self_.certificate_pem; }
-    /// which no client may take for a host
+    /// The common name of server certificates, which no client may take for a host.
     static constexpr const char* server_common_name = "libinformer-test-server";
     /// A server certificate; names may be DNS names or IP addresses. Valid from now + `valid_since`, for `valid_for`:
     /// (1 h, -3 h) has expired, (1 h, 3 h) is not valid yet.

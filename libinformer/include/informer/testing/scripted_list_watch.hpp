@@ -12,8 +12,8 @@
 namespace informer::testing {
 
 /// One watch as the test plays it: each call adds a step, before or while the watch is under way; without steps the
-/// stream is silent. Objects are JSON texts and are decoded as a real source does it: those without a name are quarantined, and a
-/// full pool ends the request.
+/// stream is silent. Objects are JSON texts and are decoded as by a real source: those without a name are quarantined,
+/// and a full pool ends the request.
 class watch_script {
 public:
     explicit watch_script(asio::any_io_executor executor);
@@ -26,7 +26,7 @@ public:
     watch_script& modified(std::string json);
     watch_script& deleted(std::string json);
     watch_script& bookmark(std::string version, bool initial_events_end = false);
-    /// What stands between the two is one change, as in `object_sink`.
+    /// The steps between the two are one change, as in `object_sink`.
     watch_script& begin_change();
     watch_script& end_change();
     watch_script& bytes(std::size_t n); ///< traffic that is no event yet
@@ -55,11 +55,11 @@ public:
     list_script& items(std::vector<std::string> texts) { items_ = std::move(texts); return *this; }
     list_script& version(std::string v) { version_ = std::move(v); return *this; }
     list_script& continue_token(std::string t) { continue_ = std::move(t); return *this; }
-    /// After the items; with `fail` nothing else counts.
+    /// Fails after the items; nothing else counts then.
     list_script& fail(failure f) { failure_ = std::move(f); return *this; }
-    /// After the items nothing comes any more.
+    /// Nothing comes after the items.
     list_script& hang(bool on = true) { hang_ = on; return *this; }
-    /// `sink.ready()` is awaited each so many items, as a real source does after each slice of input.
+    /// Awaits `sink.ready()` every so many items, as a real source does after each slice of input.
     list_script& slice(std::size_t items) { slice_ = items; return *this; }
     // clang-format on
 
@@ -70,8 +70,8 @@ public:
     std::size_t slice_ = 100;
 };
 
-/// Plays scripts in the order in which they were added, lists and watches apart; a call without a script waits for one.
-/// Records the options of each call.
+/// Plays scripts in the order in which they were added, separately for lists and watches; a call without a script waits
+/// for one. Records the options of each call.
 ///
 /// *Thread safety*: none. *Executor*: the one given. *Lifetime*: share it with the informer.
 class scripted_list_watch final : public list_watch {
@@ -80,11 +80,11 @@ public:
                                  api_resource resource = api_resource("", "v1", "pods", "Pod"));
     ~scripted_list_watch() override;
 
-    /// The next list call gets this.
+    /// The next list call gets this answer.
     void on_list(list_script answer);
-    /// The next watch call plays the script that is returned.
+    /// The next watch call plays the returned script.
     std::shared_ptr<watch_script> on_watch();
-    /// The next watch call fails at once, as a server does that refuses it.
+    /// The next watch call fails at once, as if the server refused it.
     void on_watch_fail(failure f);
 
     class call {

@@ -1,5 +1,5 @@
 // A small HTTP/1.1 server for `testing/` and `serving/`: requests with bodies in memory, responses whole or streamed,
-// and the rough play that fault injection needs.
+// and the misbehaviour that fault injection needs.
 #pragma once
 
 #include <informer/error.hpp>
@@ -37,8 +37,8 @@ public:
     /// How long a peer may take for its TLS handshake, for its next request as a whole (idle time included), and to read
     /// a piece of an answer; then its connection is closed. Zero: for ever.
     server_options& patience(std::chrono::milliseconds d) { patience_ = d; return *this; }
-    /// A connection beyond these takes the place of the one of which a request has been awaited the longest; where each is being
-    /// answered, it is reset at once. 0: any number.
+    /// A connection beyond these takes the place of the one that has waited the longest for a request; if all are being
+    /// answered, the new one is reset at once. 0: any number.
     server_options& max_connections(std::size_t n) { max_connections_ = n; return *this; }
     // clang-format on
 
@@ -53,7 +53,7 @@ public:
 
 struct server_request {
     std::string method, target; ///< target as sent
-    std::string path;           ///< percent-decoded per segment is the handler's business: raw path, no query
+    std::string path;           ///< as sent, without origin and query; decoding the segments is up to the handler
     std::vector<std::pair<std::string, std::string>> query; ///< decoded
     std::vector<std::pair<std::string, std::string>> headers;
     std::string body;
@@ -71,9 +71,9 @@ namespace detail {
 class server_exchange;
 }
 
-/// What a handler answers with, in one coroutine at a time; without effect once the handler has returned. A stream without its
-/// `end`, and raw bytes, are followed by the end of the connection. Exactly one of `send`, (`begin` … `write` … `end`), `reset`,
-/// `close`; a handler that returns without any is answered 500.
+/// The answer of a handler. Use it in one coroutine at a time; it has no effect once the handler has returned. Use
+/// exactly one of `send`, (`begin` … `write` … `end`), `reset`, `close`; a handler that returns without any is answered
+/// 500. After a stream without its `end`, and after raw bytes, the connection ends.
 class server_response {
 public:
     explicit server_response(std::shared_ptr<detail::server_exchange> x) noexcept;
@@ -86,20 +86,20 @@ public:
     /// One chunk, flushed. Suspends while the peer does not read. False when the peer is gone.
     asio::awaitable<bool> write(std::string bytes);
     asio::awaitable<bool> end();
-    /// Bytes on the wire past all HTTP framing (garbage, half responses).
+    /// Writes bytes to the wire without any HTTP framing (garbage, half responses).
     asio::awaitable<bool> write_raw(std::string bytes);
-    /// The connection fails after `n` more body bytes of this answer (chunked or not): then cut (FIN) or reset (RST). An
-    /// answer that ends before them is left alone.
+    /// Makes the connection fail after `n` more body bytes of this answer (chunked or not): cut (FIN) or reset (RST).
+    /// An answer that ends before that is left alone.
     void cut_after(std::uint64_t n, bool reset);
     /// TCP reset now (SO_LINGER 0).
     void reset() noexcept;
     /// Plain close now.
     void close() noexcept;
-    /// True once the peer closed or the server stops; noticed while a streamed answer waits, too.
+    /// True once the peer closed or the server stops. This is noticed also while a streamed answer waits.
     bool gone() const noexcept;
     /// Suspends until the peer is gone or the server stops (for handlers that stall).
     asio::awaitable<void> wait_gone();
-    /// Calls back once when the peer is gone (to wake a waiting watch). What `f` throws is logged.
+    /// Calls back once when the peer is gone (to wake a waiting watch). Exceptions from `f` are logged.
     void on_gone(std::function<void()> f);
 
 private:
@@ -109,10 +109,10 @@ private:
 using server_handler =
     std::function<asio::awaitable<void>(std::shared_ptr<server_request>, std::shared_ptr<server_response>)>;
 
-/// Listens and serves, two coroutines a connection, on the runtime's executor. Keep-alive, `Expect: 100-continue`, chunked
-/// requests; refuses headers over 64 KiB and bodies over `max_body`. Where peers may not mean well, set `patience` and
-/// `max_connections`: without them there is no limit. A handler's exception is logged and answered 500; at `stop()` handlers are
-/// cancelled (terminal).
+/// Listens and serves on the runtime's executor, with two coroutines per connection. Supports keep-alive, chunked
+/// requests and `Expect: 100-continue`; refuses headers over 64 KiB and bodies over `max_body`. If peers may not mean
+/// well, set `patience` and `max_connections`: without them there is no limit. A handler's exception is logged and
+/// answered 500; `stop()` cancels handlers (terminal).
 ///
 /// *Thread safety*: none; use it on its executor. *Cancellation*: `stop()` ends everything; it is idempotent.
 class server {
@@ -129,12 +129,12 @@ public:
     void stop_listening(bool drop_connections);
     bool listening() const noexcept;
     std::size_t connections() const noexcept;
-    /// New connections: accept and reset at once, or accept and never answer. For faults.
+    /// What happens to new connections: serve, or accept and reset at once, or accept and never answer. For faults.
     enum class accept_mode { serve, reset, stall };
     void on_accept(accept_mode m);
-    /// Tells all handlers that they are gone, closes all sockets, and waits until every coroutine has ended. Final: a
-    /// stopped server does not listen again. Not to be awaited by a handler. The first it does when it is called, not only when
-    /// it is awaited.
+    /// Tells all handlers that their peers are gone, closes all sockets, and waits until every coroutine has ended.
+    /// Handlers are told and sockets are closed by the call itself, not only when it is awaited. Final: a stopped
+    /// server does not listen again. A handler must not await it.
     asio::awaitable<void> stop();
 
 private:

@@ -1,4 +1,4 @@
-// Delayed items by the time they are due.
+// Delayed items, ordered by the time they are due.
 #pragma once
 
 #include <informer/queue/detail/item_table.hpp>
@@ -12,10 +12,10 @@
 
 namespace informer::detail {
 
-/// A run and a heap. Delays are mostly the same few, so that most items come in the order in which they will be due: those
-/// are appended to the run, in O(1). Whoever comes out of order goes to the heap: four children a node, half the depth of
-/// a binary one, and the four lie in one cache line. Items know where they are, so that one can be brought forward or taken
-/// out. Equal times come out in the order they went in.
+/// A run and a heap. Delays are mostly the same few, so most items come in the order in which they will be due: these
+/// are appended to the run, in O(1). Items that come out of order go to the heap, which has four children per node:
+/// half the depth of a binary heap, and the four lie in one cache line. Items know where they are, so one can be
+/// brought forward or taken out. Equal times come out in the order they went in.
 template <class Table>
 class delay_queue {
 public:
@@ -68,7 +68,7 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t in_run = 0x80000000U; ///< flag of a position; no_item has it too, but is nobody's
+    static constexpr std::uint32_t in_run = 0x80000000U; ///< flag of a position; no_item has it too, but is no position
     static constexpr std::size_t kept = 1024;            ///< nodes whose memory is not given back
     static constexpr std::uint32_t renumber_above = 1U << 30;
 

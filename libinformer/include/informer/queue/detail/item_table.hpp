@@ -17,8 +17,8 @@
 
 namespace informer {
 
-/// The hash that queues use: `std::hash`, and for strings, which others may have chosen, a seeded one that takes string_views
-/// too. (That of `object_key` is seeded as well.)
+/// The hash that queues use: `std::hash`, except for strings. Others may have chosen those, so their hash is seeded; it
+/// takes string_views too. (The hash of `object_key` is seeded as well.)
 template <class Key>
 struct queue_hash : std::hash<Key> {};
 template <>
@@ -38,28 +38,28 @@ struct queue_item {
     Key key{};
     std::uint32_t hash = 0;
     item_index next = no_item, previous = no_item; ///< in its lane, among those in processing, or among the free
-    std::uint32_t delay_position = no_item;        ///< where it stands among the delayed
+    std::uint32_t delay_position = no_item;        ///< its place among the delayed items
     std::uint32_t lane = 0;                        ///< while it is ready; in processing `no_item` once it was released
     std::uint32_t requeues = 0;                    ///< rate-limited since it was forgotten
     std::int32_t priority = 0;                     ///< of the pending request, not of the one in processing
     bool ready = false, processing = false, dirty = false;
-    bool limited = false; ///< delayed, and it is the limiter that said how long
+    bool limited = false; ///< delayed for as long as the limiter said
 
     bool delayed() const noexcept { return delay_position != no_item; }
-    /// In processing, and it is its key that ends that, no handle.
+    /// In processing, which its key ends, not a handle.
     bool released() const noexcept { return processing && lane == no_item; }
     bool idle() const noexcept { return !ready && !processing && !delayed() && requeues == 0; }
 };
 
-/// Kept beside the items, and only when somebody wants figures.
+/// Kept beside the items, only if somebody wants figures.
 struct item_times {
     std::chrono::steady_clock::time_point added, started;
 };
 
-/// Slots in chunks (addresses are stable, freed chunks go back) and an open-addressing index of {hash, slot}: 8 bytes an
-/// entry, linear probing, at most three quarters full, erased by shifting back, so that it never decays.
-/// A free slot keeps its key until it is used again: a string's buffer is then reused, and in a steady state nothing is
-/// allocated. *Errors*: what allocation and the key's copy assignment throw; then nothing has changed.
+/// Slots in chunks (addresses are stable, freed chunks go back) and an open-addressing index of {hash, slot}: 8 bytes
+/// per entry, linear probing, at most three quarters full. Erasing shifts entries back, so the index never decays. A
+/// free slot keeps its key until it is used again: the buffer of a string is then reused, and in a steady state nothing
+/// is allocated. *Errors*: what allocation and the copy assignment of the key throw; then nothing has changed.
 template <class Key, class Hash, class Equal>
 class item_table {
 public:
@@ -84,7 +84,7 @@ public:
         return no_item;
     }
 
-    /// The item of this key, made when there is none.
+    /// The item of this key, made if there is none.
     template <class K>
     item_index find_or_add(const K& key) {
         if ((size_ + 1) * 4 > index_.size() * 3) rehash(std::max(index_.size() * 2, minimum_index));
@@ -104,7 +104,7 @@ public:
         const item& it = (*this)[i];
         std::size_t at = it.hash & mask();
         while (index_[at].slot != i) at = (at + 1) & mask();
-        // Whoever comes later in this run may move up, unless that would put it before its own place.
+        // An entry later in this run may move up, unless that would put it before its own place.
         for (std::size_t next = (at + 1) & mask(); index_[next].slot != no_item; next = (next + 1) & mask()) {
             const std::size_t home = index_[next].hash & mask();
             if (((next - home) & mask()) >= ((next - at) & mask())) {

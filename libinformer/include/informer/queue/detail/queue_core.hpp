@@ -1,4 +1,4 @@
-// The rules of a queue behind its lock.
+// The rules of a queue, behind its lock.
 #pragma once
 
 #include <informer/error.hpp>
@@ -203,7 +203,7 @@ public:
         return std::move(left_);
     }
     static asio::awaitable<left_over> drain(std::shared_ptr<queue_core> c) {
-        c->begin_end(); // here: who was cancelled never begins to wait
+        c->begin_end(); // here: a caller that was cancelled never begins to wait
         return drained(std::move(c));
     }
     static asio::awaitable<left_over> drained(std::shared_ptr<queue_core> c) {
@@ -216,7 +216,7 @@ public:
         }
         co_return c->take_left();
     }
-    /// The queue object goes.
+    /// The queue object is destroyed.
     void close() noexcept {
         shut_down();
         const guard lock(lock_);
@@ -235,20 +235,20 @@ public:
     auto figures() const { return figures_as<work_queue_figures>(); }
 
 private:
-    // A ticket that gives back what it was handed and nobody took.
+    // A ticket that gives back what it was handed if nobody took that.
     class getter : public queue_ticket {
     public:
         explicit getter(queue_core& c) noexcept : core_(c) {}
         ~getter() {
             if (waiting) core_.abandon(*this);
         }
-        bool waiting = false; ///< of its coroutine alone
+        bool waiting = false; ///< used by its coroutine alone
 
     private:
         queue_core& core_;
     };
 
-    // The last thing under the lock: when that is free, the queue may be gone.
+    // The last thing done under the lock: when that is free, the queue may be gone.
     class end_of_handle {
     public:
         end_of_handle(queue_core& c, aftermath& a) noexcept : core_(c), a_(a) {}
@@ -257,7 +257,7 @@ private:
         ~end_of_handle() {
             if (--core_.handles_ == 0 && core_.self_)
                 a_.last = std::move(core_.self_);
-            else if (a_.any()) // also of another handle: that may be the last one before we are through
+            else if (a_.any()) // another handle may be the last one to end before we are through
                 a_.last = core_.shared_from_this();
         }
 
@@ -283,7 +283,7 @@ private:
     // ---- under the lock -------------------------------------------------------------------------------------------------
     item handle(item_index i, int priority) noexcept {
         ++handles_;
-        // Of a getter that was answered before, and whose frame is about to go.
+        // For a getter that was answered before the close, and whose frame is about to go.
         if (closed_ && !self_) [[unlikely]]
             self_ = this->shared_from_this();
         return item(this, i, &state_.key_of(i), priority);
@@ -294,7 +294,7 @@ private:
             const time_point due = world().clock().now();
             if (due < state_.next_due()) return i;
             state_.advance(due, slice);
-            settle(a, due); // those who wait come first
+            settle(a, due); // waiting getters come first
             i = state_.take(now);
         }
         if (i != no_item && timed()) took(i, now, a);
@@ -323,7 +323,7 @@ private:
         ++retried_;
         if (timed()) note([&] { ++report_of(a).retried; });
     }
-    /// A figure is not worth a key: where there is no memory for it, it is lost, and the work goes on.
+    /// A figure is not worth a key: if there is no memory for it, the figure is lost and the work goes on.
     template <class F>
     static void note(F f) noexcept {
         try {
@@ -339,7 +339,7 @@ private:
         state_.finish(i);
         settle(a, now);
     }
-    // Something changed: who waits for it gets it.
+    // Something changed: those that wait for it get it.
     void settle(aftermath& a, time_point now) {
         bool room = true; // made before anything is taken
         while (!getters_.empty() && state_.ready() != 0 && (room = a.make_room())) hand_out(a, now);
@@ -348,7 +348,7 @@ private:
         if (!room) again_soon(a);
         if (timed()) count(a, now);
     }
-    /// There was no memory to wake somebody with: the timer looks again.
+    /// There was no memory to wake a waiter: the timer looks again.
     void again_soon(aftermath& a) { need(state::later(world().clock().now(), tick), a); }
     void hand_out(aftermath& a, time_point now) {
         const item_index i = state_.take(now);
@@ -456,7 +456,7 @@ private:
 
     state state_;
     ticket_line getters_, drainers_;
-    std::size_t handles_ = 0;           ///< work items that live
+    std::size_t handles_ = 0;           ///< live work items
     std::shared_ptr<queue_shell> self_; ///< when the queue object is gone and handles are not
     bool closed_ = false;               ///< the queue object is gone
     left_over left_;                    ///< what was delayed at shutdown, until somebody asks for it

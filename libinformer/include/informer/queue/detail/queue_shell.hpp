@@ -1,4 +1,4 @@
-// What a work queue needs of the world: a lock, waiting coroutines, one timer, metrics. Not a template.
+// What a work queue needs from its environment: a lock, waiting coroutines, one timer, metrics. Not a template.
 #pragma once
 
 #include <informer/detail/spin_lock.hpp>
@@ -31,7 +31,7 @@ public:
 
     // Under the queue's lock.
     item_index handed = no_item;
-    int priority = 0; ///< that `handed` was handed out with
+    int priority = 0; ///< with which `handed` was handed out
     bool answered = false;
     ticket_line* line = nullptr; ///< where it waits
     queue_ticket *next = nullptr, *previous = nullptr;
@@ -50,7 +50,7 @@ private:
     queue_ticket *head_ = nullptr, *tail_ = nullptr;
 };
 
-/// What one locked section leaves to be told to the metrics sink.
+/// What one locked section leaves to report to the metrics sink.
 class queue_report {
 public:
     std::uint64_t added = 0, retried = 0;
@@ -70,7 +70,7 @@ protected:
         std::chrono::milliseconds(500);       ///< client-go's, for unfinished work
     static constexpr std::size_t slice = 256; ///< items that one locked section moves at most
 
-    /// What must be done when the lock is free again.
+    /// What must be done once the lock is free again.
     class aftermath {
     public:
         explicit aftermath(queue_shell& s) noexcept : shell_(s) {}
@@ -79,13 +79,13 @@ protected:
         ~aftermath() {
             if (any()) shell_.carry_out(*this);
         }
-        /// who is woken; mostly there is no other, and there is always room for one
+        /// the waiter to wake; usually the only one, and there is always room for one
         std::shared_ptr<detail::waiter> first;
         std::vector<std::shared_ptr<detail::waiter>> wake; ///< the others
         std::unique_ptr<queue_report> report;
-        std::shared_ptr<queue_shell> last; ///< the queue itself, when nobody else may hold it any more
+        std::shared_ptr<queue_shell> last; ///< the queue itself, if nobody else may hold it any more
         bool arm = false;
-        /// For one more that is woken; false: no memory.
+        /// Makes room for one more waiter to wake; false: no memory.
         bool make_room() noexcept {
             if (!first) return true;
             try {
@@ -109,15 +109,15 @@ protected:
     using guard = std::lock_guard<spin_lock>;
 
     bool timed() const noexcept { return sink_ != nullptr; }
-    /// Now, when somebody wants to know.
+    /// The current time, if somebody wants to know it.
     time_point stamp() const { return sink_ != nullptr ? rt_.clock().now() : time_point(); }
     queue_report& report_of(aftermath& a) const;
     const runtime& world() const noexcept { return rt_; }
     const std::string& name() const noexcept { return name_; }
 
-    /// Answers a waiting coroutine; `make_room` comes before. Under the lock.
+    /// Answers a waiting coroutine; call `make_room` before. Under the lock.
     static void answer(ticket_line& line, item_index handed, int priority, aftermath& a) noexcept;
-    /// Answers all; false: there was no memory for that. Under the lock.
+    /// Answers all of them; false: there was no memory for that. Under the lock.
     static bool answer_all(ticket_line& line, aftermath& a) noexcept {
         while (!line.empty()) {
             if (!a.make_room()) return false;
@@ -137,7 +137,7 @@ protected:
     void poke(aftermath& a) noexcept {
         if (armed_ != time_point::max()) a.arm = true;
     }
-    /// The timer rang, or was told to look again: does what is due, and says when it must ring next (`max()`: never).
+    /// The timer rang, or must look again: does what is due, and returns when it must ring next (`max()`: never).
     virtual time_point ring(time_point now) = 0;
     void rings_at(time_point when) noexcept { armed_ = when; } ///< under the lock, by ring()
     time_point rings_at() const noexcept { return armed_; }
@@ -153,7 +153,7 @@ private:
     friend class queue_timer;
     class parker;
     void carry_out(aftermath& a) noexcept;
-    /// It could not begin, or its context goes: who needs it next must start it.
+    /// The timer could not begin, or its context goes: the next call that needs it must start it.
     void timer_lost() noexcept {
         const guard lock(lock_);
         armed_ = time_point::max();
@@ -166,7 +166,7 @@ private:
     const std::string name_;
     metrics_sink* const sink_; ///< null: nobody wants figures, and none are made
     std::atomic<std::size_t> depth_{0};
-    std::atomic<std::size_t> untold_{0};   ///< changes of it that the sink was not told; who made it 1 tells
+    std::atomic<std::size_t> untold_{0};   ///< its changes that the sink does not know; whoever makes it 1 tells
     time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
     std::shared_ptr<queue_timer> timer_;   ///< while it runs; used on the runtime's executor only
 };

@@ -1,4 +1,4 @@
-// What is ready, in the order it is handed out.
+// The items that are ready, in the order in which they are handed out.
 #pragma once
 
 #include <informer/queue/detail/item_table.hpp>
@@ -12,12 +12,13 @@
 
 namespace informer::detail {
 
-/// Levels by priority, highest first; in a level one lane, or one per group, served in turn; in a lane FIFO.
+/// Levels by priority, highest first. A level has one lane, or one per group, served in turn. A lane is FIFO.
 ///
 /// Ageing. While lower levels wait, one of every `share` hand-outs goes to one of them, the one that was served longest
-/// ago. So an item with p items before it in its own level is handed out after at most share · L · (p + 1) hand-outs, L
-/// being the number of levels below the highest that have something waiting. Lanes take turns: with several in the level p + 1 is
-/// its place in its lane times the lanes. `share` 0: strict priority; 1 counts as 2, else the highest level would starve.
+/// ago. So an item with p items before it in its own level is handed out after at most share · L · (p + 1) hand-outs,
+/// where L is the number of levels below the highest that have something waiting. Lanes take turns: if a level has
+/// several, p + 1 is the item's place in its lane times the number of lanes. `share` 0: strict priority; 1 counts as 2,
+/// otherwise the highest level would starve.
 template <class Table>
 class ready_lanes {
 public:
@@ -25,7 +26,7 @@ public:
 
     std::size_t size() const noexcept { return size_; }
 
-    /// The lane of a priority and group, made when there is none. May throw; the push that must follow does not.
+    /// The lane of a priority and group, made if there is none. May throw; the push that must follow does not.
     std::uint32_t prepare(std::int32_t priority, std::uint64_t group) { return lane_for(make_level(priority), group); }
 
     void push(Table& items, item_index i, std::uint32_t number, bool front) noexcept {
@@ -49,7 +50,7 @@ public:
         ++size_;
     }
 
-    /// Takes one out of the middle (its priority is about to change).
+    /// Takes an item out of the middle (its priority is about to change).
     void remove(Table& items, item_index i) noexcept {
         const std::uint32_t number = items[i].lane;
         lane& l = lanes_[number];
@@ -60,7 +61,7 @@ public:
         left(level_of(l.priority), number);
     }
 
-    /// The next to be handed out; there must be one.
+    /// Takes the next item to hand out; there must be one.
     item_index pop(Table& items) noexcept {
         level& from = choose();
         from.served = ++turn_;
@@ -96,7 +97,7 @@ private:
         std::int32_t priority;
         std::uint32_t cursor = no_lane; ///< the lane to serve next
         std::size_t size = 0;
-        std::uint64_t served = 0; ///< when, counted in hand-outs
+        std::uint64_t served = 0; ///< when it was served last, counted in hand-outs
     };
     using groups = boost::unordered_flat_map<std::pair<std::int32_t, std::uint64_t>, std::uint32_t>;
 
@@ -172,7 +173,7 @@ private:
         l.next = free_;
         free_ = number;
     }
-    // An item went out of this lane.
+    // An item left this lane.
     void left(level& from, std::uint32_t number) noexcept {
         --from.size;
         --size_;
