@@ -70,11 +70,13 @@ TEST_CASE("a factory and its context destroyed without shutdown are safe, before
           "[factory]") {
     for (int k = 0; k < 40; ++k) {
         informer_handle kept;
+        std::weak_ptr<scripted_list_watch> made;
         auto context = std::make_unique<asio::io_context>(1);
         auto factory = std::make_unique<informer_factory>(
-            runtime(context->get_executor()), [&context](const api_resource&, std::string) {
+            runtime(context->get_executor()), [&context, &made](const api_resource&, std::string) {
                 auto source = std::make_shared<scripted_list_watch>(context->get_executor());
                 source->on_watch()->added(pod("a", 1)).bookmark("5", true);
+                made = source;
                 return source;
             });
         kept = factory->get(pods);
@@ -83,20 +85,23 @@ TEST_CASE("a factory and its context destroyed without shutdown are safe, before
         factory.reset();
         if (k % 3 == 0) kept.release();
         context.reset();
+        kept.release();
+        CHECK(made.expired());
     }
-    SUCCEED();
 }
 
 TEST_CASE("handles may go after their context, and while it goes, also on a strand", "[factory]") {
     const bool on_strand = GENERATE(false, true);
     for (int k = 0; k < 50; ++k) {
+        std::weak_ptr<scripted_list_watch> made;
         auto context = std::make_unique<asio::io_context>(1);
         const asio::any_io_executor plain = context->get_executor();
         auto factory = std::make_unique<informer_factory>(
             runtime(on_strand ? asio::any_io_executor(asio::make_strand(plain)) : plain),
-            [&context](const api_resource&, std::string) {
+            [&context, &made](const api_resource&, std::string) {
                 auto source = std::make_shared<scripted_list_watch>(context->get_executor());
                 source->on_watch()->added(pod("a", 1)).bookmark("5", true);
+                made = source;
                 return source;
             });
         informer_handle kept = factory->get(pods), last = kept;
@@ -118,6 +123,6 @@ TEST_CASE("handles may go after their context, and while it goes, also on a stra
         context.reset();
         elsewhere.join();
         last.release();
+        CHECK(made.expired());
     }
-    SUCCEED();
 }

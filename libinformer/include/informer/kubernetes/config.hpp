@@ -32,14 +32,15 @@ namespace informer::kubernetes {
 /// `time_limit`, writes too much, loses the last caller that waited for it, or outlives its client. (A caller whose
 /// time limit is over mostly asks again: its run goes on for ten seconds, so that the next request finds it where it
 /// was. Lists and watches wait for 25 s at a time.) No thread and no SIGCHLD handler is used, and no other child
-/// process is waited for. For that the system must have pidfd_open (Linux 5.4).
+/// process is waited for. For that the system must have pidfd_open (Linux 5.4). In a program that ignores SIGCHLD, or
+/// waits for every child itself, the exit status is lost: then only what the plugin wrote to stdout counts.
 ///
 /// What the plugin writes to stderr goes to `on_stderr` if that is set, else to the runtime's logger at
 /// `log_level::info`. Each line is passed on while the plugin runs, as soon as the line is complete, so that a login by
 /// device code ("open https://… and enter …") is seen in time. Such a login needs a `time_limit` in which somebody can
 /// complete it. At most 50 lines of a run are logged, 512 bytes of each, printable, and without what looks like a
-/// secret: the values of `environment` (from 6 bytes on), the values of names that speak of passwords, tokens, secrets, keys or cookies,
-/// and long words without a break that mix letters and digits.
+/// secret: the values of `environment` (from 6 bytes on), the values of names that speak of passwords, tokens, secrets,
+/// keys or cookies, and long words without a break that mix letters and digits.
 ///
 /// *Errors*: the request that needs the credential fails with errc::exec_plugin_failed and the last words of the
 /// plugin's stderr, masked like its lines. While the previous credential is still good, it is used instead and the
