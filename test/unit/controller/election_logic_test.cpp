@@ -71,6 +71,20 @@ TEST_CASE("LE3 no Lease: it is created, with no transition") {
     CHECK(b.logic.token().version == resource_version("77"));
 }
 
+TEST_CASE("LE3 a Lease that another held, and that is gone by the next look, is created with no transition") {
+    bench b;
+    REQUIRE(b.next() == action::get);
+    b.logic.found(b.now, held_by("you"));
+    b.now += b.wait();
+    REQUIRE(b.next() == action::get);
+    b.logic.missing();
+    REQUIRE(b.next() == action::create);
+    const auto r = b.logic.desired(wall);
+    CHECK(r.holder == "me");
+    CHECK(r.transitions == 0);
+    CHECK(r.acquire_time == r.renew_time);
+}
+
 TEST_CASE("LE3 a creation that another won is tried again later") {
     bench b;
     CHECK(b.next() == action::get);

@@ -89,17 +89,32 @@ TEST_CASE("EV3 series that never end are never due") {
     CHECK(c.tick(t.now).empty());
 }
 
-TEST_CASE("events that differ in subject, reason, type or note are different ones") {
+TEST_CASE("events that differ in subject, reason, action, related object, type or note are different ones") {
     event_correlator c;
     const timeline t;
-    auto warning = about("a");
+    auto warning = about("a"), act = about("a"), relative = about("a");
     warning.type = "Warning";
+    act.action = "Watch";
+    relative.related = about("b").regarding;
     for (const auto& e :
-         {about("a"), about("b"), about("a", "Failed"), warning, about("a", "Synced", "another note")}) {
+         {about("a"), about("b"), about("a", "Failed"), warning, act, relative, about("a", "Synced", "another note")}) {
         const auto w = t.record(c, e);
         REQUIRE(w.size() == 1);
         CHECK(w[0].create);
     }
+}
+
+TEST_CASE("an object that was deleted and made anew is another subject, with events and room of its own") {
+    event_correlator c(event_limits().burst(1));
+    const timeline t;
+    const auto name = t.record(c, about("a")).at(0).name;
+    CHECK(t.record(c, about("a", "Failed")).empty()); // no room
+    auto anew = about("a");
+    anew.regarding.uid = "another";
+    const auto w = t.record(c, anew);
+    REQUIRE(w.size() == 1);
+    CHECK(w[0].create);
+    CHECK(w[0].name != name);
 }
 
 TEST_CASE("EV2 many events that differ in their notes alone become one series") {
@@ -136,6 +151,47 @@ TEST_CASE(
     t.pass(5min);
     CHECK(t.record(c, about("a", "Later")).size() == 1);
     CHECK(t.record(c, about("a", "Later still")).empty());
+}
+
+TEST_CASE("EV2 what is normal takes no room from a subject's warnings") {
+    event_correlator c(event_limits().burst(3));
+    const timeline t;
+    std::vector<std::size_t> written;
+    for (const std::string type : {"Normal", "Warning"}) {
+        std::size_t n = 0;
+        for (int i = 0; i < 9; ++i) {
+            auto e = about("a", "Reason" + std::to_string(i));
+            e.type = type;
+            n += t.record(c, e).size();
+        }
+        written.push_back(n);
+    }
+    CHECK(written == std::vector<std::size_t>{3, 3});
+}
+
+TEST_CASE("EV2 however long a subject was silent, 25 of its events at once are written and no more") {
+    event_correlator c;
+    timeline t;
+    for (const clock::duration silence : {0h, 12h, 24h * 365}) {
+        t.pass(silence);
+        std::size_t created = 0;
+        for (int i = 0; i < 100; ++i) created += t.record(c, about("a", "Reason" + std::to_string(i))).size();
+        CHECK(created == 25);
+    }
+}
+
+TEST_CASE("EV2 notes are combined until none came for over ten minutes, however long it goes on") {
+    event_correlator c;
+    timeline t;
+    int n = 0;
+    const auto note = [&] { return t.record(c, about("a", "Synced", std::to_string(n++))).at(0).event.note; };
+    for (int i = 0; i < 10; ++i) CHECK(note() == std::to_string(i));
+    for (int i = 0; i < 10; ++i) {
+        CHECK(note().starts_with("(combined from similar events): "));
+        t.pass(10min);
+    }
+    t.pass(1s);
+    CHECK(note() == "20");
 }
 
 TEST_CASE("EV2 with a refill of no time there is always room") {

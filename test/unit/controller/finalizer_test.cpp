@@ -105,6 +105,62 @@ asio::awaitable<void> first_of_two() {
     co_await b.server.stop();
 }
 
+/// Deleted, and made anew with our finalizer in the same place: this one's clean-up is still to come.
+asio::awaitable<void> made_anew() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const std::string with_ours = R"(,"finalizers":["example.com/cleanup"])";
+    b.config_map("a", with_ours);
+    finalizing f(b.client, config_maps, ours);
+    b.server.remove("configmaps", "default", "a");
+    const object deleting = b.read("a");
+    b.server.merge_patch("configmaps", "default", "a", json::parse(R"({"metadata":{"finalizers":null}})"));
+    REQUIRE(b.server.get("configmaps", "default", "a").is_null());
+    b.config_map("a", with_ours);
+    const reconcile_result r = co_await f.step(deleting);
+    CHECK(f.cleaned == 1);
+    CHECK(r.what() == outcome::requeue);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{ours});
+    co_await b.server.stop();
+}
+
+/// A webhook takes it off again: the patch is answered with success, and without our finalizer.
+asio::awaitable<void> stripped() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    const json::value bare = b.config_map("a");
+    finalizing f(b.client, config_maps, ours);
+    b.server.inject(fault(fault::kind::garbage_body).with_text(json::serialize(bare)).verb("patch"));
+    reconcile_result r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::requeue);
+    CHECK(f.applied == 0);
+    CHECK(b.server.pending_faults() == 0);
+    r = co_await f.step(b.read("a")); // the webhook is gone
+    CHECK(r.what() == outcome::done);
+    CHECK(f.applied == 1);
+    co_await b.server.stop();
+}
+
+asio::awaitable<void> conflicting() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.config_map("a");
+    finalizing f(b.client, config_maps, ours);
+    b.server.inject(fault(fault::kind::status).with_code(409).verb("patch"));
+    reconcile_result r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::requeue);
+    CHECK(f.applied == 0);
+    r = co_await f.step(b.read("a"));
+    CHECK(f.applied == 1);
+    b.server.remove("configmaps", "default", "a");
+    b.server.inject(fault(fault::kind::status).with_code(409).verb("patch"));
+    r = co_await f.step(b.read("a"));
+    CHECK(r.what() == outcome::requeue);
+    CHECK(finalizers(b.read("a")) == std::vector<std::string>{ours});
+    CHECK(b.server.pending_faults() == 0);
+    co_await b.server.stop();
+}
+
 /// The predicates that one uses for a kind with a spec let the event out that follows the addition.
 asio::awaitable<void> with_predicates() {
     const auto ex = co_await asio::this_coro::executor;
@@ -204,6 +260,15 @@ TEST_CASE("finalizer: stored before the work begins, removed only when the clean
 TEST_CASE("finalizer: lists that were edited concurrently stay as they are, and it is asked again") {
     run_test(neighbours());
     run_test(first_of_two());
+}
+TEST_CASE("finalizer: it stays on an object that was made anew while the old one was cleaned up after") {
+    run_test(made_anew());
+}
+TEST_CASE("finalizer: no work is done where a webhook takes it off again, and it is asked again") {
+    run_test(stripped());
+}
+TEST_CASE("finalizer: a patch that met a conflict is asked again") {
+    run_test(conflicting());
 }
 TEST_CASE("finalizer: the work begins also where predicates let the event out that follows the addition") {
     run_test(with_predicates());

@@ -77,12 +77,13 @@ TEST_CASE(
     const object o = made(R"("ownerReferences":[
         {"apiVersion":"samplecontroller.k8s.io/v1","kind":"Foo","name":"one","controller":true},
         {"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","name":"two"},
+        {"apiVersion":"samplecontroller.k8s.io/v1","kind":"Foo","name":"three","controller":false},
         {"apiVersion":"other.io/v1alpha1","kind":"Foo","name":"other group","controller":true},
         {"apiVersion":"samplecontroller.k8s.io/v1","kind":"Bar","name":"other kind","controller":true},
         {"apiVersion":"v1","kind":"Foo","name":"core group","controller":true}])");
     CHECK(mapping::to_owner(foos)(o) == std::vector<object_key>{object_key("ns", "one")});
     CHECK(mapping::to_owner(foos, owner_kind::any)(o) ==
-          std::vector<object_key>{object_key("ns", "one"), object_key("ns", "two")});
+          std::vector<object_key>{object_key("ns", "one"), object_key("ns", "two"), object_key("ns", "three")});
     api_resource wide = foos;
     wide.namespaced = false;
     CHECK(mapping::to_owner(wide)(o) == std::vector<object_key>{object_key("", "one")});

@@ -72,7 +72,7 @@ public:
 /// time, or had no credential (an exec plugin fails) is retried. (client-go gives up on whatever was answered.) While
 /// an event waits for its next try, the others go on, except later writes of its own series. If the server cannot be
 /// reached at all, or there is no credential, all of them wait. A series whose event is gone is created anew. Notes are
-/// cut at 1,024 bytes (the server's limit).
+/// cut at 1,024 bytes, reason, action and instance at 128 (the server's limits).
 ///
 /// *Thread safety*: `event()` and `figures()` on the runtime's executor. *Lifetime*: `run()` keeps what it needs.
 /// Copies are the same recorder; like the client, they must not outlive the execution context. *Cancellation*: terminal
