@@ -233,7 +233,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
     // for. Once it is past that, nobody can tell.
     const auto patience = away_ ? std::min(doubt, options_.watch_timeout_) : options_.watch_timeout_;
     const bool told_nothing = r.opened && r.seen == 0 && now - last_sign_ >= patience;
-    if (told_nothing && (k == kind::none || k == kind::transport || r.why == cut::overdue)) {
+    if (told_nothing && (k == kind::none || k == kind::transport)) {
         goal_ = goal::check;
         return;
     }

@@ -289,6 +289,22 @@ TEST_CASE("what caches metadata only is not read as if it had everything", "[fac
     CHECK(a["spec"].exists());
 }
 
+TEST_CASE("what caches a part is not read as if it were the whole, however full it is", "[factory]") {
+    workshop w;
+    const auto part = w.factory.get(pods, "", informer_options().shard(shard_selector::part(0, 1000)));
+    w.settle();
+    REQUIRE(part->has_synced());
+    CHECK_THROWS_WITH(w.factory.lister(pods), ContainsSubstring("only a selection is cached"));
+    CHECK_THROWS_WITH(w.factory.lister(pods, "default"), ContainsSubstring("a part"));
+    auto whole = w.factory.get(pods);
+    CHECK_THROWS_WITH(w.factory.lister(pods).find("default/a"), ContainsSubstring("not synced"));
+    w.settle();
+    CHECK(w.factory.lister(pods).find("default/a"));
+    whole.release();
+    w.settle();
+    CHECK_THROWS_AS(w.factory.lister(pods), error);
+}
+
 TEST_CASE("who knows that the server is there again tells all informers of a factory at once", "[factory]") {
     workshop w;
     w.refuse = true;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 using namespace informer;
 using namespace informer::testing;
@@ -343,4 +344,28 @@ TEST_CASE("that the cache is not behind the server is told when a state is in it
     CHECK(meanwhile > 10);
     CHECK(b.pods.status().objects == 30'000);
     CHECK(b.pods.status().confirmed > confirmed);
+}
+
+TEST_CASE("each exception of a handler or of its filter is counted, also those that are not logged again",
+          "[informer][metrics]") {
+    metered m;
+    const auto w = m.source->on_watch();
+    w->added(pod("a", 1)).bookmark("1", true);
+    const auto throws = [](const object&, const object&) { throw std::runtime_error("always the same"); };
+    const auto odd = [](const object& o) -> bool {
+        if (o.name() == "odd") throw 1;
+        return true;
+    };
+    const auto one = m.pods.add_event_handler(nullptr, throws, nullptr);
+    const auto other = m.pods.add_event_handler(odd, nullptr, throws, nullptr);
+    m.start();
+    const auto counted = [&m] { return m.told->counters.at("informer_handler_exceptions_total resource=pods"); };
+    CHECK(counted() == 0);
+    for (int v = 2; v < 5; ++v) w->modified(pod("a", v));
+    m.here.settle();
+    CHECK(counted() == 6);
+    w->added(pod("odd", 9));
+    m.here.settle();
+    CHECK(counted() == 7);
+    CHECK(one.exceptions() + other.exceptions() == 7);
 }

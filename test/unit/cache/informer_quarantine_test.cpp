@@ -449,3 +449,27 @@ TEST_CASE("X7 a bad object of a server that went back in time does not hide what
         CHECK(read_all(events) == words{"-x:520"});
     }
 }
+
+TEST_CASE("X7 X14 what cannot be used moves the version of the cache all the same: who waits for it does not wait on",
+          "[informer]") {
+    bench b;
+    const auto w = b.sync_with({pod("a", 1), pod("b", 2)}, 5);
+    const std::string table = R"({"apiVersion":"meta.k8s.io/v1","kind":"Table",)"
+                              R"("metadata":{"namespace":"default","name":"a","resourceVersion":"7"}})";
+    SECTION("a change") {
+        w->modified(table);
+    }
+    SECTION("a change that does not say of what") {
+        w->modified(R"({"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"7"}})");
+    }
+    SECTION("a deletion") {
+        w->deleted(table);
+    }
+    std::string waited = "waits";
+    asio::co_spawn(b.context, b.pods.wait_until(resource_version("7"), 1h),
+                   [&waited](std::exception_ptr e) { waited = e ? "failed" : "there"; });
+    b.settle();
+    CHECK(waited == "there");
+    CHECK(b.pods.snapshot().resource_version().str() == "7");
+    CHECK(b.pods.status().resource_version.str() == "7");
+}

@@ -251,6 +251,20 @@ TEST_CASE("epoch: a list below the last version is asked for again as a consiste
     CHECK(m.r.version().str() == "13");
 }
 
+TEST_CASE("epoch: a list instead of a watch-list stays one when it is below the last version", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.expire();
+    REQUIRE(m.next().watch.send_initial_events_);
+    m.watch_done(status(500, "InternalError"));
+    CHECK(m.next().list.resource_version_ == "20");
+    CHECK(m.page_done("12") == page::more);
+    CHECK(m.next().what == step::list); // and not once more what did not work just now
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.page_done("13") == page::complete);
+    CHECK(m.r.epoch() == 2);
+}
+
 TEST_CASE("epoch: a too large version on a watch is checked", "[reflector]") {
     machine m;
     m.follow("20");
@@ -312,4 +326,20 @@ TEST_CASE("a contradiction does not put off a state that was to be fetched again
     m.pass(1s);
     REQUIRE(m.r.tick(m.now));
     CHECK_THAT(m.watch_done(ended_by_us).what(), Catch::Matchers::ContainsSubstring("cannot be read"));
+}
+
+TEST_CASE("a contradiction brings a state forward that was to be fetched again later", "[reflector]") {
+    machine m;
+    m.follow("20");
+    m.stay_proven();
+    for (int i = 0; i < 3; ++i) m.r.absence(m.now, false);
+    REQUIRE(m.r.deadline() == m.now + 2min);
+    m.r.contradicted(m.now);
+    CHECK(m.r.deadline() == m.now + 1s);
+    m.pass(1s);
+    REQUIRE(m.r.tick(m.now));
+    CHECK_THAT(m.watch_done(ended_by_us).what(), Catch::Matchers::ContainsSubstring("nothing told"));
+    m.sync("30");
+    m.pass(2min);
+    CHECK_FALSE(m.r.tick(m.now)); // once: the state that has come is what both waited for
 }

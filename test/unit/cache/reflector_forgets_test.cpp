@@ -93,6 +93,39 @@ TEST_CASE("R15 where watches are forbidden, what is newer is listed as the serve
     CHECK(m.last.list.resource_version_ == "5"); // not older than that, and no read of all from etcd every half minute
 }
 
+TEST_CASE("R15 a watch that is forbidden while it is open is none of those that never opened", "[reflector]") {
+    machine m;
+    m.follow("20");
+    for (unsigned refusals = 0; refusals <= reflector::most_watch_refusals; ++refusals) {
+        REQUIRE_FALSE(m.last.check);
+        m.watch_done(status(403, "Forbidden"));
+        m.wait();
+        m.next();
+    }
+    CHECK(m.last.check);
+}
+
+TEST_CASE("R14 a 410 amid watches that are refused behind each list is no end of that failure", "[reflector]") {
+    machine m(no_watch_list());
+    m.list("20");
+    for (unsigned i = 0; i < reflector::most_watch_refusals; ++i) {
+        m.watch_done(status(400, "BadRequest"));
+        m.wait();
+        m.list("20");
+    }
+    const auto attempts = m.r.attempts();
+    REQUIRE(m.r.phase() == informer_phase::backing_off);
+    m.expire();
+    CHECK(m.r.attempts() == attempts);
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    CHECK(m.r.relists());
+    m.list("20");
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    m.stay_proven();
+    CHECK(m.r.attempts() == 0);
+    CHECK(m.r.phase() == informer_phase::watching);
+}
+
 TEST_CASE("WL7 a watch-list that works forgets the refusals before it", "[reflector]") {
     machine m;
     m.next();
@@ -108,6 +141,25 @@ TEST_CASE("WL7 a watch-list that works forgets the refusals before it", "[reflec
     m.watch_done(status(403, "Forbidden")); // a server that starts
     m.list("30");
     CHECK(m.r.support() == watch_list_support::yes);
+}
+
+TEST_CASE("WL7 a refusal that the list met, too, is forgotten: it does not count with a later one", "[reflector]") {
+    machine m;
+    m.next();
+    m.watch_done(status(403, "Forbidden")); // a server that starts
+    m.next();
+    m.list_failed(status(403, "Forbidden"));
+    m.wait();
+    REQUIRE(m.next().watch.send_initial_events_);
+    m.watch_done(status(500, "InternalError"));
+    m.list("5");
+    m.r.opened(m.now);
+    m.event("6");
+    m.expire();
+    REQUIRE(m.next().watch.send_initial_events_);
+    m.watch_done(status(403, "Forbidden"));
+    m.list("9");
+    CHECK(m.r.support() == watch_list_support::unknown);
 }
 
 TEST_CASE("PG each list looks for circles in its own tokens: a server may give the same ones again", "[reflector]") {

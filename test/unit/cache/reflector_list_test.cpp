@@ -84,6 +84,18 @@ TEST_CASE("R4 a page size that was asked for holds for a relist at a version, to
     CHECK(m.last.list.resource_version_match_.empty());
 }
 
+TEST_CASE("R4 who wants no pages is sent no rule for them: a list at a version is one of the server's cache",
+          "[reflector]") {
+    auto o = no_watch_list();
+    o.page_size_ = 0;
+    machine m(o);
+    m.list("10");
+    m.expire();
+    CHECK(m.next().list.resource_version_ == "10");
+    CHECK(m.last.list.limit_ == 0);
+    CHECK(m.last.list.resource_version_match_.empty());
+}
+
 TEST_CASE("R4 relists stay paged where a list at any version came in pages: that server has no cache", "[reflector]") {
     const bool paged = GENERATE(true, false);
     auto o = no_watch_list();
@@ -158,6 +170,25 @@ TEST_CASE("PG3 X17 an expired continue token: the whole list in one piece, witho
     m.watch_done(status(400, "BadRequest"));
     m.wait();
     CHECK(m.next().list.limit_ == 500);
+}
+
+TEST_CASE("PG3 where a list expires amid pages that nobody asked for, the newest state is read", "[reflector]") {
+    machine m(no_watch_list());
+    m.list("10");
+    m.expire();
+    for (const bool again : {false, true}) {
+        CHECK(m.next().fresh);
+        CHECK(m.last.list.resource_version_ == "10");
+        CHECK(m.last.list.limit_ == 0);
+        CHECK(m.page_done("10", "t1") == page::more);
+        m.next();
+        CHECK_FALSE(m.list_failed(status(410, "Expired")));
+        CHECK(m.waits() == again);
+    }
+    m.wait();
+    CHECK(m.next().fresh);
+    CHECK(m.last.list.resource_version_.empty());
+    CHECK(m.last.list.limit_ == 500);
 }
 
 TEST_CASE("PG a page that could not be fetched is asked for again, the pages before it stay", "[reflector]") {

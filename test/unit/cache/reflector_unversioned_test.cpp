@@ -79,6 +79,21 @@ TEST_CASE("W14 without a version the next list is at once after a watch that las
     CHECK(m.r.attempts() == 1);
 }
 
+TEST_CASE("W14 without a version a watch that never opened is a failure, however long it took to say so",
+          "[reflector]") {
+    const failure f = GENERATE(as<failure>(), refused, held_back, no_watch, status(500), status(429));
+    machine m(no_watch_list());
+    m.list("");
+    m.pass(40s);
+    m.watch_done(f);
+    CHECK(m.r.attempts() == 1);
+    CHECK(m.r.phase() == informer_phase::backing_off);
+    CHECK(m.wait() == 800ms);
+    CHECK(m.next().what == step::list);
+    m.page_done("");
+    CHECK(m.r.phase() == informer_phase::backing_off); // that lists work is no end of it
+}
+
 TEST_CASE("W14 a server whose lists have a version from now on is followed from there", "[reflector]") {
     machine m(no_watch_list());
     follow_unversioned(m);

@@ -240,6 +240,20 @@ asio::awaitable<void> stalls_and_merges_nothing() {
     REQUIRE(s.sub.figures().peak_pending == 4);
 }
 
+asio::awaitable<void> goes_on_when_half_was_taken(std::size_t capacity) {
+    stalled s(capacity);
+    co_await stalled::begin(&s, 100);
+    int taken = 0;
+    while (s.pushed == s.room) {
+        REQUIRE(taken < s.room);
+        REQUIRE(s.sub.try_next());
+        ++taken;
+        co_await settle();
+    }
+    REQUIRE(taken == (s.room + 1) / 2);
+    REQUIRE(s.pushed == s.room + taken); // and then until it is full again
+}
+
 asio::awaitable<void> closing_frees_the_producer(subscription::pending_events how) {
     stalled s(2);
     co_await stalled::begin(&s, 10);
@@ -266,6 +280,13 @@ TEST_CASE("back pressure: an end frees who waits for room") {
 
 TEST_CASE("back pressure: the informer waits for room and nothing is merged") {
     run_test(stalls_and_merges_nothing());
+}
+
+TEST_CASE("back pressure: who waits for room goes on when half of the capacity was taken, not at every event") {
+    for (const std::size_t capacity : {1U, 2U, 5U, 16U}) {
+        INFO(capacity);
+        run_test(goes_on_when_half_was_taken(capacity));
+    }
 }
 
 TEST_CASE("back pressure: a subscriber that closes frees the informer") {
