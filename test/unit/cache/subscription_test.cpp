@@ -252,6 +252,9 @@ asio::awaitable<void> goes_on_when_half_was_taken(std::size_t capacity) {
     }
     REQUIRE(taken == (s.room + 1) / 2);
     REQUIRE(s.pushed == s.room + taken); // and then until it is full again
+    s.sub.close();                       // the producer, which counts here, must not outlive us
+    co_await settle();
+    REQUIRE(s.pushed == 100);
 }
 
 asio::awaitable<void> closing_frees_the_producer(subscription::pending_events how) {
