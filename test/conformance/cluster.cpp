@@ -125,16 +125,16 @@ asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string
     resource.singular = "widget";
     made_.push_back(resource);
     // Served a moment after it was posted (the real server answers 404, then perhaps 429, before).
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    for (;;) {
-        failure f;
+    failure f;
+    const auto is_served = [&]() -> asio::awaitable<bool> {
         const list_options all;
         const std::string everywhere;
+        f = failure();
         co_await client_->list(resource, everywhere, all, f);
-        if (!f) break;
-        if (std::chrono::steady_clock::now() > until) throw_on(f);
-        co_await runtime_.clock().sleep_for(std::chrono::milliseconds(20));
-    }
+        co_return !f;
+    };
+    const bool served = co_await informer::testing::eventually(is_served, std::chrono::seconds(20));
+    if (!served) throw_on(f);
     co_return resource;
 }
 

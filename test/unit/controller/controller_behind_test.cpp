@@ -1,6 +1,8 @@
 // A controller that is slower than its sources: nothing is lost, and nobody waits for one that does not run.
 #include "controller_fixture.hpp"
 
+#include "support/refusal.hpp"
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -18,16 +20,9 @@ std::string numbered(char letter, int n) {
     return letter + std::to_string(n);
 }
 
-api_status expired() {
-    api_status s;
-    s.code = 410;
-    s.reason = "Expired";
-    return s;
-}
-
 /// Ends the watch of the Deployments; the list that follows has `many` more.
 asio::awaitable<void> relist(bench* b) {
-    b->deployment_watch->fail(failure(expired(), "watch"));
+    b->deployment_watch->fail(informer::testing::refused(410, "Expired"));
     std::vector<std::string> all;
     for (int i = 0; i < many; ++i) all.push_back(deployment(numbered('d', i), 100, numbered('o', i)));
     b->deployment_source->on_list(list_script().items(std::move(all)).version("200"));

@@ -1,13 +1,10 @@
-// What users may give a controller: functions that throw, scopes that a resource has not, time-outs without an end, resources
-// that are polled.
+// What users may give a controller: functions that throw, time-outs without an end, resources that are polled; and what it leaves
+// behind.
 #include "controller_fixture.hpp"
 #include "slow_steps.hpp"
-#include "support/recording_sink.hpp"
 
-#include <future>
-#include <optional>
+#include <algorithm>
 #include <stdexcept>
-#include <thread>
 
 using namespace controller_test;
 
@@ -63,65 +60,6 @@ asio::awaitable<void> odd_exceptions() {
     CHECK(ok);
     CHECK(c.figures().panics == 2);
     co_await b.finish(c);
-}
-
-asio::awaitable<void> no_namespaces() {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    api_resource nodes("", "v1", "nodes", "Node", false);
-    b.deployment_source = std::make_shared<scripted_list_watch>(ex, nodes);
-    b.serve({}, {R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u","resourceVersion":"3"}})"});
-    controller c = b.of_foos().watches(nodes, mapping::to_self(), b.source().name_space("ns")).build(b.noting());
-    b.start(c);
-    const std::function<bool()> told = [&] { return b.count("n1") == 1; };
-    const bool ok = co_await eventually(told);
-    CHECK(ok);
-    co_await b.finish(c);
-}
-
-std::string pod_of(const std::string& name_space, const std::string& name, const std::string& version) {
-    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + name_space + R"(","name":")" + name +
-           R"(","uid":"u-)" + name_space + name + R"(","resourceVersion":")" + version + R"("}})";
-}
-
-asio::awaitable<void> several_namespaces() {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    const api_resource pods("", "v1", "pods", "Pod");
-    std::map<std::string, std::shared_ptr<scripted_list_watch>> sources;
-    std::vector<std::shared_ptr<watch_script>> watches;
-    informer_factory factory(b.rt, [&](const api_resource& r, const std::string& ns) -> std::shared_ptr<list_watch> {
-        auto& made = sources[ns];
-        CHECK(made == nullptr); // one informer for each
-        made = std::make_shared<scripted_list_watch>(ex, r);
-        return made;
-    });
-    controller_builder builder(b.rt, factory, "pods");
-    builder.for_(pods, b.source().name_spaces({"east", "west", "east"}));
-    controller c = builder.build(b.noting());
-    REQUIRE(sources.size() == 2);
-    b.start(c);
-    sources.at("east")->on_list(list_script().items({pod_of("east", "e1", "3")}).version("10"));
-    watches.push_back(sources.at("east")->on_watch());
-    watches.back()->open();
-    co_await settle(100);
-    CHECK(b.seen.empty()); // not before every one has synced
-    CHECK(c.not_ready().find("pods in west") != std::string::npos);
-    sources.at("west")->on_list(list_script().items({pod_of("west", "w1", "3")}).version("20"));
-    watches.push_back(sources.at("west")->on_watch());
-    watches.back()->open();
-    const std::function<bool()> both = [&] { return b.count("e1") == 1 && b.count("w1") == 1; };
-    bool ok = co_await eventually(both);
-    CHECK(ok);
-    CHECK(factory.lister(pods, "east").list().size() == 1);
-    CHECK(factory.lister(pods, "west").find("w1"));
-    watches.front()->modified(pod_of("east", "e1", "11"));
-    const std::function<bool()> again = [&] { return b.count("e1") == 2; };
-    ok = co_await eventually(again);
-    CHECK(ok);
-    CHECK(b.count("w1") == 1);
-    co_await b.finish(c);
-    co_await factory.shutdown();
 }
 
 asio::awaitable<void> for_ever() {
@@ -192,148 +130,6 @@ asio::awaitable<void> cut_off() {
     co_await b.end();
 }
 
-/// A dashboard that asks for everything whenever it is told of anything. From another thread, as there it can be given up.
-class asking_sink final : public metrics_sink {
-public:
-    ~asking_sink() override {
-        for (auto& t : asking_) t.join();
-    }
-    void add(std::string_view, double, labels) override { ask(); }
-    void set(std::string_view, double, labels) override { ask(); }
-    void observe(std::string_view, double, labels) override { ask(); }
-    std::optional<controller> whom;
-    int answers = 0;
-    bool stuck = false;
-
-private:
-    void ask() {
-        if (!whom || stuck) return;
-        auto answered = std::make_shared<std::promise<void>>();
-        auto told = answered->get_future();
-        asking_.emplace_back([answered, c = &*whom] { // no copy, which might be the last to go
-            (void)c->figures();
-            answered->set_value();
-        });
-        stuck = told.wait_for(5s) != std::future_status::ready;
-        ++answers;
-        if (stuck) return;
-        asking_.back().join();
-        asking_.pop_back();
-    }
-    std::vector<std::thread> asking_;
-};
-
-asio::awaitable<void> asked_by_the_sink() {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    const auto sink = std::make_shared<asking_sink>();
-    b.rt.with_metrics(sink);
-    b.serve({foo("a", 1), foo("late", 2)});
-    reconciler f = [&](reconcile_request q) -> asio::awaitable<reconcile_result> {
-        if (q.key.name == "a") throw std::runtime_error("a panic");
-        co_await b.clock->sleep_for(1h);
-        co_return reconcile_result::done();
-    };
-    controller c = b.of_foos().options(controller_options().reconcile_timeout(10s).workers(2)).build(f);
-    sink->whom.emplace(c);
-    b.start(c);
-    const std::function<bool()> at_work = [&] { return c.figures().panics == 1 && c.figures().active == 1; };
-    bool ok = co_await eventually(at_work);
-    CHECK(ok);
-    b.clock->advance(10s);
-    const std::function<bool()> late = [&] { return c.figures().timeouts >= 1; };
-    ok = co_await eventually(late);
-    CHECK(ok);
-    co_await b.finish(c);
-    CHECK(sink->answers > 5);
-    CHECK_FALSE(sink->stuck);
-    sink->whom.reset(); // it holds the sink
-}
-
-/// Amid a reconcile.
-asio::awaitable<void> asked_when_cut() {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    const auto sink = std::make_shared<asking_sink>();
-    b.rt.with_metrics(sink);
-    b.serve({foo("a", 1)});
-    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
-        const bool slept = co_await b.clock->sleep_for(1h);
-        co_return slept ? reconcile_result::done() : reconcile_result::error(failure(errc::cancelled, "sleep"));
-    };
-    controller c = b.of_foos().build(f);
-    b.start(c);
-    const std::function<bool()> at_work = [&] { return c.figures().active == 1; };
-    bool ok = co_await eventually(at_work);
-    CHECK(ok);
-    sink->whom.emplace(c);
-    b.group.stop();
-    const auto over = b.ended;
-    const std::function<bool()> done = [over] { return *over; };
-    ok = co_await eventually(done);
-    CHECK(ok);
-    CHECK(sink->answers > 0);
-    CHECK_FALSE(sink->stuck);
-    co_await b.end();
-    sink->whom.reset(); // it holds the sink
-}
-
-/// Also of a standby, whose sources run alone.
-asio::awaitable<void> series_at_zero(bool apart) {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    const auto sink = std::make_shared<informer::testing::recording_sink>();
-    b.rt.with_metrics(sink);
-    b.serve({});
-    controller c = b.of_foos().options(controller_options().workers(3)).build(b.noting());
-    if (apart)
-        b.group.spawn(bench::keep_error(c.run_sources(), b.error_of_run, b.ended));
-    else
-        b.start(c);
-    const std::function<bool()> synced = [&] { return c.has_synced(); };
-    const bool ok = co_await eventually(synced);
-    CHECK(ok);
-    for (const char* what :
-         {"reconcile_total controller=foos result=success", "reconcile_total controller=foos result=error",
-          "reconcile_total controller=foos result=requeue", "reconcile_total controller=foos result=requeue_after",
-          "reconcile_errors_total controller=foos", "terminal_reconcile_errors_total controller=foos",
-          "reconcile_panics_total controller=foos", "reconcile_timeouts_total controller=foos"}) {
-        INFO(what);
-        const auto found = sink->counters.find("controller_runtime_" + std::string(what));
-        CHECK((found != sink->counters.end() && found->second == 0));
-    }
-    const auto active = sink->gauges.find("controller_runtime_active_workers controller=foos");
-    CHECK((active != sink->gauges.end() && active->second == 0));
-    CHECK(sink->gauges["controller_runtime_max_concurrent_reconciles controller=foos"] == 3);
-    co_await b.finish(c);
-}
-
-asio::awaitable<void> series_end() {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    const auto sink = std::make_shared<informer::testing::recording_sink>();
-    b.rt.with_metrics(sink);
-    b.serve({foo("good", 1), foo("bad", 2)});
-    b.answers["bad"] = {[] { return reconcile_result::error(failure(errc::conflict, "test")); }};
-    const auto of_it = [&] {
-        return std::count_if(sink->live.begin(), sink->live.end(), [](const std::string& s) {
-            return s.starts_with("controller_runtime_") || s.starts_with("workqueue_");
-        });
-    };
-    {
-        controller c = b.of_foos().build(b.noting());
-        b.start(c);
-        const std::function<bool()> both = [&] { return b.seen.size() >= 2; };
-        const bool ok = co_await eventually(both);
-        CHECK(ok);
-        CHECK(of_it() > 10);
-        co_await b.finish(c);
-    }
-    const std::function<bool()> none = [&] { return of_it() == 0; };
-    const bool gone = co_await eventually(none);
-    CHECK(gone);
-}
-
 /// The sources run before their replica leads; their informer ends meanwhile.
 asio::awaitable<void> broken_standby() {
     const auto ex = co_await asio::this_coro::executor;
@@ -378,39 +174,6 @@ asio::awaitable<void> own_exceptions() {
     CHECK(b.has_logged("ns/a: exception: a bug: callback failed"));
     CHECK(b.has_logged("ns/b: open /etc/x: No such file or directory"));
     CHECK_FALSE(b.has_logged("bad response"));
-    co_await b.finish(c);
-}
-
-asio::awaitable<void> counted_by_result() {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    const auto sink = std::make_shared<informer::testing::recording_sink>();
-    b.rt.with_metrics(sink);
-    b.serve({foo("good", 1), foo("bad", 2), foo("hopeless", 3), foo("panics", 4), foo("again", 5), foo("later", 6)});
-    const failure why(errc::bad_response, "test");
-    b.answers["bad"] = {[why] { return reconcile_result::error(why); }};
-    b.answers["hopeless"] = {[why] { return reconcile_result::terminal(why); }};
-    b.answers["panics"] = {[]() -> reconcile_result { throw std::runtime_error("panic"); }};
-    b.answers["again"] = {[] { return reconcile_result::requeue(); }};
-    b.answers["later"] = {[] { return reconcile_result::requeue_after(1h); }};
-    controller c = b.of_foos().build(b.noting());
-    b.start(c);
-    const std::function<bool()> all = [&] { return b.seen.size() == 6 && c.figures().active == 0; };
-    const bool ok = co_await eventually(all); // the clock stands still: nothing is tried again
-    CHECK(ok);
-    const std::map<std::string, double> expected = {{"reconcile_total controller=foos result=success", 1},
-                                                    {"reconcile_total controller=foos result=error", 3},
-                                                    {"reconcile_total controller=foos result=requeue", 1},
-                                                    {"reconcile_total controller=foos result=requeue_after", 1},
-                                                    {"reconcile_errors_total controller=foos", 3},
-                                                    {"terminal_reconcile_errors_total controller=foos", 1},
-                                                    {"reconcile_panics_total controller=foos", 1},
-                                                    {"reconcile_timeouts_total controller=foos", 0}};
-    for (const auto& [what, n] : expected) {
-        INFO(what);
-        CHECK(sink->counters["controller_runtime_" + what] == n);
-    }
-    CHECK(c.figures().panics == 1);
     co_await b.finish(c);
 }
 
@@ -554,6 +317,41 @@ asio::awaitable<void> polled() {
     co_await b.finish(c);
 }
 
+asio::awaitable<void> given_up() {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({foo("a", 1)});
+    const auto fails = [] { return reconcile_result::error(failure(errc::conflict, "test")); };
+    b.answers["a"] = {fails, fails, [] { return reconcile_result::terminal(failure(errc::invalid, "test")); }};
+    controller c = b.of_foos().build(b.noting());
+    b.start(c);
+    const std::function<bool()> tried = [&] {
+        b.clock->advance(1s);
+        return b.count("a") == 3 && c.figures().active == 0;
+    };
+    const bool ok = co_await eventually(tried);
+    CHECK(ok);
+    CHECK(b.attempts == std::vector<std::uint32_t>{0, 1, 2});
+    CHECK(c.attempts(object_key("ns", "a")) == 0);
+    CHECK(c.figures().queue.known == 0);
+    co_await b.finish(c);
+}
+
+asio::awaitable<void> aged(std::uint32_t share) {
+    const auto ex = co_await asio::this_coro::executor;
+    bench b(ex);
+    b.serve({});
+    controller c = b.of_foos().options(controller_options().ageing(share)).build(b.noting());
+    c.enqueue(object_key("ns", "low"), low_priority);
+    for (int i = 0; i < 40; ++i) c.enqueue(object_key("ns", "k" + std::to_string(i)));
+    b.start(c);
+    const std::function<bool()> all = [&] { return b.seen.size() == 41; };
+    const bool ok = co_await eventually(all);
+    CHECK(ok);
+    CHECK((b.seen.back() == "low") == (share == 0));
+    co_await b.finish(c);
+}
+
 } // namespace
 
 TEST_CASE("a controller that is stopped before it has begun ends at once") {
@@ -563,38 +361,18 @@ TEST_CASE("a controller that is stopped before it has begun ends at once") {
 TEST_CASE("whatever predicates, mappings, triggers and only_keys throw, the controller goes on") {
     run_test(odd_exceptions());
 }
-TEST_CASE("a source without namespaces is not narrowed to one") {
-    run_test(no_namespaces());
-}
 
-TEST_CASE("a source of several namespaces follows each of them, once, and waits for all") {
-    run_test(several_namespaces());
-}
 TEST_CASE("time-outs of for ever are for ever") {
     run_test(for_ever());
 }
 TEST_CASE("a reconcile that was cut off by the end of its workers did not time out") {
     run_test(cut_off());
 }
-TEST_CASE("a metrics sink may ask for the controller's figures") {
-    run_test(asked_by_the_sink());
-    run_test(asked_when_cut());
-}
-TEST_CASE("the series of a controller are there from its start, at zero") {
-    run_test(series_at_zero(false));
-    run_test(series_at_zero(true));
-}
-TEST_CASE("the series of a controller go with it, so that names may have no end") {
-    run_test(series_end());
-}
 TEST_CASE("workers whose sources have broken off tell why, and do not end as if all were done") {
     run_test(broken_standby());
 }
 TEST_CASE("what a reconciler throws is told as its own, with its words") {
     run_test(own_exceptions());
-}
-TEST_CASE("a controller counts its reconciles by what they came to") {
-    run_test(counted_by_result());
 }
 TEST_CASE("failures of a source's functions are logged once for each kind, and not without end") {
     run_test(failures_that_alternate());
@@ -604,4 +382,19 @@ TEST_CASE("a controller with much to do lets others have their turn") {
 }
 TEST_CASE("a controller of a resource that can only be listed sees each change once") {
     run_test(polled());
+}
+TEST_CASE("a key that is given up for good leaves nothing behind") {
+    run_test(given_up());
+}
+TEST_CASE("the ageing of its queue is the controller's to choose") {
+    run_test(aged(0));
+    run_test(aged(4));
+}
+TEST_CASE("a controller's limits are the documented ones unless others are given") {
+    const controller_options o;
+    CHECK(o.workers_ == 1);
+    CHECK(o.reconcile_timeout_ == 0s);
+    CHECK(o.sync_timeout_ == 2min);
+    CHECK(o.shutdown_timeout_ == 30s);
+    CHECK(o.ageing_ == 16);
 }

@@ -1,13 +1,14 @@
 // What each of a controller's sources leads to: which keys, at what priority, and what a controller says of a source it has lost.
 #include "controller_fixture.hpp"
 
-#include "support/recording_sink.hpp"
+#include "support/refusal.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <stdexcept>
 
 using namespace controller_test;
+using informer::testing::refused;
 
 namespace {
 
@@ -25,13 +26,6 @@ public:
     }
     std::vector<std::pair<std::string, int>> all;
 };
-
-failure refused(int code, const std::string& reason) {
-    api_status s;
-    s.code = code;
-    s.reason = reason;
-    return failure(std::move(s), "test");
-}
 
 asio::awaitable<void> resyncs() {
     const auto ex = co_await asio::this_coro::executor;
@@ -141,75 +135,63 @@ asio::awaitable<void> lost_after_the_sync() {
     co_await b.finish(c);
 }
 
-asio::awaitable<void> given_up() {
+asio::awaitable<void> no_namespaces() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
-    b.serve({foo("a", 1)});
-    const auto fails = [] { return reconcile_result::error(failure(errc::conflict, "test")); };
-    b.answers["a"] = {fails, fails, [] { return reconcile_result::terminal(failure(errc::invalid, "test")); }};
-    controller c = b.of_foos().build(b.noting());
+    api_resource nodes("", "v1", "nodes", "Node", false);
+    b.deployment_source = std::make_shared<scripted_list_watch>(ex, nodes);
+    b.serve({}, {R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u","resourceVersion":"3"}})"});
+    controller c = b.of_foos().watches(nodes, mapping::to_self(), b.source().name_space("ns")).build(b.noting());
     b.start(c);
-    const std::function<bool()> tried = [&] {
-        b.clock->advance(1s);
-        return b.count("a") == 3 && c.figures().active == 0;
-    };
-    const bool ok = co_await eventually(tried);
+    const std::function<bool()> told = [&] { return b.count("n1") == 1; };
+    const bool ok = co_await eventually(told);
     CHECK(ok);
-    CHECK(b.attempts == std::vector<std::uint32_t>{0, 1, 2});
-    CHECK(c.attempts(object_key("ns", "a")) == 0);
-    CHECK(c.figures().queue.known == 0);
     co_await b.finish(c);
 }
 
-asio::awaitable<void> timed() {
+std::string pod_of(const std::string& name_space, const std::string& name, const std::string& version) {
+    return R"({"apiVersion":"v1","kind":"Pod","metadata":{"namespace":")" + name_space + R"(","name":")" + name +
+           R"(","uid":"u-)" + name_space + name + R"(","resourceVersion":")" + version + R"("}})";
+}
+
+asio::awaitable<void> several_namespaces() {
     const auto ex = co_await asio::this_coro::executor;
     bench b(ex);
-    const auto sink = std::make_shared<informer::testing::recording_sink>();
-    b.rt.with_metrics(sink);
-    b.serve({foo("a", 1)});
-    reconciler f = [&](reconcile_request) -> asio::awaitable<reconcile_result> {
-        b.seen.push_back("a");
-        if (b.seen.size() == 1) co_await b.clock->sleep_for(1h);
-        b.clock->advance(3s);
-        co_return reconcile_result::done();
-    };
-    controller c = b.of_foos().options(controller_options().reconcile_timeout(10s)).build(f);
+    const api_resource pods("", "v1", "pods", "Pod");
+    std::map<std::string, std::shared_ptr<scripted_list_watch>> sources;
+    std::vector<std::shared_ptr<watch_script>> watches;
+    informer_factory factory(b.rt, [&](const api_resource& r, const std::string& ns) -> std::shared_ptr<list_watch> {
+        auto& made = sources[ns];
+        CHECK(made == nullptr); // one informer for each
+        made = std::make_shared<scripted_list_watch>(ex, r);
+        return made;
+    });
+    controller_builder builder(b.rt, factory, "pods");
+    builder.for_(pods, b.source().name_spaces({"east", "west", "east"}));
+    controller c = builder.build(b.noting());
+    REQUIRE(sources.size() == 2);
     b.start(c);
-    const std::function<bool()> waits = [&] { return b.seen.size() == 1; };
-    bool ok = co_await eventually(waits);
+    sources.at("east")->on_list(list_script().items({pod_of("east", "e1", "3")}).version("10"));
+    watches.push_back(sources.at("east")->on_watch());
+    watches.back()->open();
+    co_await settle(100);
+    CHECK(b.seen.empty()); // not before every one has synced
+    CHECK(c.not_ready().find("pods in west") != std::string::npos);
+    sources.at("west")->on_list(list_script().items({pod_of("west", "w1", "3")}).version("20"));
+    watches.push_back(sources.at("west")->on_watch());
+    watches.back()->open();
+    const std::function<bool()> both = [&] { return b.count("e1") == 1 && b.count("w1") == 1; };
+    bool ok = co_await eventually(both);
     CHECK(ok);
-    b.clock->advance(10s);
-    const std::function<bool()> late = [&] { return c.figures().timeouts == 1; };
-    ok = co_await eventually(late);
-    CHECK(ok);
-    const std::function<bool()> again = [&] {
-        b.clock->advance(1s);
-        return c.figures().succeeded == 1;
-    };
+    CHECK(factory.lister(pods, "east").list().size() == 1);
+    CHECK(factory.lister(pods, "west").find("w1"));
+    watches.front()->modified(pod_of("east", "e1", "11"));
+    const std::function<bool()> again = [&] { return b.count("e1") == 2; };
     ok = co_await eventually(again);
     CHECK(ok);
-    CHECK(sink->counters["controller_runtime_reconcile_timeouts_total controller=foos"] == 1);
-    const auto& took = sink->samples["controller_runtime_reconcile_time_seconds controller=foos"];
-    REQUIRE(took.size() == 2);
-    CHECK(took[0] >= 10);
-    CHECK(took[1] >= 3);
-    CHECK(b.has_logged("reconcile: cancelled after 10 s"));
+    CHECK(b.count("w1") == 1);
     co_await b.finish(c);
-}
-
-asio::awaitable<void> aged(std::uint32_t share) {
-    const auto ex = co_await asio::this_coro::executor;
-    bench b(ex);
-    b.serve({});
-    controller c = b.of_foos().options(controller_options().ageing(share)).build(b.noting());
-    c.enqueue(object_key("ns", "low"), low_priority);
-    for (int i = 0; i < 40; ++i) c.enqueue(object_key("ns", "k" + std::to_string(i)));
-    b.start(c);
-    const std::function<bool()> all = [&] { return b.seen.size() == 41; };
-    const bool ok = co_await eventually(all);
-    CHECK(ok);
-    CHECK((b.seen.back() == "low") == (share == 0));
-    co_await b.finish(c);
+    co_await factory.shutdown();
 }
 
 } // namespace
@@ -229,21 +211,9 @@ TEST_CASE("owns: all owners are told where any of them is asked for") {
 TEST_CASE("a controller whose source may not be read any more is not ready, though it has synced") {
     run_test(lost_after_the_sync());
 }
-TEST_CASE("a key that is given up for good leaves nothing behind") {
-    run_test(given_up());
+TEST_CASE("a source without namespaces is not narrowed to one") {
+    run_test(no_namespaces());
 }
-TEST_CASE("a reconcile that took too long is counted, and the time of each is told") {
-    run_test(timed());
-}
-TEST_CASE("the ageing of its queue is the controller's to choose") {
-    run_test(aged(0));
-    run_test(aged(4));
-}
-TEST_CASE("a controller's limits are the documented ones unless others are given") {
-    const controller_options o;
-    CHECK(o.workers_ == 1);
-    CHECK(o.reconcile_timeout_ == 0s);
-    CHECK(o.sync_timeout_ == 2min);
-    CHECK(o.shutdown_timeout_ == 30s);
-    CHECK(o.ageing_ == 16);
+TEST_CASE("a source of several namespaces follows each of them, once, and waits for all") {
+    run_test(several_namespaces());
 }
