@@ -3,6 +3,7 @@
 #include <informer/http/url.hpp>
 
 #include "http/host_text.hpp"
+#include "root/one_line.hpp"
 
 #include <boost/beast/core/string.hpp>
 
@@ -36,7 +37,7 @@ std::string shown(std::string_view url) {
     if (colon != std::string_view::npos && colon + 1 < url.size() && url[colon + 1] != '/' &&
         url.find_first_not_of("0123456789/", colon + 1) != std::string_view::npos)
         url = url.substr(0, colon);
-    return text.append(url.substr(0, 256));
+    return text + informer::detail::printable(url, 256);
 }
 
 proxy refuse(failure& f, std::string_view url, std::string_view reason) {

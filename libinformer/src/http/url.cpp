@@ -1,6 +1,7 @@
 #include <informer/http/url.hpp>
 
 #include "http/host_text.hpp"
+#include "root/one_line.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/url/encode.hpp>
@@ -8,7 +9,11 @@
 #include <boost/url/rfc/unreserved_chars.hpp>
 #include <boost/url/url_view.hpp>
 
+#include <algorithm>
+
 namespace informer::http {
+
+using informer::detail::printable;
 
 namespace {
 
@@ -24,7 +29,7 @@ int hex_digit(char c) {
 /// The address as we show it in errors: passwords in it are never repeated.
 std::string shown(std::string_view url) {
     if (url.find('@') != std::string_view::npos) return "the server's address";
-    return "'" + std::string(url.substr(0, 256)) + "'";
+    return "'" + printable(url, 256) + "'";
 }
 
 endpoint refuse(failure& f, std::string_view url, std::string_view reason) {
@@ -51,14 +56,13 @@ endpoint endpoint::parse(std::string_view url, failure& f) {
     if (u.has_userinfo()) return refuse(f, url, "a user name or password in the address is not supported");
     if (u.has_query() || u.has_fragment())
         return refuse(f, url, "a query or fragment makes no sense in a server's address");
-    if (u.host_type() == boost::urls::host_type::ipv6 || u.host_type() == boost::urls::host_type::ipvfuture)
-        e.host = u.host_address();
-    else
-        e.host = u.host();
+    const bool in_brackets = u.host_type() == boost::urls::host_type::ipv6;
+    e.host = in_brackets ? u.host_address() : u.host();
     if (e.host.empty()) return refuse(f, url, "the host is missing");
-    for (const char c : e.host)
-        if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f)
-            return refuse(f, url, "the host has a character that no host name has");
+    // Percent-encoded it could hold anything, such as the '@' or the ':' of another address. Host headers, certificates and
+    // resolvers want names outside ASCII in Punycode ("xn--…").
+    if (!in_brackets && !std::all_of(e.host.begin(), e.host.end(), boost::urls::unreserved_chars))
+        return refuse(f, url, "the host has a character that no host name has");
     if (u.has_port() && !u.port().empty()) {
         e.port = u.port_number();
         if (e.port == 0) // also what Boost.URL says when the number does not fit

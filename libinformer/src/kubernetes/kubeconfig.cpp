@@ -2,6 +2,7 @@
 
 #include "kubernetes/yaml_json.hpp"
 #include "root/file.hpp"
+#include "root/one_line.hpp"
 
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
@@ -13,14 +14,17 @@
 
 namespace informer::kubernetes::detail {
 
+using informer::detail::one_line;
+
 failure place::refuse(std::string_view what) const {
     std::string text = file;
     if (line > 0) text += ":" + std::to_string(line);
-    return failure(errc::bad_kubeconfig, text.append(": ").append(what));
+    return failure(errc::bad_kubeconfig,
+                   text.append(": ").append(one_line(std::string(what)))); // the parser quotes bytes
 }
 
 std::string shown(std::string_view text) {
-    return std::string(text.substr(0, std::min<std::size_t>(text.find(": "), 256)));
+    return one_line(std::string(text.substr(0, std::min<std::size_t>(text.find(": "), 256))));
 }
 
 std::string in_quotes(std::string_view text) {

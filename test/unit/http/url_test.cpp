@@ -58,13 +58,25 @@ TEST_CASE("an IPv6 literal loses its brackets in the host and keeps them in URLs
 }
 
 TEST_CASE("what is no endpoint is refused with a reason") {
-    for (const auto* url : {"", "ftp://x", "http://", "http://host:0", "http://host:70000", "http://a b",
-                            "https://h?x=1", "https://h#f", "http://h:port", "http://%00"}) {
+    for (const auto* url :
+         {"", "ftp://x", "http://", "http://host:0", "http://host:70000", "http://a b", "https://h?x=1", "https://h#f",
+          "http://h:port", "http://%00", "http://a%40b", "http://a%3a80", "http://a%2fb", "http://a,b",
+          "http://m%c3%bcnchen.example", "http://[v1.x]"}) {
         INFO(url);
         const failure f = bad(url);
         CHECK(f == errc::bad_configuration);
         CHECK_FALSE(f.message().empty());
     }
+}
+
+TEST_CASE("a host may be percent-encoded, and what is written of it is read as the same address") {
+    const auto e = good("https://api%2Dserver_1.example:6443/a%20b");
+    CHECK(e.host == "api-server_1.example");
+    CHECK(good(e.url()).url() == e.url());
+}
+
+TEST_CASE("what is refused is shown on one line") {
+    CHECK(bad("http://a\nb").message().find('\n') == std::string::npos);
 }
 
 TEST_CASE("a password in an address is refused and never repeated") {
