@@ -218,7 +218,7 @@ private:
         return false;
     }
     bool wrong(error_code& ec) {
-        if (!field_) return refuse(ec, at() == place::outside ? "it is no object" : "an element is no object");
+        if (!field_) return refuse(ec, "an element is no object");
         return refuse(ec, std::string(field_->name).append(" is no ").append(name_of(field_->is)));
     }
     /// A scalar that is none of ours.
@@ -309,6 +309,13 @@ void message_reader::feed(std::string_view bytes, failure& f) {
             impl_->offset += blank;
             bytes.remove_prefix(blank);
             if (bytes.empty()) return;
+            // The parser does not report the beginning of a scalar, so the stream would seem to be between two messages.
+            constexpr std::string_view begins_another_value = "[\"-0123456789tfn";
+            if (begins_another_value.find(bytes.front()) != std::string_view::npos) {
+                impl_->broken = true;
+                f = failure(errc::bad_response, "it is no object at byte " + std::to_string(impl_->offset));
+                return;
+            }
             parser.reset();
         }
         error_code ec;

@@ -103,6 +103,8 @@ TEST_CASE("frames: what is not what it should be is an error that says so") {
     const auto last = [](message_reader::kind k, const std::string& text) { return read(k, text, whole).back(); };
     CHECK(last(ranges, "[]").find("it is no object") != std::string::npos);
     CHECK(last(ranges, "7 ").find("it is no object") != std::string::npos);
+    CHECK(last(ranges, "\"begun").find("it is no object") != std::string::npos); // and not between two messages
+    CHECK(last(ranges, "7").find("it is no object") != std::string::npos);
     CHECK(last(ranges, R"({"kvs":{}})").find("kvs is no array") != std::string::npos);
     CHECK(last(ranges, R"({"kvs":[7]})").find("an element is no object") != std::string::npos);
     CHECK(last(ranges, R"({"kvs":[{"key":"!","mod_revision":"1"}]})").find("key is no base64") != std::string::npos);
