@@ -1,0 +1,25 @@
+// A kubeconfig file, and the configuration that is made of it. Files that it names are read, if there are such.
+#include "input.hpp"
+#include "targets.hpp"
+
+#include <informer/kubernetes/config.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace informer::fuzz {
+
+void kubeconfigs(std::string_view bytes) {
+    failure f;
+    const kubernetes::client_config c = kubernetes::parse_kubeconfig(
+        bytes, "/nowhere/config", kubernetes::kubeconfig_options().environment("", "/nowhere"), f);
+    if (f) {
+        expect(f == errc::bad_kubeconfig || f == errc::bad_configuration, "an error of another kind");
+        for (const char letter : f.message())
+            expect(static_cast<unsigned char>(letter) >= 0x20, "words that cannot be shown");
+    } else {
+        expect(!c.server.empty(), "a configuration without a server");
+    }
+}
+
+} // namespace informer::fuzz

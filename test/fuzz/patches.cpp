@@ -1,0 +1,57 @@
+// Patches of values. The input is a document and a patch of either kind, as parts.
+#include "input.hpp"
+#include "targets.hpp"
+
+#include <informer/object/document_pool.hpp>
+#include <informer/object/json.hpp>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include <string_view>
+
+namespace informer::fuzz {
+namespace {
+
+namespace json = boost::json;
+
+bool has_null(const json::value& v) {
+    if (v.is_null()) return true;
+    if (const auto* a = v.if_array())
+        for (const auto& e : *a)
+            if (has_null(e)) return true;
+    if (const auto* o = v.if_object())
+        for (const auto& m : *o)
+            if (has_null(m.value())) return true;
+    return false;
+}
+
+} // namespace
+
+void patches(std::string_view bytes) {
+    input in(bytes);
+    boost::system::error_code not_json;
+    const json::value from = json::parse(in.part(), not_json);
+    if (not_json) return;
+    const json::value patch = json::parse(in.rest(), not_json);
+    if (not_json) return;
+
+    json::value target = from;
+    failure f;
+    expect(apply_json_patch(target, patch, f) != bool(f), "neither done nor refused, or both");
+    if (f) expect(f == errc::bad_patch && target == from, "changed by what was refused");
+
+    json::value merged = from;
+    apply_merge_patch(merged, patch);
+    json::value again = merged;
+    apply_merge_patch(again, patch);
+    expect(again == merged, "twice is not once");
+    if (!has_null(patch)) {
+        json::value made = from;
+        apply_merge_patch(made, make_merge_patch(from, patch));
+        expect(made == patch || has_null(from), "the patch to get there does not");
+    }
+    if (from.is_object()) expect(to_value(from_value(from)) == from, "as a document it is another value");
+}
+
+} // namespace informer::fuzz
