@@ -1,4 +1,4 @@
-// What the programs do with their command line.
+// How the programs parse their command lines.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,8 @@
 
 namespace common {
 
-/// False when the program is to end at once with `code`: 0 after --help and --version, 2 for wrong usage, which is told on stderr.
+/// False if the program is to end at once with `code`: 0 after --help and --version, 2 for wrong usage, which is
+/// reported on stderr.
 inline bool parse(CLI::App& app, int argc, char** argv, int& code) {
     try {
         app.parse(argc, argv);

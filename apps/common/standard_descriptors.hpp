@@ -1,4 +1,4 @@
-// What the caller left closed of stdin, stdout and stderr.
+// Opens those of stdin, stdout and stderr that the caller left closed.
 #pragma once
 
 #include <fcntl.h>
@@ -6,8 +6,9 @@
 
 namespace common {
 
-/// Opens what is closed of 0, 1 and 2, so that no socket comes to stand in their place. A stdout that was closed stays one that cannot
-/// be written to where that matters (`stdout_matters`). Call before anything else opens a descriptor. False: it cannot be helped.
+/// Opens those of the descriptors 0, 1 and 2 that are closed, so that no socket takes their place. With
+/// `stdout_matters`, a stdout that was closed still cannot be written to. Call before anything else opens a descriptor.
+/// False: one could not be opened.
 inline bool occupy_standard_descriptors(bool stdout_matters) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
         if (::fcntl(fd, F_GETFD) != -1) continue;

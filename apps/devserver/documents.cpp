@@ -13,7 +13,7 @@ namespace devserver {
 
 namespace {
 
-/// Puts values for `@name@` marks into a JSON text; what is put in is plain text without quotes or backslashes.
+/// Puts values in the place of `@name@` marks in a JSON text. The values are plain text without quotes or backslashes.
 json::value filled(std::string text, std::initializer_list<std::pair<std::string_view, std::string>> values) {
     for (const auto& [name, value] : values) {
         const auto mark = fmt::format("@{}@", name);
@@ -35,7 +35,7 @@ std::string digest(std::string_view of) {
     return out;
 }
 
-/// `pod`: what no other pod has; empty before it has started.
+/// `pod`: a text that no other pod has; empty before the container has started.
 json::value container_status(std::string_view pod, std::string_view name, const std::string& image, json::value state,
                              json::value last_state, bool ready, std::int64_t restarts) {
     const bool has_started = !pod.empty();
@@ -55,7 +55,8 @@ json::value container_status(std::string_view pod, std::string_view name, const 
     return o;
 }
 
-// A condition keeps its time while its status stays. Not informer::set_condition: those of a pod have a reason only where there is one.
+// A condition keeps its time while its status stays. Not informer::set_condition, which always writes a reason: a pod's
+// condition has that member only if there is a reason.
 void set_pod_condition(json::array& conditions, std::string_view type, bool on, const std::string& now,
                        std::string_view reason = {}) {
     json::object* place = nullptr;
@@ -384,7 +385,7 @@ json::value pod_running(const workload& w, std::string_view host_ip, std::string
 
 json::value pod_crashed(const workload& w, std::string_view host_ip, std::string_view pod_ip, std::int64_t restarts,
                         json::array& conditions, const std::string& now) {
-    auto running = conditions; // its times do not count
+    auto running = conditions; // a copy: the times that pod_running() sets do not count
     auto patch = pod_running(w, host_ip, pod_ip, restarts, running, now);
     set_ready(conditions, false, now);
     auto& status = patch.as_object()["status"].as_object();

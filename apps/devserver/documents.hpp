@@ -32,11 +32,11 @@ json::value deployment_document(const workload& w, const std::string& now);
 json::value replica_set_document(const workload& w, std::string_view hash, std::int64_t revision, const owner& by);
 json::value service_document(const workload& w, int number);
 json::value config_document(const workload& w);
-/// Pending, on no node.
+/// A pending pod on no node.
 json::value pod_document(const workload& w, std::string_view hash, std::string_view name, const owner& by,
                          const std::string& now);
 
-// Patches of a pod's life. `conditions` are the pod's, and go on with it.
+// Patches for the stages of a pod's life. `conditions` are those of the pod; each stage updates them.
 json::value pod_scheduled(std::string_view node, json::array& conditions, const std::string& now);
 json::value pod_creating(const workload& w, std::string_view host_ip, json::array& conditions, const std::string& now);
 json::value pod_running(const workload& w, std::string_view host_ip, std::string_view pod_ip, std::int64_t restarts,

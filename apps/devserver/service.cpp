@@ -70,7 +70,7 @@ asio::awaitable<void> until_signal(program* p, asio::signal_set* signals) {
 } // namespace
 
 int serve(const options& o) {
-    std::signal(SIGPIPE, SIG_IGN); // whoever reads our log may leave
+    std::signal(SIGPIPE, SIG_IGN); // the reader of our log may go away
     asio::io_context io(1);
     informer::runtime runtime(io.get_executor());
     runtime.with_seed(o.seed);
@@ -80,12 +80,12 @@ int serve(const options& o) {
     informer::testing::api_server_options so;
     so.address(o.address).port(o.port).tls(o.tls);
     so.bookmark_every(std::chrono::milliseconds(static_cast<std::int64_t>(o.bookmark_every * 1000)));
-    so.history(20'000); // runs for days; an old state of every change would add up
+    so.history(20'000); // the server runs for days: an old state for every change would add up
     if (!o.token.empty()) so.token(o.token, "admin");
     if (!o.forbidden_token.empty()) so.token(o.forbidden_token, "nobody", "none");
 
     program p(runtime, std::move(so), o);
-    p.group.on_error([](std::exception_ptr e) { // the server goes on without the play, and ends when told to
+    p.group.on_error([](std::exception_ptr e) { // the server goes on without the simulation, until a signal
         try {
             std::rethrow_exception(e);
         } catch (const std::exception& why) {

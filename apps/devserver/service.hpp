@@ -5,7 +5,7 @@
 
 namespace devserver {
 
-/// Serves until SIGINT or SIGTERM; 0 then. Throws what prevents it.
+/// Serves until SIGINT or SIGTERM, then returns 0. Throws if it cannot serve.
 int serve(const options& o);
 
 } // namespace devserver

@@ -78,12 +78,12 @@ void simulator::populate() {
     add_deployment("payments", "gateway", "registry.example.org/payments/gateway", 3, true, 4);
     add_deployment("payments", "ledger", "registry.example.org/payments/ledger", 2, false, 5);
     add_deployment("observability", "otel-collector", "otel/opentelemetry-collector", 2, false, 6);
-    // Its pods run already when the first client looks.
+    // The pods run already when the first client looks.
     const auto settled = milliseconds(10'000);
     while (!agenda_.empty() && next() < settled) step();
     time_ = settled;
 
-    // The first half minute is a play with a plot, for demonstrations; afterwards things happen as they may.
+    // The first half minute follows a script, for demonstrations; afterwards things happen at random.
     plan(milliseconds(1500), [this] { scale(deployments_[0], 6); });
     plan(milliseconds(4500), [this] { roll_out(deployments_[1]); });
     plan(milliseconds(8000), [this] { crash(deployments_[3]); });
@@ -265,7 +265,8 @@ std::int64_t simulator::ready_of(const deployment& d, const std::string& hash) c
     });
 }
 
-// With the status comes the generation of the specification it is of. Unchanged numbers cause no write: the server sees to that.
+// Also writes the generation of the specification that the status belongs to. Unchanged numbers cause no write: the
+// server ignores a patch that changes nothing.
 void simulator::write_status(std::string_view resource, const deployment& d, const std::string& name,
                              json::value patch) {
     tolerant([&] {
@@ -276,7 +277,7 @@ void simulator::write_status(std::string_view resource, const deployment& d, con
     });
 }
 
-// What the two controllers would count.
+// Writes the numbers that the controllers of Deployments and ReplicaSets would count.
 void simulator::write_counts(deployment& d) {
     for (auto& [hash, set] : d.sets) {
         json::object spec, status;

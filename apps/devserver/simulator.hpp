@@ -21,21 +21,21 @@
 
 namespace devserver {
 
-/// Lives in simulated time: a queue of actions, each of which writes objects and plans more. The same seed gives the same
-/// sequence of writes, whatever the speed (names of other clients' objects aside, which it leaves alone).
+/// Runs in simulated time: a queue of actions, each of which writes objects and plans more actions. The same seed gives
+/// the same sequence of writes at any speed. Objects of other clients are left alone.
 class simulator {
 public:
     using milliseconds = std::chrono::milliseconds;
 
     simulator(informer::testing::api_server& server, std::shared_ptr<informer::clock> clock, std::uint64_t seed);
 
-    /// Nodes, namespaces, and deployments with their pods running.
+    /// Creates nodes, namespaces, and deployments with running pods.
     void populate();
     /// When the next action is due, in simulated time since the start.
     milliseconds next() const;
-    /// Does what is due next.
+    /// Runs the next action.
     void step();
-    /// Lives until cancelled, `speed` times as fast as the clock. The simulator must outlive it.
+    /// Runs actions until cancelled, `speed` times as fast as the clock. The simulator must outlive it.
     static boost::asio::awaitable<void> run(simulator* self, double speed);
 
 private:
@@ -73,7 +73,7 @@ private:
     std::size_t draw(std::size_t below);
     milliseconds between(int low, int high);
     void plan(milliseconds in, action a);
-    /// An object may have been changed or deleted by somebody else: whatever a write meets, life goes on.
+    /// Ignores what `write` throws: somebody else may have changed or deleted the object.
     static void tolerant(const action& write);
 
     void add_node(int number);
@@ -83,7 +83,7 @@ private:
     replica_set& set_of(deployment& d, const std::string& hash);
     std::string add_pod(deployment& d, const std::string& hash);
     void remove_pod(deployment& d, const std::string& name);
-    /// Its node is gone: another takes its place.
+    /// The pod's node has failed: another pod takes its place.
     void replace_pod(deployment& d, const std::string& name);
     void schedule(deployment& d, const std::string& name);
     void create_containers(deployment& d, const std::string& name);
@@ -111,7 +111,7 @@ private:
     milliseconds time_{0};
     std::vector<node> nodes_;
     std::vector<deployment> deployments_;   ///< never grows after populate(): actions keep references
-    std::deque<informer::object_key> told_; ///< our Events that are left, the oldest first
+    std::deque<informer::object_key> told_; ///< our Events that still exist, the oldest first
     std::uint64_t events_ = 0;
 };
 

@@ -20,7 +20,7 @@
 namespace informerctl {
 namespace {
 
-/// Before the command as well as behind it, as kubectl takes them.
+/// These options are accepted before and after the command, as by kubectl.
 void add_connection(CLI::App& to, command_line& into) {
     to.add_option("--kubeconfig", into.kubeconfig, "Path of a kubeconfig file (default: $KUBECONFIG, ~/.kube/config)");
     to.add_option("--context", into.context, "Context of the kubeconfig");
@@ -31,7 +31,7 @@ void add_connection(CLI::App& to, command_line& into) {
     to.add_flag("-v", into.verbosity, "Log to stderr; -vv logs each request");
 }
 
-/// What the command line says of etcd; the rest, unless it is of Kubernetes, is in the environment.
+/// The etcd credentials that the command line gives; those that are missing come from the environment.
 struct etcd_words {
     std::string user, password, password_file;
 };
@@ -81,7 +81,8 @@ bool read_part(const std::string& text, informer::shard_selector& into) {
     return true;
 }
 
-/// The first option that was given though it means nothing to what is asked; "" where there is none.
+/// A message about the first given option that does not apply: one of Kubernetes with etcd, or the reverse; "" if there
+/// is none.
 std::string out_of_place(const CLI::App& command, bool etcd) {
     for (const auto* o : command.get_options()) {
         const auto is = [&](std::initializer_list<const char*> names) {
@@ -101,7 +102,7 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
-/// What the command line leaves open of etcd; "", or what is wrong with it.
+/// Takes what the command line leaves open about etcd from the environment. Returns "", or what is wrong.
 std::string complete(command_line& c, const etcd_words& words) {
     etcd_line& e = c.etcd;
     const auto unless_given = [](std::string& value, const char* variable) {
@@ -128,7 +129,7 @@ std::string complete(command_line& c, const etcd_words& words) {
         if (e.password.empty()) return "--password-file " + words.password_file + ": no password can be read there";
     }
     unless_given(e.password, "ETCDCTL_PASSWORD");
-    // etcdctl's rule: where a password is given, all of the user is its name.
+    // As in etcdctl: if a password is given separately, all of --user is the name.
     if (const auto colon = e.user.find(':'); e.password.empty() && colon != std::string::npos) {
         e.password = e.user.substr(colon + 1);
         e.user.resize(colon);
@@ -151,8 +152,8 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, command
     return sub;
 }
 
-/// "-n=NAME" is "-nNAME", as kubectl takes it. Where nothing stands behind the '=', as in --namespace=$NS, the next word
-/// would be taken; `why` says so.
+/// Turns "-n=NAME" into "-nNAME", as kubectl reads it. If nothing follows the '=', as in --namespace=$NS without $NS,
+/// the next word would be taken as the value; `why` reports that.
 std::vector<std::string> words_of(int argc, char** argv, std::string& why) {
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     for (auto& w : words) {
@@ -172,7 +173,7 @@ int usage(const std::string& why) {
     return 2;
 }
 
-// "" when the combination is fine, else what is wrong with it.
+// Returns "" if the combination is fine, else what is wrong with it.
 std::string judge(command_line& c) {
     const auto one_of = [&](std::initializer_list<const char*> allowed) {
         for (const char* a : allowed)
@@ -253,7 +254,7 @@ int parse_command_line(int argc, char** argv, command_line& into) {
     auto* sync = add_command(app, "sync", "Fill a cache and print what it cost", into, command::sync);
     sync->add_option("RESOURCE", into.resource, "Resource, or the prefix of keys")->required();
     sync->add_option("--index", indexes, "Index NAME=POINTER, as node=/spec/nodeName (repeatable)")
-        ->allow_extra_args(false); // the next word is not another one
+        ->allow_extra_args(false); // the next word is not another index
     sync->add_option("--updates", into.updates, "Then wait for N updates and print again")
         ->check(CLI::NonNegativeNumber);
     sync->add_flag("--json", into.json, "One JSON line per phase");

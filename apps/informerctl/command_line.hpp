@@ -12,7 +12,7 @@ namespace informerctl {
 
 enum class command { get, watch, sync, resources };
 
-/// Where an etcd is whose keys stand in the place of resources, and how they are read. Called what etcdctl calls them.
+/// Where the etcd is whose keys take the place of resources, and how to read them. The names are those of etcdctl.
 struct etcd_line {
     bool asked = false; ///< by --etcd or --endpoints
     std::vector<std::string> endpoints;
@@ -35,7 +35,7 @@ struct command_line {
     bool all_namespaces = false;
     std::string labels, fields;
     std::string shard;             ///< as it was given
-    informer::shard_selector part; ///< what it means
+    informer::shard_selector part; ///< `shard`, parsed
     bool watch_list = true;
     // how
     std::string output;   ///< "", name, wide, json, yaml, jsonpath=…
@@ -49,7 +49,7 @@ struct command_line {
     unsigned verbosity = 0;
 };
 
-/// Parses; on wrong usage or --help prints what is due and returns the exit code to leave with (2, 0), else -1.
+/// Returns -1 if the command is to run. On wrong usage or --help it prints the text and returns the exit code (2 or 0).
 int parse_command_line(int argc, char** argv, command_line& into);
 
 } // namespace informerctl

@@ -1,4 +1,4 @@
-// Keys of an etcd in the place of resources.
+// Keys of an etcd instead of resources.
 #include "session.hpp"
 
 #include <informer/etcd/list_watch.hpp>
@@ -10,14 +10,14 @@ namespace {
 
 using informer::object;
 
-/// Files are named, not read here: they may be rotated while a watch lasts.
+/// Passes on the names of files rather than their contents: the files may be rotated while a watch lasts.
 informer::etcd::config where(const command_line& line) {
     const etcd_line& etcd = line.etcd;
     informer::http::tls_files files;
     files.ca = etcd.cacert;
     files.certificate = etcd.cert;
     files.key = etcd.key;
-    // As etcdctl: who says what TLS is to trust means TLS.
+    // As etcdctl: with an option about TLS, an endpoint without a scheme means https.
     const bool secure = line.insecure || !etcd.cacert.empty() || !etcd.cert.empty();
     informer::etcd::config c;
     for (const std::string& url : etcd.endpoints)
@@ -35,7 +35,8 @@ informer::etcd::mapping what(const command_line& line) {
     return m;
 }
 
-/// Keeps what is listed, and as an informer does not what says that it is something else.
+/// Keeps the listed objects. As in an informer, an object that says it is of another kind is not kept but counts as
+/// bad.
 class collector final : public informer::object_sink {
 public:
     collector(const session& s, progress& bar)
@@ -79,7 +80,7 @@ private:
     progress& bar_;
 };
 
-/// Those that were asked for by name, in that order; `code` 1 where one is not there.
+/// The objects that were asked for by name, in that order. Sets `code` to 1 if one is missing.
 std::vector<object> named(const session& s, const collector& all, int& code) {
     std::vector<object> found;
     for (const auto& name : s.line.names) {

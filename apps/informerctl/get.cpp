@@ -45,7 +45,7 @@ std::string as_yaml_list(const std::vector<object>& items) {
     return out + "kind: List\nmetadata:\n  resourceVersion: \"\"\n";
 }
 
-/// What a table shows of an object and of a value in etcd.
+/// The columns of the table, for objects and for values in etcd.
 std::vector<std::string> header_of(const session& s, bool spaces, bool wide) {
     std::vector<std::string> header;
     if (spaces) header.emplace_back("NAMESPACE");
@@ -131,7 +131,7 @@ asio::awaitable<int> run_get(std::shared_ptr<session> s) {
             informer::failure f;
             auto page = co_await s->client->list(s->resource, s->name_space(), options, f);
             if (f == informer::condition::gone && !options.continue_.empty() && !restarted) {
-                // The pages expired under our hands: once more, in one piece.
+                // The remaining pages have expired: list once more, in one piece.
                 restarted = true;
                 items.clear();
                 options.continue_.clear();

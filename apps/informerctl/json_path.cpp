@@ -111,7 +111,7 @@ std::optional<json_path> json_path::parse(std::string_view text, std::string& wh
         piece p;
         if (text[i] != '{') {
             const auto next = std::min(text.find('{', i), text.size());
-            p.literal = text.substr(i, next - i); // as it is: a backslash means something in quotes only
+            p.literal = text.substr(i, next - i); // as it is: a backslash is an escape only in quotes
             i = next;
             result.pieces_.push_back(std::move(p));
             continue;

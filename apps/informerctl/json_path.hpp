@@ -11,8 +11,8 @@
 namespace informerctl {
 
 /// `{.metadata.name}`, `{.items[*].spec['nodeName']}`, `{.spec.containers[0].image}{"\n"}`; braces may be left out for
-/// a single path. Several results are joined by a blank, a missing path gives nothing. Text outside of braces is printed as it is;
-/// only in quotes, inside of them, a backslash means something: `{"\n"}`.
+/// a single path. Several results are joined by a blank, a missing path gives nothing. Text outside of braces is
+/// printed as it is; escapes such as `\n` work only in quoted text inside of braces: `{"\n"}`.
 class json_path {
 public:
     /// nullopt and the reason, with position, when the template is not valid.
@@ -29,7 +29,7 @@ private:
         long index = 0;
     };
     struct piece {
-        std::string literal; ///< text, when there are no steps and it is no path
+        std::string literal; ///< the text, if `is_path` is false
         std::vector<step> steps;
         bool is_path = false;
     };

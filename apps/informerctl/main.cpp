@@ -87,7 +87,8 @@ void log_to_stderr(informer::log_level level, std::string_view text) {
     std::fprintf(stderr, "informerctl: %s: %s\n", to_string(level).data(), visible(text).c_str());
 }
 
-/// Who is to log in sits here: he must see where, and have time for it, as much as the first request has.
+/// The user who must log in sits at this terminal, so show where, and allow as much time for it as the first request
+/// has.
 void ask_at_terminal(informer::kubernetes::exec_plugin& plugin) {
     const std::string name = plugin.command.substr(plugin.command.rfind('/') + 1);
     plugin.on_stderr = [name](std::string_view line) {
@@ -111,8 +112,8 @@ void use_cluster(session& s, informer::failure& f) {
     s.client.emplace(s.runtime, config, f);
     if (f) return;
     s.client->keep_managed_fields(line.keep_managed_fields);
-    if (line.verbosity > 0) return; // they are logged
-    // Whoever typed this should not have to guess why the server takes him for nobody.
+    if (line.verbosity > 0) return; // the client logs them
+    // The user should not have to guess why the server does not know who they are.
     for (const auto& w : s.client->config().warnings) log_to_stderr(informer::log_level::warning, w);
 }
 
@@ -129,7 +130,7 @@ int run(const command_line& line) {
     int code = 0;
     std::exception_ptr failed;
     asio::cancellation_signal stop;
-    // SIGINT, SIGTERM, and a reader of our stdout that went away end the command.
+    // The command ends on SIGINT, on SIGTERM, and when the reader of our stdout goes away.
     asio::posix::stream_descriptor signals(context, ::fcntl(signal_descriptor(), F_DUPFD_CLOEXEC, 0));
     asio::posix::stream_descriptor reader(context);
     bool finished = false, ended_from_outside = false;
@@ -153,14 +154,15 @@ int run(const command_line& line) {
                            boost::system::error_code ignored;
                            signals.close(ignored);
                            reader.close(ignored);
-                           // no look-up of a name is waited for
+                           // do not wait for a DNS look-up
                            if (signalled()) context.stop();
                        })));
     context.run();
     s->out.flush();
     if (s->out.error() != 0) return complain(std::string("stdout: ") + std::strerror(s->out.error()));
-    // A watch ends like this; of anything else a part is missing.
-    // At once: with the context a look-up's thread would be joined, for as long as a name server is silent.
+    // A signal is how a watch normally ends; the output of any other command is incomplete.
+    // Exit at once: the destructor of the context would join the thread of a DNS look-up, as long as the name server is
+    // silent.
     if (const int signal = signalled()) std::_Exit(line.command == command::watch ? 0 : 128 + signal);
     if (ended_from_outside || s->out.closed()) return 0;
     if (failed) {

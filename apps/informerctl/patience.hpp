@@ -9,11 +9,11 @@
 
 namespace informerctl {
 
-/// Errors that trying again does not cure: nobody there or on the way there, not allowed, no such thing, not trusted.
+/// Errors that a retry does not cure: no server, or no way to it; not allowed; not found; not trusted.
 inline bool is_refusal(const informer::failure& f) {
     using informer::condition;
     using informer::errc;
-    // A proxy refuses before there is a tunnel, or in the server's place.
+    // A proxy may refuse the tunnel (connect_failed), or answer in the server's place (407).
     if (f == errc::connect_failed || (f.status() != nullptr && f.status()->code == 407)) return true;
     return f == condition::unauthorized || f == condition::forbidden || f == condition::not_found ||
            f == errc::connection_refused || f == errc::tls_failed || f == errc::resolve_failed ||
@@ -21,9 +21,9 @@ inline bool is_refusal(const informer::failure& f) {
            f == errc::exec_plugin_failed;
 }
 
-/// Before the first sync a refusal ends the command at once, another error when it lasts: with the fourth failed attempt
-/// in a row, or with the first one that comes more than 15 s after the start. What the informer gets around by itself
-/// (a watch-list that the server does not know, for instance) is no failed attempt.
+/// Before the first sync, a refusal ends the command at once. Any other error ends it when it lasts: at the fourth
+/// failed attempt in a row, or at the first one that comes more than 15 s after the start. What the informer works
+/// around by itself (a watch-list that the server does not know, for instance) is no failed attempt.
 class patience {
 public:
     explicit patience(const informer::clock& c) : clock_(&c), started_(c.now()) {}

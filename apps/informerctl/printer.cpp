@@ -36,7 +36,7 @@ std::string age(std::chrono::milliseconds d) {
 }
 
 std::string age(const object& o, std::chrono::system_clock::time_point now) {
-    using std::chrono::milliseconds; // two times may be further apart than 64 bits count nanoseconds
+    using std::chrono::milliseconds; // in nanoseconds, the difference may need more than 64 bits
     const auto born = o.meta().creation_time();
     if (!born) return "<unknown>";
     return age(std::chrono::floor<milliseconds>(now) - std::chrono::floor<milliseconds>(*born));
@@ -98,7 +98,7 @@ bool plain_is_safe(const std::string& s) {
                                       "n",     "N",     "<<",    "=",     ".nan",  ".NaN",  ".NAN",  ".inf",
                                       ".Inf",  ".INF",  "-.inf", "-.Inf", "-.INF", "+.inf", "+.Inf", "+.INF"};
     if (std::find(words.begin(), words.end(), s) != words.end()) return false;
-    if (s.starts_with("---") || s.starts_with("...")) return false; // at the begin of a line they divide documents
+    if (s.starts_with("---") || s.starts_with("...")) return false; // at the start of a line these separate documents
     // Anything that begins like a number or a date is quoted: 1, -.5, 0x1f, 1e3, 12:30, 2026-01-01.
     std::string_view number = s;
     if (number.front() == '-' || number.front() == '+') number.remove_prefix(1);
@@ -107,7 +107,7 @@ bool plain_is_safe(const std::string& s) {
     return true;
 }
 
-/// The code point at `i`, which moves behind it. Objects hold valid UTF-8 only.
+/// The code point at `i`; moves `i` past it. Objects hold valid UTF-8 only.
 char32_t code_point(const std::string& s, std::size_t& i) {
     const auto next = [&] { return i < s.size() ? static_cast<unsigned char>(s[i++]) : 0u; };
     const unsigned lead = next();
@@ -118,7 +118,7 @@ char32_t code_point(const std::string& s, std::size_t& i) {
 }
 
 /// Line breaks of YAML 1.1 (NEL, LS, PS), which would end a plain scalar, the other control characters from U+007F to
-/// U+009F, the byte order mark, and what is no character, for which yaml-cpp writes U+FFFD in quotes.
+/// U+009F, the byte order mark, and noncharacters, for which yaml-cpp writes U+FFFD in quotes.
 bool needs_escape(char32_t c) {
     return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || (c >= 0xfdd0 && c < 0xfdf0) ||
            (c & 0xfffe) == 0xfffe;
@@ -158,7 +158,7 @@ std::string with_escapes(const std::string& s) {
     return out + '"';
 }
 
-/// A scalar that stands as it is; for yaml-cpp something that is printed.
+/// A scalar that is written as it is: yaml-cpp prints it with `operator<<`.
 struct scalar_text {
     std::string text;
     friend std::ostream& operator<<(std::ostream& to, const scalar_text& s) { return to << s.text; }
@@ -166,7 +166,7 @@ struct scalar_text {
 
 void emit_string(YAML::Emitter& out, const std::string& s) {
     if (needs_escapes(s)) {
-        constexpr std::size_t longest_key = 1024; // that needs no "? "
+        constexpr std::size_t longest_key = 1024; // of keys without "? "
         if (s.size() > longest_key) out << YAML::LongKey;
         out.WriteIntegralType(scalar_text{with_escapes(s)});
         return;
@@ -281,7 +281,7 @@ std::string plain_value(const object& o, std::size_t most) {
     for (const auto m : o.value().members()) {
         if (m.key == "apiVersion" || m.key == "kind" || m.key == "metadata") continue;
         all += members++ == 0 ? "{\"" : ",\"";
-        all += m.key.str() + "\":"; // for people to look at; -o json is for programs
+        all += m.key.str() + "\":"; // not escaped: for people to look at; -o json is for programs
         m.value.to_json(all);
     }
     if (const value only = o["value"]; members == 1 && only.exists()) return in_one_line(only, most);

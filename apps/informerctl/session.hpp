@@ -27,7 +27,7 @@ struct session {
 
     command_line line;
     informer::runtime runtime;
-    // One of them.
+    // Exactly one of these two is set.
     std::optional<informer::kubernetes::client> client;
     std::shared_ptr<informer::list_watch> etcd;
     informer::api_resource resource;
@@ -35,22 +35,22 @@ struct session {
 
     /// "" for all namespaces and for cluster-scoped resources.
     std::string name_space() const;
-    /// The resource's, "pods" or "pods in ns1", or the keys', "/services/" or "all keys", for messages.
+    /// For messages: the resource ("pods", "pods in ns1") or the keys ("/services/", "all keys").
     std::string describe() const;
     std::string field_selector() const; ///< with metadata.name=NAME when a name was given
-    /// As other programs take it: "pod/nginx", or the key in etcd.
+    /// The name as other programs take it: "pod/nginx", or the key in etcd.
     std::string name_of(const informer::object& o) const;
-    /// What the user asked of the informer of `watch` and `sync`.
+    /// The options that the user asked for, for the informer of `watch` and `sync`.
     informer::informer_options informer_options() const;
 };
 
 /// Finds what `line.resource` names; throws `informer::error`.
 asio::awaitable<void> find_resource(std::shared_ptr<session> s);
-/// That, and what an informer reads it from.
+/// Finds the resource too, and returns the source that an informer reads it from; with etcd, just the source.
 asio::awaitable<std::shared_ptr<informer::list_watch>> find_source(std::shared_ptr<session> s);
 /// Sets the session up for the etcd of its line.
 void use_etcd(session& s, informer::failure& f);
-/// Of keys in etcd what `name` says: within the namespace asked for, or "namespace/name".
+/// The object key that `name` stands for among keys in etcd: a name in the namespace asked for, or "namespace/name".
 informer::object_key key_of(const command_line& line, const std::string& name);
 
 asio::awaitable<int> run_get(std::shared_ptr<session> s);
@@ -59,12 +59,12 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s);
 asio::awaitable<int> run_sync(std::shared_ptr<session> s);
 asio::awaitable<int> run_resources(std::shared_ptr<session> s);
 
-/// Tells of a key in etcd whose value is left out, by its name.
+/// Reports, by its name, a key in etcd whose value is left out.
 void skip(const session& s, const informer::bad_object& b);
-/// What `get` prints. `single`: one was asked for by its name.
+/// What `get` prints. `single`: one object was asked for by its name.
 void print_objects(session& s, const std::vector<informer::object>& items, bool single);
 
-/// One clear line on stderr; returns 1.
+/// Writes one line to stderr; returns 1.
 int complain(const std::string& what);
 
 } // namespace informerctl

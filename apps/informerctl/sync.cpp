@@ -17,7 +17,7 @@ std::string number(double d, int digits) {
     return buffer;
 }
 
-/// Prints what a phase cost: `now` less `before`.
+/// Prints what a phase cost: the figures of now less those of `before`.
 void print_phase(session& s, const char* phase, const process_figures& before, const informer::informer_status& status,
                  std::uint64_t events) {
     const auto now = measure_process();
@@ -47,7 +47,7 @@ void print_phase(session& s, const char* phase, const process_figures& before, c
     s.out.flush();
 }
 
-/// What the callbacks leave behind.
+/// State that the callbacks set.
 struct sync_state {
     explicit sync_state(const informer::clock& c) : before_sync(c) {}
 
@@ -67,7 +67,7 @@ asio::awaitable<int> run_sync(std::shared_ptr<session> s) {
 
     auto at = std::make_shared<sync_state>(s->runtime.clock());
     auto bar = std::make_shared<progress>("syncing " + s->describe());
-    // Printed from within the callback: the events that follow at once belong to the next phase.
+    // Printed inside the callback, as events that follow at once belong to the next phase.
     cache->on_state_change([at, bar, raw = s.get(), weak = std::weak_ptr(cache)](const informer::informer_status& now) {
         if (at->before_sync.over(now)) {
             if (const auto i = weak.lock()) i->stop();

@@ -1,4 +1,4 @@
-// stdout as a program for pipes sees it: whole lines, flushed, stalled by a slow reader, silent when the reader is gone.
+// stdout for use in pipes: whole lines, flushed; it waits for a slow reader, and is silent when the reader is gone.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ public:
     /// Hands everything to the kernel. False when nothing more can be written: the reader is gone, the disk is full.
     bool flush();
     bool closed() const noexcept { return closed_; }
-    /// errno of what stdout refused for another reason than that its reader is gone; 0: nothing.
+    /// errno of a write that failed for another reason than that the reader of stdout is gone; 0: none did.
     int error() const noexcept { return error_; }
     std::size_t buffered() const noexcept { return buffer_.size(); }
 
@@ -33,18 +33,20 @@ private:
 
 /// Installs handlers for SIGINT and SIGTERM (flag and self-pipe), ignores SIGPIPE.
 void install_signals();
-int signalled() noexcept; ///< which of them came last, or 0
+int signalled() noexcept; ///< the signal that came last, or 0
 /// Readable once a signal came; for poll and for Asio.
 int signal_descriptor() noexcept;
 
-/// For Asio: a descriptor that is readable once nobody reads our stdout, a pipe, any more. -1: stdout is no pipe. Asio makes what
-/// it is given non-blocking; stdout's open file is not ours alone, so it must never have that, nor a duplicate.
+/// For Asio: a descriptor that becomes readable once nobody reads our stdout, a pipe, any more. -1: stdout is no pipe.
+/// Asio makes the descriptors that it is given non-blocking; as we share stdout's open file with others, Asio must
+/// never be given stdout or a duplicate of it.
 int reader_gone_descriptor() noexcept;
 
-/// Text of others for people to read: control characters, which would command the terminal, as "\x1b" or "\n".
+/// Text from others, made fit for people to read: control characters, which would command the terminal, become "\x1b"
+/// or "\n".
 std::string visible(std::string_view text);
 
-/// A line on stderr that redraws itself, on a terminal only, and only for what lasts over 2 s.
+/// A line on stderr that redraws itself, on a terminal only, and only for work that lasts over 2 s.
 class progress {
 public:
     explicit progress(std::string what);

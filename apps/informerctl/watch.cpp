@@ -32,7 +32,7 @@ public:
     void print(const event& e, std::string& out) const {
         const auto& how = session_.line.output;
         if (how == "json") return json(e, out);
-        if (e.kind == event_kind::synced) return; // marks are for machines
+        if (e.kind == event_kind::synced) return; // sync marks are for programs
         if (how == "name")
             out += session_.name_of(e.current) + "\n";
         else if (how == "yaml")
@@ -81,7 +81,7 @@ private:
     std::optional<json_path> path_;
 };
 
-/// What the user is told of the informer's state, one line a change.
+/// Reports changes of the informer's state to the user, one line for each.
 struct reporter {
     explicit reporter(const session& s) : before_sync(s.runtime.clock()), session_(s) {}
 
@@ -89,7 +89,7 @@ struct reporter {
     bool synced = false;
     bool failing = false;
 
-    /// Each once, though every relist brings it again; not without end.
+    /// Reports each bad object once, though every relist brings it again, and at most `most_bad` of them.
     void bad(const informer::bad_object& b) {
         if (told_.size() > most_bad) return;
         if (!told_.insert(b.key.str() + ' ' + b.why.what()).second) return;
@@ -122,7 +122,7 @@ asio::awaitable<int> run_watch(std::shared_ptr<session> s) {
         }
         if (!report->synced || now.phase == informer::informer_phase::stopped) return;
         const bool failing = now.attempts > 0;
-        if (failing == report->failing) return; // told once, not at each retry
+        if (failing == report->failing) return; // reported once, not at each retry
         report->failing = failing;
         if (failing)
             std::fprintf(stderr, "informerctl: %s: %s; trying again\n", what.c_str(),

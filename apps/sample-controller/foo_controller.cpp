@@ -15,7 +15,7 @@ namespace sample_controller {
 namespace json = boost::json;
 using namespace informer;
 
-// What of a Foo we look at.
+// The fields of a Foo that we read.
 struct foo_spec {
     std::string deployment_name;
     std::optional<std::int64_t> replicas;
@@ -116,12 +116,12 @@ asio::awaitable<void> foo_controller::remove_others(object foo, std::string name
 
 asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request request) {
     const object foo = foos_->find(request.key);
-    if (!foo) co_return reconcile_result::done(); // its Deployment goes by garbage collection
+    if (!foo) co_return reconcile_result::done(); // the garbage collector removes its Deployment
     if (foo.meta().value()["deletionTimestamp"].exists()) co_return reconcile_result::done();
     failure f;
     const foo_spec spec = as<foo_wanted>(foo, f).spec;
     if (!f && spec.deployment_name.empty()) f = failure(errc::invalid, "/spec/deploymentName: must not be empty");
-    if (f) { // until it is another one
+    if (f) { // no retry until the spec changes
         recorder_.event(foo, event_type::warning, "ErrInvalidFoo", "Sync", f.message());
         co_return reconcile_result::terminal(f);
     }
@@ -137,7 +137,7 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
     }
     const kubernetes::write_options options = ours();
     if (spec.replicas && d.at_pointer("/spec/replicas").int64_or(1) != replicas) {
-        // The uid makes it fail where the Deployment is another one by now.
+        // With the uid, the patch fails if the Deployment has been replaced by another one.
         json::value patch = {{"metadata", {{"uid", d.uid()}}}, {"spec", {{"replicas", replicas}}}};
         const object_key key = d.key();
         d = co_await client_.patch(deployments(), key, kubernetes::patch_type::merge, std::move(patch), options, f);
@@ -147,14 +147,15 @@ asio::awaitable<reconcile_result> foo_controller::reconcile(reconcile_request re
     if (f) co_return reconcile_result::error(f);
 
     json::value status = {{"availableReplicas", d.at_pointer("/status/availableReplicas").int64_or(0)}};
-    // Not waited for in the cache: no predicate of ours hides it, so its event leads to a reconcile that compares with it.
+    // We need not wait for the write in the cache: no predicate of ours hides its event, which leads to a reconcile
+    // that compares with the new status.
     co_await patch_status(client_, foos(), foo, std::move(status), options, f);
-    // it was deleted meanwhile, or its definition has no status subresource: servers say the same
+    // the Foo was deleted meanwhile, or its definition has no status subresource: servers answer both alike
     if (f == condition::not_found) {
         failure missing;
         co_await client_.get(foos(), request.key, missing);
         if (missing == condition::not_found) co_return reconcile_result::done();
-        if (missing) co_return reconcile_result::error(missing); // which of them it was nobody knows
+        if (missing) co_return reconcile_result::error(missing); // unknown which of the two it was
         f = f.within("the Foo is there and its status is not: has its definition the status subresource?");
     }
     if (f) co_return reconcile_result::error(f);

@@ -19,9 +19,9 @@ namespace asio = boost::asio;
 const informer::api_resource& foos();
 const informer::api_resource& deployments();
 
-/// Keeps for every Foo a Deployment of the name and the number of replicas that its spec says, owned by the Foo, and writes
-/// how many of them are available into the Foo's status. A Deployment of that name that is not the Foo's is left alone and
-/// told of by an event. When the Foo names another Deployment the old one is deleted.
+/// Keeps for every Foo a Deployment with the name and the number of replicas of its spec, owned by the Foo, and writes
+/// how many replicas are available into the Foo's status. A Deployment of that name that is not the Foo's is left alone
+/// and reported by an event. When the Foo names another Deployment, the old one is deleted.
 class foo_controller {
 public:
     foo_controller(informer::kubernetes::client client, informer::event_recorder recorder);

@@ -52,7 +52,7 @@ leader_election_options election(const options& o, event_recorder recorder) {
     return e;
 }
 
-/// Order of members is order of birth; the reverse is order of death.
+/// The order of the members matters: they are constructed in this order and destroyed in the reverse one.
 struct program {
     program(const options& what, runtime r, const kubernetes::client_config& config)
         : o(what), rt(std::move(r)), client(rt, config), lease_client(rt, config),
@@ -66,7 +66,7 @@ struct program {
     options o;
     runtime rt;
     kubernetes::client client;
-    kubernetes::client lease_client; ///< of its own: a renewal does not wait behind anything
+    kubernetes::client lease_client; ///< separate: a renewal does not wait behind other requests
     informer_factory factory;
     event_recorder recorder;
     std::shared_ptr<foo_controller> foos_controller;
@@ -79,7 +79,7 @@ struct program {
     int signals = 0;
 };
 
-/// Endless, until cancelled. The first signal lets running reconciles finish, the second one cuts them.
+/// Runs until cancelled. The first signal lets running reconciles finish, the second one cancels them.
 asio::awaitable<void> on_signals(program* p, asio::signal_set* signals) {
     for (;;) {
         const auto [ec, number] = co_await signals->async_wait(asio::as_tuple(asio::use_awaitable));
@@ -119,7 +119,8 @@ asio::awaitable<void> work(program* p) {
         p->standing.spawn(p->foo.run());
     }
     co_await p->standing.join();
-    // Once we were told to stop it is no failure: a server that hangs holds reconciles up, and cannot be asked for a renewal.
+    // After a signal, a lost Lease is no failure: a server that hangs holds reconciles up, and cannot be asked for a
+    // renewal.
     if (p->elector && p->end == election_end::lost && p->signals == 0) throw std::runtime_error("the lease is lost");
 }
 

@@ -5,9 +5,9 @@
 
 namespace sample_controller {
 
-/// Runs until a signal or an error; the exit code.
+/// Runs until a signal or an error; returns the exit code.
 int run(const options& o);
-/// One line on stderr.
+/// Writes one line to stderr; returns 1.
 int complain(const std::string& what);
 
 } // namespace sample_controller

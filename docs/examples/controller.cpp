@@ -16,7 +16,8 @@
 
 namespace asio = boost::asio;
 
-// Until stop(), or until it fails. In either case the factory is shut down: its informers would go on, and so would io.run().
+// Runs until stop(), or until the controller fails. In either case the factory is shut down: otherwise its informers
+// would go on, and so would io.run().
 asio::awaitable<void> run(informer::informer_factory* factory, informer::controller controller,
                           informer::task_group* others) {
     std::exception_ptr failed;
@@ -30,7 +31,7 @@ asio::awaitable<void> run(informer::informer_factory* factory, informer::control
     if (failed) std::rethrow_exception(failed);
 }
 
-// The first signal lets running reconciles finish, the second one cuts them.
+// The first signal lets running reconciles finish, the second one cancels them.
 asio::awaitable<void> stop_on_signals(informer::controller controller) {
     asio::signal_set signals(co_await asio::this_coro::executor, SIGINT, SIGTERM);
     for (;;) {

@@ -23,7 +23,7 @@ asio::awaitable<void> follow(informer::shared_informer services, int changes) {
         std::cout << to_string(event->kind) << ' ' << event->key() << " at "
                   << event->current["address"].string_or_empty() << std::endl;
     }
-    // Labels stand in the value's own metadata, as in Kubernetes.
+    // Labels are in the value's own metadata, as in Kubernetes.
     std::cout << "in zone north: " << services.snapshot().by_index("zone", "north").size() << std::endl;
     services.stop();
 }
@@ -43,7 +43,7 @@ int main(int argc, char** argv) try {
         if (e) std::rethrow_exception(e);
     });
     io.run();
-} catch (const std::exception& e) { // no etcd there, or no first state in 30 seconds: it says why
+} catch (const std::exception& e) { // no etcd there, or no initial state in 30 seconds: the text says why
     std::cerr << e.what() << '\n';
     return 1;
 }

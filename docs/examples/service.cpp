@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 const informer::api_resource pods("", "v1", "pods", "Pod");
 const informer::api_resource nodes("", "v1", "nodes", "Node", false);
 
-// On any thread: what it reads is one consistent state, which nobody waits for and which waits for nobody.
+// May run on any thread. It reads one consistent state, and neither waits for the writer nor holds it up.
 std::size_t running_on(const informer::lister& all, std::string_view node) {
     std::size_t running = 0;
     for (const informer::object& pod : all.by_index("node", node)) {
@@ -36,7 +36,8 @@ std::size_t running_on(const informer::lister& all, std::string_view node) {
     return running;
 }
 
-// Empty, or why this replica should get no traffic. A cache is right as long as the server has confirmed it, whatever its phase.
+// Empty, or the reason why this replica should get no traffic. Whatever its phase, a cache is right as long as the
+// server has confirmed it recently.
 std::string not_ready(const informer::shared_informer& i) {
     const informer::informer_status now = i.status();
     if (!now.synced) return now.name + " is not in sync: " + now.last_error.what();
@@ -44,7 +45,8 @@ std::string not_ready(const informer::shared_informer& i) {
     return now.name + " may be out of date: " + now.last_error.what();
 }
 
-// What changes, in order. A slow listener does not grow: past its capacity the changes of one key become one.
+// Takes the changes in order. The queue of a slow listener does not grow: beyond its capacity, changes of one key are
+// merged.
 asio::awaitable<void> tell(informer::shared_informer from) {
     auto events = from.subscribe(informer::subscription_options().name("tell").capacity(256));
     std::map<std::string, int> seen;
@@ -58,17 +60,17 @@ asio::awaitable<void> tell(informer::shared_informer from) {
 
 asio::awaitable<void> serve(informer::informer_factory* factory, informer::task_group* listeners) {
     const auto by_node = informer::informer_options().index("node", informer::index_by_pointer("/spec/nodeName"));
-    // starts it; kept for as long as it is read
+    // get() starts the informer; the handle is kept for as long as the cache is read
     const informer::informer_handle pod_cache = factory->get(pods, "", by_node);
     const informer::informer_handle node_cache = factory->get(nodes, "", informer::informer_options().metadata_only());
-    co_await factory->synced(30s); // throws which did not come, and why
+    co_await factory->synced(30s); // throws an error that says which did not sync, and why
     listeners->spawn(tell(*pod_cache));
 
     std::vector<std::string> names;
     for (const informer::object& node : node_cache->lister().list()) names.push_back(node.meta().name().str());
     std::cout << pod_cache->snapshot().size() << " pods on " << names.size() << " nodes\n";
     std::atomic<std::uint64_t> seen{0};
-    const auto look = [&, all = pod_cache->lister()](std::stop_token stop) { // a lister is for any thread
+    const auto look = [&, all = pod_cache->lister()](std::stop_token stop) { // a lister may be used on any thread
         while (!stop.stop_requested()) {
             for (const std::string& node : names) seen += running_on(all, node);
         }
@@ -82,7 +84,8 @@ asio::awaitable<void> serve(informer::informer_factory* factory, informer::task_
     std::cout << (why.empty() ? "ready" : why) << "; running pods were seen " << seen << " times\n";
 }
 
-// Whether it went well or not: the watches are closed, subscriptions end, and nothing of the library is left in the io_context.
+// On success and on failure alike, the watches are closed, the subscriptions end, and nothing of the library is left in
+// the io_context.
 asio::awaitable<void> run(informer::informer_factory* factory) {
     informer::task_group listeners(co_await asio::this_coro::executor);
     std::exception_ptr failed;
@@ -104,11 +107,11 @@ int main() try {
     informer::informer_factory factory(runtime, [&](const informer::api_resource& resource, const std::string& ns) {
         return client.make_list_watch(resource, ns);
     });
-    // out of io.run()
+    // exceptions leave through io.run()
     asio::co_spawn(io, run(&factory), [](std::exception_ptr e) {
         if (e) std::rethrow_exception(e);
     });
-    io.run(); // this thread is the caches'
+    io.run(); // this thread updates the caches
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';
     return 1;

@@ -1,19 +1,20 @@
-// Serves a recorded corpus (bench_corpus) as a Kubernetes API server would, at next to no cost: what goes over the wire
-// lies in memory before anybody asks, and is written in gathers of half a megabyte.
+// Serves a recorded corpus (bench_corpus) like a Kubernetes API server, at almost no cost: the answers are in memory
+// before the first request, and are written in gathers of half a megabyte.
 //
 //   bench_canned_server DIR [--port N] [--control N] [--tls] [--gzip]
 //
-// Prints {"port":…,"control":…,"pid":…,"objects":…,"protobuf":…[,"ca":FILE]} once it listens. Lists (whole and in pages),
-// watch-lists and watches of the corpus's one resource; JSON, protobuf where the corpus has it, PartialObjectMetadata.
+// Prints {"port":…,"control":…,"pid":…,"objects":…,"protobuf":…[,"ca":FILE]} once it listens. It serves
+// lists (whole and in pages), watch-lists and watches of the corpus's one resource: in JSON, in protobuf if the corpus
+// has it, and as PartialObjectMetadata.
 //
-// The control port takes lines and answers each with one line of JSON when it is done:
-//   burst N        the next N updates to every open watch, as fast as they are read
-//   paced N RATE   N updates at RATE a second, bench/sent in each set to the time of writing (CLOCK_REALTIME, ns)
-//   bookmark       a bookmark to every open watch
-//   expire         410 to every open watch and to a watch that goes on from an old version: all must list anew
+// The control port takes commands, one a line, and answers each with one line of JSON when it is done:
+//   burst N        sends the next N updates to every open watch, as fast as they are read
+//   paced N RATE   sends N updates at RATE a second, with bench/sent set to the time of writing (CLOCK_REALTIME, ns)
+//   bookmark       sends a bookmark to every open watch
+//   expire         sends 410 to every open watch, and to watches that resume before the next list: clients must relist
 //   cut            closes the connections of all watches
-//   hold, release  lists and watches that arrive are not answered until released
-//   digest         SHA-256 over the sorted lines "namespace/name resourceVersion\n" of all objects as they are now
+//   hold, release  leaves new lists and watches unanswered until released
+//   digest         SHA-256 over the sorted lines "namespace/name resourceVersion\n" of the current state of all objects
 //   stats, quit
 #include "bench/support/digest.hpp"
 #include "bench/support/wire_writer.hpp"
@@ -66,7 +67,7 @@ std::string lower(std::string s) {
     return s;
 }
 
-/// The head of a GET request; bodies do not occur.
+/// Parses the head of a GET request; requests have no body here.
 request parse_head(std::string_view head) {
     request r;
     const std::string_view target =
@@ -97,7 +98,7 @@ request parse_head(std::string_view head) {
 std::string gzipped(std::string_view text) {
     z_stream z{};
     if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        throw std::bad_alloc(); // level 1, as kube-apiserver
+        throw std::bad_alloc(); // level 1, as in kube-apiserver
     std::string out(deflateBound(&z, text.size()), '\0');
     z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
     z.avail_in = static_cast<uInt>(text.size());
@@ -231,7 +232,7 @@ private:
         return R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"not found","reason":"NotFound","code":404})";
     }
 
-    /// The first of what the client accepts that we have.
+    /// The first encoding that the client accepts and the corpus has.
     encoding negotiate(const request& r) const {
         for (std::string_view rest = r.accept; !rest.empty();) {
             const std::size_t end = std::min(rest.find(','), rest.size());
@@ -255,7 +256,7 @@ private:
         const encoding how = self->negotiate(*r);
         const dialect& d = self->speak(how);
         const std::size_t size = self->corpus_.size();
-        // As kube-apiserver: what may come from its cache comes whole, whatever the limit.
+        // As in kube-apiserver: a list that may come from the watch cache is whole, whatever the limit.
         const std::size_t limit =
             r->value("resourceVersion") == "0" ? 0 : std::strtoull(r->value("limit").c_str(), nullptr, 10);
         const std::size_t begin = std::min<std::size_t>(std::strtoull(r->value("continue").c_str(), nullptr, 10), size);
@@ -324,7 +325,7 @@ private:
         const auto entry = self->watches_.insert(self->watches_.end(), watch{to, how});
         self->changed();
         std::array<char, 4096> nothing{};
-        for (;;) { // until it hangs up, or we do
+        for (;;) { // until either side closes the connection
             const std::size_t n = co_await wire::read_some(to, asio::buffer(nothing));
             if (n == 0) break;
         }
@@ -334,7 +335,7 @@ private:
 
     // ---- control ----------------------------------------------------------------------------------------------------
 
-    /// Something that a command may wait for has changed.
+    /// Wakes the requests that `hold` keeps waiting.
     void changed() { released_.cancel(); }
 
     static asio::awaitable<void> take_commands(canned_server* self) {
@@ -409,7 +410,7 @@ private:
                 which.push_back(self->corpus_.update(ns));
                 bytes += self->corpus_.now(encoding::json, which.back()).watch.size();
                 ++sent;
-                // Not one object twice in a gather: the second would overwrite the first.
+                // No object comes twice in a gather: its second update would overwrite the first.
             } while (rate <= 0 && sent < count && which.size() < std::min<std::size_t>(20, self->corpus_.size()) &&
                      bytes < 400'000);
             const std::vector<watch> to(self->watches_.begin(), self->watches_.end());

@@ -1,14 +1,16 @@
-// Writes what the canned server serves: a folder with
+// Writes the corpus that the canned server serves: a folder with
 //
 //   items.jsonl   one list item a line, in the order of etcd (by namespace and name), without kind and apiVersion
-//   events.jsonl  one later version of each object a line, with both, in an order of their own; of ConfigMaps, whose
-//                 updates change a length (which a replay cannot do in place), in the same order another one of each
-//   meta.json     {"group","version","resource","kind","count","events","resourceVersion","item_bytes","event_bytes",…}
+//   events.jsonl  a later version of each object, one a line, with kind and apiVersion, in another order. ConfigMaps
+//                 have a second later version each, in the same order: their updates change the length of the text,
+//                 which a replay cannot do in place
+//   meta.json     {"group","version","resource","kind","count","events","resourceVersion","item_bytes",
+//                 "event_bytes",…}
 //
-// All resource versions have ten digits, and each object carries the annotation bench/sent of twenty digits, so that a
+// All resource versions have ten digits, and each object has the annotation bench/sent of twenty digits, so that a
 // replay can overwrite them in place.
 //
-// With --edge a list of bench_edges instead, in its own order, without events and that annotation.
+// With --edge it writes a list of bench_edges instead, in the order of that list, without events and that annotation.
 //
 //   bench_corpus --out DIR --edge CASE
 //   bench_corpus --out DIR [--kind pods] [--count 20000] [--replicas 20] [--structures 1] [--shuffle]
@@ -41,7 +43,7 @@ struct options {
     const informer::bench::edge* edge = nullptr;
     const object_kind* kind = find_object_kind("pods");
     unsigned count = 20'000, replicas = 20, structures = 1;
-    int managed_fields = -1; ///< percent of the text; -1: as they come
+    int managed_fields = -1; ///< percent of the text; -1: as generated
     bool shuffle = false, events = true;
 };
 
@@ -53,7 +55,7 @@ int usage(const std::string& problem) {
     return 2;
 }
 
-/// Whether `text` is a number from `least` to `most`, which `into` becomes.
+/// Reads a number into `into`; true when `text` is a number from `least` to `most`.
 template <class Number>
 bool read(std::string_view text, Number& into, Number least, Number most) {
     const char* end = text.data() + text.size();
@@ -61,7 +63,7 @@ bool read(std::string_view text, Number& into, Number least, Number most) {
     return error == std::errc() && stop == end && into >= least && into <= most;
 }
 
-/// Repeats the first entry of managedFields under other managers until they are `percent` of the text.
+/// Repeats the first entry of managedFields under other managers until managedFields are `percent` of the text.
 void grow_managed_fields(std::string& text, double percent) {
     static constexpr std::string_view key = "\"managedFields\":[";
     const std::size_t at = text.find(key);
@@ -83,7 +85,7 @@ void grow_managed_fields(std::string& text, double percent) {
             break;
     }
     const std::string entry = text.substr(begin, end + 1 - begin);
-    std::size_t close = text.find("\"}]", end); // "subresource":"status"}] of pods; others have one entry
+    std::size_t close = text.find("\"}]", end); // pods end with "subresource":"status"}]; other kinds have one entry
     close = close == std::string::npos ? end + 1 : close + 2;
     double managed = static_cast<double>(close - begin);
     std::string more;
@@ -167,7 +169,7 @@ int main(int argc, char** argv) {
     };
     if (o.shuffle) {
         shuffle(1);
-    } else if (!o.edge) { // as etcd has them
+    } else if (!o.edge) { // in the order of etcd
         std::vector<std::string> keys(o.count);
         for (unsigned i = 0; i < o.count; ++i) {
             const std::string text = make(o, i, 0, first_version + i, false);

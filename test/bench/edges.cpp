@@ -1,16 +1,17 @@
-// What a server could send that an informer does not see every day: cost per byte beside that of pods, and memory beside what
-// the pool says. Each case in a process of its own, one JSON line a case.
+// Unusual input that a server could send to an informer: its cost per byte compared with pods, and its memory compared
+// with the pool's own figures. Each case runs in a process of its own and prints one JSON line.
 //
 //   bench_edges [case[:items]…]
 //
-//   cpu_ns_per_byte  framer, pool and cache, thread CPU time
+//   cpu_ns_per_byte  thread CPU time of framer, pool and cache
 //   sax_ns_per_byte  Boost.JSON's SAX parser with an empty handler on the same items
-//   resident         growth of the resident set with everything held, the text thrown away
-//   accounted        what pool and cache say they hold
-//   peak             the highest resident set meanwhile, the framer's buffer included
+//   resident         growth of the resident set with all objects held and the text freed
+//   accounted        memory by the figures of pool and cache
+//   peak             the highest resident set of the run, the framer's buffer included
 //   longest_ms       CPU time of the longest step: 64 KB and the items that end in them, or 64 KB of a large item
+//                    (256 KB while its key is read)
 //
-// The items go the way of an informer's first list: collected in a map, which the empty cache then takes over.
+// The items take the path of an informer's first list: they are collected in a map, which the empty cache takes over.
 #include "cache/cache_data.hpp"
 #include "cache/replacement.hpp"
 #include "support/edge_lists.hpp"
@@ -43,7 +44,7 @@ using bench::edge;
 using bench::edges;
 
 constexpr std::size_t slice = 64 * 1024;
-constexpr std::size_t large_text = 256 * 1024; // as the client has it
+constexpr std::size_t large_text = 256 * 1024; // the same as in the client
 
 double cpu_seconds() {
     timespec t{};
@@ -67,8 +68,8 @@ int run(const edge& e) {
         cpu += took;
         longest = std::max(longest, took);
     };
-    // As the client does where the cache is empty, so that nobody asks for an older version: a slice, and all items that are whole
-    // with it; what is large in steps of its own.
+    // As the client does with an empty cache, which has no older versions to compare with: one step takes a slice and
+    // all items that it completes; a large item takes steps of its own.
     const auto keep = [&](object o) {
         bad += o ? 0 : 1;
         if (o) collected->put(std::move(o));
@@ -107,7 +108,7 @@ int run(const edge& e) {
     };
     ::malloc_trim(0);
     const double before = bench::resident_bytes();
-    double text_peak = 0; // ours, not the informer's
+    double text_peak = 0; // text of the benchmark, not of the informer
     std::string small;
     std::vector<std::size_t> small_ends;
     send("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[", false);
@@ -117,7 +118,7 @@ int run(const edge& e) {
             small += text;
             small_ends.push_back(small.size());
         }
-        // the clock costs as much as a tiny one
+        // Small items are walked in batches: reading the clock costs as much as a tiny item.
         if (text.size() >= slice || small.size() >= slice || i + 1 == e.items) {
             const double start = cpu_seconds();
             if (text.size() >= slice && !bench::walk_by_sax(text)) ++bad;
@@ -135,7 +136,7 @@ int run(const edge& e) {
         send(text, false);
     }
     send("]}", true);
-    std::string().swap(waiting); // an assignment keeps its memory
+    std::string().swap(waiting); // an assignment would keep the memory
     std::string().swap(small);
     std::vector<std::size_t>().swap(small_ends);
     timed([&] {

@@ -1,8 +1,9 @@
-// What a subscriber costs: an informer on a source in memory, updates of its pods, and 0 to 1,000 listeners that count them. The
-// informer's own share (0 listeners, measured in turn) is taken off. One JSON line per figure.
+// The cost of a subscriber: an informer on a source in memory, updates of its pods, and 1 to 1,000 listeners that count
+// them. The informer's own share (0 listeners, measured alternately) is subtracted. One JSON line per figure.
 //
 //   bench_fanout [pods = 2000] [rounds of updates = 10]
-//   bench_fanout pods rounds handlers|next_batch|next listeners slice      nanoseconds an event of one run, own share included
+//   bench_fanout pods rounds handlers|next_batch|next listeners slice      one run: nanoseconds per event, the
+//                                                                          informer's share included
 #include "support/process_memory.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -40,7 +41,7 @@ std::string pod(unsigned i, unsigned version) {
            R"("},"spec":{"nodeName":"n)" + std::to_string(i % 100) + R"("}})";
 }
 
-/// A watch-list in memory, and MODIFIED events when told, so many between two turns of the consumer.
+/// A watch-list in memory; after `go`, it sends MODIFIED events, `slice` of them between two turns of the consumer.
 class source final : public list_watch {
 public:
     source(asio::any_io_executor executor, unsigned pods, unsigned slice)
@@ -49,7 +50,7 @@ public:
         rounds_ = rounds;
         more_.notify();
     }
-    /// All were sent. Who waited for a version instead would be woken by each event.
+    /// Waits until all events were sent. Waiting for a version instead would wake the waiter at each event.
     asio::awaitable<bool> done() { return done_.wait(); }
     unsigned version() const noexcept { return version_; }
     const api_resource& resource() const override { return resource_; }
@@ -113,7 +114,7 @@ asio::awaitable<void> by_one(std::shared_ptr<subscription> s, std::uint64_t* see
 struct outcome {
     double cpu = 0;
     std::uint64_t seen = 0;
-    double bytes = 0; ///< of one idle listener
+    double bytes = 0; ///< memory of one idle listener
 };
 
 asio::awaitable<void> drive(shared_informer i, source* from, unsigned rounds, unsigned version, const outcome* r,
@@ -180,8 +181,8 @@ double median(std::vector<double> of) {
 }
 
 void print(const form& f, unsigned listeners, unsigned pods, unsigned rounds, unsigned slice) {
-    // The fewer listeners, the smaller their part of what is measured, and the more pairs it takes to find it. A machine that is
-    // slower for a while is so for both of a pair, and who comes first changes.
+    // The fewer the listeners, the smaller their share of the measured time, and the more pairs it takes to find it. A
+    // machine that is slower for a while affects both measurements of a pair, and their order alternates.
     const unsigned pairs = listeners <= 10 ? 25 : 5, n = listeners == 1'000 ? std::max(1u, rounds / 10) : rounds;
     std::vector<double> alone, added;
     outcome one;

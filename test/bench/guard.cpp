@@ -1,11 +1,11 @@
-// The paths that an informer spends its life on, each beside a floor that does the same work with nothing kept: what
-// `./dev bench check` counts the instructions of.
+// The hot paths of an informer, each with a floor that does the same work and keeps nothing. `./dev bench check` counts
+// their instructions.
 //
 //   bench_guard [rounds = 1] [pods = 1000]
 //
-// Prints a JSON line a part, in the order in which `measured` is left, with the least CPU time of the rounds. Everything
-// that is counted runs inside of `measured`; what is set up for it does not. Only the seeds of the hashes are random: they
-// move the counts by less than half a percent. What is chosen by the processor is the same on all of them.
+// Prints one JSON line per part, in the order in which `measured` returns, with the least CPU time of the rounds.
+// Everything that is counted runs inside `measured`, its preparation does not. Only the seeds of the hashes are random:
+// they change the counts by less than half a percent. Code that is chosen by processor is the same on all processors.
 #include "object/json_block.hpp"
 #include "support/empty_sax.hpp"
 #include "support/pod_generator.hpp"
@@ -35,18 +35,18 @@ namespace {
 using work = std::function<void()>;
 }
 
-/// The name is what the driver tells valgrind.
+/// The driver passes this name to valgrind.
 extern "C" [[gnu::noinline, gnu::used]] void measured(const work& f);
 extern "C" void measured(const work& f) {
     f();
-    __asm__ volatile("" ::: "memory"); // no tail call: it is left after the work
+    __asm__ volatile("" ::: "memory"); // prevents a tail call, so that it returns after the work
 }
 
 namespace {
 
 using namespace informer;
 
-constexpr std::size_t slice = 256 * 1024; // what the client reads at once
+constexpr std::size_t slice = 256 * 1024; // the client reads this much at once
 constexpr unsigned reads = 20'000, lists = 2'000;
 constexpr unsigned keys = 20'000;
 
@@ -57,10 +57,10 @@ double cpu_seconds() {
 }
 
 void demand(bool right) {
-    if (!right) std::abort(); // a benchmark of something that does not work
+    if (!right) std::abort(); // do not measure code that does not work
 }
 
-/// The bytes of a server.
+/// The texts that a server would send.
 struct corpus {
     explicit corpus(unsigned pods) {
         list = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[";
@@ -80,10 +80,10 @@ struct corpus {
     std::vector<std::string> items, events;
 };
 
-/// What an informer does between its socket and its handlers.
+/// The work of an informer between its socket and its handlers.
 class cache {
 public:
-    /// `difference`: texts are read by their differences, but for the first 64; else each goes through the parser.
+    /// With `difference`, texts are read by their differences, except the first 64; otherwise each is parsed.
     explicit cache(bool difference)
         : pool_(document_pool::make(decode_options().type("v1", "Pod").text_difference(difference))) {
         index_.add_index("node", index_by_pointer("/spec/nodeName"));
@@ -133,7 +133,7 @@ private:
     unsigned changes_ = 0;
 };
 
-/// The least time of a part, by its name; parts keep their order.
+/// The least time of each part, by name; the parts keep their order.
 class report {
 public:
     void part(const char* name, const char* floor, double operations, const work& f) {
@@ -162,7 +162,7 @@ private:
     std::vector<line> lines_;
 };
 
-/// A first list, the same again, and an event of each pod.
+/// Measures a first list, the same list again, and one event per pod.
 void follow(report& r, const corpus& c, cache& into, const char* load, const char* relist, const char* events) {
     const auto pods = static_cast<double>(c.items.size());
     r.part(load, "sax_items", pods, [&] { into.relist(c.list); });
@@ -227,7 +227,7 @@ void queueing(report& r) {
     r.part("queue", "set_insert_erase", keys, [&] {
         for (unsigned batch = 0; batch < keys; batch += 100) {
             for (unsigned i = batch; i < batch + 100; ++i) queue.add(names[i]);
-            for (unsigned i = batch; i < batch + 100; ++i) queue.add(names[i]); // waits already
+            for (unsigned i = batch; i < batch + 100; ++i) queue.add(names[i]); // is in the queue already
             for (unsigned i = batch; i < batch + 100; ++i) {
                 auto one = queue.try_get();
                 demand(static_cast<bool>(one));

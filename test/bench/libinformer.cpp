@@ -1,11 +1,12 @@
-// libinformer as one of the peers of the benchmark: an informer of all namespaces, an index by node, a counting handler.
+// libinformer as one of the peers of the benchmark: an informer of all namespaces with an index by node and a handler
+// that counts.
 //
 //   bench_libinformer --server URL [--mode watchlist|list|paged|metadata] [--token T] [--ca FILE] [--gzip] [--parser]
 //                     [--resource pods] [--group G] [--version V] [--kind K]
 //
-// `--parser`: every text goes through the parser, none is told by its differences.
-// Speaks JSON lines: {"at":"empty"} before it connects, {"at":"synced","objects":N}, {"at":"events","count":K} after each
-// thousand of updates; and answers the lines "count", "force", "latency", "digest", "statistics" and "quit" on stdin.
+// `--parser`: every text is parsed, none is read by its differences.
+// Prints JSON lines: {"at":"empty"} before it connects, {"at":"synced","objects":N}, {"at":"events","count":K} after
+// each thousand updates. Takes the commands "count", "force", "latency", "digest", "statistics" and "quit" on stdin.
 #include "bench/support/digest.hpp"
 
 #include <informer/cache/shared_informer.hpp>
@@ -47,7 +48,7 @@ void say(const std::string& line) {
     std::cout << line << '\n' << std::flush;
 }
 
-/// What the handler counts.
+/// The counts of the handler.
 struct counts {
     std::uint64_t adds = 0, updates = 0, deletes = 0;
     std::vector<std::int64_t> latencies; ///< ns
@@ -101,7 +102,7 @@ std::string statistics(const informer::informer_status& s) {
 asio::awaitable<void> report_sync(informer::shared_informer pods, informer::shared_informer::handler_handle handler) {
     co_await pods.synced(std::chrono::minutes(10));
     asio::steady_timer soon(co_await asio::this_coro::executor);
-    while (!handler.has_synced()) { // the handler is called in turns of its own
+    while (!handler.has_synced()) { // the handler is called in later turns of the executor
         soon.expires_after(std::chrono::milliseconds(1));
         co_await soon.async_wait(as_result);
     }

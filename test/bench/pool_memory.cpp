@@ -1,7 +1,8 @@
-// What a pod costs in a document pool: bytes by the pool's own statistics and by the process's resident set, and thread CPU
-// time against Boost.JSON's SAX parser with a handler that does nothing on the same text: first load, relist, MODIFIED
-// events, growth, what remains after half is deleted and the pool compacted, the peak of a relist. Each variant ends with its
-// goals, met or missed, if there are 20,000 pods, for which they were set; a missed one, or a defect, is exit status 1.
+// The cost of a pod in a document pool: bytes by the pool's own statistics and by the process's resident set, and
+// thread CPU time compared with Boost.JSON's SAX parser with an empty handler on the same text. Measured are the first
+// load, a relist and its peak, MODIFIED events, growth, and what remains after half of the pods are deleted and the
+// pool is compacted. With at least 20,000 pods (the goals were set for 20,000), each variant ends with its goals, met
+// or missed. A missed goal or a defect gives exit status 1.
 //
 //   bench_pool_memory [pods = 20000] [replicas = 20,3,1,shuffled] [rounds of events = 10]
 #include "support/empty_sax.hpp"
@@ -38,7 +39,7 @@ double resident_bytes() {
     return informer::bench::resident_bytes();
 }
 
-/// The floor: seconds to parse the texts and do nothing with them.
+/// The floor: the seconds that it takes to parse the texts and do nothing with them.
 double sax_seconds(const std::vector<std::string>& texts) {
     const double start = cpu_seconds();
     for (const std::string& t : texts)
@@ -70,9 +71,9 @@ public:
         std::printf("%-28s %7.2f us/pod  %.2f GB/s\n", "SAX, empty handler", floor_ / n_ * 1e6, bytes / floor_ * 1e-9);
     }
 
-    /// Is all as it should be?
+    /// Runs all measurements; true when the goals are met and there is no defect.
     bool all(int rounds) {
-        for (int i = 0; i < 2; ++i) load_once(*make_pool()); // as often as the floor: the least counts
+        for (int i = 0; i < 2; ++i) load_once(*make_pool()); // with `load` as often as the floor; the least time counts
         pods_.assign(order_.size(), object());
         resident_ = resident_bytes();
         load();
@@ -148,7 +149,7 @@ private:
         report("relist, nothing changed", best);
         goals_.at_least("relist, SAX / it", floor_ / best, 0.6);
         if (changed) defect((std::to_string(changed) + " pods changed").c_str());
-        // A tenth changed, and the list before is held to the end of it.
+        // A tenth of the pods changed, and the old list is held until the new one is complete.
         const double steady = bytes();
         double peak = steady;
         std::vector<object> next;
@@ -233,7 +234,7 @@ private:
             "half deleted and compacted   %7.2f us/pod  %.2f of the bytes, %.2f of the resident set; peak %.2f\n",
             (cpu_seconds() - start) / n_ * 2e6, bytes() / full, (resident_bytes() - resident_) / full_resident,
             peak / full);
-        if (!wanted && full > 2e6) defect("the compaction was not asked for"); // a smaller pool is not worth one
+        if (!wanted && full > 2e6) defect("the compaction was not asked for"); // a smaller pool needs none
         start = cpu_seconds();
         pods_.clear();
         drain();
@@ -243,7 +244,7 @@ private:
 
     const unsigned replicas_;
     const bool shuffled_;
-    std::vector<unsigned> order_; ///< which pod is at a place of the list
+    std::vector<unsigned> order_; ///< the indexes of the pods in list order
     const double n_;
     std::vector<std::string> texts_;
     double floor_ = std::numeric_limits<double>::infinity(), load_ = floor_;
@@ -266,7 +267,7 @@ int main(int argc, char** argv) {
         const std::string variant = which.substr(0, which.find(','));
         const bool shuffled = variant == "shuffled";
         const auto replicas = static_cast<unsigned>(shuffled ? 20 : std::max(1, std::atoi(variant.c_str())));
-        // Each in a process of its own: the resident set says nothing after another one's life.
+        // Each variant runs in a process of its own: after another variant, the resident set would mean nothing.
         std::fflush(stdout);
         const pid_t child = ::fork();
         if (child < 0) return 1;

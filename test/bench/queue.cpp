@@ -1,10 +1,10 @@
-// The work queue: nanoseconds an operation and bytes an item, one JSON line a case.
+// The work queue: nanoseconds per operation and bytes per item, one JSON line per case.
 //
 //   bench_queue [rounds = 5] [case…]
 //
-//   ns_per_op       wall time of the way of one key (asked for, handed out, done), the best of the rounds
-//   cpu_ns_per_op   processor time of all threads in the round with the least
-//   bytes_per_item  memory held for each of 100,000 waiting keys, the key's own copy included; 0: not measured
+//   ns_per_op       wall time for one key (added, handed out, done), the least of the rounds
+//   cpu_ns_per_op   CPU time of all threads, the least of the rounds
+//   bytes_per_item  memory for each of 100,000 waiting keys, the copy of the key included; 0: not measured
 //
 // Cases with the same name as in the Go counterpart (test/bench/peers/go, micro) do the same work.
 #include "support/process_memory.hpp"
@@ -49,7 +49,7 @@ double seconds(clockid_t c) {
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// What all rounds of a case work with.
+/// The keys and the executor of all rounds of a case.
 struct scene {
     scene() {
         for (std::size_t i = 0; i < held; ++i) {
@@ -71,7 +71,7 @@ void take_one(Queue& q) {
     one.done();
 }
 
-// ---- without waiting ----------------------------------------------------------------------------------------------------
+// ---- without waiting -----------------------------------------------------------------------------------------------
 
 void add_get_done(scene& s, queue& q) {
     for (std::size_t i = 0; i < operations; ++i) {
@@ -103,11 +103,11 @@ void priority_ten_levels(scene& s, object_queue& q) {
     for (std::size_t i = 0; i < held; ++i) take_one(q);
 }
 
-// ---- through coroutines -------------------------------------------------------------------------------------------------
+// ---- through coroutines --------------------------------------------------------------------------------------------
 
 constexpr const char* last = "the last";
 
-// `eager`: asks without a coroutine first, as a busy worker does.
+// `eager`: tries `try_get()` before it waits in `get()`, as a busy worker does.
 asio::awaitable<void> consumer(queue* q, bool eager) {
     for (;;) {
         queue::item one;
@@ -119,7 +119,7 @@ asio::awaitable<void> consumer(queue* q, bool eager) {
     }
 }
 
-// As an informer does: a batch of events, then others may run.
+// Like an informer: adds the keys of a batch of events, then lets other coroutines run.
 asio::awaitable<void> producer(scene* s, queue* q, std::size_t batch) {
     const auto executor = co_await asio::this_coro::executor;
     for (std::size_t i = 0; i < operations; ++i) {
@@ -142,7 +142,7 @@ void eager_worker(scene& s, queue& q) {
 void plain_worker(scene& s, queue& q) {
     coroutines(s, q, 64, false);
 }
-/// Every get() has to wait: the dearest way.
+/// Every get() has to wait: the most expensive case.
 void one_by_one(scene& s, queue& q) {
     coroutines(s, q, 1, false);
 }
@@ -159,7 +159,7 @@ void other_thread(scene& s, queue& q) {
     adder.join();
 }
 
-// ---- delays -------------------------------------------------------------------------------------------------------------
+// ---- delays --------------------------------------------------------------------------------------------------------
 
 asio::awaitable<void> take(queue* q, std::size_t count, bool forget) {
     for (; count > 0; --count) {
@@ -188,7 +188,7 @@ void rate_limited(scene& s, queue& q) {
     take_all(s, q, true);
 }
 
-// ---- the frame ----------------------------------------------------------------------------------------------------------
+// ---- measuring -----------------------------------------------------------------------------------------------------
 
 work_queue_options options(std::chrono::nanoseconds base) {
     work_queue_options o;
@@ -196,7 +196,7 @@ work_queue_options options(std::chrono::nanoseconds base) {
     return o;
 }
 
-/// Bytes of one of 100,000 items.
+/// Bytes per item, with 100,000 items.
 template <class Queue, class Keys>
 double bytes(scene& s, const Keys& keys, void (*put)(Queue&, const typename Queue::key_type&)) {
     const double before = bench::heap_bytes();

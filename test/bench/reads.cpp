@@ -1,10 +1,12 @@
-// Reads of a cache of 10,000 pods: nanoseconds an operation, one JSON line a case; then readers on 1 to 4 threads while 20,000
-// events a second are written, with a count of everything that could have been a wait, and how long a batch of events took.
+// Reads of a cache of 10,000 pods: nanoseconds per operation, one JSON line per case. Then readers on 0 to 4 threads
+// while 20,000 events a second are written, with a count of everything that could have been a wait, and the time for a
+// batch of events.
 //
 //   bench_reads [rounds = 5] [seconds = 2]
 //
-// Cases with the name of one of the Go counterpart (test/bench/peers/go, micro) do the same work on pods that are spread the
-// same way over namespaces, nodes and apps; ours are those of the corpus, twice as large as Go's simple ones.
+// Cases with the same name as in the Go counterpart (test/bench/peers/go, micro) do the same work on pods that are
+// spread over namespaces, nodes and apps in the same way. The pods here are those of the corpus, twice as large as the
+// simple ones in Go.
 #include "support/pod_generator.hpp"
 
 #include <informer/cache/indexer.hpp>
@@ -75,12 +77,12 @@ public:
             keys.push_back(o.key().str());
             return true;
         });
-        // In the order of the pods, as in Go: not in that of the trie.
+        // Sorted by pod as in Go, instead of the order of the trie.
         std::sort(keys.begin(), keys.end(), [](const std::string& a, const std::string& b) {
             const auto number = [](const std::string& s) { return std::stoul(s.substr(s.rfind('-') + 1)); };
             return number(a) < number(b);
         });
-        keys = std::vector<std::string>(keys.begin(), keys.end()); // their texts lie in that order, too
+        keys = std::vector<std::string>(keys.begin(), keys.end()); // allocates the texts in that order, too
     }
     object decode(const std::string& text) {
         failure f;
@@ -107,7 +109,7 @@ void measure(const char* name, unsigned rounds, unsigned operations, const std::
     std::fflush(stdout);
 }
 
-/// Of a cache of so many small objects.
+/// Measures taking a snapshot of a cache of this many small objects.
 void snapshots(const char* name, unsigned objects, unsigned rounds) {
     const auto pool = document_pool::make();
     indexer index;
@@ -131,7 +133,7 @@ void alone(scene& s, unsigned rounds) {
     measure("get", rounds, gets, [&] {
         for (unsigned i = 0; i < gets; ++i) demand(static_cast<bool>(s.index.snapshot().get(s.keys[i % pods])));
     });
-    std::vector<std::pair<std::string, std::string>> parts; // what a client-go lister is asked by
+    std::vector<std::pair<std::string, std::string>> parts; // as a client-go lister is called
     for (const std::string& k : s.keys) parts.emplace_back(k.substr(0, k.find('/')), k.substr(k.find('/') + 1));
     measure("get_by_parts", rounds, gets, [&] {
         for (unsigned i = 0; i < gets; ++i) {
@@ -182,8 +184,8 @@ void alone(scene& s, unsigned rounds) {
     });
 }
 
-/// Each reader does the same round again and again: it walks the whole cache, gets 1,000 objects by key, each from a snapshot of
-/// its own, and lists by index, by namespace and by labels. As in Go's part "together".
+/// Each reader repeats the same round: it walks the whole cache, gets 1,000 objects by key, each from a new snapshot,
+/// and lists by index, by namespace and by labels. As in Go's part "together".
 struct reader {
     void run(const scene& s, const std::atomic<bool>& stop) {
         constexpr unsigned gets = 1000;

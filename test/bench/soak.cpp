@@ -1,16 +1,18 @@
-// What weeks do to an informer's memory, in minutes: a cluster in memory whose pods change and are replaced, on a clock that is
-// turned by hand, so that everything that goes by time happens as often as it would.
+// Shows in minutes how an informer's memory develops over weeks: a cluster in memory whose pods change and are
+// replaced, on a manual clock, so that everything that depends on time happens as often as it would in reality.
 //
 //   bench_soak [pods = 3000] [changes = 4000000]
 //
-// A second passes with each change. A fifth of them end a pod and begin another, with a name, a uid and in the end a Deployment that
-// were never there before; most fall on a tenth of the pods; every other twelve hours it is night, with half as many. Watches end when
-// the client wants them to, after five to ten minutes; every 50,000 changes the server has forgotten what the next one asks for, and a
-// fiftieth of the pods changed meanwhile unseen. Beside a handler, which keeps the last state of each pod as controllers may, there are
-// a listener that sleeps for an hour at a time, one that comes anew every six hours, and a reader who keeps each snapshot for ten minutes.
+// Each change takes one second. A fifth of the changes end a pod and begin another one, with a name, a uid and, sooner
+// or later, a Deployment that never existed before. Most changes fall on a tenth of the pods. Day and night alternate
+// every twelve hours; at night there are half as many pods. Watches end when the client wants them to, after five to
+// ten minutes. Every 50,000 changes the server has forgotten the version that the next watch asks for, and a fiftieth
+// of the pods have changed unseen in the meantime. There are a handler, which keeps the last state of each pod as
+// controllers may, a listener that sleeps for an hour at a time, a listener that comes anew every six hours, and a
+// reader that keeps each snapshot for ten minutes.
 //
-// JSON lines: one after each twentieth of the changes and after the last, with what is held then; at the end {"wrong": N}, the places
-// where cache or handler differ from the cluster.
+// Prints JSON lines: one after each twentieth of the changes and one after the last, with the memory that is held
+// then; at the end {"wrong": N}, the number of places where cache or handler differ from the cluster.
 #include "support/pod_generator.hpp"
 #include "support/process_memory.hpp"
 
@@ -41,7 +43,7 @@ using namespace informer;
 using namespace std::chrono_literals;
 using testing::manual_clock;
 
-constexpr unsigned slice = 16; // changes that come at once
+constexpr unsigned slice = 16; // changes between two turns of the informer
 constexpr std::uint64_t forgotten_after = 50'000;
 
 class cluster final : public list_watch {
@@ -63,7 +65,7 @@ public:
     std::uint64_t made() const noexcept { return made_; }
     std::uint64_t gone() const noexcept { return serial_ - pods_.size(); }
     std::size_t pods() const noexcept { return pods_.size(); }
-    /// In how many places the cache is not what it should be.
+    /// The number of places in which the cache differs from the cluster.
     std::uint64_t wrong(const cache_snapshot& cache) const {
         std::uint64_t n = cache.size() == pods_.size() ? 0 : 1;
         for (const pod& p : pods_) {
@@ -83,7 +85,7 @@ private:
         *f = failure(errc::unexpected_status, "watch-list only");
         co_return list_result();
     }
-    /// The state there is, then what comes.
+    /// Sends the present state, then the changes.
     static asio::awaitable<void> start(cluster* c, object_sink* sink) {
         sink->opened();
         for (std::size_t i = 0; i < c->pods_.size(); ++i) {
@@ -108,7 +110,7 @@ private:
     }
     static asio::awaitable<void> live(cluster* c, object_sink* sink) {
         while (true) {
-            c->report_(*c); // also before the first change: those that nobody saw may have been the last
+            c->report_(*c); // also before the first change: the unseen ones may have been the last
             if (c->clock_->now() >= c->ends_ || c->made_ >= c->changes_) co_return;
             c->clock_->advance(std::chrono::seconds(slice));
             for (unsigned i = 0; i < slice; ++i) c->change(sink);
@@ -122,12 +124,12 @@ private:
         const auto hours = std::chrono::duration_cast<std::chrono::hours>(clock_->now().time_since_epoch()).count();
         return hours / 12 % 2 == 0 ? by_day_ : by_day_ / 2;
     }
-    /// No sink: nobody is told.
+    /// Without a sink the change is not reported.
     void change(object_sink* sink) {
         ++made_;
         const std::size_t most = wanted();
         if (pods_.size() < most) return begin(sink);
-        // Most pods are quiet: a tenth of them changes sixteen times as often.
+        // Most pods are quiet: fifteen of sixteen changes fall on a tenth of them.
         const std::size_t among = random_() % 16 == 0 ? pods_.size() : pods_.size() / 10;
         pod& p = pods_[random_() % among];
         p.version = ++version_;
@@ -147,7 +149,7 @@ private:
         testing::pod_options o(p.serial);
         o.revision = p.revision;
         o.resource_version = p.version;
-        o.managed_fields = false; // it is skipped anyway
+        o.managed_fields = false; // the informer drops them anyway
         o.type = true;
         return make_pod_json(o);
     }
@@ -166,16 +168,16 @@ private:
     const std::uint64_t changes_;
     const std::function<void(const cluster&)> report_;
     api_resource resource_{"", "v1", "pods", "Pod"};
-    informer::clock::time_point ends_{}; // the watch
+    informer::clock::time_point ends_{}; // when the watch ends
     std::mt19937_64 random_{1};
     std::vector<pod> pods_;
     unsigned serial_ = 0;
     std::uint64_t version_ = 0, made_ = 0, forget_at_ = forgotten_after;
 };
 
-// ---- those who use it ---------------------------------------------------------------------------------------------------
+// ---- users of the informer -----------------------------------------------------------------------------------------
 
-/// Takes what there is, and sleeps: what comes meanwhile is merged.
+/// Takes all pending events, then sleeps: events that come meanwhile are merged.
 asio::awaitable<void> sleeper(shared_informer pods, std::shared_ptr<manual_clock> clock) {
     subscription events = pods.subscribe();
     for (bool on = true; on;) {
@@ -185,7 +187,7 @@ asio::awaitable<void> sleeper(shared_informer pods, std::shared_ptr<manual_clock
     }
 }
 
-/// Comes late, stays an hour, goes with events pending.
+/// Subscribes late, stays for an hour, and unsubscribes with events pending.
 asio::awaitable<void> visitor(shared_informer pods, std::shared_ptr<manual_clock> clock) {
     for (bool on = true; on;) {
         {
@@ -200,7 +202,7 @@ asio::awaitable<void> visitor(shared_informer pods, std::shared_ptr<manual_clock
     }
 }
 
-/// What it keeps stays whole, whatever is written.
+/// Checks that the snapshot it keeps does not change, whatever is written.
 asio::awaitable<void> reader(shared_informer pods, std::shared_ptr<manual_clock> clock, std::uint64_t* wrong) {
     for (bool on = true; on;) {
         const cache_snapshot kept = pods.snapshot();
@@ -216,7 +218,7 @@ asio::awaitable<void> reader(shared_informer pods, std::shared_ptr<manual_clock>
     }
 }
 
-// ---- what is held -------------------------------------------------------------------------------------------------------
+// ---- memory figures ------------------------------------------------------------------------------------------------
 
 void print(const cluster& c, const shared_informer& pods, std::chrono::seconds passed) {
     const informer_status s = pods.status();
@@ -233,7 +235,7 @@ void print(const cluster& c, const shared_informer& pods, std::chrono::seconds p
 int main(int argc, char** argv) {
     const unsigned count = argc > 1 ? static_cast<unsigned>(std::strtoul(argv[1], nullptr, 10)) : 3000;
     const std::uint64_t changes = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 4'000'000;
-    if (count < 50 || changes < 20 * slice) { // no two reports at once
+    if (count < 50 || changes < 20 * slice) { // with fewer changes, two reports would fall together
         std::fputs(("bench_soak [pods, at least 50] [changes, at least " + std::to_string(20 * slice) + "]\n").c_str(),
                    stderr);
         return 2;
@@ -244,7 +246,7 @@ int main(int argc, char** argv) {
     const auto start = clock->now();
     const runtime rt = runtime(io.get_executor()).with_clock(clock).with_seed(1);
     std::uint64_t wrong = 0, next_report = changes / 20;
-    std::unordered_map<std::string, object> known; // to the handler
+    std::unordered_map<std::string, object> known; // by the handler
     std::optional<shared_informer> pods;
     task_group users(io.get_executor()), running(io.get_executor());
     const auto source = std::make_shared<cluster>(clock, count, changes, [&](const cluster& c) {
@@ -266,7 +268,7 @@ int main(int argc, char** argv) {
     users.spawn(reader(*pods, clock, &wrong));
     while (!io.stopped()) {
         if (io.poll() != 0 || io.stopped()) continue;
-        const auto next = clock->next_deadline(); // all sleep: a watch ended, and the next one is to wait
+        const auto next = clock->next_deadline(); // all sleep: a watch ended, and the next one waits
         if (!next) break;
         clock->set(*next);
     }

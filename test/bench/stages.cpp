@@ -1,7 +1,7 @@
-// Where an informer's processor time goes between the socket and the handler: each stage by itself, then the whole, over plain
-// HTTP on loopback from a canned server in a process of its own. One JSON line per figure.
+// Where an informer spends CPU time between the socket and the handler: each stage by itself, then all together, over
+// plain HTTP on loopback from a canned server in a process of its own. One JSON line per figure.
 //
-//   bench_stages [pods = 20000] [rounds of updates = 3] [whole: nothing but the informer] [parser: without text difference]
+//   bench_stages [pods = 20000] [rounds of updates = 3] [whole: only the informer] [parser: without text difference]
 #include "support/pod_generator.hpp"
 #include "support/process_memory.hpp"
 
@@ -65,9 +65,9 @@ std::string version_after(unsigned pods, unsigned revision) {
     return std::to_string(1'000'000 + std::uint64_t{pods} * 37 + revision * 100'003ULL);
 }
 
-// ---- the canned server --------------------------------------------------------------------------------------------------
+// ---- the canned server ---------------------------------------------------------------------------------------------
 
-/// Says everything it will ever say before it serves; what it sends are pieces of these texts.
+/// Makes all texts before it serves, and sends only pieces of them.
 class canned {
 public:
     canned(unsigned pods, unsigned rounds) : pods_(pods) {
@@ -82,7 +82,7 @@ public:
         }
     }
 
-    /// Serves one connection after the other, requests of one at a time, until killed.
+    /// Serves one connection after another, and one request at a time, until it is killed.
     void serve(int listener, int control) {
         for (;;) {
             const int s = ::accept(listener, nullptr, nullptr);
@@ -172,7 +172,7 @@ private:
     std::string piece_;
 };
 
-// ---- the stages ---------------------------------------------------------------------------------------------------------
+// ---- the stages ----------------------------------------------------------------------------------------------------
 
 void print(const char* what, unsigned pods, double seconds) {
     std::printf("{\"stage\":\"%s\",\"us_per_object\":%.2f}\n", what, seconds / pods * 1e6);
@@ -189,7 +189,7 @@ double least(const std::function<void()>& work, int times = 3) {
     return best;
 }
 
-/// Reads a list and throws it away, as far as the socket (raw) or as our client hands it out.
+/// Reads a list and throws it away: here with a raw socket, in `client_floor` with the library's HTTP client.
 double socket_floor(unsigned short port) {
     return least([port] {
         const int s = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -327,7 +327,7 @@ int main(int argc, char** argv) {
     ::close(listener);
 
     if (!whole_only) {
-        socket_floor(port); // the server is ready now
+        socket_floor(port); // waits until the server is ready
         print("raw socket", pods, socket_floor(port));
         print("http client", pods, client_floor(port));
         std::string list = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[";

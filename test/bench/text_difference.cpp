@@ -1,6 +1,7 @@
-// What reading documents by their differences from others saves: the same texts through a pool with `text_difference` on and
-// one with it off, each in a process of its own, against Boost.JSON's SAX parser with a handler that does nothing (the floor).
-// Ends with the goals of the first, for 20,000 pods in order; a missed one is exit status 1.
+// The savings from reading documents by their differences from others: the same texts through a pool with
+// `text_difference` on and one with it off, each in a process of its own, compared with Boost.JSON's SAX parser with an
+// empty handler (the floor). With at least 20,000 pods in order and one structure, it prints the goals of the pool with
+// `text_difference`; a missed goal gives exit status 1.
 //
 //   bench_text_difference [pods = 20000] [replicas = 20] [list|shuffled] [structures = 1]
 #include "support/empty_sax.hpp"
@@ -84,7 +85,7 @@ figures run(bool difference, const cluster& c, std::uint64_t& check) {
         for (unsigned i = 0; i < count; ++i) pods[i] = pool.decode(texts[i], object(), f);
         r.load = std::min(r.load, cpu_seconds() - start);
     };
-    for (int round = 0; round < 2; ++round) load(*make_pool()); // the least counts, as of the floor
+    for (int round = 0; round < 2; ++round) load(*make_pool()); // the least time counts, as for the floor
     pods.assign(count, object());
     const auto pool = make_pool();
     ::malloc_trim(0);

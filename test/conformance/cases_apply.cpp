@@ -1,4 +1,4 @@
-// Server-side apply against a server: who owns what, and what is said comes through.
+// Server-side apply against a server: ownership of fields and conflicts, and texts that arrive unchanged.
 #include "objects.hpp"
 
 #include <set>
@@ -45,7 +45,7 @@ asio::awaitable<void> applies(std::shared_ptr<cluster> c) {
     by_force.force();
     const object forced = co_await c->client().apply(maps, other, by_force);
     CHECK(text(forced, "/data") == R"({"a":"2","b":"1","c":"2"})");
-    const auto less = with_data(*c, R"({"b":"1"})"); // "a" is the other's by now, "b" stays
+    const auto less = with_data(*c, R"({"b":"1"})"); // "a" belongs to "two" by now, "b" stays
     const object kept = co_await c->client().apply(maps, less, one);
     CHECK(text(kept, "/data") == R"({"a":"2","b":"1","c":"2"})");
     const auto gone = with_data(*c, R"({"c":"2"})");
@@ -114,7 +114,7 @@ asio::awaitable<void> applies_to_custom_resources(std::shared_ptr<cluster> c) {
     const auto whole = named(*c, "w", o);
     const object made = co_await c->client().apply(widgets, whole, one);
     CHECK(made.kind() == "Widget");
-    CHECK_FALSE(made["status"].exists()); // it has a subresource
+    CHECK_FALSE(made["status"].exists()); // status is a subresource
     auto to_status = one;
     to_status.subresource("status");
     const object seen = co_await c->client().apply(widgets, whole, to_status);
@@ -135,7 +135,8 @@ asio::awaitable<void> applies_to_custom_resources(std::shared_ptr<cluster> c) {
     CHECK(text(forced, "/status/seen") == "1");
 }
 
-// Its body is read as YAML, which refuses some of what JSON strings hold, and folds other line breaks than "\n" into blanks.
+// The body of an apply is read as YAML, which refuses some characters that JSON strings may contain, and folds line
+// breaks other than "\n" into blanks.
 asio::awaitable<void> applies_any_text(std::shared_ptr<cluster> c) {
     const std::string odd = "a \x7f \u0080 \u0085 \u009f \u00a0 \u2027 \u2028 \u2029\u2029 \ufeff \ufffe \uffff "
                             "\U0001f600 \U0001ffff / \\u2028 \t\r\n \u0085";

@@ -1,4 +1,5 @@
-// Another client changes everything while connections are cut and the server restarts: the cache ends equal to the server.
+// Another client changes everything while connections are cut and the server restarts: in the end, the cache equals the
+// server's state.
 #include "cluster.hpp"
 
 #include "support/process.hpp"
@@ -26,7 +27,7 @@ constexpr auto token = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::uint64_t enough_cuts = 20;
 
-// How curl authenticates as we do.
+// The curl configuration with the same credentials as the client's.
 std::string curl_config(const kubernetes::client_config& c, const testing::temporary_folder& folder) {
     std::string out = "max-time = 5\nnoproxy = \"*\"\n";
     const auto file = [&](const char* option, const char* name, const std::string& text) {
@@ -52,7 +53,7 @@ asio::awaitable<void> cut_at_random(std::shared_ptr<cluster> c, std::shared_ptr<
     while (!*over) {
         co_await c->runtime().clock().sleep_for(std::chrono::milliseconds(50 + random() % 400));
         if (random() % 4 == 0) {
-            // Cut in the middle of what is being sent.
+            // Cuts in the middle of an answer.
             c->proxy().cut_after(random() % 3000);
         } else {
             c->proxy().cut_after(UINT64_MAX);
@@ -62,7 +63,8 @@ asio::awaitable<void> cut_at_random(std::shared_ptr<cluster> c, std::shared_ptr<
     c->proxy().cut_after(UINT64_MAX);
 }
 
-// Reads the client's lines; plays the restart of the embedded server; tells the client, by a file, that there were enough cuts.
+// Reads the client's lines, plays the restart of the embedded server, and tells the client by a file that there were
+// enough cuts.
 asio::awaitable<std::string> attend(std::shared_ptr<cluster> c, int descriptor, std::string enough) {
     asio::posix::stream_descriptor in(c->runtime().executor(), descriptor);
     std::string text, last;
@@ -83,7 +85,7 @@ asio::awaitable<std::string> attend(std::shared_ptr<cluster> c, int descriptor, 
     co_return last;
 }
 
-// Empty when the two agree, else the first difference.
+// The first difference between the two; empty when they agree.
 std::string difference(const std::map<std::string, json::value>& expected,
                        const std::map<std::string, object>& actual) {
     for (const auto& [key, o] : expected) {
@@ -112,7 +114,7 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
     group.spawn(collect(events, seen));
     co_await i->synced(std::chrono::seconds(30));
 
-    const testing::temporary_folder folder; // holds credentials: gone whatever happens
+    const testing::temporary_folder folder; // holds credentials: removed whatever happens
     const char* home = std::getenv("HOME"); // the restart needs it
     std::vector<std::string> environment{"SERVER=" + c->client().config().server,
                                          "NAMESPACE=" + c->name_space(),
@@ -160,7 +162,7 @@ asio::awaitable<void> chaos(std::shared_ptr<cluster> c) {
     CHECK(settled);
     CHECK(expected.size() > 5);
     CHECK(c->proxy().cuts() >= enough_cuts);
-    // Each key's story makes sense: it begins with added, nothing follows a delete but added.
+    // The events of each key make sense: they begin with added, and only added follows a deletion.
     std::map<std::string, bool> alive;
     std::size_t senseless = 0;
     for (const auto& e : seen->log) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto patience = 60s;
 
-/// Keeps a ConfigMap for every Widget, with the Widget's value, and says in the Widget's status that it did.
+/// Keeps a ConfigMap with the Widget's value for every Widget, and reports that in the Widget's status.
 struct copier {
     copier(cluster& on, api_resource what, std::size_t workers)
         : c(on), widgets(std::move(what)),
@@ -31,7 +31,7 @@ struct copier {
                    .build([this](reconcile_request q) { return reconcile(std::move(q)); })) {}
 
     source_options from() const {
-        // Where the resource is missing it is asked for each second, so that the case does not take long.
+        // While the resource is missing, the informer asks for it every second, so that the case does not take long.
         return source_options()
             .name_space(c.name_space())
             .informer(informer_options().backoff(backoff_options().cap(1s)));
@@ -82,7 +82,7 @@ struct copier {
     }
 };
 
-/// Is every Widget copied, by what the server says?
+/// True when every Widget is copied according to the server.
 asio::awaitable<bool> all_copied(std::shared_ptr<cluster> c, api_resource widgets) {
     const list_options all;
     failure f;
@@ -118,7 +118,8 @@ asio::awaitable<void> whole_controller(std::shared_ptr<cluster> c) {
     CHECK(yes);
     CHECK(it.most > 1); // several at once
     for (int round = 2; round < 5; ++round) {
-        // While its watches break, Widgets change, copies are broken and deleted, Widgets go and come.
+        // While the controller's watches break, Widgets change, copies are damaged and deleted, and Widgets are deleted
+        // and created again.
         c->proxy().cut_all(round % 2 == 0);
         for (int i = 0; i < n; i += round) {
             const std::string name = "w" + std::to_string(i), value = std::to_string(round * 100 + i);
@@ -129,7 +130,7 @@ asio::awaitable<void> whole_controller(std::shared_ptr<cluster> c) {
             default:
                 co_await drop(c, widgets, name);
                 co_await make_widget(c, widgets, name, value);
-                // No garbage collector here, perhaps: what is left of the old one is not the new one's.
+                // The server may have no garbage collector: the old Widget's copy must not stay for the new one.
                 failure f;
                 const object_key key(c->name_space(), name);
                 const kubernetes::delete_options plain;
@@ -169,7 +170,7 @@ asio::awaitable<void> later_crd(std::shared_ptr<cluster> c) {
     const bool yes = co_await copied(c, widgets);
     CHECK(yes);
     CHECK(it.self.not_ready().empty());
-    // It goes, and comes back.
+    // The definition is removed and comes back.
     co_await c->remove_crd(widgets);
     const std::function<bool()> again = [&] { return says_so() && it.done.empty(); };
     const bool away = co_await testing::eventually(again, patience);

@@ -52,7 +52,7 @@ asio::awaitable<void> follows(real_etcd* e) {
     revision = co_await real_etcd::put(e, "/s/a", R"({"v":1})");
     co_await informer.wait_until(resource_version(revision), 20s);
     CHECK(informer.get("a").uid() != a.uid());
-    // What is written elsewhere etcd tells of by its progress.
+    // etcd reports a write outside the prefix only by its progress notification.
     revision = co_await real_etcd::put(e, "/t/a", "{}");
     co_await informer.wait_until(resource_version(revision), 20s);
     const auto all_told = [&] { return f->told.size() == 6; };
@@ -77,7 +77,8 @@ asio::awaitable<void> survives_restart_and_compaction(real_etcd* e) {
     const bool failed = co_await eventually(noticed, 20s);
     CHECK(failed);
     co_await real_etcd::start(e);
-    // What the informer resumes at is gone by the time it is back, or it is quicker, and is told of it all.
+    // Either the revision at which the informer resumes is compacted by the time it is back, or the informer is quicker
+    // and gets all events.
     co_await real_etcd::remove(e, "/s/a");
     co_await real_etcd::remove(e, "/s/b");
     co_await real_etcd::put(e, "/s/b", "{}");
@@ -94,7 +95,7 @@ asio::awaitable<void> survives_restart_and_compaction(real_etcd* e) {
     co_await follower::stop(f.get());
 }
 
-/// What a request asks for that etcd has compacted.
+/// A sink that counts what it gets, and ends a watch at the first bookmark.
 class nobody final : public object_sink {
 public:
     document_pool& pool() override { return *pool_; }
@@ -116,7 +117,7 @@ private:
 asio::awaitable<void> lists_and_refuses(real_etcd* e) {
     co_await real_etcd::start(e);
     std::string revision;
-    for (int i = 0; i < 2500; i += 100) { // a transaction takes 128
+    for (int i = 0; i < 2500; i += 100) { // a transaction takes at most 128 operations
         std::string txn;
         for (int k = i; k < i + 100; ++k)
             txn += (txn.empty() ? "" : ",") +
@@ -136,7 +137,7 @@ asio::awaitable<void> lists_and_refuses(real_etcd* e) {
         CHECK(r.resource_version.str() == revision);
         pages.push_back(r.items);
         options.continue_token(r.continue_token);
-        co_await real_etcd::put(e, "/s/late", "{}"); // not of that revision
+        co_await real_etcd::put(e, "/s/late", "{}"); // later than the revision of the list
     } while (!options.continue_.empty());
     CHECK(pages == std::vector<std::uint64_t>{1000, 1500});
 
@@ -162,7 +163,7 @@ asio::awaitable<void> lists_and_refuses(real_etcd* e) {
     old.resource_version(revision);
     co_await from->watch(old, sink, f);
     CHECK(f == errc::gone);
-    // Nothing comes but etcd's progress, which it tells of once something was written, if only elsewhere.
+    // Only etcd's progress notification comes; etcd sends it once something was written, even outside the prefix.
     const std::string elsewhere = co_await real_etcd::put(e, "/t/a", "{}");
     watch_options now;
     now.resource_version(newest);
@@ -313,14 +314,14 @@ asio::awaitable<void> survives_its_members(std::array<real_etcd*, 3> members) {
     const auto f = std::make_unique<follower>(*members[0], etcd::mapping("/s/"), informer_options(), where);
     auto& informer = *f->informer;
     co_await informer.synced(20s);
-    // The one that is asked goes away: another one is asked, and nothing is listed again.
+    // The member that the informer uses goes away: the informer uses another one, and does not list again.
     members[0]->kill();
-    co_await real_etcd::until_it_answers(members[1]); // a new leader may have to be found
+    co_await real_etcd::until_it_answers(members[1]); // a new leader may have to be elected
     const std::string revision = co_await real_etcd::put(members[1], "/s/b", "{}");
     co_await informer.wait_until(resource_version(revision), 30s);
     CHECK(informer.get("b"));
     CHECK(informer.status().relists == 0);
-    // The last one knows that it is alone, and says so instead of being silent.
+    // The last member knows that it is alone, and returns errors instead of staying silent.
     members[1]->kill();
     const std::function<bool()> told = [&] { return informer.status().attempts >= 2 && informer.status().last_error; };
     const bool noticed = co_await eventually(told, 30s);

@@ -1,4 +1,4 @@
-// Leader election and key sharding: replicas with clocks of their own, one of which is killed, cut off, or leaves.
+// Leader election and key sharding: replicas with clocks of their own; one is cut off, as if it were killed, or leaves.
 #include "cluster.hpp"
 
 #include <informer/controller/key_sharding.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto patience = 60s;
 
-/// A clock that shows another date and runs at another rate.
+/// A clock with another date and another rate than the system's.
 class skewed_clock final : public informer::clock {
 public:
     skewed_clock(std::chrono::nanoseconds wall_offset, double rate) : offset_(wall_offset), rate_(rate) {}
@@ -76,7 +76,7 @@ struct stander {
     }
 };
 
-/// Looks at all of them, again and again.
+/// Checks every 2 ms whether two replicas lead at the same time.
 struct overseer {
     std::vector<std::shared_ptr<stander>> all;
     bool two = false;
@@ -110,7 +110,7 @@ asio::awaitable<void> two_replicas(std::shared_ptr<cluster> c, std::shared_ptr<i
     const bool first = co_await testing::eventually(a_works, patience);
     REQUIRE(first);
     group_b.spawn(stander::stand(b));
-    // b stands by, for longer than a Lease lasts.
+    // b stands by for longer than a Lease lasts.
     co_await c->runtime().clock().sleep_for(5s);
     CHECK(a->working);
     CHECK_FALSE(b->working);
@@ -127,7 +127,7 @@ asio::awaitable<void> two_replicas(std::shared_ptr<cluster> c, std::shared_ptr<i
     const std::function<bool()> b_works = [&] { return b->working; };
     const bool second = co_await testing::eventually(b_works, patience);
     REQUIRE(second);
-    // a renewed it 0.3 s before at the most, and it lasts 3 s from when b saw that
+    // a renewed the Lease at most 0.3 s before the cut, and for b the Lease lasts 3 s from the moment it saw that
     CHECK(std::chrono::steady_clock::now() - cut > 2s);
     CHECK_FALSE(a->working);
     const std::function<bool()> a_over = [&] { return a->over; };
@@ -137,7 +137,7 @@ asio::awaitable<void> two_replicas(std::shared_ptr<cluster> c, std::shared_ptr<i
     CHECK(a->tokens.front().version < b->tokens.front().version);
     CHECK(a->tokens.front().transitions < b->tokens.front().transitions);
 
-    // a stands again, b leaves cleanly: a does not wait for the Lease to expire.
+    // a stands for election again, and b leaves cleanly: a does not wait for the Lease to expire.
     c->proxy().refuse(false);
     task_group again(c->runtime().executor());
     a->over = false;

@@ -1,4 +1,4 @@
-// Lists, selectors, typed errors: what the client and a cache see at rest.
+// Lists, selectors, typed errors: what the client and a cache see when nothing changes.
 #include "cluster.hpp"
 
 #include <informer/object/json.hpp>
@@ -56,7 +56,7 @@ asio::awaitable<void> lists_by_pages(std::shared_ptr<cluster> c) {
         auto page = co_await c->client().list(c->config_maps(), c->name_space(), options);
         ++pages;
         if (version.empty()) version = page.version.str();
-        CHECK(page.version.str() == version); // one state, whatever changes meanwhile
+        CHECK(page.version.str() == version); // all pages show one state, whatever changes meanwhile
         items.insert(items.end(), page.items.begin(), page.items.end());
         if (page.continue_token.empty()) break;
         CHECK(page.items.size() == 3);
@@ -67,14 +67,14 @@ asio::awaitable<void> lists_by_pages(std::shared_ptr<cluster> c) {
     CHECK(names(items).size() == 7);
 }
 
-// The watch cache answers, and knows no pages; events have none.
+// A list of any version comes from the watch cache, which has no pages; events have no watch cache.
 asio::awaitable<void> any_version_is_whole(std::shared_ptr<cluster> c) {
     co_await make_many(c, 7);
     list_options any;
     any.limit(3).resource_version("0");
     kubernetes::object_list page;
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    do { // it may lag
+    do { // the watch cache may lag
         page = co_await c->client().list(c->config_maps(), c->name_space(), any);
     } while (page.items.size() < 7 && page.continue_token.empty() && std::chrono::steady_clock::now() < until);
     CHECK(page.items.size() >= 7);
@@ -150,7 +150,7 @@ asio::awaitable<void> informer_selects(std::shared_ptr<cluster> c) {
     co_await i->synced(std::chrono::seconds(20));
     CHECK(i->snapshot().size() == 2);
 
-    // An object that leaves the selection is deleted for this informer, one that enters it is added.
+    // For this informer, an object that leaves the selection is deleted, and one that enters it is added.
     json::value leave = {{"metadata", {{"labels", {{"parity", "none"}}}}}};
     json::value enter = {{"metadata", {{"labels", {{"parity", "even"}}}}}};
     const object_key zero(c->name_space(), "cm-0"), one(c->name_space(), "cm-1");
@@ -254,7 +254,7 @@ asio::awaitable<void> metadata_only(std::shared_ptr<cluster> c) {
         const auto partial = c->follow(from, options);
         co_await whole->synced(std::chrono::seconds(20));
         co_await partial->synced(std::chrono::seconds(20));
-        std::string large(4000, static_cast<char>('a' + round)); // metadata only is far less to send
+        std::string large(4000, static_cast<char>('a' + round)); // metadata alone is much shorter
         co_await c->change("cm-1", std::move(large));
         const auto made = co_await c->put("new-" + number, "v0", "parity=odd");
         co_await c->drop("cm-" + std::to_string(2 * round));
@@ -277,7 +277,8 @@ asio::awaitable<void> metadata_only(std::shared_ptr<cluster> c) {
     }
 }
 
-/// Two replicas, and one that follows all: by a server that chooses (kube-apiserver with the gate ShardedListAndWatch) or not.
+/// Two informers of a part each, and one of all objects. The server selects the part (kube-apiserver with the gate
+/// ShardedListAndWatch), or the client does.
 asio::awaitable<void> parts_are_the_whole(std::shared_ptr<cluster> c) {
     co_await make_many(c, 20);
     const auto from = c->client().make_list_watch(c->config_maps(), c->name_space());
@@ -300,7 +301,8 @@ asio::awaitable<void> parts_are_the_whole(std::shared_ptr<cluster> c) {
         const auto made = co_await c->put("new-" + number, "v0", "parity=odd");
         const auto version = made.resource_version();
         co_await whole->wait_until(version, std::chrono::seconds(20));
-        // Each has what is its own, in the state of the end; what is the other's tells it nothing.
+        // Each part has its own objects in their final state. It does not see the versions of the other part's objects,
+        // so it cannot wait for `version`.
         const auto all = whole->snapshot();
         for (const auto& p : parts) {
             const auto mine = shard_selector::part(p == parts[1], 2);
@@ -324,7 +326,7 @@ asio::awaitable<void> parts_are_the_whole(std::shared_ptr<cluster> c) {
     some.shard(shard_selector::part(1, 2)).labels("parity");
     const auto page = co_await c->client().list(c->config_maps(), c->name_space(), some);
     for (const auto& o : page.items) CHECK(some.shard_.contains(o));
-    // Whoever chose: the server says so where it did.
+    // If the server made the selection, it says so in `shardInfo`.
     const auto path = c->config_maps().path(c->name_space()) +
                       "?labelSelector=parity&shardSelector=" + http::percent_encode(some.shard_.str());
     const auto raw = json::parse(co_await c->client().raw("GET", path));

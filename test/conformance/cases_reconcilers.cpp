@@ -1,4 +1,4 @@
-// What reconcilers need of a server: finalizers, owner references, conflict retry, status patches, events.
+// What reconcilers need from a server: finalizers, owner references, conflict retry, status patches, events.
 #include "objects.hpp"
 
 #include "support/finalizing.hpp"
@@ -42,9 +42,10 @@ asio::awaitable<void> finalizer_life(std::shared_ptr<cluster> c) {
     r = co_await f.step(w);
     CHECK(f.applied == 2);
 
-    // Somebody else edits the list: what we computed from the old one is refused, and asked for again.
+    // Another client edits the list of finalizers: a write computed from the old list is refused, and the reconciler
+    // asks to be called again.
     finalizing other(c->client(), widgets, "other.io/cleanup");
-    r = co_await other.step(bare); // knew of no list
+    r = co_await other.step(bare); // does not know the list yet
     CHECK(r.what() == outcome::requeue);
     r = co_await other.step(w);
     CHECK(r.what() == outcome::done);
@@ -61,7 +62,8 @@ asio::awaitable<void> finalizer_life(std::shared_ptr<cluster> c) {
     r = co_await f.step(w);
     CHECK(r.what() == outcome::requeue_after);
     CHECK(f.cleaned == 1);
-    // A third one that did not hear of the deletion is refused: asked for again, and then there is nothing to do.
+    // A third finalizer that does not know of the deletion is refused: it asks to be called again, and then there is
+    // nothing to do.
     finalizing third(c->client(), widgets, "third.io/cleanup");
     r = co_await third.step(alive);
     CHECK(r.what() == outcome::requeue);
@@ -88,7 +90,7 @@ asio::awaitable<void> bad_finalizer(std::shared_ptr<cluster> c) {
     const object o = co_await c->put("a", "1");
     finalizing f(c->client(), c->config_maps(), "no name, this");
     const auto r = co_await f.step(o);
-    CHECK(r.what() == outcome::error); // trying again quietly would go on for ever
+    CHECK(r.what() == outcome::error); // quiet retries would never end
     CHECK(r.why() == errc::invalid);
 }
 
@@ -133,7 +135,7 @@ asio::awaitable<void> owners(std::shared_ptr<cluster> c) {
     CHECK(reference->kind == "Widget");
     CHECK(reference->uid == owner.meta().uid().str());
     CHECK(reference->block_owner_deletion);
-    // One object has one controller: we say so, and the server would.
+    // An object has one controller: the library refuses a second one, and so does the server.
     set_controller_reference(d, second, f);
     CHECK(f == errc::conflict);
     auto& both = d.at("metadata").at("ownerReferences").as_array();
@@ -152,7 +154,7 @@ asio::awaitable<void> owners(std::shared_ptr<cluster> c) {
 asio::awaitable<void> retries(std::shared_ptr<cluster> c) {
     const auto widgets = co_await c->make_crd();
     co_await make_widget(c, widgets, "w", "0");
-    // Ten at once, each adding one: none is lost.
+    // Ten coroutines at once, each of which adds 1: no addition is lost.
     task_group adding(c->runtime().executor());
     const auto done = std::make_shared<int>(0);
     const auto add = [](std::shared_ptr<cluster> on, api_resource r, std::shared_ptr<int> n) -> asio::awaitable<void> {
@@ -162,7 +164,7 @@ asio::awaitable<void> retries(std::shared_ptr<cluster> c) {
             v = std::to_string(std::stoi(std::string(v)) + 1);
             return true;
         };
-        for (;;) { // five tries do not always do for ten at once
+        for (;;) { // five attempts are not always enough for ten at once
             failure f;
             const kubernetes::write_options plain;
             co_await update_with_retry(on->runtime(), on->client(), r, key, change, plain, f);
@@ -177,7 +179,7 @@ asio::awaitable<void> retries(std::shared_ptr<cluster> c) {
     object w = co_await read(c, widgets, "w");
     CHECK(w["spec"]["value"].as_string() == "10");
 
-    // By the subresource, status alone is written.
+    // A write to the subresource changes only status.
     const object_key key(c->name_space(), "w");
     object_change to_status = [](json::value& o) {
         o.as_object()["status"] = json::object{{"seen", "10"}, {"phase", "new"}};
@@ -190,7 +192,7 @@ asio::awaitable<void> retries(std::shared_ptr<cluster> c) {
     CHECK(w["status"]["seen"].as_string() == "10");
     CHECK(w["spec"]["value"].as_string() == "10");
 
-    // A patch of what differs, from what we knew: what others wrote stays, what is not wanted goes.
+    // patch_status writes the difference from the last known status: members that others wrote stay, unwanted ones go.
     const std::string theirs = R"({"status":{"theirs":true}})";
     const object_key same = key;
     auto change = json::parse(theirs);
@@ -274,7 +276,8 @@ asio::awaitable<void> recorded_events(std::shared_ptr<cluster> c) {
     const std::string reason(200, 'R'), action(200, 'A');
     recorder.event(related, event_type::warning, reason, action, note);
     recorder.event(related, event_type::warning, "NoAction", "", "");
-    // Cluster-scoped: in "default". Names that no Event may have: something like them.
+    // The Event of a cluster-scoped object is in "default". The name of an Event is made from that of its object; where
+    // that is not allowed, a similar one is used.
     recorder.event(everywhere, event_type::normal, "Seen", "See", "a namespace");
     event_record odd;
     odd.reason = "Seen";
@@ -304,7 +307,7 @@ asio::awaitable<void> recorded_events(std::shared_ptr<cluster> c) {
     CHECK(recorder.figures().failed == 0);
     CHECK(recorder.figures().dropped == 0);
 
-    // The Event of a series is gone (they live for an hour): the series is created anew, whole.
+    // The Event of a series is gone (Events live for an hour): it is created again with the whole series.
     const auto before = co_await events_about(c, c->name_space(), subject.meta().uid().str());
     co_await drop(c, events(), before[0].key().name);
     event_record again;
@@ -324,7 +327,7 @@ asio::awaitable<void> recorded_events(std::shared_ptr<cluster> c) {
     CHECK(anew[0]["series"]["count"].as_int64() == 2);
     CHECK(recorder.figures().failed == 0);
 
-    found.insert(found.end(), odd_ones.begin(), odd_ones.end()); // not in the namespace of the case
+    found.insert(found.end(), odd_ones.begin(), odd_ones.end()); // these are not in the namespace of the case
     for (const object& e : found) {
         failure ignored;
         const object_key key = e.key();

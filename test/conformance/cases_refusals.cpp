@@ -1,4 +1,4 @@
-// What a server refuses, and in which words: identity, deletion, finalizers, definitions, strategic patches.
+// What a server refuses, and with which messages: identity, deletion, finalizers, definitions, strategic patches.
 #include "objects.hpp"
 
 using namespace informer;
@@ -8,7 +8,7 @@ using informer::kubernetes::write_options;
 
 namespace {
 
-/// 200 when it was not refused.
+/// The HTTP code of a refusal; 200 when there was none.
 int code_of(const failure& f) {
     return !f ? 200 : f.status() ? f.status()->code : 0;
 }
@@ -21,7 +21,7 @@ bool names_field(const failure& f, std::string_view field) {
     return f.status() && !f.status()->causes.empty() && f.status()->causes[0].field == field;
 }
 
-/// A PATCH with an object is a merge patch, with a list a JSON patch.
+/// A PATCH with an object is a merge patch, one with a list is a JSON patch.
 asio::awaitable<failure> ask(std::shared_ptr<cluster> c, std::string method, std::string path, std::string body) {
     failure f;
     co_await c->client().raw(std::move(method), std::move(path), std::move(body), f);
@@ -53,7 +53,7 @@ asio::awaitable<void> means_objects(std::shared_ptr<cluster> c) {
         "uid mismatch: the provided object specified uid 0aa0, and no existing object was found"));
     auto old = named(*c, "b", json::object());
     old.at("metadata").as_object()["resourceVersion"] = "1";
-    co_await c->client().apply(c->config_maps(), old, me, f); // nobody looks at it
+    co_await c->client().apply(c->config_maps(), old, me, f); // ignored: the object does not exist
     CHECK(code_of(f) == 200);
 }
 
@@ -81,7 +81,7 @@ asio::awaitable<void> deletes_alone(std::shared_ptr<cluster> c) {
     const auto removed = co_await ask(c, "DELETE", path, nothing);
     CHECK(code_of(removed) == 200);
     const auto terminating = co_await ask(c, "PATCH", path, dated);
-    CHECK(code_of(terminating) == 200); // of no effect
+    CHECK(code_of(terminating) == 200); // has no effect
     const object now = co_await read(c, c->config_maps(), "a");
     CHECK_FALSE(now["metadata"]["deletionTimestamp"].to_json().starts_with("\"2020"));
     const auto again = co_await ask(c, "POST", maps_of(*c), held);
@@ -112,7 +112,7 @@ asio::awaitable<void> reads_delete_options(std::shared_ptr<cluster> c) {
         CHECK(code_of(f) == 403);
         CHECK(message_of(f).ends_with("this namespace may not be deleted"));
     }
-    co_await read(c, c->config_maps(), "a"); // it is there
+    co_await read(c, c->config_maps(), "a"); // throws if it is gone
 }
 
 asio::awaitable<void> looks_at_finalizers(std::shared_ptr<cluster> c) {
@@ -173,7 +173,7 @@ asio::awaitable<void> keeps_definitions(std::shared_ptr<cluster> c) {
     CHECK(code_of(waits) == 200);
     const object_key key("", "things." + widgets.group);
     std::string names, established;
-    const auto looked_at = [&]() -> asio::awaitable<bool> { // the real one does it by and by
+    const auto looked_at = [&]() -> asio::awaitable<bool> { // a real server does it later
         const object now = co_await c->client().get(definitions(), key);
         for (const value one : now["status"]["conditions"]) {
             auto& to = one["type"].as_string() == "NamesAccepted" ? names : established;
@@ -199,7 +199,7 @@ asio::awaitable<void> merges_strategically(std::shared_ptr<cluster> c) {
     const auto pod = named(*c, "p", std::move(o));
     failure f;
     co_await c->client().create(pods, pod, write_options(), f);
-    if (!c->embedded() && f == errc::forbidden) co_return; // no service account without controllers
+    if (!c->embedded() && f == errc::forbidden) co_return; // without controllers there is no service account
     REQUIRE(code_of(f) == 200);
     const object_key key(c->name_space(), "p");
     const write_options plain;
@@ -214,7 +214,7 @@ asio::awaitable<void> merges_strategically(std::shared_ptr<cluster> c) {
     co_await c->client().patch(pods, key, patch_type::strategic_merge, odd, plain, f);
     CHECK(code_of(f) == 500);
     const std::string path = "/api/v1/namespaces/" + c->name_space() + "/pods/p";
-    const std::string replace = R"([{"op":"replace","path":"/metadata/labels","value":{"a":"b"}}])"; // there are none
+    const std::string replace = R"([{"op":"replace","path":"/metadata/labels","value":{"a":"b"}}])"; // it has none yet
     const auto added = co_await ask(c, "PATCH", path, replace);
     CHECK(code_of(added) == 200);
 }

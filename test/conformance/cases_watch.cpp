@@ -45,7 +45,7 @@ asio::awaitable<void> every_event_kind(std::shared_ptr<cluster> c) {
     CHECK(of[1].current == updated);
     CHECK(of[2].kind == event_kind::deleted);
     CHECK(of[2].final_state_known);
-    CHECK(of[2].current.resource_version() > updated.resource_version()); // the deletion's
+    CHECK(of[2].current.resource_version() > updated.resource_version()); // the version of the deletion
     const auto before = seen->of(c->name_space() + "/before");
     REQUIRE(before.size() == 1);
     CHECK(before[0].initial);
@@ -100,7 +100,8 @@ asio::awaitable<void> resumes_after_a_cut(std::shared_ptr<cluster> c) {
     co_await group.join();
 }
 
-/// Kubernetes 1.33, for one, does not, unless the gate WatchList is open: then it refuses.
+/// False on Kubernetes 1.33, for example, unless its feature gate WatchList is on. A server without watch-list refuses
+/// the request.
 asio::awaitable<bool> knows_watch_list(std::shared_ptr<cluster> c) {
     failure f;
     const std::string path = "/api/v1/namespaces/" + c->name_space() +
@@ -122,12 +123,12 @@ asio::awaitable<void> watch_list_syncs(std::shared_ptr<cluster> c) {
         CHECK(from->lists.size() == 1);
         co_return;
     }
-    CHECK(from->lists.empty()); // the stream alone
+    CHECK(from->lists.empty()); // only the stream
     REQUIRE(from->watches.size() == 1);
     CHECK(from->watches[0].send_initial_events_);
     const auto later = co_await c->put("b", "1");
     co_await i->wait_until(later.resource_version(), patience);
-    CHECK(from->watches.size() == 1); // and it is the watch, too
+    CHECK(from->watches.size() == 1); // the same stream goes on as the watch
 }
 
 asio::awaitable<void> watch_list_of_nothing(std::shared_ptr<cluster> c) {
@@ -168,8 +169,8 @@ asio::awaitable<void> gone_relists(std::shared_ptr<cluster> c) {
     group.spawn(collect(events, seen));
     co_await i->synced(patience);
 
-    // Away from the server, and when we come back the history is gone. (Said before the cut: a watch that is being opened
-    // while the proxy refuses may get through after it.)
+    // The informer is cut off, and when it returns, the history is gone. (`watches_gone` is set before the cut: a watch
+    // that is being opened while the proxy refuses may get through afterwards.)
     from->watches_gone = 1;
     c->proxy().refuse(true);
     c->proxy().cut_all();
@@ -194,7 +195,7 @@ asio::awaitable<void> gone_relists(std::shared_ptr<cluster> c) {
     CHECK(seen->of(changes)[1].current == changed);
     REQUIRE(seen->of(comes).size() == 1);
     CHECK(seen->of(comes)[0].kind == event_kind::added);
-    CHECK(seen->of(c->name_space() + "/stays").size() == 1); // unchanged: told nothing
+    CHECK(seen->of(c->name_space() + "/stays").size() == 1); // unchanged: no further event
     CHECK_FALSE(i->get(goes));
     CHECK(i->status().relists >= 1);
     events->close();
@@ -269,7 +270,7 @@ asio::awaitable<void> recreated_under_one_name(std::shared_ptr<cluster> c) {
     task_group group(c->runtime().executor());
     group.spawn(collect(events, seen));
     co_await i->synced(patience);
-    from->watches_gone = 1; // so that only a relist shows the new one
+    from->watches_gone = 1; // so that only a relist shows the new object
     c->proxy().refuse(true);
     c->proxy().cut_all();
     co_await c->drop("phoenix");
@@ -322,7 +323,7 @@ asio::awaitable<void> custom_resources(std::shared_ptr<cluster> c) {
     CHECK(with_spec.meta().generation() == made.meta().generation() + 1);
     co_await i->wait_until(with_spec.resource_version(), patience);
 
-    // The definition goes, and its objects with it: as events, not as silence.
+    // The definition is deleted, and its objects with it: the informer gets events for them.
     co_await c->remove_crd(widgets);
     const std::function<bool()> deleted = [&] { return seen->count(event_kind::deleted) == 1 && seen->state.empty(); };
     const bool came = co_await testing::eventually(deleted, patience);
@@ -351,7 +352,8 @@ asio::awaitable<void> definition_comes_again(std::shared_ptr<cluster> c) {
     REQUIRE(removed);
     co_await c->make_crd(false, widgets.group);
     c->proxy().refuse(false);
-    // Its watch goes on from a version of the old definition's: nothing may be missing there, and nothing come of it but a list.
+    // The informer's watch resumes from a version of the old definition and does not get the deletion: only a list
+    // shows it.
     const std::function<bool()> gone = [&] { return seen->count(event_kind::deleted) == 1 && seen->state.empty(); };
     const bool told = co_await testing::eventually(gone, patience);
     CHECK(told);
@@ -380,7 +382,7 @@ asio::awaitable<void> version_out_of_service(std::shared_ptr<cluster> c) {
     co_await serve(c, widgets, false);
     const bool away = co_await until_gone(c, c->name_space(), widgets, "w", patience);
     CHECK(away);
-    // Its watch ended with it: the informer asks again, and is told that there is no such resource.
+    // The watch ended with the version: the informer asks again, and the server answers that there is no such resource.
     const std::function<bool()> refused = [&] { return i->status().last_error == errc::not_found; };
     const bool told = co_await testing::eventually(refused, patience);
     CHECK(told);

@@ -47,7 +47,7 @@ asio::awaitable<void> scales_elsewhere(std::shared_ptr<cluster> c) {
     how.subresource("scale");
     write_options to_scale;
     to_scale.subresource("scale");
-    // The selector of a ReplicationController is one of labels alone.
+    // The selector of a ReplicationController has only labels.
     const api_resource controllers("", "v1", "replicationcontrollers", "ReplicationController", true);
     json::object controller;
     controller["spec"] = deployment(*c, R"([{"name":"web","image":"i:1"}])", 2).at("spec");
@@ -58,7 +58,7 @@ asio::awaitable<void> scales_elsewhere(std::shared_ptr<cluster> c) {
     CHECK(of_controller["spec"]["replicas"].as_int64() == 2);
     CHECK(of_controller["status"]["selector"].as_string() == "app=x");
 
-    // A definition says where it lies.
+    // A definition says in which fields the scale is.
     const auto widgets = co_await c->make_crd();
     const object_key definition("", widgets.group_resource());
     const auto elsewhere = json::parse(R"({"spec":{"versions":[{"name":"v1","served":true,"storage":true,
@@ -69,10 +69,10 @@ asio::awaitable<void> scales_elsewhere(std::shared_ptr<cluster> c) {
     const object_key widget(c->name_space(), "w");
     failure f;
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    do { // it is not there at once
+    do { // the change takes effect a little later
         co_await c->client().get(widgets, widget, how, f);
     } while (f == errc::not_found && std::chrono::steady_clock::now() < until);
-    CHECK(f == errc::server_error); // spec.size is not there
+    CHECK(f == errc::server_error); // spec.size is absent
     const auto four = json::parse(R"({"spec":{"replicas":4}})");
     const object set = co_await c->client().patch(widgets, widget, kubernetes::patch_type::merge, four, to_scale);
     CHECK(set["spec"]["replicas"].as_int64() == 4);
@@ -147,7 +147,7 @@ asio::awaitable<void> runs_dry(std::shared_ptr<cluster> c) {
     CHECK(still == made);
 }
 
-// What is no dry run must not be a real one. A deletion's body speaks alone: the query beside it is not looked at.
+// A misspelt dry run must be refused, not executed. If a deletion has a body, the server ignores the query.
 asio::awaitable<void> refuses_dry_runs(std::shared_ptr<cluster> c) {
     const auto maps = "/api/v1/namespaces/" + c->name_space() + "/configmaps";
     co_await c->put("there", "1");
@@ -223,7 +223,7 @@ asio::awaitable<void> deletes_collections(std::shared_ptr<cluster> c) {
 }
 
 asio::awaitable<void> real_subresources(std::shared_ptr<cluster> c) {
-    if (c->embedded()) co_return; // has neither admission nor tokens
+    if (c->embedded()) co_return; // it has neither admission nor tokens
     const api_resource accounts("", "v1", "serviceaccounts", "ServiceAccount", true),
         pods("", "v1", "pods", "Pod", true);
     const write_options plain;
@@ -269,14 +269,14 @@ asio::awaitable<void> puts_objects(std::shared_ptr<cluster> c) {
     json::object o;
     o["spec"] = json::parse(R"({"holderIdentity":"me"})");
     const auto lease = named(*c, "a", o);
-    co_await c->client().update(leases, lease, plain, f); // what PUT creates
+    co_await c->client().update(leases, lease, plain, f); // PUT creates it
     CHECK_FALSE(f);
     co_await c->client().update(leases, lease, plain, f); // without a version
     REQUIRE(f.status());
     CHECK(f.status()->code == 422);
     REQUIRE(f.status()->causes.size() == 1);
     CHECK(f.status()->causes[0].field == "metadata.resourceVersion");
-    auto version_0 = lease; // is none
+    auto version_0 = lease; // is no version
     version_0.at("metadata").as_object()["resourceVersion"] = "0";
     co_await c->client().update(leases, version_0, plain, f);
     REQUIRE(f.status());
@@ -298,7 +298,7 @@ asio::awaitable<void> puts_objects(std::shared_ptr<cluster> c) {
     CHECK_FALSE(f);
     auto stale = lease;
     stale.at("metadata").as_object()["name"] = "b";
-    stale.at("metadata").as_object()["resourceVersion"] = "1"; // of what is not there: nobody looks at it
+    stale.at("metadata").as_object()["resourceVersion"] = "1"; // ignored: the object does not exist
     co_await c->client().update(leases, stale, plain, f);
     CHECK_FALSE(f);
 }
@@ -343,7 +343,7 @@ asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
     held.at("metadata").as_object()["finalizers"] = json::parse(R"(["x.io/y"])");
     co_await c->client().create(widgets, held, plain);
     co_await c->client().remove(crds, definition, how);
-    const auto is_deleted = [&]() -> asio::awaitable<bool> { // the real one does it by and by
+    const auto is_deleted = [&]() -> asio::awaitable<bool> { // a real server does it later
         const object now = co_await c->client().get(widgets, key);
         co_return now["metadata"]["deletionTimestamp"].exists();
     };
@@ -363,7 +363,7 @@ asio::awaitable<void> definitions_wait(std::shared_ptr<cluster> c) {
 }
 
 asio::awaitable<void> warns(std::shared_ptr<cluster> c) {
-    if (c->embedded()) co_return; // knows no schemas
+    if (c->embedded()) co_return; // it has no schemas
     auto told = std::make_shared<std::vector<kubernetes::server_warning>>();
     auto config = c->client().config();
     config.on_warning = [told](const kubernetes::server_warning& w) { told->push_back(w); };

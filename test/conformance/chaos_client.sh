@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# An independent client (curl alone): random creates, updates and deletes of ConfigMaps, whatever happens to the server meanwhile.
-# Environment: SERVER NAMESPACE OPERATIONS SEED OUT, CURL_AUTH (a curl config file), RESTART (a command, may be empty), ENOUGH.
-# Prints "operations N" as it goes, "half" in the middle; ends with the server's own list in $OUT. A fast machine is done before
-# much has happened to the connections: past OPERATIONS it goes on until the file ENOUGH is there, at most twenty times as long.
+# An independent client (only curl): random creates, updates and deletes of ConfigMaps, whatever happens to the server
+# meanwhile. Environment: SERVER NAMESPACE OPERATIONS SEED OUT, CURL_AUTH (a curl config file), RESTART (a command, may
+# be empty), ENOUGH. Prints "operations N" after every 50 and "half" in the middle; ends with the server's own list in
+# $OUT. A fast machine finishes OPERATIONS before many connections are cut, so the client goes on until the file ENOUGH
+# exists, at most twenty times as long.
 set -u
 RANDOM=$SEED
 base="$SERVER/api/v1/namespaces/$NAMESPACE/configmaps"
 
-# Tries until the server answered at all: it may be down for a while. Any status counts; prints it.
+# Retries until the server answers, because it may be down for a while, and also after 429 and 5xx. Prints the status.
 call() {
     local code try
     for try in $(seq 1 100); do
@@ -38,7 +39,7 @@ for ((i = 1; i <= 20 * OPERATIONS; i++)); do
     esac || exit 1
     case $code in
         20*) done_ones=$((done_ones + 1)) ;;
-        404 | 409) refused=$((refused + 1)) ;; # the object was absent, or there already
+        404 | 409) refused=$((refused + 1)) ;; # the object was absent, or existed already
         *)
             echo "chaos client: unexpected status $code" >&2
             exit 1

@@ -110,7 +110,7 @@ asio::awaitable<void> cluster::drop(std::string name) {
 
 asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string group) {
     if (group.empty()) group = unique("g") + ".example.com";
-    // A kind of list that does not end in "List": a definition may call it so.
+    // The listKind does not end in "List": a definition may name it so.
     json::value crd =
         json::parse(R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{},
         "spec":{"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"Widgets","shortNames":["wdg"]},
@@ -124,7 +124,8 @@ asio::awaitable<api_resource> cluster::make_crd(bool cluster_scoped, std::string
     api_resource resource(group, "v1", "widgets", "Widget", !cluster_scoped);
     resource.singular = "widget";
     made_.push_back(resource);
-    // Served a moment after it was posted (the real server answers 404, then perhaps 429, before).
+    // The resource is served a moment after the definition was posted. Before that, the real server answers 404, then
+    // perhaps 429.
     failure f;
     const auto is_served = [&]() -> asio::awaitable<bool> {
         const list_options all;

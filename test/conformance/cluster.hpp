@@ -28,7 +28,7 @@ namespace json = boost::json;
 
 /// One server and one client, a namespace of its own for each case, and a proxy to cut connections.
 ///
-/// *Lifetime*: `co_await open()` first, `co_await close()` last; informers that `follow()` made are stopped by `close()`.
+/// *Lifetime*: `co_await open()` first, `co_await close()` last; `close()` stops the informers that `follow()` made.
 class cluster {
 public:
     explicit cluster(asio::io_context& context, testing::api_server_options options = default_options());
@@ -50,11 +50,11 @@ public:
     /// `labels` as "k=v,k=v".
     json::value config_map(std::string name, std::string data, std::string labels = {}) const;
     asio::awaitable<object> put(std::string name, std::string data, std::string labels = {}); ///< creates
-    /// merge patch of data.value
+    /// Writes data.value with a merge patch.
     asio::awaitable<object> change(std::string name, std::string data);
     asio::awaitable<void> drop(std::string name);
 
-    /// A name that nobody has: `prefix` and some letters and digits.
+    /// A unique name: `prefix` and some random letters and digits.
     static std::string unique(std::string_view prefix);
     /// Posts a CustomResourceDefinition `widgets.<group>` (default: a unique one) and waits until it is served.
     asio::awaitable<api_resource> make_crd(bool cluster_scoped = false, std::string group = {});
@@ -77,7 +77,7 @@ private:
     task_group group_;
 };
 
-/// Everything a subscription was told, replayed.
+/// All events of a subscription, and the state that they add up to.
 struct replay {
     std::map<std::string, object> state;
     std::vector<event> log;
@@ -87,7 +87,7 @@ struct replay {
 };
 asio::awaitable<void> collect(std::shared_ptr<subscription> from, std::shared_ptr<replay> into);
 
-/// A list_watch that fails when told, in front of a real one: what no client can make a real server do on demand.
+/// A list_watch in front of a real one that fails on demand, in ways in which a client cannot make a real server fail.
 class faulty_list_watch : public list_watch {
 public:
     explicit faulty_list_watch(std::shared_ptr<list_watch> real) : real_(std::move(real)) {}
@@ -97,8 +97,8 @@ public:
     asio::awaitable<void> watch(watch_options options, object_sink& sink, failure& f) override;
 
     bool refuse_watch_list = false; ///< 422, as with the feature off
-    unsigned watches_gone = 0;      ///< so many plain watches to open are answered 410
-    unsigned pages_gone = 0;        ///< so many continued pages are answered 410
+    unsigned watches_gone = 0;      ///< this many plain watches are answered 410 next
+    unsigned pages_gone = 0;        ///< this many continued pages are answered 410 next
     std::vector<list_options> lists;
     std::vector<watch_options> watches;
 

@@ -1,4 +1,4 @@
-// Objects that cases make, read and drop.
+// Helpers with which cases make, read and delete objects.
 #pragma once
 
 #include "cluster.hpp"

@@ -1,4 +1,5 @@
-// A real etcd, where there is one: INFORMER_ETCD, `etcd` on the PATH, or the one that `./dev apiserver` built. And what follows it.
+// A real etcd, if there is one: INFORMER_ETCD, `etcd` on the PATH, or the one that `./dev apiserver` built. And an
+// informer that follows it.
 #pragma once
 
 #include "support/process.hpp"
@@ -37,7 +38,7 @@ inline std::string b64(std::string_view s) {
     return informer::detail::base64_encode(s);
 }
 
-/// Empty where there is none.
+/// The path of etcd; empty when there is none.
 inline std::string etcd_program() {
     const auto is_program = [](const std::filesystem::path& p) { return ::access(p.c_str(), X_OK) == 0; };
     if (const char* named = std::getenv("INFORMER_ETCD")) return named;
@@ -61,7 +62,7 @@ inline std::string etcd_program() {
     return found.empty() ? std::string() : found.back();
 }
 
-/// One member of its own, on free ports of loopback.
+/// One etcd member on free loopback ports.
 class real_etcd {
 public:
     explicit real_etcd(asio::io_context& context, std::string name = "default",
@@ -89,11 +90,11 @@ public:
         throw_on(f);
     }
     std::string url() const { return (tls_ ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port_); }
-    /// As one of `--initial-cluster`.
+    /// The member as `--initial-cluster` names it.
     std::string as_peer() const { return name_ + "=" + peer_url(); }
     const runtime& rt() const { return runtime_; }
 
-    /// `peers`: all of them, itself included; "": it is alone.
+    /// `peers`: all members, including this one; "" for a single member.
     void launch(const std::string& peers = "") {
         std::vector<std::string> command{program_, "--name", name_, "--data-dir", folder_.path("data")};
         for (const auto& [flag, value] :
@@ -125,7 +126,7 @@ public:
             timer.expires_after(std::chrono::milliseconds(50));
             co_await timer.async_wait(asio::use_awaitable);
         }
-        const int code = e->process_->wait(std::chrono::milliseconds(100)); // reads what it wrote
+        const int code = e->process_->wait(std::chrono::milliseconds(100)); // also reads its output
         FAIL("etcd did not start: " << f.what() << "; "
                                     << (code < 0 ? "it runs" : "it ended with " + std::to_string(code)) << ": "
                                     << e->process_->err());
@@ -136,7 +137,7 @@ public:
     }
     void kill() { process_.reset(); }
 
-    /// The answer's body; what is no 200 fails the test unless `f` is there to say so.
+    /// The body of the answer. A status other than 200 fails the test; if `said` is given, it gets the failure instead.
     static asio::awaitable<std::string> post(real_etcd* e, std::string path, std::string body,
                                              failure* said = nullptr) {
         http::request r("POST", std::move(path));
@@ -153,7 +154,7 @@ public:
             FAIL("etcd: " << f.what());
         co_return text;
     }
-    /// The revision of what is done.
+    /// Returns the revision of the change.
     static asio::awaitable<std::string> change(real_etcd* e, std::string path, std::string body) {
         const std::string text = co_await post(e, std::move(path), std::move(body));
         co_return std::string(boost::json::parse(text).at("header").at("revision").as_string());
@@ -172,7 +173,8 @@ public:
     std::string token;
 
 private:
-    /// A free one, that nobody else is given until this member is launched; nor do those launched before it hold it.
+    /// A free port. A bound socket keeps it for this member until its launch; members that are launched before do not
+    /// inherit the socket.
     std::uint16_t hold_port(asio::io_context& context) {
         auto& bound = held_.emplace_back(context, asio::ip::tcp::v4());
         ::fcntl(bound.native_handle(), F_SETFD, FD_CLOEXEC);
@@ -192,7 +194,7 @@ private:
     std::optional<testing::process> process_;
 };
 
-/// An informer on it, and what a subscriber was told.
+/// An informer on etcd, and the events that a subscriber got.
 class follower {
 public:
     follower(real_etcd& e, etcd::mapping m, informer_options o = informer_options(), etcd::config c = etcd::config())

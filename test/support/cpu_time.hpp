@@ -1,4 +1,4 @@
-// Time of the processor, not of the wall: what others do on this machine is no slice of ours.
+// CPU time instead of wall time, so that other processes on this machine do not count.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,16 @@
 
 namespace informer::testing {
 
-/// Used by this thread so far.
+/// The CPU time of this thread so far.
 inline std::chrono::nanoseconds cpu_time() {
     timespec t{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
-/// What eight times `n` costs by what `n` costs, of this thread's time, the least of a few each: about 8 where each piece is looked at
-/// once, 64 where it is once for each other one. `work(n)` makes its input first and returns what is to be measured.
+/// The CPU time of this thread for size 8 `n` divided by that for size `n`, each the least of three runs: about 8 if
+/// each piece is looked at once, 64 if it is looked at once for each other piece. `work(n)` makes its input and returns
+/// the function to measure.
 template <class Work>
 double growth(std::size_t n, const Work& work) {
     const auto least = [&work](std::size_t size) {
@@ -33,7 +34,7 @@ double growth(std::size_t n, const Work& work) {
     return least(8 * n) / small;
 }
 
-/// Of `growth`: linear, with what caches, sorting and a busy machine add.
+/// The limit for a linear `growth`, with an allowance for caches, sorting and a busy machine.
 constexpr double linear = 24;
 
 } // namespace informer::testing

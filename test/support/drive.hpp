@@ -14,7 +14,7 @@
 
 namespace informer::testing {
 
-/// Runs until `there` says so, for 20 seconds of real time at most; after each step, `meanwhile`.
+/// Runs until `there` holds, for at most 20 seconds of real time; calls `meanwhile` after each step.
 template <class There, class Meanwhile>
 void step_until(boost::asio::io_context& io, const There& there, const Meanwhile& meanwhile) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -29,7 +29,7 @@ inline void step_until(boost::asio::io_context& io, const std::function<bool()>&
     step_until(io, there, [] {});
 }
 
-/// What the coroutine returns, or throws. `drive` is given a predicate, and runs until that holds.
+/// Returns or throws what the coroutine does. `drive` gets a predicate and must run until it holds.
 template <class T, class Drive>
 T driven(boost::asio::io_context& io, boost::asio::awaitable<T> work, const Drive& drive) {
     std::optional<T> result;

@@ -1,4 +1,4 @@
-// A finalizer whose calls are counted.
+// A finalizer that counts the calls of its work and its clean-up.
 #pragma once
 
 #include <informer/controller/finalizer.hpp>
@@ -12,7 +12,7 @@
 
 namespace informer::testing {
 
-/// A finalizer, and what it called.
+/// A finalizer, and counts of what it called.
 struct finalizing {
     finalizing(const kubernetes::client& c, api_resource r, std::string name)
         : mine(c, std::move(r), std::move(name)) {}

@@ -1,5 +1,5 @@
-// A real proxy on loopback: CONNECT, requests by their whole URL, SOCKS 5 with and without a login. It resolves every name to 127.0.0.1, so
-// what reaches its server by another name was resolved by nobody else.
+// A real proxy on loopback: CONNECT, requests by their whole URL, SOCKS 5 with and without a login. It resolves every
+// name to 127.0.0.1: if a request for any other name reaches the server, only the proxy has resolved that name.
 #pragma once
 
 #include <informer/task_group.hpp>
@@ -32,7 +32,7 @@ class http_proxy {
     struct link {
         explicit link(tcp::socket c) : client(std::move(c)), server(client.get_executor()) {}
         tcp::socket client, server;
-        std::string in; ///< of the client's, not passed on yet
+        std::string in; ///< bytes from the client that are not forwarded yet
         void cut() {
             boost::system::error_code ignored;
             client.close(ignored);
@@ -63,12 +63,12 @@ public:
             if (const auto l = w.lock(); l && l->client.is_open()) ++n;
         return n;
     }
-    /// Who says something else is refused. `header`: "Basic …".
+    /// Refuses clients with any other login. `header` is for HTTP ("Basic …"), user and password are for SOCKS.
     void demand(std::string header, std::string user, std::string password) {
         state_->login = std::move(header);
         state_->socks_login = std::string(1, char(user.size())) + user + char(password.size()) + password;
     }
-    /// Cuts everything and stops listening; `start` makes it come back on its port.
+    /// Cuts all connections and stops listening; `start` listens on the same port again.
     void crash() {
         boost::system::error_code ignored;
         state_->acceptor.close(ignored);
@@ -112,7 +112,7 @@ private:
         const auto [ec, n] = co_await boost::asio::async_write(l->client, boost::asio::buffer(text), token);
         co_return !ec;
     }
-    /// `n` bytes of the client's; "" when it left.
+    /// `n` bytes from the client; "" if it has left.
     static boost::asio::awaitable<std::string> take(std::shared_ptr<link> l, std::size_t n) {
         while (l->in.size() < n) {
             char piece[4096];

@@ -1,4 +1,4 @@
-// A logger that keeps what it is told.
+// A logger that keeps the lines it gets.
 #pragma once
 
 #include <informer/runtime.hpp>

@@ -1,4 +1,4 @@
-// A sink of objects that writes down what it is given: "item default/web 4", "bookmark 9 end".
+// An object sink that records its calls as lines: "item default/web 4", "bookmark 9 end".
 #pragma once
 
 #include <informer/source/list_watch.hpp>
@@ -52,7 +52,7 @@ public:
     bool asks_always = true;
 
 protected:
-    /// How a bad object is told of.
+    /// The name of a bad object in `lines`.
     virtual std::string name(const bad_object& b) const {
         return b.key.empty() ? std::to_string(b.position) : b.key.str();
     }

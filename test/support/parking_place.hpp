@@ -1,11 +1,11 @@
-// Where a coroutine that is parked is put, for tests that wake it.
+// Keeps the waiter of a parked coroutine, for tests that wake it.
 #pragma once
 
 #include "root/parking.hpp"
 
 namespace informer::testing {
 
-/// For wait_parked().
+/// The argument of wait_parked().
 class place {
 public:
     explicit place(detail::waiter_ptr* where) : where_(where) {}

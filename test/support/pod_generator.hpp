@@ -1,5 +1,5 @@
-// Realistic pods as an API server sends them: about 10.7 KB of JSON, a third of it managedFields, 20 replicas per Deployment
-// that share everything but their names, uids, addresses, container ids and times.
+// Realistic pods as an API server sends them: about 10.7 KB of JSON, a third of it managedFields, 20 replicas per
+// Deployment that share everything but their names, uids, addresses, container ids and times.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct pod_options {
     unsigned replicas = 20; ///< pods per Deployment
     unsigned namespaces = 50;
     unsigned nodes = 500;
-    /// Deployments differ in what they have, not only in its values: so many kinds of them
+    /// number of structures: Deployments of different structures differ in their members, not only in values
     unsigned structures = 1;
     std::uint64_t resource_version = 0; ///< 0: from the index
-    /// a status update: another value gives another restart count, condition times, version
+    /// a status update: another value gives another restart count, other condition times and another version
     unsigned revision = 0;
     bool managed_fields = true;
-    /// apiVersion and kind, as in watch events and single answers; list items lack them
+    /// with apiVersion and kind, as in watch events and single answers; list items lack them
     bool type = false;
 };
 
@@ -58,12 +58,12 @@ inline std::string number(std::uint64_t v) {
     return std::to_string(v);
 }
 
-/// What the pods of a Deployment have beyond the least, or lack.
+/// The optional parts of a Deployment's pods.
 struct form {
-    unsigned environment = 0, labels = 0, volumes = 0; ///< more of them
+    unsigned environment = 0, labels = 0, volumes = 0; ///< additional ones
     bool sidecar = true, affinity = true, readiness = true, selector = true;
 };
-/// The first is the one that all have where there is but one.
+/// Structure 0 is the default, which all pods have if there is only one structure.
 inline form form_of(unsigned structure) {
     form f;
     if (structure == 0) return f;
@@ -204,7 +204,7 @@ inline std::string make_pod_json(const pod_options& o) {
     const std::uint64_t host = mix(o.index) % (o.nodes ? o.nodes : 1);
     const std::string host_address = "192.168." + number(host / 256) + "." + number(host % 256);
     const std::uint64_t born = mix(o.index) % 2'000'000;
-    // the admission plug-in names it anew for each pod
+    // the admission plug-in gives it a new name for each pod
     const std::string token_volume = "kube-api-access-" + hex(o.index + 5000, 5);
     const std::string created = time(born), started = time(born + 7 + o.revision);
     const std::uint64_t rv =
@@ -285,7 +285,7 @@ inline std::string make_pod_json(const pod_options& o) {
     return s;
 }
 
-/// One in a later version, the rest as it is by default.
+/// A pod in the given revision, with default options otherwise.
 inline std::string pod(unsigned index, unsigned revision = 0, bool type = false) {
     pod_options o(index);
     o.revision = revision;

@@ -1,4 +1,4 @@
-// What tests do with a document pool again and again.
+// Helpers for tests of document pools.
 #pragma once
 
 #include <informer/object/document_pool.hpp>
@@ -12,7 +12,7 @@
 
 namespace informer::testing {
 
-/// A document that must be good.
+/// Decodes a document that must be good.
 inline object decode(document_pool& pool, std::string_view json, const object& previous = object()) {
     failure f;
     object o = pool.decode(json, previous, f);
@@ -21,7 +21,7 @@ inline object decode(document_pool& pool, std::string_view json, const object& p
     return o;
 }
 
-/// A document in slices of this size, with `between` between any two.
+/// Decodes a document in slices of this size, and calls `between` between two slices.
 inline object in_slices(document_pool& pool, std::string_view json, const object& previous, failure& f,
                         std::size_t bytes, const std::function<void()>& between = {}) {
     const auto d = pool.begin_decode(json, previous);
@@ -30,18 +30,18 @@ inline object in_slices(document_pool& pool, std::string_view json, const object
     return d->finish(f);
 }
 
-/// All that a failure says.
+/// The whole text of a failure.
 inline std::string said(const failure& f) {
     return f.code().message() + " | " + f.message();
 }
 
-/// Frees all that died.
+/// Frees everything that is dead.
 inline void drain(document_pool& pool) {
     while (!pool.collect(1000)) {
     }
 }
 
-/// Nothing is left of what was in it.
+/// Checks that the pool is empty after a drain.
 inline void check_empty(document_pool& pool) {
     drain(pool);
     const pool_statistics s = pool.statistics();

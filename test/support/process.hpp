@@ -20,8 +20,8 @@
 
 namespace informer::testing {
 
-/// *Lifetime*: the destructor kills and reaps. Environment: the caller's less KUBECONFIG, HOME, proxies and ETCDCTL_… (what tests
-/// talk to is on loopback), plus `NAME=value` given.
+/// *Lifetime*: the destructor kills and reaps. Environment: that of the caller without KUBECONFIG, HOME, proxies and
+/// ETCDCTL_… (tests only use servers on loopback), plus the given `NAME=value`.
 class process {
     using clock = std::chrono::steady_clock;
 
@@ -88,7 +88,7 @@ public:
             if (!pump(until)) return std::nullopt;
         }
     }
-    /// Reads lines until one satisfies; nullopt when none does in time.
+    /// Reads lines until `wanted` holds for one; nullopt when there is none in time.
     std::optional<std::string> line_where(const std::function<bool(const std::string&)>& wanted,
                                           std::chrono::milliseconds patience = std::chrono::seconds(20)) {
         const auto until = clock::now() + patience;
@@ -113,12 +113,12 @@ public:
         if (r == pid_) finish(status);
         return pid_ > 0;
     }
-    /// We do not read any more: the child gets EPIPE.
+    /// Stops reading stdout: the child gets EPIPE.
     void close_out() {
         if (out_ >= 0) ::close(out_);
         out_ = -1;
     }
-    /// Waits for the end and reads everything; the exit code, 128 + signal, or -1 when it does not end in time.
+    /// Reads everything and waits for the end; returns the exit code, 128 + signal, or -1 when it does not end in time.
     int wait(std::chrono::milliseconds patience = std::chrono::seconds(30)) {
         const auto until = clock::now() + patience;
         while (pump(until)) {
@@ -128,11 +128,11 @@ public:
     const std::string& out() const { return out_text_; }
     const std::string& err() const { return err_text_; }
     pid_t pid() const { return pid_; }
-    /// Of stdout, for who reads it some other way than by `line()`.
+    /// The descriptor of stdout, for callers that do not read it with `line()`.
     int out_descriptor() const { return out_; }
 
 private:
-    // Reads what is there; false when both streams have ended or time is up.
+    // Reads the available output; false when both streams have ended or time is up.
     bool pump(clock::time_point until) {
         pollfd fds[2] = {{out_ended_ ? -1 : out_, POLLIN, 0}, {err_ended_ ? -1 : err_, POLLIN, 0}};
         if ((out_ended_ || out_ < 0) && err_ended_) return false;
@@ -159,7 +159,7 @@ private:
         while (pid_ > 0) {
             if (!running()) break;
             if (clock::now() > until) return -1;
-            ::poll(nullptr, 0, 2); // no event tells of a child's end here; short, bounded
+            ::poll(nullptr, 0, 2); // nothing here signals the end of a child; the wait is short and bounded
         }
         return code_;
     }

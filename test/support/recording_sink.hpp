@@ -1,4 +1,4 @@
-// A metrics sink that keeps what it is told, by name and labels: "workqueue_depth name=foos".
+// A metrics sink that keeps all values by name and labels: "workqueue_depth name=foos".
 #pragma once
 
 #include <informer/runtime.hpp>
@@ -20,7 +20,7 @@ public:
 
     std::map<std::string, double> counters, gauges;
     std::map<std::string, std::vector<double>> samples;
-    std::set<std::string> live; ///< told of, and not forgotten since
+    std::set<std::string> live; ///< reported and not forgotten since
 
 private:
     std::string told(std::string_view name, labels of) {

@@ -1,4 +1,4 @@
-// What a server answers that says no.
+// A failure with the Status of a server's refusal.
 #pragma once
 
 #include <informer/error.hpp>

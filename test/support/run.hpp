@@ -39,7 +39,7 @@ inline void run_test(boost::asio::io_context& context, boost::asio::awaitable<vo
     if (failed) std::rethrow_exception(failed);
     if (!finished && context.stopped()) FAIL("the coroutine waits for something that never comes");
     if (!finished) FAIL("the coroutine did not end in time");
-    // What it left to be unwound may still run, but not for ever.
+    // Work that the coroutine left behind may finish, but must end.
     context.restart();
     context.run_until(std::min(until, steady_clock::now() + std::chrono::seconds(5)));
     if (!context.stopped()) FAIL("the test left work in its io_context");
@@ -51,19 +51,21 @@ inline void run_test(boost::asio::awaitable<void> test, real_duration deadline =
     run_test(context, std::move(test), deadline);
 }
 
-/// For destructors of what tests stand on: the test has failed. What waits still would go on over what is gone, so nothing is run.
+/// True in the destructor of a fixture when the test has failed: the context must not run any more, because coroutines
+/// that still wait would use objects that are gone.
 inline bool leaving_failed() noexcept {
     return std::uncaught_exceptions() > 0;
 }
 
-/// Lets everything that is ready run: `turns` rounds through the executor's queue.
+/// Lets all ready work run: `turns` rounds through the executor's queue.
 inline boost::asio::awaitable<void> settle(int turns = 20) {
     const auto executor = co_await boost::asio::this_coro::executor;
     for (int i = 0; i < turns; ++i) co_await boost::asio::post(executor, boost::asio::use_awaitable);
 }
 
-/// Waits until `predicate` holds; false when it does not within `deadline` of real time. Yields in between, first at once,
-/// later for a millisecond. Name the predicate: a capturing lambda must not stand inside a co_await expression (law 1).
+/// Waits until `predicate` holds; false when it does not within `deadline` of real time. Between two tries it yields,
+/// and after 100 tries it sleeps for a millisecond. Give the predicate a name: a capturing lambda must not stand inside
+/// a co_await expression (law 1).
 inline boost::asio::awaitable<bool> eventually(std::function<bool()> predicate,
                                                real_duration deadline = std::chrono::seconds(10)) {
     const auto executor = co_await boost::asio::this_coro::executor;
@@ -81,7 +83,7 @@ inline boost::asio::awaitable<bool> eventually(std::function<bool()> predicate,
         }
     }
 }
-/// The same of what has to be asked, a server for instance: 20 ms after each answer.
+/// The same for an asynchronous predicate, which asks a server, for example: pauses 20 ms after each answer.
 inline boost::asio::awaitable<bool> eventually(std::function<boost::asio::awaitable<bool>()> asks,
                                                real_duration deadline = std::chrono::seconds(10)) {
     boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);

@@ -1,4 +1,4 @@
-// Signals that interrupt whatever waits in the system.
+// Signals that interrupt waiting system calls.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace informer::testing {
 
-/// One every half millisecond, with a handler that only counts, while it lives.
+/// Sends a signal every half millisecond while it exists; the handler only counts.
 class signal_storm {
 public:
     signal_storm() {

@@ -1,4 +1,4 @@
-// What the kernel can, and what it could not if it were older.
+// Tests with system calls that the kernel lacks, and with those it would lack if it were older.
 #pragma once
 
 #include <catch2/catch_test_macros.hpp>
@@ -30,8 +30,8 @@ inline void need_pidfd_open() {
     if (!there) SKIP("no pidfd_open");
 }
 
-/// From now on the calling thread, and what it starts, has this system call no more, as if the kernel were older. False where that
-/// cannot be had.
+/// Takes this system call from the calling thread, and from everything it starts later, as if the kernel were older.
+/// False where that is not possible.
 inline bool lose_system_call(long number) {
     sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1),

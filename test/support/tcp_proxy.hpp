@@ -1,4 +1,5 @@
-// A TCP proxy on loopback whose connections can be cut at will: faults between a client and a server that knows nothing of it.
+// A TCP proxy on loopback whose connections can be cut at will: faults between a client and a server that does not know
+// of the proxy.
 #pragma once
 
 #include <informer/task_group.hpp>

@@ -1,4 +1,4 @@
-// A folder for a test, gone with it.
+// A folder for a test, removed by its destructor.
 #pragma once
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ public:
     }
     temporary_folder(const temporary_folder&) = delete;
     temporary_folder& operator=(const temporary_folder&) = delete;
-    /// The path of the file; folders on the way are made.
+    /// Writes a file and returns its path; makes the folders on the path.
     std::string write(const std::string& name, const std::string& text) const {
         const auto file = path_ / name;
         std::filesystem::create_directories(file.parent_path());

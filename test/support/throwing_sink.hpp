@@ -1,4 +1,4 @@
-// A metrics sink that is broken.
+// A broken metrics sink: every call throws.
 #pragma once
 
 #include <informer/runtime.hpp>

@@ -1,5 +1,5 @@
-// TLS in front of what speaks none, as stunnel does it: with it a test proxy is one of https://. Asio's own TLS, so that what is tested
-// does not talk to itself.
+// TLS in front of a server without TLS, like stunnel: it makes a test proxy an https:// proxy. It uses Asio's TLS, so
+// that the library's own TLS code does not talk to itself.
 #pragma once
 
 #include <informer/task_group.hpp>
@@ -55,7 +55,7 @@ class tls_front {
     };
 
 public:
-    /// Forwards to a port of 127.0.0.1 what comes by TLS.
+    /// Forwards the bytes that arrive over TLS to a port of 127.0.0.1.
     tls_front(boost::asio::any_io_executor executor, const key_pair& pair, std::uint16_t to)
         : state_(std::make_shared<state>(executor, to)) {
         auto& c = state_->context;
@@ -68,13 +68,13 @@ public:
     }
     std::uint16_t port() const { return state_->port; }
     std::size_t accepted() const { return state_->accepted; }
-    std::size_t shaken() const { return state_->shaken; }              ///< handshakes that were finished
-    std::size_t certificates() const { return state_->certificates; }  ///< that clients showed
-    const std::string& sni() const { return state_->sni; }             ///< of the last one
-    const std::string& protocols() const { return state_->protocols; } ///< that it offered, as ALPN has them
-    const std::string& heard() const { return state_->heard; }         ///< the beginning of what came by TLS, of all
+    std::size_t shaken() const { return state_->shaken; }              ///< finished handshakes
+    std::size_t certificates() const { return state_->certificates; }  ///< that clients presented
+    const std::string& sni() const { return state_->sni; }             ///< of the last client
+    const std::string& protocols() const { return state_->protocols; } ///< its ALPN list, in wire format
+    const std::string& heard() const { return state_->heard; }         ///< the first bytes over TLS, of all clients
 
-    /// Asks clients for a certificate, and takes any.
+    /// Asks clients for a certificate and accepts any; with `insist`, refuses clients without one.
     void ask_for_certificate(bool insist) {
         namespace ssl = boost::asio::ssl;
         const auto mode = insist ? ssl::verify_peer | ssl::verify_fail_if_no_peer_cert : ssl::verify_peer;
@@ -89,12 +89,12 @@ public:
         for (const auto& w : std::exchange(state_->links, {}))
             if (const auto l = w.lock()) l->cut();
     }
-    /// Ends TLS on each connection as it should be ended.
+    /// Ends TLS properly on each connection (close_notify).
     void say_goodbye() {
         for (const auto& w : state_->links)
             if (const auto l = w.lock()) state_->group.spawn(goodbye(l));
     }
-    /// What no TLS is, amid that of each connection.
+    /// Sends bytes that are not valid TLS into each connection.
     void garble() {
         const std::string record = std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x');
         for (const auto& w : state_->links)
@@ -115,7 +115,7 @@ private:
         s.protocols.assign(reinterpret_cast<const char*>(in), n);
         const char* name = SSL_get_servername(of, TLSEXT_NAMETYPE_host_name);
         s.sni = name ? name : "";
-        *out = in + 1; // the first one
+        *out = in + 1; // selects the first protocol
         *size = in[0];
         return SSL_TLSEXT_ERR_OK;
     }

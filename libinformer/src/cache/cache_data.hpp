@@ -15,7 +15,8 @@
 
 namespace informer::detail {
 
-/// The objects that have one value in an index. Counted, and shared by all versions of the index that hold it unchanged.
+/// The objects with one value in an index. Reference-counted, and shared by all versions of the index that hold it
+/// unchanged.
 struct posting {
     posting(std::string v, object_map o) : value(std::move(v)), objects(std::move(o)) {}
     posting(const posting& o) : value(o.value), objects(o.objects) {}
@@ -44,7 +45,8 @@ public:
     }
     const posting& operator*() const noexcept { return *p_; }
     const posting* operator->() const noexcept { return p_; }
-    /// To change it: a copy first where others hold it too. The node that holds this reference must be the caller's alone.
+    /// For changing the posting: copies it first if others share it. The node that holds this reference must belong to
+    /// the caller alone.
     posting& own() {
         if (!is_alone()) *this = posting_ref(new posting(*p_));
         return *p_;
@@ -74,7 +76,7 @@ struct index_definition {
 struct index_version {
     std::shared_ptr<const index_definition> definition;
     posting_map postings;
-    std::size_t posting_bytes = 0; // of the postings themselves; their map's nodes are counted there
+    std::size_t posting_bytes = 0; // of the postings themselves; `postings.bytes()` counts the nodes of their map
 };
 
 } // namespace informer::detail
@@ -91,7 +93,7 @@ public:
     }
 
     detail::object_map objects;
-    std::shared_ptr<const detail::mixed_namespaces> mixed; ///< none while there is no object
+    std::shared_ptr<const detail::mixed_namespaces> mixed; ///< may be null while there are no objects
     std::vector<detail::index_version> indexes;
     std::vector<std::shared_ptr<const detail::index_definition>> begun; ///< indexes that are not complete yet
     informer::resource_version version;

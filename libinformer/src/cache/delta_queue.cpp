@@ -39,7 +39,7 @@ asio::awaitable<bool> delta_queue::room() {
 }
 
 asio::awaitable<std::vector<delta>> delta_queue::pop(std::size_t max) {
-    max = std::max<std::size_t>(max, 1); // none would say that it is closed
+    max = std::max<std::size_t>(max, 1); // an empty result would mean that the queue is closed
     std::vector<delta> out;
     while (size_ == 0) {
         if (closed_) co_return out;

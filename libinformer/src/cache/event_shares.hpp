@@ -10,11 +10,11 @@
 
 namespace informer::detail {
 
-/// In the shares that subscribers get: there may be one for each object of a large cache, so none is ever moved for others to come, and
-/// they can be let go of share by share.
+/// Events in the shares in which subscribers get them. There may be one event for each object of a large cache, so
+/// adding one never moves the others, and the events can be freed share by share.
 class event_shares {
 public:
-    static constexpr std::size_t most = 256; ///< of a share: a quarter of a subscription's default capacity
+    static constexpr std::size_t most = 256; ///< events of a share: a quarter of a subscription's default capacity
 
     explicit event_shares(std::size_t expected = 0) { last_.reserve(std::min(expected, most)); }
 
@@ -31,7 +31,7 @@ public:
         e.version = version;
         push_back(std::move(e));
     }
-    /// The end of an object whose last state nobody told us: with the last one that we know.
+    /// The deletion of an object whose final state was not reported: it carries the last known state.
     void push_end_of(const object& last, const resource_version& version, event_reason why) {
         event e(event_kind::deleted, last, last, why);
         e.final_state_known = false;

@@ -33,7 +33,7 @@ std::uint64_t random_seed() {
     return std::uint64_t(device()) << 32 | device();
 }
 
-/// `like`: what the posting probably holds of this key.
+/// `like`: the object that the posting probably holds for this key.
 void put_in(index_version& index, const std::string& value, object o, const object& like, std::uint64_t hash,
             const object_traits& traits) {
     if (posting_ref* there = index.postings.edit(std::string_view(value))) {
@@ -57,7 +57,7 @@ index_version empty_index(std::shared_ptr<const index_definition> definition, st
     return i;
 }
 
-/// `hash`: of its key.
+/// `hash`: that of the key of `o`.
 void count_in(detail::namespace_census& namespaces, const object& o, std::uint64_t hash) {
     const text name_space = o.name_space();
     namespaces.add(name_space.view(), detail::namespace_census::bucket(hash));
@@ -81,7 +81,8 @@ void erase_in(index_version& index, const std::string& value, const object& o) {
     }
 }
 
-/// Of an object whose values the function does not tell any more, as it threw. It may be at none, and does so at each change of it.
+/// For an object whose old values are unknown, because the function threw: searches all values. The object may be under
+/// none of them, and the function may throw at each change of the object.
 void erase_anywhere(index_version& index, const object& o, std::uint64_t hash) {
     const key_of_object key(o);
     std::vector<std::string> values;
@@ -99,11 +100,12 @@ public:
     detail::namespace_census namespaces;
     std::vector<index_version> indexes;
     std::size_t objects = 0;
-    bool broken = false; ///< an index function threw: what it says counts when the object is in the cache
+    bool broken = false; ///< an index function threw; that is noted when the object enters the cache
 };
 
 struct indexer::impl {
-    // An index that is being filled while the cache changes: first the objects there were, then what changed meanwhile.
+    // An index that is built while the cache changes: first from the objects that were there, then from what changed
+    // since.
     struct building {
         index_version version;
         detail::object_cursor rest;
@@ -120,14 +122,14 @@ struct indexer::impl {
     std::vector<building> begun;
     detail::object_cursor filling;
     informer::resource_version version;
-    // since the last publish(); set before anything is, so that revert() knows of half a change
+    // since the last publish(); set before a write can fail half-way, so that revert() undoes half a change, too
     bool changed = false;
     bool ever_published = false; // publish() was called
-    bool reverted = false;       // revert() was: the census is of what came later
+    bool reverted = false;       // revert() was called: `namespaces` still counts what it took back
 
     detail::published<cache_snapshot::data> published{std::make_shared<cache_snapshot::data>()};
 
-    bool in_a_function = false; // that says the values of an object: it must not change the indexes we walk
+    bool in_a_function = false; // an index function runs: it must not change the indexes that are being walked
     mutable std::mutex error_mutex;
     std::deque<index_error> errors;
     std::atomic<std::uint64_t> error_count{0};
@@ -136,7 +138,7 @@ struct indexer::impl {
         error_count.fetch_add(1, std::memory_order_relaxed);
         const std::lock_guard lock(error_mutex);
         if (errors.size() == kept_errors) {
-            // Each index keeps one, if that is possible.
+            // Each index keeps one error, if that is possible.
             const auto goes = std::find_if(errors.begin(), errors.end(), [&](const index_error& e) {
                 const auto same = [&e](const index_error& other) { return other.index == e.index; };
                 return e.index == index.name || std::count_if(errors.begin(), errors.end(), same) > 1;
@@ -146,7 +148,7 @@ struct indexer::impl {
         errors.push_back(index_error{index.name, o.key(), std::move(what)});
     }
 
-    /// Sorted, each once; none when the function throws.
+    /// Sorted, without duplicates; empty when the function throws.
     template <class Note>
     std::vector<std::string> values_of(const index_definition& index, const object& o, Note thrown) {
         std::vector<std::string> values;
@@ -167,12 +169,12 @@ struct indexer::impl {
     /// Brings an index from one version of an object to the next; either may be empty.
     void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash) {
         reindex(index, before, after, hash, [&](const char* what) {
-            if (!(before == after)) note(*index.definition, after, what); // else it was moved, and noted when it came
+            if (!(before == after)) note(*index.definition, after, what); // else only moved, and noted when it came
         });
     }
     template <class Note>
     void reindex(index_version& index, const object& before, const object& after, std::uint64_t hash, Note thrown) {
-        bool known = true; // where it was
+        bool known = true; // the values of `before`
         const auto old_values = values_of(*index.definition, before, [&known](const char*) { known = false; });
         if (!known) erase_anywhere(index, before, hash);
         const std::vector<std::string> new_values = values_of(*index.definition, after, thrown);
@@ -182,7 +184,7 @@ struct indexer::impl {
         for (const std::string& v : new_values) put_in(index, v, after, before ? before : after, hash, traits);
     }
 
-    /// `hash`: of their key.
+    /// `hash`: that of their key.
     void reindex_all(const object& before, const object& after, std::uint64_t hash) {
         for (index_version& i : indexes) reindex(i, before, after, hash);
         for (building& b : begun) b.changes.emplace_back(before, after);
@@ -198,7 +200,7 @@ struct indexer::impl {
                std::any_of(begun.begin(), begun.end(), [&](const building& b) { return named(b.version); });
     }
 
-    /// Works off up to `budget` objects; what is left of the budget.
+    /// Indexes up to `budget` objects or changes; returns what is left of the budget.
     std::size_t build(building& b, std::size_t budget) {
         while (budget > 0 && !b.walked) {
             if (const object* o = b.rest.next()) {
@@ -231,7 +233,7 @@ struct indexer::impl {
         return all;
     }
 
-    /// Readers are told which indexes are on their way; they see nothing else that is new.
+    /// Shows readers which indexes are being built, and nothing else that is new.
     void show_begun() {
         auto next = std::make_shared<cache_snapshot::data>(*published.current());
         next->begun = definitions_begun();
@@ -266,7 +268,7 @@ struct indexer::impl {
         published.store(std::move(next));
     }
 
-    /// The indexes of `objects`, if they are.
+    /// Takes the indexes of `made` if they are exactly those of `objects`; otherwise returns false.
     bool take(draft& made) {
         const auto same = [](const index_version& a, const index_version& b) { return a.definition == b.definition; };
         if (made.broken || made.objects != objects.size() || made.seed != traits.seed || !begun.empty() ||
@@ -398,9 +400,9 @@ std::uint64_t indexer::seed() const noexcept {
 
 void indexer::put(object o, const place& at) {
     impl_->changed = true;
-    if (!at.before) count_in(impl_->namespaces, o, at.hash); // first: one too many does no harm, one too few would
+    if (!at.before) count_in(impl_->namespaces, o, at.hash); // first: a count too high does no harm, one too low would
     object leaf = o;
-    // Where the predecessor is known, it is found by its identity, and no key is read.
+    // If the predecessor is known, the map finds it by identity, without reading a key.
     impl_->objects.put(leaf, at.before ? at.before : o, at.hash, !at.before);
     impl_->reindex_all(at.before, o, at.hash);
 }
@@ -426,7 +428,7 @@ void indexer::begin_fill(const cache_snapshot& all, draft* made) {
     if (!impl_->objects.empty()) throw error(errc::bad_configuration, "fill an indexer that has objects");
     impl_->changed = true;
     if (all.contents()) impl_->objects = all.contents()->objects;
-    impl_->traits = impl_->objects.traits(); // of what comes into the indexes
+    impl_->traits = impl_->objects.traits(); // for what is put into the indexes
     if (made && impl_->take(*made)) return;
     impl_->filling = detail::object_cursor(impl_->objects);
 }
@@ -440,7 +442,7 @@ std::shared_ptr<indexer::draft> indexer::begin_draft() {
 
 void indexer::add(draft& to, const object& o, std::uint64_t hash) {
     if (to.broken) return;
-    ++to.objects; // also of what fails half way: then there are too many
+    ++to.objects; // even if it fails half-way: take() sees that there are too many
     for (index_version& i : to.indexes) impl_->reindex(i, object(), o, hash, [&](const char*) { to.broken = true; });
     count_in(to.namespaces, o, hash);
 }
@@ -449,7 +451,7 @@ bool indexer::fill_step(std::size_t objects) {
     for (; objects > 0; --objects) {
         const object* const o = impl_->filling.next();
         if (!o) {
-            impl_->filling = detail::object_cursor(); // what it holds is ours alone then
+            impl_->filling = detail::object_cursor(); // releases its reference to the map, which is ours alone then
             return true;
         }
         const std::uint64_t hash = impl_->filling.hash();

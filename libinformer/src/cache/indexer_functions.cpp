@@ -22,7 +22,7 @@ index_function by_string(std::shared_ptr<const detail::pointer_reader> at) {
 
 index_function index_by_pointer(std::string pointer) {
     auto at = std::make_shared<const detail::pointer_reader>(pointer);
-    // The empty one is valid, and means the object, which is no string.
+    // The empty pointer is valid, but means the whole object, which is not a string.
     if (pointer.empty() || !at->valid())
         throw error(errc::bad_configuration,
                     "index by \"" + pointer + "\": not the JSON pointer of a member, as \"/spec/nodeName\" is");

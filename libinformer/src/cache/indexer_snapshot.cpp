@@ -19,9 +19,10 @@ using detail::posting_ref;
 
 cache_snapshot::data* cache_snapshot::if_alone() const noexcept {
     if (data_.use_count() != 1) return nullptr;
-    // What those did who let it go happened before. A fence would say so, too, but not to ThreadSanitizer.
+    // Orders us after the threads that released their references. A fence would do that, too, but ThreadSanitizer does
+    // not understand fences.
     std::shared_ptr<const data>(data_).reset();
-    return const_cast<data*>(data_.get()); // it was made as one that can be changed
+    return const_cast<data*>(data_.get()); // it was created as non-const
 }
 
 namespace {
@@ -55,7 +56,7 @@ const object_map& posting_of(const cache_snapshot::data* d, std::string_view ind
     return p ? (*p)->objects : no_objects;
 }
 
-/// In groups, level by level: the objects' memory is waited for together.
+/// Reads objects in groups, level by level, so that the waits for their memory overlap.
 template <class F>
 void for_each_labels(object_map::cursor& c, F f) {
     constexpr std::size_t group = 32;
@@ -74,7 +75,7 @@ void for_each_labels(object_map::cursor& c, F f) {
     }
 }
 
-/// Equal labels are mostly one node (those of a ReplicaSet's pods), so answers are kept by it.
+/// Equal labels are mostly one node of the pool (those of a ReplicaSet's pods), so answers are kept per node.
 class label_matcher {
 public:
     label_matcher(const label_selector& s, std::size_t objects)
@@ -92,7 +93,7 @@ private:
         std::uint32_t handle = 0;
         bool matches = false;
     };
-    /// One place for every four objects, and no more than 64 KiB.
+    /// One slot for every four objects, and no more than 64 KiB.
     static unsigned bits_for(std::size_t objects) noexcept {
         return static_cast<unsigned>(std::clamp<std::size_t>(std::bit_width(objects / 4), 4, 12));
     }

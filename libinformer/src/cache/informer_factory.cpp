@@ -36,9 +36,9 @@ struct identity {
     }
 };
 
-/// Lives in the frame of the coroutine that runs an informer: gone when that is gone.
+/// Lives in the frame of the coroutine that runs an informer, and is gone when that is gone.
 struct run_token {};
-/// What it ended by that nobody asked for.
+/// The exception that ended an informer, if one did.
 struct run_error {
     std::string text;
 };
@@ -54,7 +54,7 @@ asio::awaitable<void> run_one(runtime rt, shared_informer informer, std::shared_
     if (!e->text.empty()) rt.log(log_level::error, informer.status().name + ": " + e->text);
 }
 
-/// Why there is nothing to read, and what could be.
+/// Says why there is nothing to read, and what could be read.
 std::string not_cached(const api_resource& resource, const std::string& name_space,
                        const std::set<std::string>& elsewhere, bool filtered) {
     std::string out = resource.group_resource();
@@ -89,7 +89,7 @@ public:
     lease(const lease&) = delete;
     lease& operator=(const lease&) = delete;
     ~lease() {
-        // Without a coroutine there is nothing to stop. Its context may go at this moment.
+        // Without a coroutine there is nothing to stop. The context may be destroyed at this moment.
         if (!running.expired()) detail::home_of(rt_).dispatch([i = informer]() mutable { i.stop(); });
     }
 
@@ -97,7 +97,7 @@ public:
     identity of;
     std::string name_space;
     bool can_be_shared;
-    std::set<std::string> indexes; ///< that were asked for with it
+    std::set<std::string> indexes; ///< requested with this informer
     std::weak_ptr<run_token> running;
     const std::shared_ptr<run_error> error = std::make_shared<run_error>();
 
@@ -112,11 +112,11 @@ public:
     entry(std::shared_ptr<lease> l, const std::string& name_space) : informer(l->informer), held(std::move(l)) {
         informer.name_space_ = name_space;
     }
-    /// It may never be synced, where a narrower one would be.
+    /// It was refused with 403 and may never sync, while a narrower informer would.
     static bool refused(const shared_informer& i) { return !i.has_synced() && i.impl_->forbidden; }
     static bool stopping(const shared_informer& i) noexcept { return i.impl_->stopping; }
 
-    shared_informer informer; ///< with a lister narrowed to what was asked for
+    shared_informer informer; ///< its lister is narrowed to the namespace that was requested
     std::shared_ptr<lease> held;
 };
 
@@ -140,21 +140,22 @@ struct informer_factory::impl {
         }
         return out;
     }
-    /// Of these the ones that go on: somebody may have stopped one that has not come to its end.
+    /// The live ones that are not stopping: an informer may have been stopped but not have ended yet.
     std::vector<std::shared_ptr<lease>> lasting() {
         auto out = live();
         std::erase_if(out, [](const auto& l) { return informer_handle::entry::stopping(l->informer); });
         return out;
     }
-    /// The informers that run, without counting as a user of them.
+    /// The informers that run. The result does not keep them running: it holds no leases.
     std::vector<shared_informer> informers() {
         std::vector<shared_informer> out;
         for (const auto& l : live()) out.push_back(l->informer);
         return out;
     }
-    /// Each is told itself: one whose coroutine has not begun will never run, and has nobody else to end what waits for it.
+    /// Stops each informer directly: if its coroutine has not begun, it never runs, and nothing else would end the
+    /// waits for that informer.
     void stop() {
-        stopping = true; // first: those who are told may ask us for more
+        stopping = true; // first: what stop() notifies may call get()
         for (shared_informer& one : informers()) one.stop();
         tasks->stop();
     }
@@ -163,7 +164,7 @@ struct informer_factory::impl {
 
     runtime rt;
     list_watch_factory make;
-    std::shared_ptr<task_group> tasks; ///< null after shutdown(): nothing hangs on the executor any more
+    std::shared_ptr<task_group> tasks; ///< null after shutdown(): nothing depends on the executor any more
     std::vector<std::weak_ptr<lease>> leases;
     bool stopping = false;
 };
@@ -191,13 +192,13 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
     const bool shareable = !options.decode_.transform_;
 
     std::shared_ptr<lease> found;
-    for (auto& l : impl_->lasting()) { // in any case: it forgets those that are gone
+    for (auto& l : impl_->lasting()) { // called in any case: it drops expired leases
         if (!shareable || !l->can_be_shared || !(l->of == wanted)) continue;
         if (l->name_space == name_space) {
             found = std::move(l);
             break;
         }
-        // Wider; an exact one is better.
+        // A wider one will do; an exact one is better.
         if (l->name_space.empty() && !informer_handle::entry::refused(l->informer)) found = std::move(l);
     }
     if (found) {
@@ -207,7 +208,7 @@ informer_handle informer_factory::get(const api_resource& resource, std::string 
             } catch (const error& e) {
                 if (e.code() != errc::duplicate_index) throw;
             }
-            found->indexes.insert(index); // not before: synced() waits for it
+            found->indexes.insert(index); // not before it was added: synced() waits for it
         }
         return informer_handle(std::make_shared<informer_handle::entry>(std::move(found), name_space));
     }
@@ -231,7 +232,7 @@ informer::lister informer_factory::lister(const api_resource& resource, std::str
     bool filtered = false;
     std::set<std::string> elsewhere; // namespaces
     std::shared_ptr<lease> found;
-    int best = -1; // whole objects first, then a cache that is full, then one of that namespace alone
+    int best = -1; // whole objects count most, then a synced cache, then one of exactly this namespace
     for (auto& l : impl_->lasting()) {
         if (!(l->of.resource == resource)) continue;
         if (!l->of.unfiltered()) {
@@ -263,10 +264,10 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
         std::weak_ptr<lease> of;
         std::set<std::string> indexes;
     };
-    std::vector<one> all; // without counting as a user of them
+    std::vector<one> all; // without keeping them running
     for (const auto& weak : s->leases)
         if (const auto l = weak.lock()) all.push_back(one{l->informer, l->error, l, l->indexes});
-    std::vector<std::pair<failure, std::string>> failed; // of each, and what ended it
+    std::vector<std::pair<failure, std::string>> failed; // of each informer, and what ended it
     errc why = errc::deadline_exceeded;
     for (one& x : all) {
         try {
@@ -277,7 +278,7 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
             if (e.code() == errc::cancelled) throw;
             const bool stopped = e.code() == errc::stopped;
             const std::string& ended_by = x.error->text;
-            // released: nobody waits for it
+            // its last handle was released: nobody waits for this informer
             if (stopped && ended_by.empty() && x.of.expired() && !s->stopping) continue;
             if (stopped) why = errc::stopped;
             failed.emplace_back(e.failure(), ended_by);
@@ -287,7 +288,7 @@ asio::awaitable<void> informer_factory::impl::synced(std::shared_ptr<impl> s, cl
     std::string told;
     for (const auto& [f, ended_by] : failed) {
         if (!told.empty()) told += "; ";
-        told += f == why ? f.message() : f.what(); // what `why` is called stands at the end
+        told += f == why ? f.message() : f.what(); // the words of `why` come at the end
         if (!ended_by.empty()) told += ": " + ended_by;
     }
     throw error(why, "not synced: " + told);
@@ -308,14 +309,14 @@ void informer_factory::retry_now() {
 }
 
 asio::awaitable<void> informer_factory::impl::shutdown(std::shared_ptr<impl> s) {
-    const auto tasks = s->tasks; // a second call waits too
+    const auto tasks = s->tasks; // a second call waits, too
     if (!tasks) co_return;
     co_await tasks->join();
     s->tasks.reset();
 }
 
 asio::awaitable<void> informer_factory::shutdown() {
-    if (impl_->tasks) impl_->stop(); // here: who was cancelled never begins to wait
+    if (impl_->tasks) impl_->stop(); // not in the coroutine: a cancelled caller never starts that
     return impl::shutdown(impl_);
 }
 

@@ -35,7 +35,7 @@ object lister::get(const object_key& key) const {
 object lister::find_by_text(std::string_view name_or_key) const {
     const cache_snapshot s = filled(*source_, "read");
     if (name_space_.empty()) return s.get(name_or_key);
-    if (object found = s.get(name_space_, name_or_key)) return found; // a name may have a slash itself, in an etcd
+    if (object found = s.get(name_space_, name_or_key)) return found; // on etcd, a name may itself have a slash
     const std::size_t slash = name_or_key.find('/');
     if (slash == std::string_view::npos || name_or_key.substr(0, slash) != name_space_) return {};
     return s.get(name_space_, name_or_key.substr(slash + 1));

@@ -1,4 +1,4 @@
-// Where in the map of objects the namespaces lie.
+// Where the objects of each namespace lie in the map.
 #pragma once
 
 #include "object_map.hpp"
@@ -18,19 +18,19 @@
 
 namespace informer::detail {
 
-/// The sub-tries of the map that hold objects of several namespaces. In all others the first object tells for all, and a
-/// list of the namespace need not look into every object.
+/// The sub-tries of the map that hold objects of several namespaces. In all others, the namespace of the first object
+/// is that of all, so a list of the namespace need not look into every object.
 using mixed_namespaces = std::bitset<std::size_t{1} << object_traits::namespace_bits>;
 
 /// The writer's count of objects by namespace. Not thread-safe.
 class namespace_census {
 public:
-    /// `hash`: of the namespace, or of a whole key, which begins with its bits.
+    /// `hash`: that of the namespace, or of a whole key, whose lowest bits are those of its namespace.
     static std::size_t bucket(std::uint64_t hash) noexcept {
         return hash & ((std::uint64_t{1} << object_traits::namespace_bits) - 1);
     }
     void add(std::string_view name_space, std::size_t bucket) {
-        if (last_ && last_->first == name_space) { // objects come by namespace
+        if (last_ && last_->first == name_space) { // objects come grouped by namespace
             ++last_->second;
             return;
         }
@@ -40,7 +40,7 @@ public:
             last_ = &*there;
             return;
         }
-        if (namespaces_[bucket] == 1) set(bucket, true); // first: mixed too early does no harm, too late would
+        if (namespaces_[bucket] == 1) set(bucket, true); // first: to say mixed too early does no harm, too late would
         last_ = &*objects_.emplace(std::string(name_space), 1).first;
         ++namespaces_[bucket];
     }

@@ -1,4 +1,4 @@
-// Walks the objects of a cache, some ahead of whoever reads them.
+// Walks the objects of a cache, and prefetches some of them ahead of the reader.
 #pragma once
 
 #include "object_map.hpp"
@@ -17,21 +17,22 @@
 
 namespace informer::detail {
 
-/// The objects of a map in the order in which they came: where one is told from the map's own, it lies behind the one before in memory.
-/// In large blocks: small ones among the nodes of the map, which stay, would be given back to nobody.
+/// The objects of a map in the order in which they arrived, which is not the map's order: each lies behind the previous
+/// one in memory. Kept in large blocks: small ones would lie among the nodes of the map, which stay, and so their
+/// memory would not go back to the system.
 using arrivals =
     boost::container::deque<root*, void,
                             boost::container::deque_options<boost::container::block_bytes<256 * 1024>>::type>;
 
-/// For those who read what they are given: objects lie anywhere in memory, so each, its document and that one's first members are
-/// asked for some objects before they are needed, and their ways overlap. In slices as one likes; its memory does not grow with
-/// the cache. *Lifetime*: holds what it walks.
+/// For callers that read each object: objects lie anywhere in memory, so each object, its document and the document's
+/// first members are prefetched some objects ahead, and the waits for them overlap. The walk can be done in slices of
+/// any size; the cursor's memory does not grow with the cache. *Lifetime*: holds what it walks.
 class object_cursor {
 public:
     object_cursor() = default;
     explicit object_cursor(object_map m) : cursor_(std::move(m)) {}
     explicit object_cursor(const cache_snapshot& s);
-    /// By `order`, which is of all its objects; null: by that of the map.
+    /// In the order of `order`, which has all objects of `s`; null: in that of the map.
     object_cursor(const cache_snapshot& s, std::shared_ptr<const arrivals> order) : object_cursor(s) {
         if (!order) return;
         next_root_ = order->begin();
@@ -46,7 +47,7 @@ public:
         if (taken_ + members_ahead < fetched_) prefetch_members(at(taken_ + members_ahead).get());
         return &at(taken_++).get();
     }
-    /// What the map uses of the hash of that object's key, by its own traits. Not where another order was given.
+    /// The hash of that object's key by the map's own traits, as far as the map uses it. Not if an order was given.
     std::uint64_t hash() const noexcept { return ring_[(taken_ - 1) % ring_.size()].hash; }
 
 private:
@@ -57,7 +58,7 @@ private:
         const object* o = nullptr;
         union {
             std::uint64_t hash = 0;
-            alignas(object) std::byte lent[sizeof(object)]; ///< without `o`: the map holds its count
+            alignas(object) std::byte lent[sizeof(object)]; ///< without `o`: not counted, but held by the map
         };
     };
     one& at(std::size_t n) noexcept { return ring_[n % ring_.size()]; }
@@ -68,7 +69,7 @@ private:
             to.hash = cursor_.hash();
         } else {
             if (next_root_ == order_->end()) return false;
-            ::new (static_cast<void*>(to.lent)) object(*next_root_++); // it is never destroyed
+            ::new (static_cast<void*>(to.lent)) object(*next_root_++); // never destroyed: it has no count to give back
         }
         prefetch(to.get());
         return true;

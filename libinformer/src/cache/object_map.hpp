@@ -37,13 +37,13 @@ private:
     text name_space_, name_;
 };
 
-/// Reads keys in place. The lowest bits of a hash come from the namespace alone, so that the objects of one namespace lie
-/// in one sub-trie: listing a namespace needs no index.
+/// Reads keys in place. The lowest bits of a hash come from the namespace alone, so that the objects of one namespace
+/// lie in one sub-trie: listing a namespace needs no index.
 struct object_traits {
     static constexpr unsigned namespace_levels = 2; // of 5 bits
     static constexpr unsigned namespace_bits = namespace_levels * 5;
 
-    std::uint64_t seed = 0; // servers choose names: keep collisions from being prepared
+    std::uint64_t seed = 0; // servers choose names; a seed keeps them from preparing collisions
 
     /// Calls `f` with the object's key, read in place.
     template <class F>
@@ -59,7 +59,7 @@ struct object_traits {
     }
     std::uint64_t hash_namespace(std::string_view name_space) const noexcept { return hash_text(seed, name_space); }
     std::uint64_t hash(const key_view& k) const noexcept {
-        // One does not wait for the other.
+        // Two hashes that do not depend on each other: the processor computes them at the same time.
         const std::uint64_t n = hash_namespace(k.name_space), name = hash_text(seed, k.name);
         return (name + n * 0x9e37'79b9'7f4a'7c15U) << namespace_bits | (n & ((1u << namespace_bits) - 1));
     }

@@ -10,17 +10,18 @@
 
 namespace informer::detail {
 
-/// A state that was replaced by one of which most is other: it is freed piece by piece, if nobody else holds it by then. All of it at once
-/// takes 20 ms for 200,000 objects.
+/// A state that was replaced by a mostly different one: it is freed piece by piece, if nobody else holds it by then.
+/// Freeing 200,000 objects at once takes 20 ms.
 ///
-/// *Thread safety*: none; others may let go of the state at the same time. *Lifetime*: what is left goes with it.
+/// *Thread safety*: none; other threads may release the state at the same time. *Lifetime*: the destructor frees what
+/// is left.
 class past_state {
 public:
     explicit past_state(cache_snapshot s) noexcept : state_(std::move(s)) {}
-    /// Besides: its objects.
+    /// Another map to free.
     void add(object_map m) { maps_.push_back(std::move(m)); }
 
-    /// Frees about so many objects' places; true when nothing is left.
+    /// Frees about `budget` map entries of objects; true when nothing is left.
     bool step(std::size_t budget) noexcept {
         take_apart(std::exchange(state_, cache_snapshot()));
         for (std::size_t used = 0; used < budget;) {
@@ -44,11 +45,11 @@ public:
 private:
     void take_apart(const cache_snapshot& s) noexcept {
         cache_snapshot::data* const d = s.if_alone();
-        if (!d) return; // others have it
+        if (!d) return; // other snapshots show it
         objects_.begin(std::move(d->objects));
         try {
             indexes_.reserve(d->indexes.size());
-        } catch (const std::bad_alloc&) { // then they go at once
+        } catch (const std::bad_alloc&) { // then they are freed at once
             return;
         }
         for (index_version& i : d->indexes) indexes_.push_back(std::move(i.postings));
@@ -56,7 +57,7 @@ private:
     void take(posting_ref& p) noexcept {
         try {
             if (p.is_alone()) maps_.push_back(std::move(p.own().objects));
-        } catch (const std::bad_alloc&) { // then they go at once
+        } catch (const std::bad_alloc&) { // then they are freed at once
         }
     }
 

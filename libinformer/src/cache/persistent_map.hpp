@@ -1,10 +1,11 @@
 // A persistent hash map: a hash array mapped trie of which any number of versions share their nodes.
 //
-// Source: P. Bagwell, "Ideal Hash Trees" (2001); the split of a node into leaves and children follows M. Steindorfer and
-// J. Vinju, "Optimizing Hash-Array Mapped Tries" (2015). Nodes are counted; one that only this map can reach is edited in
-// place, so a run of writes between two snapshots copies each node at most once. Below the second level leaves are gathered in
-// buckets, which are searched by pieces of their hashes: of a large map a look-up waits for two or three lines of memory, none
-// of them of another leaf. A node has room to grow, so most insertions allocate nothing.
+// Source: P. Bagwell, "Ideal Hash Trees" (2001); the split of a node into leaves and children follows M. Steindorfer
+// and J. Vinju, "Optimizing Hash-Array Mapped Tries" (2015). Nodes are reference-counted; one that only this map can
+// reach is edited in place, so a run of writes between two snapshots copies each node at most once. Below the second
+// level, leaves are gathered in buckets, which are searched by pieces of the leaves' hashes: in a large map, a look-up
+// waits for two or three cache lines, none of them of another leaf. A node has room to grow, so most insertions
+// allocate nothing.
 #pragma once
 
 #include "root/processor.hpp"
@@ -26,12 +27,12 @@ namespace informer::detail {
 
 /// A map of leaves that hold their own key.
 ///
-/// `Traits`: `std::uint64_t hash(x) const` and `bool equal(const Leaf&, x) const`, where x is a Leaf or a key. The lowest 42
-/// bits of a hash are used.
+/// `Traits`: `std::uint64_t hash(x) const` and `bool equal(const Leaf&, x) const`, where x is a Leaf or a key. The
+/// lowest 42 bits of a hash are used.
 ///
-/// *Thread safety*: a map is a value: one thread at a time for each map; copies that share nodes may be read, written and
-/// dropped on different threads at once. *Complexity*: copying O(1); find, put and erase O(log32 n). *Errors*: when memory
-/// runs out, put and erase throw std::bad_alloc and the map is as before.
+/// *Thread safety*: a map is a value: one thread at a time for each map; copies that share nodes may be read, written
+/// and dropped on different threads at once. *Complexity*: copying O(1); find, put and erase O(log32 n). *Errors*: when
+/// memory runs out, put and erase throw std::bad_alloc and the map is as before.
 template <class Leaf, class Traits>
 class persistent_map {
     static_assert(std::is_nothrow_copy_constructible_v<Leaf> && std::is_nothrow_move_constructible_v<Leaf>);
@@ -39,14 +40,14 @@ class persistent_map {
     static_assert(alignof(Leaf) <= alignof(std::max_align_t));
 
     static constexpr unsigned level_bits = 5;
-    static constexpr unsigned hash_bits = 40;                         // that levels use
-    static constexpr unsigned max_depth = hash_bits / level_bits + 1; // one for a bucket
-    // What is kept of a leaf's hash: enough for all levels but the first two, which have no buckets.
+    static constexpr unsigned hash_bits = 40;                         // that the levels use
+    static constexpr unsigned max_depth = hash_bits / level_bits + 1; // plus one for a bucket
+    // A tag is what a node keeps of a leaf's hash: enough for all levels but the first two, which have no buckets.
     using node = trie_node<Leaf>;
     using tag = typename node::tag;
     static constexpr unsigned tag_shift = 2 * level_bits;
-    static constexpr unsigned bucket_most = 64; // leaves; more where no level is left, or all went the same way
-    static constexpr std::size_t prefetch_from = 10'000; // leaves: fewer are in the processor's caches anyway
+    static constexpr unsigned bucket_most = 64;          // leaves; more only where no level is left
+    static constexpr std::size_t prefetch_from = 10'000; // leaves; a smaller map is in the processor's caches anyway
     static tag tag_of(std::uint64_t hash) noexcept { return static_cast<tag>(hash >> tag_shift); }
 
 public:
@@ -72,7 +73,7 @@ public:
 
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
-    /// Of this version's nodes, shared or not; what leaves point to is not counted.
+    /// The size of this version's nodes, shared or not; what leaves point to is not counted.
     std::size_t bytes() const noexcept { return bytes_; }
     const Traits& traits() const noexcept { return traits_; }
     /// True when both are one version: nothing was written to either since they were copied.
@@ -83,17 +84,18 @@ public:
     const Leaf* find(const Key& key) const {
         return root_ ? find(key, traits_.hash(key)) : nullptr;
     }
-    /// `put` or `find` will soon be called for a key of this hash: the bucket that they search begins to come. The nodes above it
-    /// are few and mostly near. Where it probably is tells the size of the map, for to ask a node for its kind is to wait for it.
-    // g++ takes the call of what only prefetches for idle
+    /// `put` or `find` will soon be called for a key of this hash: prefetches the bucket that they search. The nodes
+    /// above it are few and mostly cached. The bucket's depth is estimated from the size of the map: asking a node for
+    /// its kind would mean waiting for that node.
+    // always_inline, because g++ drops calls of a function that only prefetches
     [[gnu::always_inline]] void prefetch(std::uint64_t hash) const {
         if (size_ >= prefetch_from) prefetch_at(hash, bucket_most);
     }
-    /// The same for the node above that bucket, some time before `prefetch`, which has to read it.
+    /// The same for the node above that bucket; to be called some time before `prefetch`, which has to read that node.
     [[gnu::always_inline]] void prefetch_way(std::uint64_t hash) const {
         if (size_ >= 32 * prefetch_from) prefetch_at(hash, 32 * bucket_most);
     }
-    /// The same where the hash of the key is known.
+    /// `find` for a key whose hash is known.
     template <class Key>
     const Leaf* find(const Key& key, std::uint64_t h) const {
         const node* n = root_;
@@ -102,7 +104,7 @@ public:
             const std::uint32_t bit = bit_of(rest, 0);
             if (n->child_map & bit) {
                 n = *n->child(rank(n->child_map, bit));
-                // Of a large bucket more than a line is needed, and soon.
+                // A large bucket takes more than one cache line, and all of them are needed soon.
                 __builtin_prefetch(reinterpret_cast<const std::byte*>(n) + 64);
                 __builtin_prefetch(reinterpret_cast<const std::byte*>(n) + 128);
                 continue;
@@ -115,7 +117,7 @@ public:
         }
     }
 
-    /// A leaf that may be changed in place (never its key), or null; the path to it is made this map's own.
+    /// A leaf that may be changed in place (never its key), or null; the nodes on the way to it become this map's own.
     template <class Key>
     Leaf* edit(const Key& key) {
         const std::uint64_t h = traits_.hash(key);
@@ -131,13 +133,13 @@ public:
         }
     }
 
-    /// Puts or replaces; what was there.
+    /// Inserts or replaces; returns what was there.
     std::optional<Leaf> put(Leaf leaf) {
         const std::uint64_t h = traits_.hash(leaf);
         return put(leaf, leaf, h);
     }
-    /// The same where the key of the leaf was read before, and its hash; `leaf` is moved from. `absent`: it is known that
-    /// there is none of this key.
+    /// The same if the key of the leaf and its hash are already known; `leaf` is moved from. `absent`: the caller knows
+    /// that the map has no leaf with this key.
     template <class Key>
     std::optional<Leaf> put(Leaf& leaf, const Key& key, std::uint64_t h, bool absent = false) {
         std::optional<Leaf> old;
@@ -178,7 +180,7 @@ public:
                 replace(*n->leaf(leaf_at), leaf, old);
                 break;
             }
-            // Both go down, mostly into a bucket on the next level.
+            // Both leaves move down, mostly into a bucket on the next level.
             const bool below = shift + level_bits >= tag_shift;
             const pair p = make_pair(shift + level_bits, below ? 0 : traits_.hash(*n->leaf(leaf_at)), h);
             ::new (p.bottom->leaf(1 - p.first)) Leaf(std::move(leaf));
@@ -194,7 +196,7 @@ public:
         return old;
     }
 
-    /// Takes out; what was there.
+    /// Removes a leaf; returns what was there.
     template <class Key>
     std::optional<Leaf> erase(const Key& key) {
         std::optional<Leaf> old;
@@ -211,7 +213,7 @@ public:
 
     void clear() noexcept { *this = persistent_map(traits_); }
 
-    /// Walks one version, in slices if need be: it holds what it walks. One step is O(1) on average.
+    /// Walks one version, and holds it, so the walk may be done in slices. One step is O(1) on average.
     class cursor {
     public:
         cursor() = default;
@@ -246,7 +248,8 @@ public:
             return nullptr;
         }
 
-        /// What the map uses of the hash of the leaf that came last, mostly without a look at it. Of a cursor over a whole map.
+        /// The hash of the last leaf returned, as far as the map uses it; mostly known without reading that leaf. Only
+        /// for a cursor over a whole map.
         std::uint64_t hash() const noexcept {
             const frame& f = stack_[depth_ - 1];
             const unsigned i = f.at->leaves() - f.leaves - 1;
@@ -259,8 +262,8 @@ public:
         struct frame {
             const node* at;
             const Leaf* leaf;
-            std::uint32_t leaves, children, child; // leaves: that are left
-            std::uint32_t above;                   // the bits of the hash that led here, as far as no tag has them
+            std::uint32_t leaves, children, child; // leaves: those that are left
+            std::uint32_t above;                   // the bits of the hash that led here and are in no tag
         };
         void push(const node* n) noexcept {
             assert(depth_ < max_depth);
@@ -273,7 +276,7 @@ public:
             }
             stack_[depth_++] = frame{n, n->leaf(0), n->leaves(), n->children(), 0, above};
         }
-        /// The number of the n-th bit that is set.
+        /// The position of the n-th bit that is set, with n from 0.
         static std::uint32_t nth_bit(std::uint32_t map, std::uint32_t n) noexcept {
             for (; n > 0; --n) map &= map - 1;
             return static_cast<std::uint32_t>(std::countr_zero(map));
@@ -285,8 +288,8 @@ public:
         std::array<frame, max_depth> stack_;
     };
 
-    /// A map that nobody needs any more, to be freed piece by piece: a large one at once holds its thread for long. What other maps share
-    /// stays as it is.
+    /// A map that is not needed any more, to be freed piece by piece: freeing a large one at once would hold the thread
+    /// for long. Nodes that other maps share stay as they are.
     class remains {
     public:
         remains() = default;
@@ -297,12 +300,13 @@ public:
         remains& operator=(const remains&) = delete;
 
         bool empty() const noexcept { return depth_ == 0; }
-        /// Where nothing is left of another one.
+        /// Call it only when nothing is left of the previous map.
         void begin(persistent_map m) noexcept {
             assert(empty());
             if (m.root_) stack_[depth_++] = std::exchange(m.root_, nullptr);
         }
-        /// Frees nodes until they had so many leaves, or all; how many these were. `last(leaf)` is called for each leaf that goes.
+        /// Frees nodes until these and their leaves add up to `budget`, or nothing is left; returns the sum. Calls
+        /// `last(leaf)` for each leaf before it is destroyed.
         template <class Last>
         std::size_t step(std::size_t budget, const Last& last) noexcept {
             std::size_t used = 0;
@@ -323,7 +327,7 @@ public:
         }
 
     private:
-        // The children of a node on each level, without those that are being freed.
+        // On each level the children of one node, without the child that is being freed.
         std::array<node*, 31 * (max_depth - 1) + 1> stack_;
         unsigned depth_ = 0;
     };
@@ -354,18 +358,19 @@ private:
         deallocate(n);
     }
 
-    /// Makes the node in `slot`, whose parents are ours alone, ours alone too.
+    /// Makes this map the only owner of the node in `slot`; it must already be that of the nodes above.
     void own(node*& slot) {
         if (slot->shared()) rebuild(slot, slot->leaves() + slot->children());
     }
-    /// The same, with a free slot.
+    /// The same, and makes sure that there is a free slot.
     void make_room(node*& slot) {
         if (slot->shared() || slot->full()) {
             const std::uint32_t n = slot->leaves() + slot->children() + 1;
             rebuild(slot, n + n / 2);
         }
     }
-    /// As room was made for: a node that became much too large gives back, if there is memory for that.
+    /// The opposite of make_room: a node that has become much too large is replaced by a smaller one, if there is
+    /// memory.
     void shrink(node*& slot) noexcept {
         const std::uint32_t n = slot->leaves() + slot->children();
         if (slot->slots / 2 <= 4 || slot->slots / 2 < n + n / 2) return;
@@ -374,8 +379,8 @@ private:
         } catch (const std::bad_alloc&) {
         }
     }
-    /// Replaces the node in `slot` by one with so many slots: its contents are moved when it is ours alone, else copied.
-    /// Throws before anything is changed.
+    /// Replaces the node in `slot` by one with `slots` slots. Its contents are moved if this map is the only owner,
+    /// else copied. Throws before anything is changed.
     void rebuild(node*& slot, std::uint32_t slots) {
         node* const from = slot;
         node* const to = make_node(slots, from->is_bucket());
@@ -386,7 +391,8 @@ private:
         const bool moves = !from->shared();
         std::copy_n(from->tags(), leaves, to->tags());
         if constexpr (requires(const Leaf& l) { Traits::prefetch(l); }) {
-            for (unsigned i = 0; !moves && i < leaves; ++i) Traits::prefetch(*from->leaf(i)); // each will be counted
+            // Copying counts a reference of each leaf.
+            for (unsigned i = 0; !moves && i < leaves; ++i) Traits::prefetch(*from->leaf(i));
         }
         for (unsigned i = 0; i < leaves; ++i) {
             if (moves)
@@ -405,10 +411,11 @@ private:
             release(from);
     }
 
-    /// What has so many leaves at most, on the way to this hash.
+    /// Prefetches the first node on the way to this hash with at most about `leaves` leaves below.
     [[gnu::always_inline]] void prefetch_at(std::uint64_t hash, std::size_t leaves) const {
         const node* n = root_;
-        // leaves, about, if they lie evenly; not by depth, as all of a namespace go one way at first
+        // the number of leaves below a node, if they are spread evenly; the depth would not tell it, as the first
+        // levels are the same for all leaves of a namespace
         std::size_t below = size_;
         for (std::uint64_t rest = hash; !n->is_bucket(); rest >>= level_bits) {
             const std::uint32_t bit = bit_of(rest, 0);
@@ -454,7 +461,7 @@ private:
         return static_cast<unsigned>(static_cast<std::size_t>(distance) / node::slot_bytes);
     }
 
-    /// The smallest trie for two leaves from `shift` on, still without them. `first`: the place of the first one.
+    /// The smallest trie for two leaves from `shift` on, still without them. `first`: the index of the first leaf.
     struct pair {
         node *top, *bottom;
         unsigned first;
@@ -470,7 +477,7 @@ private:
         } else {
             p.bottom->leaf_map = 2;
         }
-        if (bottom > shift) { // by one level: there are but two without buckets
+        if (bottom > shift) { // by one level: only two levels have no buckets
             try {
                 p.top = make_node(1, false);
             } catch (...) {
@@ -482,13 +489,14 @@ private:
         }
         return p;
     }
-    /// A node that holds nothing, or not any more.
+    /// Frees a node that holds nothing, or nothing any more.
     void drop_unused(node* n) noexcept {
         bytes_ -= n->bytes();
         deallocate(n);
     }
 
-    /// Makes the bucket in `slot` a node with a bucket, or a leaf, wherever the next level has something.
+    /// Replaces the bucket in `slot` by a node with a bucket, or a leaf, for each value that occurs in the bits of this
+    /// level.
     void split(node*& slot, unsigned shift) {
         own(slot);
         node* const from = slot;

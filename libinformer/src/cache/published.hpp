@@ -1,10 +1,11 @@
-// The newest state of something, for readers on any thread: neither side ever waits for the other.
+// The newest state of something, for readers on any thread. Readers never wait, and the writer hardly ever does (see
+// below).
 //
-// std::atomic<std::shared_ptr> would do in principle; libstdc++'s takes a lock in a bit of the pointer, which a preempted
-// reader keeps. Here a reader takes a ticket by one fetch_add on a word that names the slot of the newest state and counts
-// who came for it, copies the pointer there, and leaves the slot by another. The writer fills a free slot, exchanges the
-// word, and knows from it how many readers have to leave the old slot before it may be used again (split counts, as in
-// A. Williams, "C++ Concurrency in Action", 2nd ed., 7.2.4).
+// std::atomic<std::shared_ptr> would do in principle, but libstdc++'s takes a lock (a bit of the pointer), which a
+// preempted reader keeps. Here, a reader does one fetch_add on a word that names the slot of the newest state and
+// counts its readers, copies the pointer in that slot, and leaves the slot by another fetch_add. The writer fills a
+// free slot, exchanges the word, and knows from the old word how many readers have to leave the old slot before it may
+// be used again (split counts, as in A. Williams, "C++ Concurrency in Action", 2nd ed., 7.2.4).
 #pragma once
 
 #include <array>
@@ -19,11 +20,10 @@
 namespace informer::detail {
 
 /// *Thread safety*: one writer; readers on any thread. *Complexity*: a read is two atomic additions and the copy of a
-/// shared_ptr, without a loop, whatever the state holds and others do. A write is O(slots), and frees the state before where nobody else
-/// holds that; it waits only while
-/// `slots - 1` readers at once have been stopped within a read, each in that of another state, and counts that.
-/// *Lifetime*: a state goes with its last reader; one that was being read when it was replaced goes at the latest with
-/// the write after that read.
+/// shared_ptr, without a loop, whatever the size of the state and whatever other threads do. A write is O(slots), and
+/// frees the previous state if nobody else holds it. A write waits only while `slots - 1` readers at once are stopped
+/// in the middle of a read, each at a different state; `waits()` counts that. *Lifetime*: a state is freed with its
+/// last reader; one that was being read when it was replaced is freed at the latest by the first write after that read.
 template <class T>
 class published {
 public:
@@ -33,7 +33,7 @@ private:
     struct slot {
         pointer state;
         std::atomic<std::uint64_t> left{0}; ///< readers that are done with it
-        std::uint64_t entered = 0;          ///< known once it is not the newest any more
+        std::uint64_t entered = 0;          ///< readers that came; known once the state is not the newest any more
     };
 
 public:
@@ -46,7 +46,7 @@ public:
     published(const published&) = delete;
     published& operator=(const published&) = delete;
 
-    /// One read under way. Not to be kept: the slot stays taken meanwhile.
+    /// One read under way. Do not keep it: it occupies the slot.
     class reading {
     public:
         explicit reading(const published& of) noexcept
@@ -90,14 +90,14 @@ public:
     // ---- figures, any thread
 
     std::uint64_t stores() const noexcept { return stores_.load(std::memory_order_relaxed); }
-    /// Stores during which somebody was reading the state before; they went on all the same.
+    /// Stores during which a reader was at the previous state; neither waited.
     std::uint64_t overlaps() const noexcept { return overlaps_.load(std::memory_order_relaxed); }
     /// Times the writer found no free slot.
     std::uint64_t waits() const noexcept { return waits_.load(std::memory_order_relaxed); }
 
 private:
     static constexpr unsigned count_bits =
-        54; // at fifty million reads a second full after eleven years without a write
+        54; // full after eleven years of fifty million reads a second without a write
     static constexpr std::uint64_t count_mask = (std::uint64_t{1} << count_bits) - 1;
     static_assert(slots <= 32 && slots <= 1u << (64 - count_bits));
 
@@ -117,7 +117,7 @@ private:
     }
 
     mutable std::array<slot, slots> slots_;
-    alignas(64) mutable std::atomic<std::uint64_t> newest_{0}; ///< slot, and how many came to read it
+    alignas(64) mutable std::atomic<std::uint64_t> newest_{0}; ///< the slot, and how many readers came to it
     alignas(64) std::uint32_t free_ = 0, retired_ = 0;
     std::atomic<std::uint64_t> stores_{0}, overlaps_{0}, waits_{0};
 };

@@ -1,4 +1,5 @@
-// What a reflector asks for, and what it makes of what comes. See reflector_endings.cpp for how it goes on after that.
+// What a reflector requests, and what it makes of the answers. See reflector_endings.cpp for what follows the end of a
+// request.
 #include "failure_kind.hpp"
 
 #include <informer/cache/reflector.hpp>
@@ -11,12 +12,12 @@ namespace informer {
 
 namespace {
 
-/// In front of a state that is fetched although the watch goes on; jittered as the rest, but at most doubled.
+/// The delays before a state is fetched again although the watch works: jittered like the others, but at most doubled.
 backoff_options in_between(std::chrono::seconds initial, const backoff_options& rest) {
     return backoff_options().initial(initial).cap(reflector::longest_unproven).jitter(std::min(rest.jitter_, 1.0));
 }
 
-/// Who watches from 0 is told what there is, and not what has gone since the list: it is none.
+/// A watch from version 0 reports what exists now but not what was deleted since the list, so 0 counts as no version.
 resource_version meant(const resource_version& v) {
     return v.view() == "0" ? resource_version() : v;
 }
@@ -30,7 +31,7 @@ reflector::reflector(reflector_options options, watch_list_support support)
       until_proven_(in_between(unproven, options_.backoff_), options_.seed_ + 1),
       contradictions_(in_between(contradiction, options_.backoff_), options_.seed_ + 3),
       random_(options_.seed_ ^ 0x9e3779b97f4a7c15U) {
-    // None at all would also be the patience with a silent server.
+    // A time-out of zero would also be the patience with a silent server.
     options_.watch_timeout_ = std::clamp(options_.watch_timeout_, std::chrono::seconds(1), longest_watch);
 }
 
@@ -88,7 +89,7 @@ reflector::action reflector::next(time_point now) {
             .shard(options_.shard_)
             .metadata_only(options_.metadata_only_);
         if (paging_) {
-            a.list.limit(page_size()).continue_token(continue_); // X18: and no version
+            a.list.limit(page_size()).continue_token(continue_); // X18: without a version
             request_.continue_token = continue_;
             return a;
         }
@@ -97,11 +98,11 @@ reflector::action reflector::next(time_point now) {
         request_.consistent = version.empty();
         request_.any_version = version == "0";
         const bool at_version = !version.empty() && !request_.any_version;
-        // R4: a list at a version is served from the server's cache only when it is not paged. A size that was asked for
-        // counts all the same, and a server that paged a list at 0 has no such cache.
+        // R4: a list at a version is served from the server's cache only when it is not paged. But a page size that was
+        // asked for applies, and a server that paged a list at version 0 has no such cache.
         const bool paged = !in_one_piece_ && (!at_version || options_.page_size_ || paged_at_any_);
         a.list.resource_version(version).limit(paged ? page_size() : 0);
-        // Without it a page is of exactly that version, which is the one that the server no longer has the changes since.
+        // Without this, a page is of exactly that version, and the server no longer has the changes since that one.
         if (paged && at_version && page_size() != 0) a.list.resource_version_match("NotOlderThan");
         return a;
     }
@@ -146,22 +147,22 @@ void reflector::progress(time_point now) {
     request_.last_progress = now;
 }
 
-/// The server is not older than we are; `confirmed`: nor are we older.
+/// The server showed that it is not behind the cache; `confirmed`: nor is the cache behind the server.
 void reflector::sign(time_point now, bool confirmed) noexcept {
     last_sign_ = now;
     if (confirmed) confirmed_ = now;
     away_ = false;
 }
 
-/// How long nothing may come on a watch that has been opened; empty where the server is not known to send bookmarks regularly.
+/// How long an open watch may be silent; empty if the server is not known to send bookmarks regularly.
 std::optional<clock::duration> reflector::quiet_patience() const {
     if (rhythm_seen_ < 2) return {};
     const clock::duration p = rhythm_ * quiet_halves / 2;
     return std::max<clock::duration>(p, shortest_quiet) * (1U << std::min(quiet_cuts_, 4U));
 }
 
-/// The time to the first one of a watch counts, too: of a rhythm that has become slower nothing else is seen, for the
-/// watch is given up before the second one.
+/// The time to the first bookmark of a watch counts, too: when the rhythm has become slower, nothing else of it is
+/// seen, because the watch is given up before the second bookmark.
 void reflector::learn_rhythm(time_point now) {
     auto& r = request_;
     if (r.last_bookmark || (r.opened && !r.synced)) {
@@ -172,7 +173,7 @@ void reflector::learn_rhythm(time_point now) {
 }
 
 void reflector::advance(const resource_version& v) {
-    // What an event carries is its object's version. Where lists have none nobody can resume there.
+    // An event carries the version of its object. If lists have no version, no watch can resume at that one.
     if (v.empty() || unversioned_) return;
     if ((v <=> last_) <= 0) return;
     last_ = v;
@@ -192,11 +193,11 @@ reflector::verdict reflector::event_seen(time_point now, watch_event_type type, 
     if (!request_.collecting) {
         sign(now);
         advance(version);
-        if (!unversioned_) succeeded(); // else it tells first what there is, and may have nothing more to say
+        if (!unversioned_) succeeded(); // else it begins with what exists, and perhaps nothing follows
         return verdict::apply;
     }
     if (type != watch_event_type::added) {
-        // A change of something we were not told of: this server gives a plain watch from now on.
+        // A change of an object that was not reported: the server gives us a plain watch that begins now.
         if (!known) {
             request_.why = cut::plain_events;
             return verdict::end;
@@ -232,7 +233,7 @@ reflector::verdict reflector::bookmark_seen(time_point now, const resource_versi
         return verdict::end;
     }
     complete(now, meant(version));
-    succeeded(); // the watch, too
+    succeeded(); // the watch works, too
     support_ = watch_list_support::yes;
     doubts_ = 0;
     request_.collecting = false;
@@ -346,14 +347,15 @@ void reflector::absence(time_point now, bool proven) {
 
 void reflector::contradicted(time_point now) {
     if (again_ && again_->why == cut::contradicted) return;
-    if (now - last_contradiction_ >= no_contradiction) contradictions_.reset(); // in one piece: a back-off sums up
+    // Only uninterrupted time counts; a back-off would add up several times.
+    if (now - last_contradiction_ >= no_contradiction) contradictions_.reset();
     last_contradiction_ = now;
     const auto then = detail::later(now, contradictions_.next());
     if (!again_ || then < again_->when) again_ = {then, cut::contradicted};
 }
 
 void reflector::complete(time_point now, const resource_version& v) {
-    if (below(v)) ++epoch_; // a consistent read: the server really is older than what it told us before
+    if (below(v)) ++epoch_; // a consistent read: the server really is older than what it reported before
     last_ = v;
     unversioned_ = v.empty();
     again_.reset();
@@ -371,13 +373,14 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
             parked_ = false;
         }
         const bool newer = last_ < r.resource_version;
-        // What the watch does not tell has not happened; but a server that was away may be another state's, which is past ours.
+        // If a watch tells all, what it does not report has not happened. But a server that was away may have been
+        // restored to another state, whose version is already past ours.
         const bool doubtful = options_.tells_all_ ? away_ : now - *confirmed_ >= options_.watch_timeout_;
         if (below(r.resource_version)) {
             fetch_again(true);
         } else if (newer && (polled_ || doubtful)) {
-            // By what is not ours, perhaps; or the watch does not tell. For as long as a watch lasts that is left open, but
-            // from a server whose watch cache stands still it would never be heard.
+            // Newer perhaps by objects that are not ours, or because the watch fails to report something. For as long
+            // as a watch lasts, that is left open; but a server whose watch cache stands still would never report it.
             fetch_again(!polled_);
             list_this_time_ = true;
         } else {
@@ -397,10 +400,10 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         milestone_at_ = 1;
     }
     listed_ = listed_ || r.items != 0;
-    if (first_page_.empty()) first_page_ = meant(r.resource_version); // PG2: the first one that there is
+    if (first_page_.empty()) first_page_ = meant(r.resource_version); // PG2: that of the first page that has one
     if (!r.continue_token.empty()) {
         if (r.continue_token != request_.continue_token && r.continue_token != milestone_) {
-            if (++pages_ == milestone_at_) { // R. P. Brent's way to find any cycle
+            if (++pages_ == milestone_at_) { // R. P. Brent's algorithm finds any cycle
                 milestone_ = r.continue_token;
                 milestone_at_ *= 2;
                 pages_ = 0;
@@ -415,14 +418,15 @@ reflector::page_verdict reflector::page_done(time_point now, const list_result& 
         return page_verdict::failed;
     }
     if ((below(first_page_) || first_page_.empty()) && !consistent_ && !last_.empty()) {
-        // Older than what we asked for, or suddenly without a version: only the newest state can tell whether the server went back in
-        // time, or somebody else answered.
+        // The list is older than requested, or suddenly without a version. Only the newest state can tell whether the
+        // server went back in time, or something else answered.
         fetch_again(true);
         list_this_time_ = true;
         return page_verdict::more;
     }
-    // Of an empty resource a server that knows watch-list has nothing to send but the end bookmark, which may take its time.
-    // Once may be chance: a server that starts forbids everything for a moment.
+    // One refusal (`doubtful_`) may be chance: a server that starts forbids everything for a moment. Silence says
+    // nothing if the resource is empty: a server that knows watch-list then only sends the end bookmark, which may take
+    // its time.
     if (doubtful_ && ++doubts_ >= 2) support_ = watch_list_support::no;
     if (refused_ || (silent_ && listed_)) support_ = watch_list_support::no;
     doubtful_ = refused_ = false;

@@ -18,12 +18,13 @@ bool reflector::list_failed(time_point now, failure& f) {
     const kind k = kind_of(f);
     if (k == kind::cancelled) return false;
     if (goal_ == goal::check) {
-        // Not found out; watching again is right unless the server went back, and then the next silence tells.
+        // The check failed. To watch again is right unless the server went back, and in that case the next silence
+        // leads to another check.
         goal_ = goal::follow;
-        last_sign_ = now; // which is not before it has lasted as long again
+        last_sign_ = now; // the next check comes after a silence of the same length
         if (hard(k)) {
             away_ = polled_ = false;
-            watch_refusals_ = 0; // it is not about watches
+            watch_refusals_ = 0; // lists are refused, too: it is not about watches
         }
         failed(now, f, hard(k));
         return false;
@@ -47,10 +48,10 @@ bool reflector::list_failed(time_point now, failure& f) {
         return true;
     }
     page_failures_ = 0;
-    // A version that the server does not even read would be asked for again and again.
+    // Otherwise, a version that the server does not even accept would be requested again and again.
     if (k == kind::gone || (k == kind::rejected && request_.first_page)) consistent_ = true;
     paging_ = in_one_piece_ = doubtful_ = false;
-    // What the refusal before it meant, the next list will tell.
+    // After a list that failed for other reasons, it is still open why the watch-list was refused: the next list tells.
     if (!(refused_ && not_for_what_it_asked)) list_this_time_ = refused_ = false;
     return false;
 }
@@ -91,7 +92,8 @@ failure reflector::our_words(const failure& f) const {
 failure reflector::watch_done(time_point now, const failure& given) {
     const failure f = our_words(given);
     if (request_.why == cut::none && f == condition::cancelled) return f;
-    // Of a plain watch it may be held back with the first event, of a watch-list with a few.
+    // A proxy may hold back the header of a plain watch until its first event, and that of a watch-list until a few
+    // events.
     if (!request_.opened) late_header_ = f == errc::header_timeout || request_.why == cut::stalled;
     // X1: health is time in which something was delivered, not time without attempts.
     if (request_.delivered || request_.seen != 0) {
@@ -105,19 +107,21 @@ failure reflector::watch_done(time_point now, const failure& given) {
     const bool very_short_one = !f && !request_.delivered && !request_.synced && now - request_.started < very_short;
     follow_ended(now, f);
     if (very_short_one) return ours(errc::connection_lost, "watch", "ended at once, without anything new");
-    // The same to who counts and logs as one that was given less time, which comes in turn with it.
+    // Reported as the same failure as that of a watch with less time, with which it alternates, so that it is counted
+    // and logged as one.
     if (!request_.opened && f == errc::request_timeout)
         return ours(errc::header_timeout, "watch", "no answer in all its time");
     return f;
 }
 
-/// `refused`: it looks like a server without watch-list. If the list is refused, too, it was not about that.
+/// `refused`: the server answered like one without watch-list. If it refuses the list, too, that was not the reason.
 void reflector::list_instead(bool refused) noexcept {
     list_this_time_ = true;
     refused_ = refused;
 }
 
-/// A server that is known for watch-list can, but not just now: it has a bad moment, perhaps with all who follow it.
+/// A server that is known to have watch-list has only a bad moment, perhaps with all its clients: the list then comes
+/// after a back-off.
 void reflector::stalled(time_point now, const failure& f) {
     const bool known = support_ == watch_list_support::yes;
     list_instead(!known);
@@ -127,8 +131,8 @@ void reflector::stalled(time_point now, const failure& f) {
 // WL7, X5: the initial state did not come to its end.
 void reflector::initial_ended(time_point now, const failure& f) {
     switch (request_.why) {
-    case cut::silent: silent_ = true; return; // what it means the list will tell
-    case cut::plain_events:                   // whatever the list says
+    case cut::silent: silent_ = true; return; // the list will tell what that means
+    case cut::plain_events:                   // whatever the list tells
         support_ = watch_list_support::no;
         list_this_time_ = true;
         return;
@@ -150,18 +154,18 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case kind::gone:
     case kind::too_new:
         if (!request_.consistent) {
-            consistent_ = true; // at once
+            consistent_ = true; // and asks again at once
         } else {
             failed(now, f, false);
         }
         return;
     case kind::unauthorized:
     case kind::missing: failed(now, f, true); return;
-    case kind::forbidden: // "resourceVersionMatch is forbidden for watch", or the verb is: the list will tell
+    case kind::forbidden: // "resourceVersionMatch is forbidden for watch", or the verb watch is: the list will tell
         doubtful_ = true;
         list_instead(false);
         return;
-    case kind::unwatchable: // in whatever way; it says nothing of the server's other resources
+    case kind::unwatchable: // in any form; that says nothing about the server's other resources
         unwatchable_ = true;
         list_instead(false);
         return;
@@ -170,20 +174,20 @@ void reflector::initial_ended(time_point now, const failure& f) {
     case kind::none:
     case kind::cancelled:
     case kind::transport:
-        // What was collected is dropped. A stream that breaks again and again before its end is not for us.
-        // So is one that is cut before its header: a proxy may hold that back, and give up before we do.
+        // What was collected is dropped. If the stream breaks again and again before its end, lists are used instead.
+        // The same holds if it is cut before its header: a proxy may hold that back, and give up before we do.
         if ((request_.opened || f == errc::connection_lost) && ++interrupted_ >= 2) list_this_time_ = true;
         failed(now, f, false);
         return;
     case kind::other:
-        // An ERROR event with 5xx in the middle of the initial events is how servers without watch-list refuse it; from one
-        // that has it, it is a bad moment.
+        // An ERROR event with 5xx in the middle of the initial events is how servers without watch-list refuse it; from
+        // a server that has watch-list, it only means a bad moment.
         list_instead(request_.opened && code_of(f) >= 500 && support_ != watch_list_support::yes);
         return;
     }
 }
 
-/// There is nothing to resume at, or no watch: what changes now only the next state tells.
+/// There is no version to resume at, or no watch: only the next fetch of the state shows what changes from now on.
 void reflector::follow_by_fetching(time_point now, const failure& f) {
     const kind k = kind_of(f);
     const auto lived = now - request_.started;
@@ -192,7 +196,7 @@ void reflector::follow_by_fetching(time_point now, const failure& f) {
     fetch_again(false);
     if (!was_there || lived < very_short) {
         polled_ = true;
-        failed(now, f, false); // parked is who can neither list nor watch
+        failed(now, f, false); // only an informer that can neither list nor watch is parked
     } else if (lived < shortest_unversioned) {
         delay(now, f);
     }
@@ -211,7 +215,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
         return;
     }
     if (r.why == cut::deletion_lost) {
-        fetch_again(true); // its version may be unreadable as well
+        fetch_again(true); // the deletion's version may be unreadable as well
         failed(now, f, false);
         return;
     }
@@ -221,16 +225,16 @@ void reflector::follow_ended(time_point now, const failure& f) {
         follow_by_fetching(now, f);
         return;
     }
-    // A server that was restored from a backup begins by being away.
+    // A restore from a backup begins with a server that is out of reach.
     if (!r.opened && (k == kind::transport || code_of(f) >= 500)) away_ = true;
-    if (!r.opened && f == errc::request_timeout) { // for as long as it wanted, and longer
+    if (!r.opened && f == errc::request_timeout) { // no header, for as long as the watch was to last and longer
         goal_ = goal::check;
         polled_ = true;
         failed(now, f, false);
         return;
     }
-    // A whole time-out without a sign, be it in several watches: quiet, or the server is behind the version that we wait
-    // for. Once it is past that, nobody can tell.
+    // A whole time-out without a sign, perhaps over several watches: the resource is quiet, or the server is behind the
+    // version that the watch began at. Once the server has passed that version, the two look the same.
     const auto patience = away_ ? std::min(doubt, options_.watch_timeout_) : options_.watch_timeout_;
     const bool told_nothing = r.opened && r.seen == 0 && now - last_sign_ >= patience;
     if (told_nothing && (k == kind::none || k == kind::transport)) {
@@ -239,9 +243,9 @@ void reflector::follow_ended(time_point now, const failure& f) {
     }
     const bool productive = r.delivered || r.synced || lived >= very_short;
     switch (k) {
-    case kind::none: // R12, R13; what is repeated is no progress
+    case kind::none: // R12, R13; repeated events are no progress
         if (productive)
-            succeeded(); // also where nothing told so before
+            succeeded(); // also if nothing has shown it before
         else
             failed(now, f, false);
         return;
@@ -250,9 +254,9 @@ void reflector::follow_ended(time_point now, const failure& f) {
         if (r.opened && productive) return;
         failed(now, f, false);
         return;
-    case kind::gone: // R14; a second time in a row the server's cache is behind itself
+    case kind::gone: // R14; the second time in a row, the server's watch cache is behind the server itself
         fetch_again(++stuck_ >= 2);
-        if (!polled_) succeeded(); // whatever was wrong before, it is there and lets us watch
+        if (!polled_) succeeded(); // whatever was wrong before, the server is there and lets us watch
         delay(now, f);
         return;
     case kind::too_new:
@@ -262,16 +266,16 @@ void reflector::follow_ended(time_point now, const failure& f) {
     case kind::throttled: failed(now, f, false); return;
     case kind::unauthorized: failed(now, f, true); return;
     case kind::forbidden:
-        // Perhaps the verb watch is, and list is not: then lists are all there is.
+        // Perhaps the verb watch is forbidden, and list is not: then only lists are left.
         if (!r.opened && ++watch_refusals_ >= most_watch_refusals) goal_ = goal::check;
         failed(now, f, !polled_);
         return;
-    case kind::missing: // while it was away its objects may have gone without an event
+    case kind::missing: // its objects may have been deleted without an event
         refused_behind_a_list();
         fetch_again(false);
         failed(now, f, !polled_);
         return;
-    case kind::unwatchable: return; // seen to
+    case kind::unwatchable: return; // done above
     case kind::rejected:            // this version means nothing to the server
         refused_behind_a_list();
         fetch_again(!polled_);
@@ -291,7 +295,7 @@ void reflector::follow_ended(time_point now, const failure& f) {
     }
 }
 
-/// Each time a list works between two of them: then lists are all there is.
+/// For watches that are refused although each list between two of them works: after a few, only lists are left.
 void reflector::refused_behind_a_list() {
     if (!request_.opened && ++watch_refusals_ >= most_watch_refusals) polled_ = true;
 }

@@ -18,15 +18,15 @@
 
 namespace informer::detail {
 
-/// Bad objects of which the keys are remembered. Beyond that nothing is believed to be absent.
+/// The number of bad objects whose keys are remembered. If there are more, no object is believed to be absent.
 inline constexpr std::size_t most_bad_keys = 10'000;
-/// Bad objects that the status and the log tell of.
+/// The number of bad objects that the status and the log name.
 inline constexpr std::size_t most_bad_told = 16;
 
-/// About 16 bytes an object: the objects themselves are shared with the cache where they did not change.
+/// Takes about 16 bytes an object: objects that did not change are shared with the cache.
 struct replacement {
     explicit replacement(std::uint64_t seed) : objects_(object_traits{seed}) {}
-    /// Of an empty cache: its indexes are made on the way. *Lifetime*: the indexer's is longer.
+    /// For an empty cache, whose indexes are built on the way. *Lifetime*: the indexer must outlive it.
     explicit replacement(indexer& of) : replacement(of.seed()) {
         indexer_ = &of;
         draft_ = of.begin_draft();
@@ -38,7 +38,7 @@ struct replacement {
         settle(last_);
         return objects_;
     }
-    /// Puts it among them when two more came: the memory that this reads and writes has come by then.
+    /// Inserts the object when two more have come: by then, the memory that this reads and writes has been prefetched.
     void put(object o) {
         if (!bad_keys.empty()) forgive(o.key());
         const std::uint64_t hash = objects_.traits().hash(o);
@@ -47,17 +47,17 @@ struct replacement {
         settle(before_last_);
         before_last_ = std::exchange(last_, {std::move(o), hash});
     }
-    /// From now on what comes can be taken back, until `end_page`. That is noted: if what there was were kept as a version of the map, each
-    /// page would copy nearly all of its nodes.
+    /// From now on, what comes can be taken back, until `end_page`. For that, changes are recorded: if the previous
+    /// version of the map were kept instead, each page would copy nearly all of its nodes.
     void begin_page() {
         const bool first = objects().size() == 0;
         page_.emplace(page{first, {}, bad_keys, unnamed, bad_unnamed});
     }
-    /// Bad objects included.
+    /// Takes back everything since `begin_page`, bad objects included.
     void take_back_page() {
         if (!page_) return;
         objects();
-        draft_.reset(); // of that page, too
+        draft_.reset(); // it contains that page, too
         order_.reset();
         page of = *std::exchange(page_, std::nullopt);
         if (of.first) objects_.clear();
@@ -74,19 +74,19 @@ struct replacement {
     void end_page() { page_.reset(); }
     /// The indexes of all objects that were put, or null.
     indexer::draft* draft() const noexcept { return draft_.get(); }
-    /// In what order they were put; null where that is not known, as some went or came again.
+    /// The order in which they were put; null if that is not known, because some were erased or came again.
     std::shared_ptr<const arrivals> order() {
         const std::size_t different = objects().size();
         return order_ && order_->size() == different ? order_ : nullptr;
     }
 
-    using story = std::shared_ptr<const bad_object>; ///< shared by what is kept to go back to
-    std::unordered_map<object_key, story> bad_keys;  ///< there, but unusable: their last good version stays
-    std::size_t unnamed = 0;                         ///< bad ones whose key could not be read, or is not remembered
+    using story = std::shared_ptr<const bad_object>; ///< shared with what take_back_page() restores
+    std::unordered_map<object_key, story> bad_keys;  ///< they exist, but are unusable: their last good version stays
+    std::size_t unnamed = 0;                         ///< bad objects whose key could not be read, or is not remembered
     std::vector<story> bad_unnamed;                  ///< the first of them
     informer::resource_version version;
     std::uint64_t epoch = 1;
-    bool routine = false; ///< such states come again and again
+    bool routine = false; ///< such states are fetched again and again
 
     void quarantine(bad_object b) {
         const bool named = !b.key.empty() && (bad_keys.size() < most_bad_keys || bad_keys.contains(b.key));
@@ -98,9 +98,10 @@ struct replacement {
         ++unnamed;
         if (bad_unnamed.size() < most_bad_keys) bad_unnamed.push_back(told);
     }
-    /// A good version came after it, or it was deleted.
+    /// Call it when a good version came after the bad one, or a deletion.
     void forgive(const object_key& key) { bad_keys.erase(key); }
-    /// Of all of them, but for the nameless beyond so many: those first, the others in the order of their keys.
+    /// All bad objects, except those without a key beyond `most_bad_keys`: these first, the others in the order of
+    /// their keys.
     std::vector<story> stories() const {
         std::vector<story> out = bad_unnamed;
         for (const auto& [key, told] : bad_keys) out.push_back(told);
@@ -108,7 +109,7 @@ struct replacement {
                   [](const story& a, const story& b) { return a->key < b->key; });
         return out;
     }
-    /// What is not in `objects` is gone. With an unnamed bad object nothing is known to be absent.
+    /// True if an object that is not in `objects` is gone. With an unnamed bad object, no object is known to be absent.
     bool proves_absence(const object_key& key) const { return unnamed == 0 && !bad_keys.contains(key); }
 
 private:
@@ -116,7 +117,7 @@ private:
         object now, before;
     };
     struct page {
-        bool first; ///< then nothing needs to be noted
+        bool first; ///< there was nothing before: no change need be recorded
         std::vector<change> changes;
         std::unordered_map<object_key, story> bad_keys;
         std::size_t unnamed;
@@ -134,7 +135,8 @@ private:
         }
         if (page_ && !page_->first) {
             auto& changes = page_->changes;
-            if (changes.size() == changes.capacity()) changes.reserve(2 * changes.size() + 512); // before: it may throw
+            // Before the put, because it may throw.
+            if (changes.size() == changes.capacity()) changes.reserve(2 * changes.size() + 512);
             const object now = w.o;
             auto before = objects_.put(w.o, w.o, w.hash);
             changes.push_back({now, before ? *std::move(before) : object()});
@@ -144,12 +146,12 @@ private:
         w.o = object();
     }
 
-    indexer* indexer_ = nullptr; ///< of the draft
+    indexer* indexer_ = nullptr; ///< that the draft is for
     std::shared_ptr<indexer::draft> draft_;
     std::shared_ptr<arrivals> order_; ///< as long as there is a draft
-    object_map objects_;              ///< all but these
+    object_map objects_;              ///< all but the next two
     waiting before_last_, last_;
-    std::optional<page> page_; ///< under way
+    std::optional<page> page_; ///< the one under way
 };
 
 } // namespace informer::detail

@@ -1,4 +1,4 @@
-// An informer's life from run() to its end, who waits for a state of its cache, and the handle.
+// An informer's life from run() to its end, the waits for a state of its cache, and the handle.
 #include "root/add_weak.hpp"
 #include "root/at_home.hpp"
 #include "root/quietly.hpp"
@@ -33,7 +33,7 @@ reflector_options options_for(const informer_options& o, const list_watch& from,
 
 } // namespace
 
-// ---- life ------------------------------------------------------------------------------------------------------------
+// ---- life -----------------------------------------------------------------------------------------------------------
 
 asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machinery> m) {
     if (!m) throw error(errc::already_running, "run " + s->name);
@@ -47,7 +47,7 @@ asio::awaitable<void> shared_informer::impl::run(self s, std::shared_ptr<machine
         m->tasks.spawn(produce(s));
         s->start_waiting_children();
     }
-    while (!s->stopping && !m->failed) { // without one of its coroutines it would only look alive
+    while (!s->stopping && !m->failed) { // without one of its coroutines, the informer would only look alive
         const bool told = co_await m->stop_asked.wait();
         if (!told) break; // cancelled
     }
@@ -78,7 +78,7 @@ void shared_informer::impl::stop() {
     news();
 }
 
-/// Also while a context goes: nobody is told but who waits.
+/// Also called while a context is destroyed: only waiters are notified, no observers.
 void shared_informer::impl::end_early() {
     stopping = ended = true;
     from.reset();
@@ -103,7 +103,7 @@ void shared_informer::impl::end_subscribers() {
     }
 }
 
-/// Nobody is told anything any more, and who was may own us.
+/// Nothing is reported any more. Handlers and observers are released, because they may own this informer.
 void shared_informer::impl::let_go() {
     for (const auto& h : std::exchange(handlers_waiting, {})) h->let_go();
     observer = informer_observer();
@@ -112,7 +112,7 @@ void shared_informer::impl::let_go() {
     }
 }
 
-// ---- waiting ---------------------------------------------------------------------------------------------------------
+// ---- waiting --------------------------------------------------------------------------------------------------------
 
 void shared_informer::impl::news() {
     if (waiters.empty()) return;
@@ -178,7 +178,7 @@ asio::awaitable<void> shared_informer::impl::wait_until(self s, informer::resour
                                                         clock::duration at_most) {
     std::string doing = "wait for version " + version.str();
     if (!version.comparable()) doing += ": not a decimal number";
-    // The coroutine holds `s` for as long as it looks.
+    // The coroutine holds `s` for as long as `look` is in use.
     look at = [i = s.get(), epoch = s->epoch, version = std::move(version)]() -> std::optional<errc> {
         if (!version.comparable()) return errc::bad_configuration;
         if (i->epoch != epoch) return errc::new_epoch;
@@ -205,7 +205,7 @@ asio::awaitable<object> shared_informer::impl::until(self s, object_key key,
     co_return *found;
 }
 
-// ---- the handle ------------------------------------------------------------------------------------------------------
+// ---- the handle -----------------------------------------------------------------------------------------------------
 
 shared_informer::shared_informer(runtime r, std::shared_ptr<list_watch> from, informer_options options)
     : impl_(std::make_shared<impl>(std::move(r), std::move(from), std::move(options))) {}
@@ -258,7 +258,8 @@ informer_status shared_informer::status() const {
 }
 
 std::shared_ptr<void> shared_informer::observe(informer_observer o) {
-    if (impl_->stopping) return std::make_shared<informer_observer>(); // what is never called must own nobody for ever
+    // An observer that is never called must not keep alive what it owns.
+    if (impl_->stopping) return std::make_shared<informer_observer>();
     auto kept = std::make_shared<informer_observer>(std::move(o));
     detail::add_weak(impl_->observers, kept);
     return kept;

@@ -1,5 +1,5 @@
-// The consumer: applies deltas to the cache and publishes; shared_informer_delivery.cpp then tells the subscribers. What replaces the whole
-// state is in shared_informer_replace.cpp.
+// The consumer: applies deltas to the cache and publishes; shared_informer_delivery.cpp then delivers to the
+// subscribers. The replacement of the whole state is in shared_informer_replace.cpp.
 #include "shared_informer_impl.hpp"
 
 #include <boost/asio/post.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t batch_size = 1000; // RealFIFO's
 
-/// One of the same name, but not the same one.
+/// Another object with the same name.
 bool is_another(const object_meta& now, const object_meta& before) {
     const text was = before.uid(), is = now.uid();
     return !was.empty() && !is.empty() && was != is;
@@ -36,7 +36,7 @@ asio::awaitable<void> shared_informer::impl::breathe(self s) {
 
 asio::awaitable<void> shared_informer::impl::consume(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    std::deque<delta> parts; // of a change; they are applied when all of them are here
+    std::deque<delta> parts; // of one change; applied when all of them have arrived
     for (;;) {
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (asked.cancelled() != asio::cancellation_type::none || s->stopping) co_return;
@@ -51,7 +51,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         while (i < batch.size()) {
             delta d = std::move(batch[i++]);
             const bool alone = d.what == delta::kind::replace || d.what == delta::kind::resync;
-            // their others never come
+            // the other parts of an earlier change never come
             if (d.part <= 1 && d.what != delta::kind::whole && d.what != delta::kind::resync) parts.clear();
             if (d.part != 0) {
                 parts.push_back(std::move(d));
@@ -72,7 +72,7 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             if (events.size() > batch_size) old.emplace(s->store->index.snapshot());
             s->store->index.publish();
             s->news();
-            const std::size_t to = s->listeners(); // also where there is nothing to tell: who has left is let go
+            const std::size_t to = s->listeners(); // also without events: it removes closed subscribers
             if (!events.empty()) {
                 co_await deliver(s, std::exchange(events, detail::event_shares()), to);
                 if (s->stopping) co_return;
@@ -80,17 +80,18 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
             if (old) co_await free_slowly(s, *old);
             if (d.what == delta::kind::replace) co_await replace(s, std::move(d.all));
             if (d.what == delta::kind::resync) {
-                // One, and not all that are due: meanwhile others become so, and a slow one again; the stream has its turn.
+                // Only one of those that are due: meanwhile others become due, and a slow one again, but the stream
+                // must get its turn.
                 if (!s->resync_due.empty()) {
                     subscriber of = s->resync_due.front().lock();
                     s->resync_due.pop_front();
                     if (of && !of->closed()) co_await repeat(s, std::move(of));
                 }
-                s->handlers_owed = true; // also where nobody's was: those that were removed are let go
+                s->handlers_owed = true; // even if none was due: handlers that were removed are released
             }
             if (s->stopping) co_return;
         }
-        batch.clear(); // before what died is collected
+        batch.clear(); // before tidy() collects what died
         if (parts.empty()) s->observe_lag(oldest);
         co_await tidy(s);
         s->applying.end();
@@ -98,12 +99,13 @@ asio::awaitable<void> shared_informer::impl::consume(self s) {
         s->batch_under_way = !parts.empty();
         s->refresh_figures();
         s->call_owed_handlers();
-        // What came meanwhile is the next turn's: batches of bookmarks, or handlers after each, would hold the executor for all of them.
+        // What came meanwhile waits for the next turn: otherwise batches of bookmarks, or the handlers after each
+        // batch, would hold the executor until the queue is empty.
         if (s->live->queue.size() != 0 && !s->stopping) co_await asio::post(s->rt.executor(), asio::use_awaitable);
     }
 }
 
-/// The parts of a change, which are published together.
+/// Applies the parts of a change, which are published together.
 // lint: law2 the caller keeps them
 asio::awaitable<void> shared_informer::impl::apply_all(self s, std::deque<delta>& parts, detail::event_shares& events) {
     for (std::size_t steps = 1; !parts.empty(); ++steps, parts.pop_front()) {
@@ -144,10 +146,11 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         const object_key key = d.current.key();
         const object before = index.current(key);
         index.set_resource_version(d.current.resource_version());
-        if (!before) clear_quarantine(key); // it never was good
-        // Nothing to tell of what nobody knows; and a resumed watch may repeat the end of a predecessor.
+        if (!before) clear_quarantine(key); // it never was usable
+        // There is nothing to report about an unknown object; and a resumed watch may repeat the deletion of a
+        // predecessor.
         if (!before || is_repetition(d.current.resource_version(), before.resource_version(), before)) break;
-        // What is gone is one of whom nobody told us, and ours before it, whose end we missed.
+        // The deleted object was never reported to us, and ours was deleted before it, which we missed.
         const bool another = is_another(d.current.meta(), before.meta());
         if (another) doubt_state();
         forget(key);
@@ -163,7 +166,7 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         const object before = index.find_current(d.current).before;
         if (!before || is_repetition(d.version, before.resource_version(), before)) break;
         if (!is_another(d.current.meta(), before.meta())) break;
-        // Ours was deleted, and nobody told us.
+        // Ours was deleted, and that was not reported.
         doubt_state();
         index.erase(before.key());
         of_old_epoch.erase(before.key());
@@ -176,11 +179,11 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
         const object before = d.bad->key.empty() ? object() : index.current(d.bad->key);
         if (before && is_repetition(d.version, before.resource_version(), before)) break;
         if (d.type == watch_event_type::deleted && before) {
-            // Its last state cannot be read, but that it is gone can.
+            // Its last state cannot be read, but it is certain that it is gone.
             forget(d.bad->key);
             events.push_end_of(before, d.version.empty() ? before.resource_version() : d.version, event_reason::watch);
         } else if (d.type == watch_event_type::deleted && !d.bad->key.empty()) {
-            clear_quarantine(d.bad->key); // it never was good, if it was there at all
+            clear_quarantine(d.bad->key); // it never was usable, if it existed at all
         } else {
             quarantine(*d.bad);
         }
@@ -192,8 +195,8 @@ void shared_informer::impl::apply(const delta& d, detail::event_shares& events) 
     }
 }
 
-/// Puts an object and says what that means; the cache's content decides, not the type of the watch event (C3).
-/// `version`: the object's. `guarded`: an older one than the cached one is a repetition and is dropped.
+/// Puts an object and adds the event for that; the cache's content decides which, not the type of the watch event (C3).
+/// `version`: that of the object. `guarded`: an object older than the cached one is a repetition and is dropped.
 void shared_informer::impl::upsert(const object& o, const indexer::place& there,
                                    const informer::resource_version& version, event_reason why, bool guarded,
                                    detail::event_shares& events) {
@@ -208,12 +211,12 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
     if (before.same_as(o)) return;
     const object_meta old = before.meta();
     const informer::resource_version known = old.resource_version();
-    if (known.view() == version.view() && before == o) return; // else they differ in this at least
+    if (known.view() == version.view() && before == o) return; // else they differ at least in the version
     if (guarded && is_repetition(version, known, before)) return;
     if (!of_old_epoch.empty()) of_old_epoch.erase(before.key());
     index.put(o, there);
     if (is_another(o.meta(), old)) {
-        // Another object under the same name: its predecessor was deleted, and nobody told us.
+        // Another object under the same name: its predecessor was deleted, and that was not reported.
         if (why == event_reason::watch) doubt_state();
         events.push_end_of(before, known, why);
         events.push_back(event_kind::added, o, object(), version, why);
@@ -225,7 +228,7 @@ void shared_informer::impl::upsert(const object& o, const indexer::place& there,
 void shared_informer::impl::quarantine(const bad_object& b, bool logged) {
     count("informer_bad_objects_total", 1);
     const bool nameless = b.key.empty() || (bad.size() >= detail::most_bad_keys && !bad.contains(b.key));
-    // What has no name may be one object again and again, once a second.
+    // Bad objects without a name may be one object again and again, once a second.
     const bool told_before = nameless ? bad_unnamed.size() >= detail::most_bad_told : bad.contains(b.key);
     if (logged && !told_before && rt.logs(log_level::warning)) {
         const std::string which = b.key.empty() ? "object " + std::to_string(b.position) : b.key.str();

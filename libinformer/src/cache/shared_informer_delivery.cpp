@@ -1,4 +1,4 @@
-// How what was published comes to the subscribers, in the end of a batch or in a resync, and the figures of that.
+// How published changes get to the subscribers, at the end of a batch or in a resync, and the figures of that.
 #include "shared_informer_impl.hpp"
 
 #include <boost/asio/recycling_allocator.hpp>
@@ -9,14 +9,14 @@
 
 namespace informer {
 
-/// While a subscriber is under back-pressure and full. It may never read again, so what there is to tell is told before. False when
-/// cancelled.
+/// Waits while a subscriber under back-pressure is full. It may never read again, so what there is to report is
+/// reported first. False when cancelled.
 asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of) {
     s->note_held_up_by(detail::name_of(of->options()));
     if (!std::exchange(s->consumer_held_up, true)) s->refresh_figures();
     bool go_on = true;
     while (go_on && of->over() && !of->closed() && !s->stopping) {
-        s->handlers_are_due(); // it may be one of theirs
+        s->handlers_are_due(); // the subscriber may be a handler's
         s->applying.end();
         co_await of->room();
         s->applying.begin();
@@ -27,15 +27,15 @@ asio::awaitable<bool> shared_informer::impl::wait_for_room(self s, subscriber of
     co_return go_on;
 }
 
-/// In stream order to the first `to` subscribers: those there were when the state that the events lead to was published. Others
-/// may come meanwhile, behind them; nobody goes before the next listeners().
+/// Delivers in stream order to the first `to` subscribers: those that existed when the state that the events lead to
+/// was published. Others may be added behind them meanwhile; none of the first is removed before the next listeners().
 asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_shares events, std::size_t to) {
     std::size_t steps = 0;
-    detail::wake_list to_wake; // empty whenever we wait
+    detail::wake_list to_wake; // empty whenever this coroutine waits
     for (std::size_t share = 0; share < events.shares(); ++share) {
         std::vector<event> one_share = events.take_share(share);
         s->count_events(one_share);
-        if (to == 0) { // it ends here
+        if (to == 0) { // nobody to deliver to: the events are freed here
             one_share.clear();
             co_await breathe(s);
             if (s->stopping) co_return;
@@ -43,7 +43,7 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_share
         }
         const subscription::state::shared_events some =
             std::allocate_shared<std::vector<event>>(asio::recycling_allocator<void>(), std::move(one_share));
-        std::vector<subscriber> behind; // whose queue they do not fit into: one by one, which may merge or wait
+        std::vector<subscriber> behind; // no room for all events: pushed to them one by one, which may merge or wait
         for (std::size_t i = 0; i < to; ++i) {
             if (!s->subscribers[i]->push_all(some, to_wake)) behind.push_back(s->subscribers[i]);
             if (++steps % 32 != 0) continue;
@@ -69,7 +69,7 @@ asio::awaitable<void> shared_informer::impl::deliver(self s, detail::event_share
     }
 }
 
-/// A resync: everything again for one subscriber, between two batches, so that it stays in order.
+/// A resync: delivers everything again to one subscriber, between two batches, so that the order is kept.
 asio::awaitable<void> shared_informer::impl::repeat(self s, subscriber to) {
     detail::object_cursor all(s->store->index.snapshot());
     std::size_t steps = 0;
@@ -102,7 +102,7 @@ void shared_informer::impl::count_events(const std::vector<event>& share) const 
     }
 }
 
-/// Those before `first` stay where they are.
+/// Removes closed subscribers; those before `first` keep their places.
 void shared_informer::impl::let_go_closed(std::size_t first) {
     const auto gone = [](const subscriber& one) { return one->closed(); };
     subscribers.erase(std::remove_if(subscribers.begin() + static_cast<std::ptrdiff_t>(first), subscribers.end(), gone),
@@ -115,7 +115,7 @@ std::size_t shared_informer::impl::listeners() {
     return delivered_to = subscribers.size();
 }
 
-/// A delivery may wait for one of them for ever, while others come and go. Those it counts stay.
+/// A delivery may wait for one subscriber for ever while others come and go. Those that the delivery counts stay.
 void shared_informer::impl::let_go_newcomers() {
     if (subscribers.size() + waiting.size() < many_subscribers) return;
     let_go_closed(std::min(delivered_to, subscribers.size()));

@@ -1,4 +1,4 @@
-// Who listens: subscriptions, their resyncs, and event handlers on top of them.
+// The listeners: subscriptions, their resyncs, and event handlers on top of them.
 #include "root/while_it_lasts.hpp"
 #include "shared_informer_impl.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_logged_kinds = 16;            // of exceptions, for each handler
 constexpr std::size_t calls_at_once = 16;                // between two looks at the clock
-constexpr auto longest_sleep = std::chrono::seconds(30); // of a resync, which may be hours away: its subscriber may go
+constexpr auto longest_sleep = std::chrono::seconds(30); // until a resync: its subscriber may close long before
 
 } // namespace
 
@@ -32,7 +32,8 @@ shared_informer::impl::subscriber shared_informer::impl::add_subscriber(subscrip
         return one;
     }
     if (store->has_synced()) {
-        // What is published and not delivered yet is in this snapshot, and those events go to those who were there.
+        // What is published but not delivered yet is in this snapshot; its events go only to those that subscribed
+        // before.
         const cache_snapshot now_there = store->index.snapshot();
         one->start(now_there, now_there.resource_version());
         subscribers.push_back(one);
@@ -77,8 +78,8 @@ void shared_informer::impl::handlers_are_due() {
     if (live && live->calling) live->handlers_due.notify();
 }
 
-/// All handlers are called by one coroutine, or by the consumer at the end of its turn: they run on our executor anyhow, and so a
-/// batch of events costs one wake-up or none, however many there are.
+/// All handlers are called by one coroutine, or by the consumer at the end of its turn: they run on the informer's
+/// executor anyway, and so a batch of events costs one wake-up or none, however many handlers there are.
 asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     for (;;) {
@@ -94,18 +95,19 @@ asio::awaitable<void> shared_informer::impl::call_handlers(self s) {
     }
 }
 
-/// The consumer's, who is about to wait: what cannot be told in a slice the coroutine tells.
+/// Called by the consumer before it waits. What does not fit into a slice is left to the handlers' coroutine.
 void shared_informer::impl::call_owed_handlers() {
     if (!std::exchange(handlers_owed, false) || !live->calling || stopping) return;
     const bool all = call_handlers_a_slice();
     if (!all && !stopping) live->handlers_due.notify();
 }
 
-/// From where the last one stopped. False: the slice is used up, or the informer stops, before they were told all.
+/// Goes on where the last slice stopped. False: the slice is used up, or the informer stops, before all events were
+/// delivered.
 bool shared_informer::impl::call_handlers_a_slice() {
     machinery& m = *live;
     machinery::round& r = m.calls;
-    if (r.under_way) { // a handler runs the io_context
+    if (r.under_way) { // a handler runs the io_context itself
         r.more = true;
         return true;
     }
@@ -113,7 +115,7 @@ bool shared_informer::impl::call_handlers_a_slice() {
     detail::slice_watch calling;
     std::size_t calls = 0;
     for (;;) {
-        for (; r.who < m.handlers.size(); ++r.who) { // a handler may add others; only we take some away
+        for (; r.who < m.handlers.size(); ++r.who) { // a handler may add others; only this function removes some
             handler_handle::state& h = *m.handlers[r.who];
             if (!r.at && !h.removed) {
                 r.events = h.from->poll_portion();
@@ -130,7 +132,7 @@ bool shared_informer::impl::call_handlers_a_slice() {
                 if (++calls % calls_at_once != 0) continue;
                 if (stopping) return false;
                 calling
-                    .begin(); // not before: mostly there are but a few, and a look at the clock costs as much as a call
+                    .begin(); // not before: mostly there are but few calls, and reading the clock costs as much as one
                 if (calling.used_up()) return false;
             }
             r.at = nullptr;
@@ -143,7 +145,7 @@ bool shared_informer::impl::call_handlers_a_slice() {
     }
 }
 
-/// As they go they may add others.
+/// Releasing a handler may add others, so the list is brought in order first.
 void shared_informer::impl::let_go_removed() {
     auto& all = live->handlers;
     const auto those = std::stable_partition(all.begin(), all.end(), [](const auto& h) { return !h->removed; });
@@ -153,7 +155,7 @@ void shared_informer::impl::let_go_removed() {
     for (const auto& h : gone) h->let_go();
 }
 
-/// What a handler throws ends here (contract X10): it was just caught.
+/// Contains what a handler threw (contract X10); called while the exception is being handled.
 void shared_informer::impl::handler_threw(handler_handle::state& h, const event& e) {
     std::string kind;
     try {
@@ -173,7 +175,8 @@ void shared_informer::impl::handler_threw(handler_handle::state& h, const event&
     rt.log(log_level::error, line);
 }
 
-/// A state that the filter throws for is none of them, each time that it is asked: else what was told before it would never end.
+/// A state for which the filter throws does not pass, whenever the filter is asked: otherwise an object that the
+/// handler knows might never be reported as deleted.
 bool shared_informer::impl::passes(handler_handle::state& h, const event& e, const object& o) {
     try {
         return !h.of || h.of(o);
@@ -183,7 +186,8 @@ bool shared_informer::impl::passes(handler_handle::state& h, const event& e, con
     }
 }
 
-/// `previous` is the state before in this listener's own sequence, so what the filter says of it is what was told.
+/// `previous` is the state before in this listener's own sequence, so the filter's answer for it tells what the handler
+/// knows.
 void shared_informer::impl::call(handler_handle::state& h, const event& e) {
     const bool before = e.kind != event_kind::added && passes(h, e, e.previous ? e.previous : e.current);
     const bool now = e.kind != event_kind::deleted && passes(h, e, e.current);
@@ -213,7 +217,7 @@ shared_informer::handler_handle shared_informer::add_event_handler(filter_functi
     options.sync_marks();
     auto h = std::make_shared<handler_handle::state>();
     h->from = impl_->add_subscriber(std::move(options));
-    if (!impl_->stopping && !impl_->ended) { // else it is never called, and should own nobody for ever
+    if (!impl_->stopping && !impl_->ended) { // else it is never called, and must not keep alive what it owns
         h->of = std::move(of);
         h->on_add = std::move(on_add);
         h->on_update = std::move(on_update);

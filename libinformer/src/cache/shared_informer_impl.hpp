@@ -46,7 +46,7 @@ private:
     std::string name_;
 };
 
-/// How long the executor is held; the longest is kept.
+/// Measures how long the executor is held, and keeps the longest time.
 class slice_watch {
 public:
     using real = std::chrono::steady_clock;
@@ -79,7 +79,8 @@ struct shared_informer::handler_handle::state {
     }
 
     std::shared_ptr<subscription::state> from;
-    /// Who holds a handle may be owned by what is called, and must not hold what was not told: that may be the whole cache.
+    /// The holder of a handle may be owned by the handler's functions, so these are released. Nor may a handle keep
+    /// what was not delivered: that may be the whole cache.
     void let_go() {
         if (from) from->close(subscription::pending_events::discard);
         const auto filter = std::exchange(of, nullptr);
@@ -88,7 +89,7 @@ struct shared_informer::handler_handle::state {
         const auto remove = std::exchange(on_delete, nullptr);
     }
 
-    filter_function of; ///< none: all
+    filter_function of; ///< empty: all objects pass
     add_function on_add;
     update_function on_update;
     delete_function on_delete;
@@ -97,20 +98,20 @@ struct shared_informer::handler_handle::state {
     std::vector<std::string> logged; ///< kinds of exceptions that were logged
 };
 
-/// *Executor*: everything runs on the runtime's, but for what the mutex guards.
+/// *Executor*: everything runs on the runtime's, except for what the mutex guards.
 struct shared_informer::impl : std::enable_shared_from_this<shared_informer::impl> {
     impl(runtime r, std::shared_ptr<list_watch> source, informer_options o);
     ~impl();
 
     using self = std::shared_ptr<impl>;
 
-    /// Everything that hangs on the executor. It lives in the frame of run(), and so never longer than the executor's
+    /// Everything that depends on the executor. It lives in the frame of run(), and so never longer than the executor's
     /// context, whatever becomes of the handles.
     struct machinery {
         explicit machinery(self s)
             : owner(std::move(s)), from(owner->from), queue(owner->rt.executor(), owner->options.queue_capacity_),
               tasks(owner->rt.executor()), stop_asked(owner->rt.executor()), handlers_due(owner->rt.executor()) {
-            tasks.on_error([this](std::exception_ptr e) { // who is told last is a child that we join
+            tasks.on_error([this](std::exception_ptr e) { // called by children, which are joined
                 if (!failed) failed = std::move(e);
                 stop_asked.notify();
             });
@@ -119,7 +120,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         }
         ~machinery() {
             owner->live = nullptr;
-            if (!owner->ended) owner->end_early(); // dropped before it began, or the context goes
+            if (!owner->ended) owner->end_early(); // dropped before it began, or the context is destroyed
             if (going) owner->end_metrics();
             owner->let_go();
             for (const auto& h : handlers) h->let_go();
@@ -131,20 +132,20 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
         std::shared_ptr<list_watch> from; ///< may hold timers and sockets of its own
         delta_queue queue;
         task_group tasks;
-        detail::async_event stop_asked;           ///< or a child failed
-        std::optional<detail::async_event> hurry; ///< while an attempt is waited for
+        detail::async_event stop_asked;           ///< a stop was asked for, or a child failed
+        std::optional<detail::async_event> hurry; ///< while the next attempt is waited for
         std::exception_ptr failed;                ///< the first exception that left a child
         std::vector<std::shared_ptr<handler_handle::state>> handlers;
-        detail::async_event handlers_due; ///< there may be something to call them with
-        bool calling = false;             ///< their coroutine runs
+        detail::async_event handlers_due; ///< there may be events to call them with
+        bool calling = false;             ///< the handlers' coroutine runs
         struct round {
             std::size_t who = 0;
-            subscription::state::portion events; ///< of that one
-            const event* at = nullptr;           ///< the next of them; null: to be fetched
+            subscription::state::portion events; ///< of handler `who`
+            const event* at = nullptr;           ///< the next event; null: events must be fetched
             bool more = false;                   ///< there is another round
             bool under_way = false;
         };
-        round calls;        ///< where the last slice of them ended
+        round calls;        ///< where the last slice of calls ended
         bool going = false; ///< run() was resumed for the first time
     };
     using subscriber = std::shared_ptr<subscription::state>;
@@ -155,16 +156,17 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> wait_until(self s, informer::resource_version version, clock::duration at_most);
     static asio::awaitable<object> until(self s, object_key key, std::function<bool(const object&)> condition,
                                          clock::duration at_most);
-    /// What a look at the state says: nothing (go on waiting), `errc{}` (it is there), or why it will never be.
+    /// Looks at the state. Returns nothing (go on waiting), `errc{}` (what is waited for is there), or why it will
+    /// never be.
     using look = std::function<std::optional<errc>()>;
     static asio::awaitable<void> wait_for(self s, std::string doing, clock::duration at_most, look at);
     static asio::awaitable<void> wait_for_news(self s, clock::time_point until);
     void stop();
-    void end_early();               ///< without run(), which was never called or has no time for it
-    std::string last_words() const; ///< the last error, if it stands
+    void end_early();               ///< without run(), which was never called or cannot go on
+    std::string last_words() const; ///< the last error, if it still counts
     std::shared_ptr<const std::string> why_ended() const;
     [[noreturn]] void give_up(const std::string& doing, errc why) const;
-    void news(); ///< wakes those who wait for a state of the cache
+    void news(); ///< wakes those that wait for a state of the cache
     void end_subscribers();
     void let_go();
     clock::time_point now() const { return rt.clock().now(); }
@@ -172,8 +174,8 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     // ---- shared_informer_status.cpp --------------------------------------------------------------------------------
     informer_status status() const;
     informer_phase phase() const noexcept;
-    bool note_phase(); ///< true: it is another one, and observers were told
-    std::chrono::system_clock::time_point wall_of(clock::time_point t) const; ///< which may be for ever
+    bool note_phase(); ///< true: it changed, and observers were told
+    std::chrono::system_clock::time_point wall_of(clock::time_point t) const; ///< `t` may mean never
     void note_next_attempt();
     void report(std::string_view phase, const failure& f);
     template <class F, class... Arguments>
@@ -185,7 +187,7 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void note_confirmed();
     void note_depth() const; ///< of the queue
     void note_index_errors();
-    bool is_told(const std::string& where, const failure& f, bool failing); ///< in the log, as it is or as good as
+    bool is_told(const std::string& where, const failure& f, bool failing); ///< in the log, in these words or nearly so
     failure out_of_memory() const { return failure(errc::pool_full, name + ": out of memory"); }
     void forget_error(); ///< under the mutex
     void forget_old_error();
@@ -203,10 +205,10 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
                                          std::shared_ptr<request> r);
     static asio::awaitable<void> guard(self s, std::shared_ptr<request> r);
     static asio::awaitable<bool> carry_out(self s, reflector::action a);
-    bool collecting() const noexcept; ///< a new state is on its way
+    bool collecting() const noexcept; ///< a new state is being collected
     void replace_by(std::shared_ptr<detail::replacement> all);
-    void tell_absence(bool proven); ///< by the state that was applied last
-    void doubt_state();             ///< a watch contradicts it
+    void tell_absence(bool proven); ///< `proven`: by the state that was applied last
+    void doubt_state();             ///< a watch contradicts the cache
 
     // ---- shared_informer_consumer.cpp ------------------------------------------------------------------------------
     static asio::awaitable<void> consume(self s);
@@ -217,22 +219,23 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     void upsert(const object& o, const indexer::place& there, const informer::resource_version& version,
                 event_reason why, bool guarded, detail::event_shares& events);
     bool is_of_old_epoch(const object_key& key) const { return !of_old_epoch.empty() && of_old_epoch.contains(key); }
-    /// Of the end of a watch that was resumed; `known`: the version of `before`. One beyond all that the server has told says nothing: it
-    /// would keep out each change that comes.
+    /// True for an event from the end of the previous watch, which a resumed watch may repeat; `known`: the version of
+    /// `before`. If that is beyond all that the server has reported, it proves nothing: it would keep out each later
+    /// change.
     bool is_repetition(const informer::resource_version& version, const informer::resource_version& known,
                        const object& before) const {
         return version < known && (unversioned || !(machine.version() < known)) && !is_of_old_epoch(before.key());
     }
-    void forget(const object_key& key); ///< it is gone
+    void forget(const object_key& key); ///< the object is gone
     void quarantine(const bad_object& b, bool logged = true);
     void clear_quarantine(const object_key& key);
-    void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless that is older
+    void clear_quarantine(const object_key& key, const informer::resource_version& by); ///< unless `by` is older
 
     // ---- shared_informer_replace.cpp -------------------------------------------------------------------------------
-    /// What of a replacement is told when it is done.
+    /// What is reported about a replacement when it is done.
     struct replaced {
         bool first, routine, new_epoch;
-        std::size_t objects, unproven; ///< unproven: that the list lacks, but may be there
+        std::size_t objects, unproven; ///< unproven: those that the list lacks, but that may exist
         informer::resource_version version;
     };
     static asio::awaitable<void> replace(self s, std::shared_ptr<detail::replacement> all);
@@ -261,9 +264,9 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     static asio::awaitable<void> deliver(self s, detail::event_shares events, std::size_t to);
     static asio::awaitable<void> repeat(self s, subscriber to);
     static asio::awaitable<bool> wait_for_room(self s, subscriber of);
-    std::size_t listeners(); ///< how many there are, without those that were closed
+    std::size_t listeners(); ///< how many there are; removes those that were closed
     void let_go_closed(std::size_t first);
-    void let_go_newcomers(); ///< that were closed before anything was delivered to them
+    void let_go_newcomers(); ///< removes those that were closed before a delivery counts them
     void count_events(const std::vector<event>& share) const;
     /// From the arrival of the oldest delta of a batch until the last one is delivered.
     void observe_lag(clock::time_point oldest) const;
@@ -294,38 +297,38 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::shared_ptr<detail::cache_store> store;
     std::shared_ptr<document_pool> pool;
     reflector machine;
-    machinery* live = nullptr; ///< of run()'s frame, while it is there
-    // Children that wait for run(): not as coroutines, whose frames would hold us for ever.
+    machinery* live = nullptr; ///< in run()'s frame, while that exists
+    // Children that wait for run(). They are no coroutines yet, whose frames would hold the informer for ever.
     std::vector<std::shared_ptr<handler_handle::state>> handlers_waiting;
     std::vector<subscriber> resyncs_waiting;
     bool started = false, stopping = false, ended = false;
 
     // producer
     std::unique_ptr<sink> into;
-    bool held_up = false;                       ///< the request under way waits for room: that time is not its own
-    std::optional<clock::time_point> confirmed; ///< as it was told last
-    bool consumer_held_up = false; ///< by a subscriber: the figures of a batch that has no end are told meanwhile
-    bool batch_under_way = false;  ///< the cache is not yet where the queue ends, or parts of a change wait for others
+    bool held_up = false;                       ///< the request under way waits for room: that time does not count
+    std::optional<clock::time_point> confirmed; ///< as it was reported last
+    bool consumer_held_up = false; ///< by a subscriber: figures are reported before the batch ends, if it ever does
+    bool batch_under_way = false;  ///< deltas are between queue and cache, or parts of a change wait for others
     detail::slice_watch reading;
     std::string api_version; ///< of the resource
 
-    // indexes that are added to a full cache
+    // indexes that are added to a filled cache
     detail::slice_watch indexing;
     bool building_indexes = false;
-    std::vector<std::string> bad_indexes; ///< whose functions threw, which was logged
+    std::vector<std::string> bad_indexes; ///< those whose functions threw, which was logged
 
     // consumer
     detail::slice_watch applying;
     std::uint64_t epoch = 1;
     bool unversioned = false; ///< the last list had no version
-    /// Objects that a list of a new epoch did not tell of and did not disprove: their versions are of another time, and say nothing
-    /// of what is newer.
+    /// Objects that a list of a new epoch neither had nor proved absent: their versions are of the old epoch, and do
+    /// not tell what is newer.
     std::set<object_key> of_old_epoch;
-    std::vector<subscriber> subscribers; ///< told of everything from now on
-    std::vector<subscriber> waiting;     ///< that came before the first state was complete
-    std::size_t delivered_to = 0;        ///< of `subscribers`, the first ones: what is being delivered is for them
-    std::size_t many_subscribers = 64;   ///< then it is worth a look who has left
-    bool handlers_owed = false;          ///< they are to be called at the end of this turn
+    std::vector<subscriber> subscribers; ///< they get everything from now on
+    std::vector<subscriber> waiting;     ///< those that came before the first state was complete
+    std::size_t delivered_to = 0;        ///< so many of the first `subscribers` get what is being delivered
+    std::size_t many_subscribers = 64;   ///< from this number on, it is worth looking for closed ones
+    bool handlers_owed = false;          ///< handlers must be called at the end of this turn
     std::deque<std::weak_ptr<subscription::state>> resync_due;
     std::map<object_key, bad_object> bad;
     std::vector<bad_object> bad_unnamed;
@@ -335,21 +338,21 @@ struct shared_informer::impl : std::enable_shared_from_this<shared_informer::imp
     std::uint64_t bytes_counted = 0;          ///< for the metrics
 
     // failures
-    bool forbidden = false; ///< it was, and may be still: an outage since says nothing of that
+    bool forbidden = false; ///< a request got 403, and still may: an outage since then does not change that
     clock::time_point failed_at{};
-    /// What the log was told of last. Of each phase: a watch-list and the list in its place may be refused in turn.
+    /// The error that was logged last, one per phase: a watch-list and the list in its place may be refused in turn.
     struct told_error {
         std::string where;
         error_code code;
         std::string words;
         bool failing = false;
-        clock::time_point at{}, seen{}; ///< told; also those that were not told
+        clock::time_point at{}, seen{}; ///< when logged; when seen last, logged or not
     };
     std::vector<told_error> told_errors;
 
     std::vector<std::weak_ptr<detail::async_event>> waiters;
     informer_observer observer;
-    std::vector<std::weak_ptr<informer_observer>> observers; ///< further ones
+    std::vector<std::weak_ptr<informer_observer>> observers; ///< those of observe()
 
     mutable std::mutex mutex;
     informer_status figures; ///< under the mutex

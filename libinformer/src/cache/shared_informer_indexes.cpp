@@ -1,4 +1,4 @@
-// Indexes that come when the cache is full already.
+// Indexes that are added when the cache is already filled.
 #include "shared_informer_impl.hpp"
 
 #include <boost/asio/post.hpp>
@@ -27,14 +27,14 @@ void shared_informer::impl::add_index(std::string index, index_function f) {
     if (!std::exchange(building_indexes, true)) live->tasks.spawn(build_indexes(shared_from_this()));
 }
 
-/// All that were begun, one after the other.
+/// Builds all indexes that were begun, one after the other.
 asio::awaitable<void> shared_informer::impl::build_indexes(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     for (;;) {
         s->indexing.begin();
         bool all = s->store->index.add_index_step(objects_a_step);
         while (!all && !s->indexing.used_up()) all = s->store->index.add_index_step(objects_a_step);
-        s->news(); // one of them may be there
+        s->news(); // one of the indexes may be complete
         s->indexing.end();
         if (all) break;
         co_await asio::post(s->rt.executor(), asio::use_awaitable);
@@ -44,12 +44,12 @@ asio::awaitable<void> shared_informer::impl::build_indexes(self s) {
     s->refresh_figures();
 }
 
-/// No coroutine itself: what it finds wrong is thrown where it is awaited.
+/// Not a coroutine itself: what is wrong is thrown where the result is awaited.
 asio::awaitable<void> shared_informer::impl::index_ready(self s, std::string index, clock::duration at_most) {
     std::string doing = "wait for index \"" + index + "\"";
     look at = [store = s->store, index = std::move(index)]() -> std::optional<errc> {
         if (!store->index.knows_index(index)) return errc::unknown_index;
-        // Those of the options are there at once, over a cache that is empty still.
+        // The indexes of the options are complete at once, but over a cache that is still empty.
         if (store->has_synced() && store->index.snapshot().has_index(index)) return errc{};
         return std::nullopt;
     };

@@ -15,7 +15,7 @@ namespace informer {
 /// One request under way.
 struct shared_informer::impl::request {
     explicit request(const asio::any_io_executor& executor) : done(executor), recheck(executor) {}
-    detail::async_event done;    ///< it returned, or its time is up
+    detail::async_event done;    ///< the request returned, or its time is up
     detail::async_event recheck; ///< the deadline may have come closer
     bool returned = false;
     bool broken = false; ///< by an exception: what was seen last may not have arrived
@@ -23,7 +23,7 @@ struct shared_informer::impl::request {
     failure why;
 };
 
-/// Where the list_watch builds into.
+/// What the list_watch builds into.
 class shared_informer::impl::sink final : public object_sink {
 public:
     explicit sink(impl& owner) : owner_(owner) {}
@@ -36,7 +36,7 @@ public:
             indexer& index = owner_.store->index;
             const bool first = !owner_.store->has_synced() && index.current_size() == 0;
             collected_ = first ? std::make_shared<detail::replacement>(index)
-                               : std::make_shared<detail::replacement>(index.seed()); // it will be compared with that
+                               : std::make_shared<detail::replacement>(index.seed()); // it is compared with the cache
             objects_ = 0;
             found_ = 0;
             fruitless_ = 0;
@@ -51,7 +51,7 @@ public:
         if (collected_) collected_->take_back_page();
     }
     void forget_all() { collected_.reset(); }
-    /// Behind each page: too many in a row had nothing that was not there before. Such a list has no end.
+    /// Called after each page. True: too many pages in a row had nothing new; such a list has no end.
     bool leads_nowhere() {
         if (!collected_) return false;
         const std::size_t found = collected_->objects().size() + collected_->bad_keys.size() + collected_->unnamed;
@@ -99,7 +99,7 @@ public:
         owner_.reading.begin();
         ++objects_;
         if (ended_ || !acceptable(o, type, false)) return;
-        // What only some events need is not looked up for each of an initial state.
+        // What only some events need is not looked up for each event of an initial state.
         const bool collecting = owner_.machine.collecting(), not_ours = foreign(o);
         const bool known =
             not_ours || (collecting && type != watch_event_type::added && collected_ &&
@@ -108,7 +108,7 @@ public:
         switch (owner_.machine.event_seen(owner_.now(), type, known_by(version), known)) {
         case reflector::verdict::collect:
             if (!collected_) break;
-            if (type == watch_event_type::deleted || not_ours) { // of that name we have none, whatever there was
+            if (type == watch_event_type::deleted || not_ours) { // none of our objects has that name any more
                 collected_->objects().erase(o);
                 collected_->forgive(o.key());
             } else {
@@ -134,7 +134,7 @@ public:
 
     void bookmark(informer::resource_version version, bool initial_events_end) override {
         owner_.reading.begin();
-        if (ended_ || in_change_) return; // none is as new as half of a change
+        if (ended_ || in_change_) return; // no version stands for half of a change
         switch (owner_.machine.bookmark_seen(owner_.now(), version, initial_events_end)) {
         case reflector::verdict::complete:
             owner_.replace_by(take());
@@ -144,7 +144,7 @@ public:
             delta d(delta::kind::bookmark);
             d.version = std::move(version);
             owner_.live->queue.push(std::move(d));
-            recheck(); // who sends bookmarks is expected to go on
+            recheck(); // a server that sends bookmarks is expected to go on
             break;
         }
         case reflector::verdict::end: ended_ = true; break;
@@ -212,10 +212,10 @@ private:
         if (s->into->ended_) co_return false;
         delta_queue& queue = s->live->queue;
         s->held_up = queue.size() >= queue.capacity();
-        if (s->consumer_held_up) s->note_depth(); // else it does so itself, behind its batch
+        if (s->consumer_held_up) s->note_depth(); // else the consumer does that, after its batch
         const bool room = co_await queue.room();
         if (!std::exchange(s->held_up, false)) co_return room;
-        s->machine.progress(s->now()); // while a slow subscriber held us up nothing could come
+        s->machine.progress(s->now()); // nothing could come while a slow subscriber held up the stream
         s->into->recheck();
         co_return room;
     }
@@ -227,7 +227,7 @@ private:
         co_return !s->into->ended_;
     }
 
-    /// What of an event's version the reflector may resume from.
+    /// The version that the reflector may resume from after an event: none within a change.
     const informer::resource_version& known_by(const informer::resource_version& version) const {
         static const informer::resource_version none;
         return in_change_ ? none : version;
@@ -270,7 +270,7 @@ private:
         return false;
     }
 
-    /// An object of another part, from a server that does not choose.
+    /// An object of another part, from a server that does not select.
     bool foreign(const object& o) {
         if (owner_.options.shard_.contains(o)) [[likely]]
             return false;
@@ -285,18 +285,18 @@ private:
     impl& owner_;
     std::size_t found_ = 0;
     unsigned fruitless_ = 0;
-    std::weak_ptr<request> request_; ///< it hangs on the executor
+    std::weak_ptr<request> request_; ///< weak: it depends on the executor
     std::shared_ptr<detail::replacement> collected_;
     std::size_t objects_ = 0;
     bool ended_ = false, check_ = false, told_foreign_ = false;
     bool in_change_ = false;
-    std::size_t parts_ = 0;                     ///< of the change, pushed
+    std::size_t parts_ = 0;                     ///< of the change under way, pushed so far
     informer::resource_version change_version_; ///< of its last part
 };
 
 namespace {
 
-/// No server could make sense of it, and it would be asked again for ever.
+/// No server could make sense of a selector that cannot be parsed, and it would be sent again for ever.
 void check_selectors(const informer_options& o, const std::string& name) {
     failure f;
     static_cast<void>(label_selector::parse(o.label_selector_, f));
@@ -306,7 +306,8 @@ void check_selectors(const informer_options& o, const std::string& name) {
 
 std::shared_ptr<list_watch> existing(std::shared_ptr<list_watch> source) {
     if (!source) throw error(errc::bad_configuration, "an informer without a source");
-    // Watches say it of each object, and lists of none: what a list brings again would differ from what a watch brought.
+    // A watch states the kind of each object and a list does not, so an object from a list would differ from the same
+    // object from a watch.
     const api_resource& r = source->resource();
     if (r.kind.empty()) {
         throw error(errc::bad_configuration, "an informer of " + r.group_resource() +
@@ -316,7 +317,7 @@ std::shared_ptr<list_watch> existing(std::shared_ptr<list_watch> source) {
     return source;
 }
 
-/// Where nobody gave it one: what tells it from others of its resource, in logs and metrics.
+/// The user's name for it, or else what tells it from other informers of its resource in logs and metrics.
 std::string name_of(const list_watch& from, const informer_options& o) {
     if (!o.name_.empty()) return o.name_;
     std::string out = from.describe();
@@ -346,7 +347,7 @@ shared_informer::impl::impl(runtime r, std::shared_ptr<list_watch> source, infor
 }
 
 shared_informer::impl::~impl() {
-    end_subscribers(); // they were never told: run() was not called, or its context went
+    end_subscribers(); // not told yet if run() was not called, or its context was destroyed
 }
 
 bool shared_informer::impl::collecting() const noexcept {
@@ -368,7 +369,7 @@ void shared_informer::impl::tell_absence(bool proven) {
     if (!proven) into->recheck();
 }
 
-/// What a watch has just told cannot follow what the cache holds: something did not come.
+/// What a watch has just reported cannot follow what the cache holds: something was not reported.
 void shared_informer::impl::doubt_state() {
     machine.contradicted(now());
     into->recheck();
@@ -393,7 +394,7 @@ asio::awaitable<void> shared_informer::impl::produce(self s) {
     }
 }
 
-/// Holds the source: should the context be destroyed, its coroutine goes before it.
+/// Holds the source: if the context is destroyed, the source's coroutine is destroyed before the source.
 asio::awaitable<void> shared_informer::impl::perform(self s, std::shared_ptr<list_watch> from, reflector::action a,
                                                      std::shared_ptr<request> r) {
     co_await asio::this_coro::throw_if_cancelled(false);
@@ -458,7 +459,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
 
     // In a group of its own, so that it can be ended without ending the producer.
     task_group group(executor);
-    std::exception_ptr broke; // no memory to begin, or the clock
+    std::exception_ptr broke; // no memory to begin, or the clock threw
     group.on_error([r, &broke](std::exception_ptr e) {
         broke = std::move(e);
         r->done.notify();
@@ -471,7 +472,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     co_await group.join();
     try {
         if (broke) std::rethrow_exception(broke);
-    } catch (const std::bad_alloc&) { // as where the source has none
+    } catch (const std::bad_alloc&) { // treated like one that the source threw
         r->why = s->out_of_memory();
         r->returned = r->broken = true;
     }
@@ -483,7 +484,7 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
 
     failure why = r->why;
     const auto known_before = s->machine.support();
-    // Nobody told it to stop: to ask again at once would go on without a pause.
+    // Nobody cancelled the request: as a cancellation, it would be repeated at once and without a pause.
     if (returned && why == condition::cancelled) why = failure(errc::connection_lost, why.what());
     if (!returned && !why) why = failure(errc::cancelled, s->name); // ended by the guard
     const std::string phase(s->machine.request_phase());
@@ -509,7 +510,8 @@ asio::awaitable<bool> shared_informer::impl::carry_out(self s, reflector::action
     }
     s->into->end();
     list_watch& source = *s->live->from;
-    // What it does not know another informer may have learnt. That the server cannot do it is told when it is found, and believed for a time.
+    // If this reflector does not know, another informer may have learnt it. That the server has no watch-list is
+    // reported when that is found, and believed for a time.
     const auto known = s->machine.support();
     if (known != source.watch_list() &&
         (known == watch_list_support::yes || (known == watch_list_support::no && known != known_before)))

@@ -1,4 +1,4 @@
-// A whole new state, by a list or a watch-list.
+// How a whole new state, from a list or a watch-list, replaces the cache.
 #include "shared_informer_impl.hpp"
 
 #include <set>
@@ -6,7 +6,7 @@
 
 namespace informer {
 
-/// Where the list has none: it is as new as the newest of its objects.
+/// For a list without a version: it is as new as its newest object.
 asio::awaitable<informer::resource_version>
 shared_informer::impl::newest_version(self s, std::shared_ptr<detail::replacement> all) {
     informer::resource_version newest;
@@ -21,7 +21,7 @@ shared_informer::impl::newest_version(self s, std::shared_ptr<detail::replacemen
     co_return newest;
 }
 
-/// What of the list cannot be used, each told of.
+/// Quarantines and reports each object of the list that cannot be used.
 asio::awaitable<void> shared_informer::impl::quarantine_all(self s, std::shared_ptr<detail::replacement> all) {
     const std::vector<detail::replacement::story> stories = all->stories();
     const auto before = std::exchange(s->bad, {});
@@ -31,7 +31,7 @@ asio::awaitable<void> shared_informer::impl::quarantine_all(self s, std::shared_
     for (const detail::replacement::story& b : stories) {
         if ((told + 1) % 32 == 0) co_await breathe(s);
         if (s->stopping) co_return;
-        // Nobody knows which the nameless are: more of them than there were are news.
+        // Nameless objects cannot be told apart: those beyond the previous number are news.
         const bool is_new = told < all->bad_unnamed.size() ? told >= unnamed_before : !before.contains(b->key);
         s->quarantine(*b, is_new && news < detail::most_bad_told);
         news += is_new;
@@ -42,11 +42,12 @@ asio::awaitable<void> shared_informer::impl::quarantine_all(self s, std::shared_
     if (news > detail::most_bad_told && s->rt.logs(log_level::warning))
         s->rt.log(log_level::warning,
                   s->name + ": " + std::to_string(bad) + " objects of the list cannot be used in all");
-    s->bad_unnamed_count = all->unnamed; // also those that nobody can be told of
+    s->bad_unnamed_count = all->unnamed; // also those that are not reported one by one
 }
 
-/// Takes out what the list lacks; how many it leaves, as they are there, or may be, but cannot be read. Both are walked in the
-/// order of the same hashes: what did not change is found where the walk is anyway, and of the object itself nothing is read.
+/// Removes the objects that the list lacks, except those that it contains, or may contain, in a form that cannot be
+/// read; returns how many it only may contain. Cache and list are walked in the same order, that of the hashes: what
+/// did not change is found where the walk is anyway, and nothing of the object itself is read.
 // lint: law2 the caller keeps them
 asio::awaitable<std::size_t> shared_informer::impl::drop_absent(self s, std::shared_ptr<detail::replacement> all,
                                                                 detail::event_shares& events) {
@@ -72,7 +73,8 @@ asio::awaitable<std::size_t> shared_informer::impl::drop_absent(self s, std::sha
     co_return unproven;
 }
 
-/// The list becomes the cache, in which there is nothing yet: no events to make, as nobody has been told anything, and no second map.
+/// The list becomes the content of the empty cache: without events, as no subscriber knows a state yet, and without a
+/// second map.
 asio::awaitable<void> shared_informer::impl::take_first(self s, std::shared_ptr<detail::replacement> all) {
     auto& index = s->store->index;
     const auto collected = std::make_shared<cache_snapshot::data>();
@@ -106,11 +108,11 @@ asio::awaitable<void> shared_informer::impl::take_listed(self s, std::shared_ptr
     }
 }
 
-/// Who has waited for the first state starts from what was just published, as does who comes from now on.
+/// Subscribers that waited for the first state start from what was just published, as do those that come from now on.
 void shared_informer::impl::welcome(const informer::resource_version& version,
                                     const std::shared_ptr<const detail::arrivals>& order) {
     subscribers.reserve(subscribers.size() + waiting.size());
-    // each is in one of the lists, whatever throws: else nobody would tell it of the end
+    // whatever throws, each is in one of the lists: otherwise it would not be notified of the end
     for (const subscriber& one : waiting) {
         one->start(store->index.snapshot(), version, order);
         subscribers.push_back(one);
@@ -129,7 +131,7 @@ void shared_informer::impl::tell_replaced(const replaced& what) {
         }
         figures.epoch = epoch;
         figures.unproven = what.unproven;
-        if (machine.attempts() == 0) forget_error(); // else it is the watch that fails
+        if (machine.attempts() == 0) forget_error(); // else it is the error of a watch that fails
     }
     tell_absence(what.unproven == 0);
     refresh_figures();
@@ -148,12 +150,12 @@ void shared_informer::impl::tell_replaced(const replaced& what) {
         const std::string at = what.version.empty() ? " objects" : " objects at version " + what.version.str();
         rt.log(level, name + how + std::to_string(what.objects) + at);
     }
-    const bool turned = note_phase(); // now it is what the reflector says
+    const bool turned = note_phase(); // now the phase is what the reflector says
     if (!turned) tell_state();
     if (!what.first) count("informer_relists_total", 1);
 }
 
-/// The old state goes and the new one comes in one step for every reader.
+/// The new state takes the place of the old one in one step for every reader.
 asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<detail::replacement> all) {
     auto& index = s->store->index;
     replaced what{};
@@ -181,7 +183,8 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     if (s->stopping) co_return;
 
     s->epoch = all->epoch;
-    // Without versions of lists it goes with the objects, also down: the newest may be the one that went.
+    // If lists have no versions, the cache's version follows the objects, also downwards: the newest object may be the
+    // one that was deleted.
     const bool unversioned = all->version.empty();
     if (what.new_epoch || unversioned || s->unversioned) {
         index.force_resource_version(what.version);
@@ -194,11 +197,11 @@ asio::awaitable<void> shared_informer::impl::replace(self s, std::shared_ptr<det
     old.add(std::move(all->objects()));
     all.reset();
 
-    const std::size_t to = s->listeners(); // who came before gets the difference
+    const std::size_t to = s->listeners(); // those that came before get the difference
     s->welcome(what.version, order);
     s->tell_replaced(what);
     co_await deliver(s, std::move(events), to);
-    if (s->stopping) co_return; // not all of them were told: nobody is at this version
+    if (s->stopping) co_return; // not all events were delivered: no subscriber is at this version
     for (std::size_t i = 0; i < to; ++i) s->subscribers[i]->relisted(what.version);
     s->handlers_owed = true;
     co_await free_slowly(s, old);

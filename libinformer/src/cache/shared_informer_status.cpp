@@ -1,4 +1,4 @@
-// What an informer tells of itself: its status, its log, its observers, its metrics.
+// What an informer reports about itself: its status, its log, its observers, its metrics.
 #include "shared_informer_impl.hpp"
 
 #include <algorithm>
@@ -14,18 +14,19 @@ namespace informer {
 
 namespace {
 
-/// Errors of documents end a stream too, when it cannot be framed any more.
+/// Errors of documents end a stream, too, when it cannot be framed any more.
 bool is_decode(const failure& f) {
     return f == errc::syntax_error || f == errc::bad_utf8 || f == errc::too_deep || f == errc::not_an_object ||
            f == errc::too_large;
 }
 
-/// A cut that healed at once is of no interest any more.
+/// After this time, a cut that healed at once is of no interest any more.
 constexpr auto remembered = std::chrono::minutes(2);
-/// Errors of one kind whose words differ are told so often at most: each may have a number of its own, or an address.
+/// Errors of one kind with different words are logged at most once in this time: each may contain a number of its own,
+/// or an address.
 constexpr auto between_words = std::chrono::minutes(1);
 
-/// The same words, but for numbers.
+/// The same words, except for numbers.
 bool alike(std::string_view a, std::string_view b) noexcept {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     for (;;) {
@@ -41,7 +42,7 @@ bool alike(std::string_view a, std::string_view b) noexcept {
 template <class F, class... Arguments>
 void call_observer(const F& f, const Arguments&... arguments) {
     if (!f) return;
-    const F copy = f; // it may replace itself
+    const F copy = f; // the observer may replace itself
     try {
         copy(arguments...);
     } catch (...) { // NOLINT(bugprone-empty-catch) an observer must not stop an informer
@@ -50,7 +51,8 @@ void call_observer(const F& f, const Arguments&... arguments) {
 
 } // namespace
 
-/// The reflector follows as soon as the first state has come. We do when it is in the cache and can be read: it is what it was so long.
+/// The reflector is watching as soon as the first state has come. The informer is, when that state can be read in the
+/// cache; until then, it keeps the phase that it had.
 informer_phase shared_informer::impl::phase() const noexcept {
     if (ended) return informer_phase::stopped;
     const auto now_in = machine.phase();
@@ -67,12 +69,12 @@ std::chrono::system_clock::time_point shared_informer::impl::wall_of(clock::time
 void shared_informer::impl::note_next_attempt() {
     const auto until = stopping ? std::nullopt : machine.waits();
     const auto at = until ? wall_of(*until) : std::chrono::system_clock::time_point();
-    if (!until && figures.next_attempt == at) return; // only we write it
+    if (!until && figures.next_attempt == at) return; // no mutex: only this executor writes it
     const std::lock_guard lock(mutex);
     figures.next_attempt = at;
 }
 
-/// Of the cache, so not before what was told has come there.
+/// `confirmed` is about the cache, so it is not noted before all that was received is in the cache.
 void shared_informer::impl::note_confirmed() {
     const auto at = machine.confirmed();
     if (at == confirmed || !live || live->queue.size() != 0 || batch_under_way) return;
@@ -125,14 +127,15 @@ void shared_informer::impl::forget_error() {
     told_errors.clear();
 }
 
-/// Of a watch that was cut and went on at once: nothing fails since.
+/// Forgets the error of a watch that was cut and went on at once: nothing has failed since.
 void shared_informer::impl::forget_old_error() {
-    if (!figures.last_error || machine.attempts() != 0 || now() < failed_at + remembered) return; // only we write it
+    if (!figures.last_error || machine.attempts() != 0 || now() < failed_at + remembered) return; // no mutex, as above
     const std::lock_guard lock(mutex);
     forget_error();
 }
 
-/// Once per change, not per retry; also of a stream that is cut again and again, and goes on at once each time.
+/// Errors are logged once per change, not per retry; also those of a stream that is cut again and again and goes on at
+/// once each time.
 bool shared_informer::impl::is_told(const std::string& where, const failure& f, bool failing) {
     const auto at = now();
     std::string words = f.what();
@@ -161,7 +164,7 @@ void shared_informer::impl::report(std::string_view phase, const failure& f) {
         figures.last_error = f;
         figures.last_error_phase = where;
         figures.last_error_at = wall;
-        if (f.status()) figures.last_contact = wall; // it refuses us, and is there
+        if (f.status()) figures.last_contact = wall; // the server refuses, but it is there
         figures.attempts = machine.attempts();
         const auto now_in = this->phase();
         if (figures.phase != now_in) {
@@ -201,7 +204,7 @@ void shared_informer::impl::tell_state() {
 /// Logged once for each index.
 void shared_informer::impl::note_index_errors() {
     const std::uint64_t n = store->index.index_error_count();
-    if (n == figures.index_errors) return; // only we write it
+    if (n == figures.index_errors) return; // no mutex: only this executor writes it
     const std::vector<indexer::index_error> latest = store->index.index_errors();
     failure last;
     for (const indexer::index_error& e : latest) {
@@ -286,18 +289,20 @@ constexpr std::array others = {"informer_list_requests_total", "informer_watch_r
 
 } // namespace
 
-/// A series that were born with its first failure would hide it: Prometheus sees no growth before the second sample.
+/// A series that began with its first failure would hide that failure: Prometheus sees no growth before the second
+/// sample.
 void shared_informer::impl::begin_metrics() const {
     for (const auto* counter : failure_counters) count(counter, 0);
     for (const auto* reason : restart_reasons) count("informer_restarts_total", 0, "reason", reason);
 }
 
-/// All that was ever told: names of informers have no end, a sink's room has.
+/// Ends all series that were ever reported: there is no limit to the names of informers, but there is one to a sink's
+/// room.
 void shared_informer::impl::end_metrics() const {
     auto* m = rt.metrics();
     if (m == nullptr) return;
     for (const auto* what : gauges) {
-        gauge(what, 0); // who keeps what he was told last would go on telling of a cache that is gone
+        gauge(what, 0); // a sink that keeps the last value would go on reporting a cache that is gone
         m->forget(what, {{"resource", name}});
     }
     for (const auto* what : failure_counters) m->forget(what, {{"resource", name}});

@@ -1,4 +1,4 @@
-// What keeps the memory small: the dead are freed, the living moved together, in slices.
+// What keeps the memory small: dead objects are freed and live ones moved together, in slices.
 #include "shared_informer_impl.hpp"
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::size_t collect_budget = 4'000; // nodes a slice
 constexpr auto between_compactions = std::chrono::minutes(1);
-constexpr auto between_tidyings = std::chrono::seconds(30); // where nothing comes
+constexpr auto between_tidyings = std::chrono::seconds(30); // when nothing comes
 
 } // namespace
 
-/// Frees what died, and now and then moves what lives together.
+/// Frees dead objects, and now and then moves the live ones together.
 asio::awaitable<void> shared_informer::impl::tidy(self s) {
     for (bool moved = false;; moved = true) {
         for (;;) {
@@ -27,7 +27,7 @@ asio::awaitable<void> shared_informer::impl::tidy(self s) {
         if (moved || !s->pool->wants_compaction() || s->collecting() || s->stopping) co_return;
         const auto now = s->now();
         if (s->last_compaction != clock::time_point::min() && now - s->last_compaction < between_compactions) co_return;
-        // What others surely have: old versions, mostly on their way to listeners, and what waits in the queue.
+        // What others certainly hold: old versions, mostly on their way to listeners, and what waits in the queue.
         const std::uint64_t objects = s->pool->statistics().objects, ours = s->store->index.current_size();
         const std::uint64_t kept = objects - std::min(objects, ours) + s->live->queue.size();
         if (!s->pool->wants_compaction(kept)) co_return;
@@ -38,7 +38,8 @@ asio::awaitable<void> shared_informer::impl::tidy(self s) {
     }
 }
 
-/// Whether others leave enough to be freed: those who keep the last state of each object would keep all that was moved.
+/// Whether enough can be freed in spite of what others hold: listeners that keep the last state of each object would
+/// keep the old copies of all that was moved.
 asio::awaitable<bool> shared_informer::impl::compaction_pays(self s, std::uint64_t kept) {
     detail::object_cursor all(s->store->index.snapshot());
     std::size_t steps = 0;
@@ -52,14 +53,14 @@ asio::awaitable<bool> shared_informer::impl::compaction_pays(self s, std::uint64
     co_return s->pool->wants_compaction(kept);
 }
 
-/// What readers drop is freed behind the next batch. Where none comes for long, an empty one is sent through the queue: then
-/// there is still only one that tidies.
+/// What readers drop is freed after the next batch. If no batch comes for long, an empty one is sent through the queue,
+/// so that only the consumer ever tidies.
 asio::awaitable<void> shared_informer::impl::keep_tidy(self s) {
     co_await asio::this_coro::throw_if_cancelled(false);
     for (;;) {
         const bool slept = co_await s->rt.clock().sleep_for(between_tidyings);
         if (!slept || s->stopping) co_return;
-        if (s->live->queue.size() == 0) s->live->queue.push(delta(delta::kind::resync)); // of nobody
+        if (s->live->queue.size() == 0) s->live->queue.push(delta(delta::kind::resync)); // for no subscriber
     }
 }
 
@@ -85,13 +86,14 @@ asio::awaitable<void> shared_informer::impl::compact(self s) {
     co_await free_slowly(s, old);
 }
 
-/// Decoded before the last compaction, it comes to the cache after it, and would keep the whole old generation alive.
+/// An object that was decoded before the last compaction and comes to the cache after it would keep the whole old
+/// generation alive.
 bool shared_informer::impl::is_away(const object& o) const {
     return home && o.value().generation() != home;
 }
 
-/// Moves it, in slices. Empty when the informer stops, or where there is no room: what was not moved keeps its old generation
-/// alive, no more.
+/// Moves an object to the current generation, in slices. Empty when the informer stops, or if there is no room: an
+/// object that was not moved keeps its old generation alive, and does no other harm.
 asio::awaitable<object> shared_informer::impl::moved_home(self s, object o) {
     const auto steps = s->pool->begin_move(o);
     while (!steps->step()) {
@@ -104,7 +106,7 @@ asio::awaitable<object> shared_informer::impl::moved_home(self s, object o) {
     co_return moved;
 }
 
-/// In its place, if it can be moved.
+/// Replaces the object by its moved copy, if it can be moved.
 // lint: law2 the caller keeps it
 asio::awaitable<void> shared_informer::impl::bring_home(self s, object& o) {
     object moved = co_await moved_home(s, o);

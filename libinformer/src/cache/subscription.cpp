@@ -42,7 +42,7 @@ asio::awaitable<std::optional<event>> subscription::state::next_of(std::shared_p
     }
     if (!given) co_return one;
     const shared_events last = given.take();
-    co_return last->back(); // straight into the result
+    co_return last->back(); // copied straight into the result
 }
 
 asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shared_ptr<state> s, std::size_t max) {
@@ -51,7 +51,7 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
     gift given(s.get(), max);
     for (bool look = !s->drained();; look = true) {
         const asio::cancellation_state cancellation = co_await asio::this_coro::cancellation_state;
-        // as above
+        // as in next_of
         if (cancellation.cancelled() != asio::cancellation_type::none) throw error(cancelled_failure(s->options_));
         if (given) {
             if (!s->closed()) co_return given.take_all();
@@ -64,7 +64,7 @@ asio::awaitable<std::vector<event>> subscription::state::next_batch_of(std::shar
     }
 }
 
-/// With room for no gift: what comes meanwhile stays in line.
+/// Waits with a gift that takes no events: what comes meanwhile stays in the queue.
 asio::awaitable<void> subscription::state::ready_of(std::shared_ptr<state> s) {
     gift none(s.get(), 0);
     for (;;) {

@@ -1,4 +1,4 @@
-// What a subscription's queue lets go of, and whom it wakes, once its lock is given back.
+// What a subscription's queue releases and wakes when its lock has been given back.
 #pragma once
 
 #include "subscription_state.hpp"
@@ -9,8 +9,8 @@
 
 namespace informer {
 
-// Declare one before taking the mutex: it settles when it goes out of scope, after the mutex was released. What is let go comes in here
-// without asking for memory: else an event could be neither in the queue nor handed out.
+// Declare one before taking the mutex: its destructor does its work after the mutex was released. What is released
+// moves in here without needing memory: if that could fail, an event might be neither in the queue nor handed out.
 struct subscription::state::aftermath {
     aftermath() = default;
     aftermath(const aftermath&) = delete;
@@ -34,7 +34,7 @@ struct subscription::state::aftermath {
     void drop(entries& from, entries::iterator which) noexcept { gone.splice(gone.end(), from, which); }
 
     shared_events taken;
-    detail::waiter* consumer = nullptr; // claimed
+    detail::waiter* consumer = nullptr; // already claimed
     detail::waiter_ptr producer;
     entries gone;
     std::vector<shared_events> more;

@@ -9,7 +9,7 @@
 
 namespace informer {
 
-/// Of the initial state of a late subscriber; null at its end.
+/// The next object of a late subscriber's initial state; null at its end.
 const object* subscription::state::next_initial(aftermath& a) {
     const object* const o = initial_->next();
     if (o) {
@@ -44,7 +44,7 @@ bool subscription::state::take(event& into, aftermath& a) {
     }
     entry& e = pending_.front();
     if (e.mark()) {
-        // Not in one batch with what it completes: the consumer must have come back.
+        // A mark does not come in one batch with what it completes: the consumer must have come back.
         if (in_hand_) return false;
         --marks_;
         if (e.completes_initial) set_synced(a);
@@ -76,7 +76,8 @@ subscription::state::outcome subscription::state::nothing_taken() const {
 
 namespace {
 
-/// Of an uncommonly long version, where there is no memory: none. The event is taken, and would be lost.
+/// Empty for an uncommonly long version for which there is no memory: the event is already taken, and an exception
+/// would lose it.
 template <class Read>
 informer::resource_version version_by(Read read) noexcept {
     try {
@@ -90,7 +91,8 @@ void complete(event& e) noexcept {
     if (e.version.empty() && e.current) e.version = version_by([&] { return e.current.resource_version(); });
 }
 
-/// All of them are held meanwhile, and most are of a few shapes.
+/// The two readers look for a member only once per shape: most objects have one of a few shapes, which stay while all
+/// the objects are held.
 void complete(std::vector<event>& events) noexcept {
     detail::member_reader metadata("metadata"), version("resourceVersion");
     for (event& e : events) {
@@ -102,13 +104,13 @@ void complete(std::vector<event>& events) noexcept {
 
 } // namespace
 
-/// What `take_share` would take, if there is no more to it.
+/// How many events `take_share` would take; 0 if it would take none.
 std::size_t subscription::state::next_share(std::size_t max) {
     const guard lock(mutex_);
     return plain() ? std::min(max, segments_.front().events->size() - segments_.front().at) : 0;
 }
 
-/// What can be taken without an aftermath, by the caller: copies are made outside of the lock. Null: there is more to it.
+/// Takes events that need no aftermath; the caller copies them outside of the lock. Null: not only such are pending.
 subscription::state::share subscription::state::take_share(std::size_t max) {
     share taken;
     const guard lock(mutex_);
@@ -130,7 +132,8 @@ subscription::state::share subscription::state::take_share(std::size_t max) {
     return taken;
 }
 
-/// The same for one. The last one stays where it is, so that it is copied but once and outside of the lock.
+/// The same for one event. The last one of a segment is not copied here but returned in `last`, so that it is copied
+/// only once and outside of the lock.
 bool subscription::state::take_plain(std::optional<event>& into, shared_events& last) {
     const guard lock(mutex_);
     if (!plain()) return false;
@@ -150,7 +153,7 @@ bool subscription::state::take_plain(std::optional<event>& into, shared_events& 
 
 namespace {
 
-/// Room for so many. False: there is none, and what was taken already has to do; where nothing was, that is an exception.
+/// Makes room for `n` events. False: there is no memory, and the caller returns what it has. If it has nothing, throws.
 bool has_room(std::vector<event>& into, std::size_t n) {
     if (into.capacity() >= n) return true;
     try {
@@ -164,7 +167,7 @@ bool has_room(std::vector<event>& into, std::size_t n) {
 
 } // namespace
 
-/// `into` is empty. Room comes before what is taken, which would be lost.
+/// `into` must be empty. Room is made before events are taken: otherwise an exception would lose them.
 subscription::state::outcome subscription::state::poll(std::vector<event>& into, std::size_t max, bool versions) {
     outcome result = outcome::taken;
     for (bool more = true; more && into.size() < max;) {
@@ -178,7 +181,7 @@ subscription::state::outcome subscription::state::poll(std::vector<event>& into,
     }
     if (!into.empty()) return result;
     std::size_t until = 0;
-    do { // the producer spins for the lock, so it is given back between two portions
+    do { // the producer spins for the lock, so the lock is released between two portions
         until = into.size() + std::min(max - into.size(), portion_size);
         if (!into.empty() && !has_room(into, until)) break;
         aftermath a;
@@ -241,7 +244,7 @@ std::optional<event> subscription::state::try_next() {
     return one;
 }
 
-/// To be taken, or to be told that nothing comes.
+/// True if there is something to take, or if nothing more will come.
 bool subscription::state::has_something() {
     aftermath a;
     const guard lock(mutex_);
@@ -256,7 +259,7 @@ bool subscription::state::finished() const {
     return (closed_ || ended_) && !initial_ && nothing_pending() && !in_flight();
 }
 
-/// Without having looked, it may be.
+/// The consumer comes back, perhaps without having looked for events.
 void subscription::state::come_back() {
     aftermath a;
     const guard lock(mutex_);

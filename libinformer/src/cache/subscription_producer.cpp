@@ -49,7 +49,7 @@ bool subscription::state::push_all(const shared_events& events, detail::wake_lis
     const guard lock(mutex_);
     if (closed_ || ended_) return true;
     if (n > options_.capacity_ || queued_ > options_.capacity_ - n) return false;
-    // There is room for one more than what waits: what is given may come back.
+    // Room for one segment more than are queued: a gift may come back.
     if (segments_.capacity() - segments_.size() < 2) segments_.reserve(2 * segments_.size() + 2);
     if (consumer_ && to_wake.add(*consumer_) && nothing_pending() && n <= gift_->most_) {
         gift_->events_ = events;
@@ -69,7 +69,7 @@ bool subscription::state::push_all(const shared_events& events, detail::wake_lis
     return true;
 }
 
-/// To the front, where it would still be.
+/// Puts a gift back to the front of the queue, where its events would still be.
 void subscription::state::give_back(shared_events events) noexcept {
     aftermath a;
     const guard lock(mutex_);
@@ -81,7 +81,7 @@ void subscription::state::give_back(shared_events events) noexcept {
     }
     queued_ += events->size();
     if (pending_.empty()) {
-        segments_.insert(segments_.begin(), segment{std::move(events)}); // for which there is room
+        segments_.insert(segments_.begin(), segment{std::move(events)}); // push_all() made room for it
     } else {
         returned_ = std::move(events);
         try {
@@ -89,10 +89,10 @@ void subscription::state::give_back(shared_events events) noexcept {
         } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch) whoever takes it does that
         }
     }
-    wake_consumer(a); // the next one, who may wait already
+    wake_consumer(a); // the next consumer, which may wait already
 }
 
-/// What came back in front of others becomes entries, as they are.
+/// Turns a gift that came back, in front of other entries, into entries.
 void subscription::state::restore_returned(aftermath& a) {
     entries all;
     std::uint64_t sequence = gift_sequence_;
@@ -102,7 +102,7 @@ void subscription::state::restore_returned(aftermath& a) {
         one.self = std::prev(all.end());
     }
     pending_.splice(pending_.begin(), all);
-    by_key_.reset(); // it does not know them
+    by_key_.reset(); // it does not have the new entries
     a.drop(std::move(returned_));
 }
 
@@ -126,7 +126,7 @@ void subscription::state::mark(informer::resource_version version, bool complete
     if (closed_ || ended_) return;
     if (!completes_initial && !options_.sync_marks_) return;
     if (!completes_initial && queued_ >= options_.capacity_ && marks_ >= 2) {
-        // The first one stays where it is, so that a slow consumer still comes to it; the last one moves back.
+        // The first mark stays where it is, so that a slow consumer still gets to it; the last one moves to the end.
         a.drop(pending_, last_mark_);
         --marks_;
         --queued_;
@@ -165,14 +165,14 @@ void subscription::state::append(entries& one) {
     peak_ = std::max(peak_, queued_);
 }
 
-/// Shared events become entries of our own, which can be merged, and behind which others can stand.
+/// Turns shared events into entries of this queue, which can be merged, and behind which others can be queued.
 void subscription::state::unfold() {
     if (segments_.empty()) return;
     entries all;
     for (const segment& s : segments_)
         for (std::size_t i = s.at; i < s.events->size(); ++i) all.emplace_back((*s.events)[i]);
     queued_ -= all.size();
-    segments_.clear(); // never the last to hold them: the producer does while it pushes
+    segments_.clear(); // the entries hold the events now
     while (!all.empty()) {
         entries one;
         one.splice(one.end(), all, all.begin());
@@ -207,7 +207,7 @@ subscription::state::entry* subscription::state::last_of_key(entry& like) {
     return found == by_key_->end() ? nullptr : *found;
 }
 
-/// Takes an event out of the middle: the last one of its key.
+/// Removes an event, the last one of its key, from the middle of the queue.
 void subscription::state::drop(entry& e, aftermath& a) {
     by_key_->erase(&e);
     if (e.before && e.before_sequence >= pending_.front().sequence) by_key_->insert(e.before);
@@ -216,7 +216,7 @@ void subscription::state::drop(entry& e, aftermath& a) {
     if (pending_.empty()) by_key_.reset();
 }
 
-/// The table of the public header. True: the incoming event is in a pending one now.
+/// Implements the table of the public header. True: the incoming event needs no entry of its own.
 bool subscription::state::merge(entry& incoming, aftermath& a) {
     event& e = incoming.what;
     const bool resync = e.reason == event_reason::resync;
@@ -248,7 +248,7 @@ bool subscription::state::merge(entry& incoming, aftermath& a) {
         }
     }
     using std::swap;
-    swap(p.current, e.current); // what was there goes with `incoming`, outside of the lock
+    swap(p.current, e.current); // the old state is destroyed with `incoming`, outside of the lock
     p.version = std::move(e.version);
     return true;
 }

@@ -1,4 +1,5 @@
-// The life of a subscription's queue, which both sides share: sync, end, close, and whom they wake. No coroutine in here.
+// The life of a subscription's queue, which both sides share: sync, end, close, and the waiters that these wake. No
+// coroutine in here.
 #include "subscription_aftermath.hpp"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ void subscription::state::end(std::shared_ptr<const std::string> why) {
 }
 
 void subscription::state::close(pending_events p) {
-    // Destructors come here, also where there is no memory: so these are not of the aftermath.
+    // Destructors call this, also when there is no memory, so these are locals and not parts of the aftermath.
     entries gone;
     std::vector<segment> segments;
     shared_events returned;

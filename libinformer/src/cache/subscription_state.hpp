@@ -26,54 +26,57 @@ std::string name_of(const subscription_options& o); ///< in errors
 
 /// *Thread safety*: all functions from any thread; one producer, one consumer at a time.
 ///
-/// How the informer uses it. As soon as the cache is filled, `start(snapshot, version)`, before the first `push()`; the
-/// snapshot must be exactly the state before that first event (no event already in it may be pushed). After every later
-/// relist `relisted(version)`. While `over()` it awaits `room()` before it pushes on. Forgets the state when `closed()`;
-/// `end()` when it ends itself.
+/// How the informer uses it: as soon as the cache is filled, it calls `start(snapshot, version)`, before the first
+/// `push()`; the snapshot must be exactly the state before that first event (no event already in it may be pushed).
+/// After every later relist, it calls `relisted(version)`. While `over()`, it awaits `room()` before it pushes on. It
+/// drops the state when that is `closed()`, and calls `end()` when it ends itself.
 class subscription::state : public std::enable_shared_from_this<subscription::state> {
 public:
-    /// `hash_seed`: servers choose keys.
+    /// `hash_seed`: servers choose keys, and must not be able to prepare collisions.
     explicit state(subscription_options options, std::uint64_t hash_seed = 0);
     ~state();
     const subscription_options& options() const noexcept { return options_; }
 
     // ---- producer's side -------------------------------------------------------------------------------------------
-    /// The initial state of a late subscriber, complete. It is not copied but walked as the consumer asks, and does not
-    /// count into the capacity. Resync events are ignored while it lasts. `order`: to be walked by, if known.
+    /// The initial state of a late subscriber, complete. It is not copied but walked as the consumer asks for it, and
+    /// does not count towards the capacity. Resync events are ignored while it lasts. `order`: the order to walk it in,
+    /// if known.
     void start(cache_snapshot initial, informer::resource_version version,
                std::shared_ptr<const detail::arrivals> order = nullptr);
-    /// Queues an event, or merges it into a pending one when `capacity` is reached (policy coalesce). A resync event of a
-    /// key with a pending event is dropped. Ignored when closed or ended.
+    /// Queues an event, or merges it into a pending one when `capacity` is reached (policy coalesce). A resync event of
+    /// a key with a pending event is dropped. Ignored when closed or ended.
     void push(event e);
-    /// The same for many with their versions, which all subscribers share: costs one lock and at most one wake-up, whatever
-    /// their number, and allocates nothing for each. False, and nothing is done, where not all of them fit into the capacity:
-    /// push one by one. Who is to be woken is added to `to_wake`.
-    using shared_events = std::shared_ptr<std::vector<event>>; ///< changed by none but who holds it alone
+    /// The same for many events with their versions, which all subscribers share: costs one lock and at most one
+    /// wake-up, whatever their number, and allocates nothing per event. Returns false, and does nothing, if they do not
+    /// all fit into the capacity: push them one by one. A consumer that must be woken is added to `to_wake`.
+    using shared_events = std::shared_ptr<std::vector<event>>; ///< only a sole owner changes it
     bool push_all(const shared_events& events, detail::wake_list& to_wake);
-    /// The mark behind the initial state, as `start` makes it.
+    /// Queues the mark behind the initial state, as `start` does.
     void initial_complete(informer::resource_version version);
     /// A relist is complete; all its events have been pushed.
     void relisted(informer::resource_version version);
-    /// Nothing more will come; what is pending can still be read. Idempotent. `why`: for who waits for the initial state.
+    /// Nothing more will come; what is pending can still be read. Idempotent. `why`: for those that wait for the
+    /// initial state.
     void end(std::shared_ptr<const std::string> why = nullptr);
     /// The consumer closed it.
     bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
     /// Policy back_pressure: wait for room() before the next push().
     bool over() const;
-    /// Waits until at most half of the capacity is pending, or it is closed or ended. *Cancellation*: any type; returns.
+    /// Waits until at most half of the capacity is pending, or it is closed or ended. *Cancellation*: any type;
+    /// returns.
     asio::awaitable<void> room();
 
     // ---- consumer's side: see class subscription -------------------------------------------------------------------
     asio::awaitable<std::optional<event>> next() { return next_of(shared_from_this()); }
     asio::awaitable<std::vector<event>> next_batch(std::size_t max) { return next_batch_of(shared_from_this(), max); }
-    /// The same, for who has a pointer at hand.
+    /// The same for a caller that has a pointer at hand.
     static asio::awaitable<std::optional<event>> next_of(std::shared_ptr<state> s);
     static asio::awaitable<std::vector<event>> next_batch_of(std::shared_ptr<state> s, std::size_t max);
     std::optional<event> try_next();
     static asio::awaitable<void> ready_of(std::shared_ptr<state> s);
     bool finished() const;
-    /// What is ready, without copies where it can be: a part of what all subscribers share, or events of its own. Without
-    /// waiting; empty when there is nothing. For handlers, who are not told versions: they may be missing.
+    /// What is ready, without copies if possible: a part of what all subscribers share, or events of its own. Does not
+    /// wait; empty when there is nothing. For handlers, which get no versions: these may be missing.
     struct portion {
         shared_events shared;
         std::size_t from = 0;
@@ -82,9 +85,9 @@ public:
         const event* begin() const noexcept { return shared ? shared->data() + from : own.data(); }
         const event* end() const noexcept { return shared ? shared->data() + shared->size() : own.data() + own.size(); }
     };
-    static constexpr std::size_t portion_size = 256; ///< of its own; also what is taken at most while the lock is held
+    static constexpr std::size_t portion_size = 256; ///< events of its own; also the most that are taken under one lock
     portion poll_portion();
-    /// The consumer took the last there was: it may as well wait without having looked. A hint.
+    /// The consumer took the last event, so it may as well wait without looking first. A hint.
     bool drained() const noexcept { return drained_.load(std::memory_order_relaxed); }
     bool has_synced() const noexcept { return synced_.load(std::memory_order_acquire); }
     asio::awaitable<void> synced();
@@ -96,9 +99,10 @@ private:
         explicit entry(event e) : what(std::move(e)) {}
         event what;
         std::uint64_t sequence = 0;
-        std::uint64_t hash = 0; // of its key, once that was asked for: a table that grows would read the keys of all
-        bool completes_initial = false; // a mark
-        // The pending event of the same key before this one; pending still if its number is not below the front's.
+        std::uint64_t hash = 0;         // of its key, kept once computed: a growing table would read all keys again
+        bool completes_initial = false; // the mark of the initial state
+        // The pending event of the same key before this one; still pending if its sequence number is not below the
+        // front's.
         entry* before = nullptr;
         std::uint64_t before_sequence = 0;
         std::list<entry>::iterator self;
@@ -113,7 +117,7 @@ private:
         }
     };
     using entries = std::list<entry>;
-    /// Pending events that are shared with other subscribers, those before `at` taken.
+    /// Pending events that are shared with other subscribers; those before `at` are already taken.
     struct segment {
         shared_events events;
         std::size_t at = 0;
@@ -122,13 +126,13 @@ private:
     using index = boost::unordered_flat_set<entry*, entry_hash, entry_equal>;
     struct aftermath; // what must be destroyed or woken, but not under the mutex
 
-    // All of these under the mutex.
+    // All of these need the mutex.
     bool hidden(const entry& e) const noexcept { return e.mark() && !options_.sync_marks_; }
     bool nothing_pending() const noexcept { return pending_.empty() && segments_.empty() && !returned_; }
-    /// What was given may come back: nobody else may overtake it.
+    /// A gift that the consumer has not taken yet may come back: nobody else may overtake it.
     bool in_flight() const noexcept { return given_ && consumer_->leaving(); }
     void note_drained() noexcept { drained_.store(!initial_ && nothing_pending(), std::memory_order_relaxed); }
-    /// Nothing but shared events, as mostly: none to merge, no mark, nobody to wake when they are taken.
+    /// Only shared events are pending, as is usual: nothing to merge, no mark, no producer to wake when they are taken.
     bool plain() const noexcept {
         return !initial_ && pending_.empty() && !returned_ && !segments_.empty() && !producer_ && !in_flight();
     }
@@ -153,7 +157,7 @@ private:
     void mark(informer::resource_version version, bool completes_initial);
     enum class outcome { taken, finished, nothing };
     struct share {
-        shared_events events; // null: look at everything
+        shared_events events; // null: use `take`, which handles everything
         std::size_t from = 0, until = 0;
         bool more = false;
     };
@@ -161,30 +165,31 @@ private:
     share take_share(std::size_t max);
     bool take_plain(std::optional<event>& into, shared_events& last);
     outcome poll(std::vector<event>& into, std::size_t max, bool versions = true);
-    /// What was taken is in `into`, or it is the last of `last`.
+    /// The event that was taken is in `into`, or it is the last one of `last`.
     outcome poll(std::optional<event>& into, shared_events& last);
     outcome nothing_taken() const;
     bool has_something();
     outcome poll_sync();
     std::string why_not_synced() const;
 
-    /// What the producer handed to a consumer that waited, past the queue: that saves a lock and the way through it. It lives in the
-    /// consumer's frame; what is not taken goes back, to the front.
+    /// Events that the producer handed to a waiting consumer, past the queue: that saves a lock and the way through the
+    /// queue. A gift lives in the frame of the consumer's coroutine; what the consumer does not take goes back to the
+    /// front of the queue.
     class gift {
     public:
-        gift(state* s, std::size_t most) noexcept : state_(s), most_(most) {} // the coroutine keeps the state
+        gift(state* s, std::size_t most) noexcept : state_(s), most_(most) {} // the coroutine keeps the state alive
         gift(const gift&) = delete;
         gift& operator=(const gift&) = delete;
         ~gift() { give_back(); }
         explicit operator bool() const noexcept { return events_ != nullptr; }
         shared_events take() noexcept { return std::move(events_); }
-        /// What nobody else holds (any more) is moved, else copied.
+        /// Moves the events if nobody else holds them (any more), else copies them.
         std::vector<event> take_all() {
             std::vector<event> all = is_alone(events_) ? std::move(*events_) : *events_;
-            events_.reset(); // not before: without memory it goes back
+            events_.reset(); // not before: if the copy finds no memory, they go back
             return all;
         }
-        shared_events& place() noexcept { return events_; } ///< for others that are taken and returned at once
+        shared_events& place() noexcept { return events_; } ///< for other events, taken and returned at once
         void give_back() noexcept {
             if (events_) state_->give_back(std::move(events_));
         }
@@ -193,18 +198,20 @@ private:
         friend class state;
         static bool is_alone(const shared_events& taken) noexcept {
             if (taken.use_count() != 1) return false;
-            std::atomic_thread_fence(std::memory_order_acquire); // with those who let it go
+            std::atomic_thread_fence(std::memory_order_acquire); // pairs with the releases of other owners
             return true;
         }
         state* state_;
-        std::size_t most_; ///< not more events than that
+        std::size_t most_; ///< it takes no more events than that
         shared_events events_;
     };
 
-    // Made before the coroutine suspends, with all that takes memory: what is thrown then would leave the io_context.
+    // Made before the coroutine suspends, with the memory that the wait takes: an exception thrown after that would
+    // leave io_context::run().
     //
-    // What a coroutine can wait for: for an event in the consumer's waiter, that all its waits share, or for something else in one of
-    // its own. park() keeps that, or wakes it at once when there is nothing to wait for.
+    // What a coroutine can wait for: for an event, in the consumer's waiter, which all waits for events share; or (see
+    // parker) for something else, in a waiter of its own. park() keeps that waiter, or wakes it at once when there is
+    // nothing to wait for.
     class event_wait {
     public:
         event_wait(state* s, gift* to) : state_(s), to_(to) {
@@ -225,7 +232,7 @@ private:
     bool wait_for_event(Handler& h, gift* to) {
         const guard lock(mutex_);
         if (initial_ || !nothing_pending() || closed_ || ended_) return false;
-        if (!consumer_->idle()) return false; // a second one; or one that is woken and not gone
+        if (!consumer_->idle()) return false; // a second consumer, or one that is woken but not resumed yet
         in_hand_ = false;
         gift_ = to;
         given_ = false;
@@ -253,21 +260,21 @@ private:
     static asio::awaitable<void> synced_of(std::shared_ptr<state> s);
     static asio::awaitable<void> room_of(std::shared_ptr<state> s);
 
-    // last pending event of each key; made when it is first needed, until nothing is pending
+    // the last pending event of each key; made when first needed, and kept until nothing is pending
     std::optional<index> by_key_;
     std::vector<detail::waiter_ptr> sync_waiters_;
     std::shared_ptr<const std::string> why_ended_;
     std::uint64_t next_sequence_ = 1, coalesced_ = 0;
-    std::uint64_t gift_sequence_ = 0;                // of the last gift's first event
-    std::size_t marks_ = 0;                          // of pending_
+    std::uint64_t gift_sequence_ = 0;                // that of the last gift's first event
+    std::size_t marks_ = 0;                          // in pending_
     entries::iterator last_mark_;                    // if there are any
     std::unique_ptr<detail::object_cursor> initial_; // what is left of a late subscriber's initial state
-    // From here on what every event touches, close together.
+    // From here on, what every event touches, close together in memory.
     mutable detail::spin_lock mutex_;
     bool in_hand_ = false; // the consumer has not come back since it was handed an event
     bool ended_ = false;
     bool discarded_ = false; // by close()
-    bool given_ = false;     // to who waited last
+    bool given_ = false;     // to the consumer that waited last
     std::atomic<bool> closed_{false};
     std::atomic<bool> synced_{false};
     std::atomic<bool> drained_{false};
@@ -277,9 +284,9 @@ private:
     std::uint64_t delivered_ = 0;
     entries pending_;
     std::vector<segment> segments_; // behind pending_
-    shared_events returned_;        // before pending_: a gift that came back behind others
+    shared_events returned_;        // before pending_: a gift that came back when others were there
     detail::waiter_ptr consumer_;   // made when it is first needed
-    gift* gift_ = nullptr;          // of who waits there
+    gift* gift_ = nullptr;          // of the consumer that waits there
     detail::waiter_ptr producer_;
     const std::uint64_t hash_seed_;
     const subscription_options options_;

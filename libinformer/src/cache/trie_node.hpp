@@ -1,4 +1,4 @@
-// A node of the persistent map: leaves, each beside a piece of its hash, and children.
+// A node of the persistent map: leaves, a piece of the hash of each leaf, and children.
 #pragma once
 
 #include <informer/detail/shared_count.hpp>
@@ -22,8 +22,8 @@ constexpr unsigned ones_portable(std::uint32_t x) noexcept {
 inline const bool processor_counts_bits = __builtin_cpu_supports("popcnt") != 0;
 #endif
 
-/// As std::popcount, which is a call where the target has no instruction for it (x86-64 without options), though
-/// nearly every processor has: a third of a look-up's time.
+/// Like std::popcount, which is a function call if the target has no instruction for it (x86-64 without options),
+/// although nearly every processor has one. That call took a third of a look-up's time.
 [[gnu::always_inline]] inline unsigned ones(std::uint32_t x) noexcept {
 #if defined(__x86_64__) && !defined(__POPCNT__)
     if (processor_counts_bits) [[likely]] {
@@ -34,11 +34,12 @@ inline const bool processor_counts_bits = __builtin_cpu_supports("popcnt") != 0;
     return ones_portable(x);
 }
 
-/// Has room to grow: behind it lie slots, of which children take the first and leaves the last ones, what is free lies between
-/// them; then a tag for each leaf. All in the order of their bits, leaves from the end backwards. A bucket has no children, its
-/// leaves are in no order, and its tags come first, since a search begins with them.
+/// A node with room to grow. In memory, its slots follow it: children take the first slots and leaves the last ones,
+/// the free slots lie between them; then comes a tag for each leaf. Children and leaves are in the order of their bits,
+/// leaves from the end backwards. A bucket has no children, its leaves are in no order, and its tags come before the
+/// slots, since a search begins with them.
 ///
-/// It knows where things are; counts, and who destroys what, are the map's.
+/// The node only knows where things are; reference counts and destruction are the map's task.
 template <class Leaf>
 struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     using tag = std::uint32_t;
@@ -47,9 +48,9 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
         (std::max(sizeof(Leaf), sizeof(void*)) + slot_align - 1) & ~(slot_align - 1);
 
     shared_count count{1};
-    std::uint32_t leaf_map = 0; // of a bucket: the number of its leaves, which are in no order
+    std::uint32_t leaf_map = 0; // in a bucket: the number of its leaves, which are in no order
     std::uint32_t child_map = 0;
-    std::uint32_t slots; // twice, and one more of a bucket
+    std::uint32_t slots; // twice their number, plus one in a bucket
 
     trie_node(std::uint32_t n, bool bucket) noexcept : slots(n * 2 + bucket) {}
     bool is_bucket() const noexcept { return slots & 1; }
@@ -71,7 +72,7 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
     trie_node* const* child(unsigned i) const noexcept { return const_cast<trie_node*>(this)->child(i); }
     bool shared() const noexcept { return count.load(std::memory_order_acquire) != 1; }
 
-    /// The leaf behind another.
+    /// The leaf that comes after `l`.
     static const Leaf* next(const Leaf* l) noexcept {
         return reinterpret_cast<const Leaf*>(reinterpret_cast<const std::byte*>(l) - slot_bytes);
     }
@@ -80,8 +81,8 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
         from->~Leaf();
     }
 
-    // Of a node that is the map's own, where there is room. The maps are the caller's to change, afterwards; those of a bucket
-    // are changed here.
+    // Only for a node that is not shared, and that has room. The caller updates `leaf_map` and `child_map` afterwards;
+    // those of a bucket are updated here.
     void add_leaf(Leaf&& l, tag t) noexcept {
         ::new (leaf(leaf_map)) Leaf(std::move(l));
         tags()[leaf_map++] = t;
@@ -124,9 +125,9 @@ struct alignas(std::max(alignof(Leaf), alignof(void*))) trie_node {
         return (n * sizeof(tag) + slot_align - 1) & ~(slot_align - 1);
     }
     static std::size_t size(std::size_t n) noexcept { return sizeof(trie_node) + n * slot_bytes + size_of_tags(n); }
-    /// With what malloc rounds up and keeps for itself.
+    /// Including what malloc rounds up and keeps for itself.
     static std::size_t bytes_for(std::size_t n) noexcept { return ((size(n) + 7) | 15) + 1; }
-    /// As many slots as fit where malloc has to give so many anyway.
+    /// As many slots as fit into what malloc allocates for `n` anyway.
     static std::uint32_t rounded(std::uint32_t n) noexcept {
         while (bytes_for(n + 1) == bytes_for(n)) ++n;
         return n;

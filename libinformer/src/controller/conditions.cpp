@@ -30,7 +30,7 @@ bool is_of(const json::value& one, std::string_view type) {
     return one.is_object() && string_member(one.get_object(), "type") == type;
 }
 
-/// True if it was anything else.
+/// Sets the member; returns true if it had another value.
 bool put(json::object& o, std::string_view key, json::value v) {
     json::value& there = o[key];
     if (there == v) return false;

@@ -23,7 +23,8 @@ work_queue_options queue_options(const std::string& name, const controller_optio
     return q;
 }
 
-/// When to look again at a key that the group has not made up its mind about; it looks about every retry period.
+/// How soon to try a key again that the group's last view gives to this replica although the view has expired. The
+/// group lists its members about every retry period.
 constexpr auto shard_look = std::chrono::seconds(1);
 
 std::uint64_t by_namespace(const object_key& key) {
@@ -62,12 +63,13 @@ void controller::impl::begin_series() {
     at_work(0);
 }
 
-/// Names of controllers have no end, a sink's room has.
+/// Removes the series: a program may make controllers under ever new names, and the metrics sink must not grow with
+/// them.
 controller::impl::~impl() {
     auto* m = rt.metrics();
     if (m == nullptr) return;
     for (const char* what : {workers_gauge, active_gauge}) {
-        m->set(what, 0, {{"controller", name}}); // for who keeps what he was told last
+        m->set(what, 0, {{"controller", name}}); // for a sink that keeps the last value
         m->forget(what, {{"controller", name}});
     }
     for (const char* result : results)
@@ -95,7 +97,7 @@ void controller::impl::stop() {
 }
 
 void controller::impl::break_off(failure why) {
-    if (stops == 0) stop(); // a second one would cut what is under way
+    if (stops == 0) stop(); // a second stop() would cancel the running reconciles
     if (broken) return;
     broken = std::move(why);
     const std::string ours = "controller " + name + ": ", what = broken.what();
@@ -103,7 +105,7 @@ void controller::impl::break_off(failure why) {
 }
 
 void controller::impl::child_failed(const std::exception_ptr& e) {
-    if (stops == 0) stop(); // before anything that may lack memory
+    if (stops == 0) stop(); // first: what follows allocates, which may fail
     try {
         std::rethrow_exception(e);
     } catch (const error& x) {
@@ -113,14 +115,14 @@ void controller::impl::child_failed(const std::exception_ptr& e) {
     }
 }
 
-/// By the exception that is being handled.
+/// Sets the result from the exception that is being handled.
 void controller::impl::attempt::fail() {
     try {
         throw;
     } catch (const error& e) {
         result = reconcile_result::error(e.failure());
     } catch (const boost::system::system_error& e) {
-        std::string words = e.what(); // which ends with what the code says
+        std::string words = e.what(); // which ends with the message of the error code
         const std::string code = ": " + e.code().what();
         words = words.ends_with(code) ? words.substr(0, words.size() - code.size()) : "reconcile";
         result = reconcile_result::error(failure(e.code(), words));
@@ -146,7 +148,7 @@ asio::awaitable<void> controller::impl::call(std::shared_ptr<impl> s, reconcile_
 void controller::impl::at_work(int change) {
     std::size_t active = 0;
     {
-        const std::lock_guard lock(mutex); // but not while the sink is told: it may ask for the figures
+        const std::lock_guard lock(mutex); // not while the sink is called, which may ask for the figures
         active = figures.active += static_cast<std::size_t>(change);
     }
     gauge(active_gauge, static_cast<double>(active));
@@ -164,8 +166,8 @@ void controller::impl::drop(item& it) {
 void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration took) {
     using enum reconcile_result::outcome;
     reconcile_result& r = a.result;
-    // Not its fault: at once when somebody works again. `cancelled` is no error that trying again helps against, so who asks may
-    // call it terminal.
+    // The worker was cancelled and cut the reconcile off, which is not the key's fault: it is queued again at once, for
+    // the next worker. A reconciler may report `cancelled` as terminal, because a retry does not cure it.
     const bool told = r.what() == error || (r.what() == terminal && r.why() == condition::cancelled);
     if (cut && (told || !a.in_time)) {
         it.requeue();
@@ -174,7 +176,7 @@ void controller::impl::finish(item& it, attempt& a, bool cut, clock::duration to
     }
     std::string_view result = "success";
     {
-        const std::lock_guard lock(mutex); // but not while the sink is told
+        const std::lock_guard lock(mutex); // not while the metrics sink is called
         if (!a.in_time) {
             ++figures.timeouts;
             const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(options.reconcile_timeout_);
@@ -223,7 +225,7 @@ asio::awaitable<void> controller::impl::timed(std::shared_ptr<impl> s, reconcile
         out->in_time = co_await detail::run_until(s->rt.clock(), until, call(s, std::move(request), out));
         co_return;
     }
-    // The reconciler is told of cancellation in Asio's usual way, by an exception.
+    // The reconciler sees a cancellation in Asio's usual way, as an exception.
     const bool throwing = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(true);
     try {
@@ -247,12 +249,13 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
         out->fail();
         failed = true;
     }
-    if (failed) { // whose it is nobody knows: tried again, as a reconcile that failed
+    if (failed) { // unknown whether the key is ours: retried like a failed reconcile
         s->finish(it, *out, false, clock::duration::zero());
         co_return;
     }
     if (!wanted || (group && !group->owns(text))) {
-        // Ours by the group's last look, which is out of date: what it finds when it looks again may be no change.
+        // The group's last view gives the key to this replica, but the view has expired. If the next list merely renews
+        // it, the group reports no change, so the key must come back by itself.
         if (wanted && group->view().owns(text)) it.requeue_after(shard_look);
         s->drop(it);
         co_return;
@@ -263,7 +266,7 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
     auto work = timed(s, request, out);
     owned_end end = owned_end::done;
     if (group) {
-        // it may be cut off before it begins
+        // the result if the work is cut off before it begins
         out->result = reconcile_result::error(failure(errc::cancelled, "reconcile"));
         end = co_await group->run_owned(text, std::move(work));
     } else {
@@ -271,7 +274,7 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
     }
     const bool cut = co_await detail::cancelled();
     s->at_work(-1);
-    if (end != owned_end::done && !cut) // its new owner goes on from here
+    if (end != owned_end::done && !cut) // the key's new owner goes on from here
         s->drop(it);
     else
         s->finish(it, *out, cut, s->rt.clock().now() - begun);
@@ -279,7 +282,7 @@ asio::awaitable<void> controller::impl::process(std::shared_ptr<impl> s, item it
 
 asio::awaitable<void> controller::impl::work(std::shared_ptr<impl> s) {
     co_await asio::this_coro::throw_if_cancelled(false);
-    detail::turn_watch turn(1); // neither a key that waits nor a reconcile need suspend
+    detail::turn_watch turn(1); // neither taking a ready key nor a reconcile need suspend
     for (;;) {
         const bool asked = co_await detail::cancelled();
         if (asked || s->stops != 0) break;
@@ -293,7 +296,7 @@ asio::awaitable<void> controller::impl::work(std::shared_ptr<impl> s) {
             turn.rested();
         }
         if (!it) break;
-        if (s->stops != 0) break; // its handle, never looked at, gives it back
+        if (s->stops != 0) break; // the item was not looked at: its destructor gives the key back
         co_await process(s, std::move(it));
         if (turn.over()) co_await step_aside(s);
     }
@@ -309,7 +312,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     task_group group(executor);
     group.on_error([i = s.get()](std::exception_ptr e) {
         --i->workers_alive;
-        i->workers_news.notify(); // child_failed() does it for a first stop only
+        i->workers_news.notify(); // child_failed() notifies only at the first stop
         i->child_failed(e);
     });
     s->begin_series();
@@ -317,7 +320,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
     task_group again(executor);
     again.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
     if (std::exchange(s->standby.forgot, false)) again.spawn(replay_all(s, std::nullopt));
-    s->standby.waiting = 0; // it is another queue when they have ended
+    s->standby.waiting = 0; // out of date once these workers have ended
     for (std::size_t i = 0; i < s->options.workers_; ++i) group.spawn(work(s));
     for (;;) {
         const bool asked = co_await detail::cancelled();
@@ -338,7 +341,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
         }
         co_await s->workers_news.wait_until(s->rt.clock(), until);
     }
-    s->standby.forgot = s->standby.forgot || again.size() != 0; // it was not gone through to its end
+    s->standby.forgot = s->standby.forgot || again.size() != 0; // the replay has not come to its end
     again.stop();
     group.stop();
     co_await again.join();
@@ -347,7 +350,7 @@ asio::awaitable<void> controller::impl::run_workers(std::shared_ptr<impl> s) {
 
 asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
     if (s->broken) throw error(s->broken);
-    if (s->stops != 0) co_return; // nobody will bring the sources in sync any more
+    if (s->stops != 0) co_return; // the sources will not sync any more
     std::exception_ptr failed;
     std::string why;
     try {
@@ -360,7 +363,7 @@ asio::awaitable<void> controller::impl::lead(std::shared_ptr<impl> s) {
     if (!asked && s->broken) throw error(s->broken);
     if (asked || s->stops != 0) co_return;
     if (failed) {
-        s->rt.log(log_level::error, why); // whoever is to be told of an exception may look at it late, or never
+        s->rt.log(log_level::error, why); // the caller may look at the exception late, or never
         std::rethrow_exception(failed);
     }
     co_await run_workers(s);
@@ -374,7 +377,7 @@ asio::awaitable<void> controller::impl::lead_alone(std::shared_ptr<impl> s) {
 
 asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {
     if (s->runs || s->sources_run || s->workers_run) throw error(errc::already_running, "controller " + s->name);
-    s->runs = s->sources_run = true; // at once: who comes before our child began is refused, not the child
+    s->runs = s->sources_run = true; // set here: a run_sources() before the child begins is refused, not the child
     const auto executor = co_await asio::this_coro::executor;
     task_group group(executor);
     group.on_error([i = s.get()](std::exception_ptr e) { i->child_failed(e); });
@@ -395,7 +398,7 @@ asio::awaitable<void> controller::impl::run(std::shared_ptr<impl> s) {
     if (failed) std::rethrow_exception(failed);
 }
 
-// ---- the handle ------------------------------------------------------------------------------------------------------
+// ---- the handle -----------------------------------------------------------------------------------------------------
 
 const std::string& controller::name() const noexcept {
     return impl_->name;

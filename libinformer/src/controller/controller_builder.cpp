@@ -11,7 +11,7 @@ struct controller_builder::plan {
     struct planned {
         api_resource resource;
         source_options options;
-        map_function map; ///< empty: the owner's
+        map_function map; ///< empty: maps to the owner
         bool of_main = false;
     };
     runtime rt;
@@ -64,7 +64,7 @@ controller_builder& controller_builder::options(controller_options o) {
 
 namespace {
 
-/// Each once; "" is all of them, and alone.
+/// Each namespace once. "" stands for all namespaces, and is then the only element.
 std::set<std::string> name_spaces_of(const api_resource& resource, const source_options& options) {
     std::set<std::string> all(options.name_spaces_.begin(), options.name_spaces_.end());
     if (all.empty() || all.contains("") || !resource.namespaced) return {std::string()};
@@ -93,7 +93,8 @@ controller controller_builder::build(reconciler reconcile) {
         }
         s.when = from.options.when_;
         s.priority = from.options.priority_;
-        // What is merged is not told: an object may come, be seen by a reconcile, and be gone again.
+        // No merging: an addition and a deletion would merge to nothing, although a reconcile may have seen the object
+        // in between.
         s.options.name(p.name).resync(from.options.resync_).policy(overflow_policy::back_pressure);
         for (const auto& [name, of] : from.options.informer_.indexes_) s.indexes.push_back(name);
         for (const std::string& name_space : name_spaces_of(from.resource, from.options)) {

@@ -28,29 +28,29 @@ struct controller::impl : std::enable_shared_from_this<impl> {
         informer_handle informer;
         map_function map;
         predicate when;
-        std::string name_space; ///< "": all; a shared informer may be wider
+        std::string name_space; ///< "": all; the shared informer may cover more
         bool of_main = false;   ///< the resource whose keys are reconciled
         int priority = 0;
         subscription_options options;
         std::shared_ptr<subscription> events; ///< null until the sources run
-        std::vector<std::string> told;        ///< errors of its functions that were logged
-        std::vector<std::string> indexes;     ///< that were asked for with it
-        std::string waits_for; ///< what its mapping reads and is not filled yet; empty: it waits for nothing
+        std::vector<std::string> told;        ///< errors of its functions that were logged already
+        std::vector<std::string> indexes;     ///< names of the indexes that were requested with it
+        std::string waits_for; ///< the error about the cache that its mapping waits for; empty: it does not wait
         bool has_synced() const noexcept { return events && events->has_synced(); }
-        bool readable() const noexcept; ///< and its indexes are built
+        bool readable() const noexcept; ///< has_synced(), and its indexes are built
     };
-    /// What the group of replicas has told and nobody has gone after yet.
+    /// A change of the group of replicas for which the sources have not been gone through yet.
     struct shard_news {
         explicit shard_news(const asio::any_io_executor& e) : wake(e) {}
         detail::async_event wake;
-        std::optional<shard_view> before; ///< what was ours when the sources were gone through last
+        std::optional<shard_view> before; ///< set while a change waits: the view to compare with
         std::shared_ptr<void> listening;
     };
-    /// Of keys that wait while no worker runs.
+    /// State about the keys that wait while no worker runs.
     struct keys_in_vain {
-        std::size_t waiting = 0; ///< when what is gone was forgotten last
-        bool forgetting = false; ///< now
-        bool forgot = false;     ///< some, since workers ran
+        std::size_t waiting = 0; ///< how many were left when keys were forgotten last
+        bool forgetting = false; ///< forget_what_is_gone() runs
+        bool forgot = false;     ///< some keys, and no workers have gone through the sources since
     };
     struct trigger {
         std::string name;
@@ -70,7 +70,7 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     std::vector<trigger> triggers;
     std::shared_ptr<queue> keys;
 
-    asio::steady_timer begun; ///< cancelled when the sources run, and at a stop: for who waits for their sync
+    asio::steady_timer begun; ///< wakes those who wait for the sync: cancelled when the sources run, and at a stop
     unsigned stops = 0;       ///< how often `stop()` was called
     bool runs = false, sources_run = false, workers_run = false;
     bool following = false; ///< the sources' subscriptions are open
@@ -82,27 +82,27 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     keys_in_vain standby;
     std::size_t workers_alive = 0;
 
-    mutable std::mutex mutex; ///< of figures
+    mutable std::mutex mutex; ///< protects `figures`
     controller_figures figures;
 
     // controller_sources.cpp
     class listening;
     static asio::awaitable<void> run_sources(std::shared_ptr<impl> s);
-    static asio::awaitable<void> follow_sources(std::shared_ptr<impl> s); ///< `sources_run` is set
+    static asio::awaitable<void> follow_sources(std::shared_ptr<impl> s); ///< the caller has set `sources_run`
     static asio::awaitable<void> follow(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> pull(std::shared_ptr<impl> s, std::size_t index);
     static asio::awaitable<void> synced(std::shared_ptr<impl> s, std::chrono::nanoseconds at_most);
     static asio::awaitable<void> source_synced(std::shared_ptr<impl> s, std::size_t index);
-    /// Queues the keys that the event leads to; with `only`, those that came with this change of the group. False: not yet, its mapping
-    /// reads a cache that is not filled.
+    /// Queues the keys that the event leads to; with `only`, just those that this replica gained by that change of the
+    /// group. False: the mapping reads a cache that is not filled yet, so the event must be handled again later.
     bool handle(source& from, const event& e, const shard_change* only = nullptr);
     bool map(source& from, const object& state, std::vector<object_key>& asked);
-    /// Tries again until it can; false when it is over with us meanwhile.
+    /// Calls `handle` again until it succeeds; false if we were stopped or cancelled meanwhile.
     static asio::awaitable<bool> handle_later(std::shared_ptr<impl> s, std::size_t index, event e,
                                               const shard_change* only);
     bool gained(source& from, const shard_change& change, const object_key& key);
     void source_failed(source& from, std::string_view doing, std::string_view why);
-    /// Lets others have their turn; false when it is over with us meanwhile.
+    /// Lets other work have its turn on the executor; false if we were stopped or cancelled meanwhile.
     static asio::awaitable<bool> step_aside(std::shared_ptr<impl> s);
     bool has_synced() const noexcept;
     std::string last_error_of(const source& s) const;
@@ -137,16 +137,16 @@ struct controller::impl : std::enable_shared_from_this<impl> {
     static asio::awaitable<void> timed(std::shared_ptr<impl> s, reconcile_request request,
                                        std::shared_ptr<attempt> out);
     static asio::awaitable<void> call(std::shared_ptr<impl> s, reconcile_request request, std::shared_ptr<attempt> out);
-    void at_work(int change); ///< that many workers more, or fewer
-    void drop(item& it);      ///< another replica's, or nobody's
+    void at_work(int change); ///< changes the number of active workers
+    void drop(item& it);      ///< the key is another replica's, or `only_keys` refuses it
     void finish(item& it, attempt& a, bool cut, clock::duration took);
     void stop();
     void break_off(failure why);
-    /// Without one of its coroutines it would only look alive.
+    /// Stops the controller: without one of its coroutines it would only look alive.
     void child_failed(const std::exception_ptr& e);
 
     void count(std::string_view counter, std::string_view label = {}, std::string_view value = {}, double n = 1) const;
-    void begin_series(); ///< at zero: who looks for increases sees the first one
+    void begin_series(); ///< at zero, so that a query for increases sees the first one
     void gauge(std::string_view what, double value) const;
     void log(log_level level, const std::string& line) const;
 };

@@ -16,7 +16,7 @@ std::string controller::impl::shard_text(const object_key& key) const {
 asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::size_t index,
                                                std::optional<shard_change> change) {
     source& from = s->sources[index];
-    if (!from.has_synced()) co_return; // it comes anyway
+    if (!from.has_synced()) co_return; // its initial state is still to come anyway
     subscription_options options;
     options.name(s->name + "-again").sync_marks();
     const shard_change* const only = change ? &*change : nullptr;
@@ -34,7 +34,7 @@ asio::awaitable<void> controller::impl::replay(std::shared_ptr<impl> s, std::siz
         bool complete = false;
         for (const event& e : some) {
             if (e.kind == event_kind::synced) complete = true;
-            // the source's own subscription is told of deletions
+            // deletions are reported to the source's own subscription
             else if (e.kind != event_kind::deleted && !s->handle(from, e, only))
                 going = co_await handle_later(s, index, e, only);
             if (going && turn.over()) going = co_await step_aside(s);
@@ -53,7 +53,7 @@ void controller::impl::listen_to_shards() {
     shards.listening = options.shards_->listen([weak = weak_from_this()](const shard_change& change) {
         const auto self = weak.lock();
         if (!self) return;
-        // With several changes at once all that is ours now counts as new: it may have gone and come back.
+        // If several changes wait, every key that is ours now counts as gained: it may have been lost and regained.
         self->shards.before = self->shards.before ? shard_view() : change.before;
         self->shards.wake.notify();
     });

@@ -15,13 +15,13 @@ namespace informer {
 
 namespace {
 
-constexpr std::size_t most_told_kinds = 16;                // of failures, for each source
-constexpr auto look_again = std::chrono::milliseconds(50); // at a cache that is not filled yet
+constexpr std::size_t most_told_kinds = 16;                // of failures that are logged, for each source
+constexpr auto look_again = std::chrono::milliseconds(50); // when a mapping waits for a cache
 
 } // namespace
 
-/// The sources' subscriptions. Their informers wait for whoever holds one: they begin with those who follow them, and end
-/// with them in every case, also when the frame is dropped.
+/// Opens and closes the sources' subscriptions. An informer waits for each of them (back-pressure), so they are open
+/// only while the sources are followed. The destructor closes them even if the coroutine's frame is destroyed.
 class controller::impl::listening {
 public:
     explicit listening(impl* s) noexcept : s_(s) {}
@@ -56,7 +56,7 @@ void controller::impl::source_failed(source& from, std::string_view doing, std::
     from.told.push_back(std::move(line));
 }
 
-/// Where nobody can tell it may be; a worker tries again.
+/// If the shard text cannot be made, the key counts as gained: the worker that takes it tries again.
 bool controller::impl::gained(source& from, const shard_change& change, const object_key& key) {
     try {
         return change.gained(shard_text(key));
@@ -66,7 +66,8 @@ bool controller::impl::gained(source& from, const shard_change& change, const ob
     }
 }
 
-/// Adds what this state leads to; what its mapping throws costs no other state's keys. False: not yet.
+/// Adds the keys that this state leads to. An exception of the mapping costs the keys of this state only. False: the
+/// mapping reads a cache that is not filled yet.
 bool controller::impl::map(source& from, const object& state, std::vector<object_key>& asked) {
     try {
         std::vector<object_key> some = from.map(state);
@@ -88,15 +89,15 @@ bool controller::impl::handle(source& from, const event& e, const shard_change* 
     try {
         if (!from.when(e)) return true;
     } catch (...) {
-        source_failed(from, "predicate", detail::what_is_wrong()); // and go on
+        source_failed(from, "predicate", detail::what_is_wrong()); // the event is let through
     }
     const bool news = !e.initial && e.reason != event_reason::resync;
     const int priority = news ? from.priority : std::min(from.priority, low_priority);
     std::vector<object_key> asked;
     if (!map(from, e.current, asked)) return false;
-    // The state before leads to keys of its own; so may the last one of what was deleted.
+    // The previous state may lead to other keys, in an update as in a deletion.
     if (e.previous && !e.previous.same_as(e.current) && !map(from, e.previous, asked)) return false;
-    // Each once: a worker may have the first one already, and would be asked again by the second.
+    // Each key once: a worker may have taken the key after the first add(), and the second would queue it again.
     std::sort(asked.begin(), asked.end());
     asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
     if (only != nullptr) std::erase_if(asked, [&](const object_key& key) { return !gained(from, *only, key); });
@@ -128,7 +129,7 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
     co_await asio::this_coro::throw_if_cancelled(false);
     source& from = s->sources[index];
     const auto events = from.events;
-    detail::turn_watch turn; // of what waits, next_batch() hands out one batch after the other without suspending
+    detail::turn_watch turn; // while events are waiting, next_batch() does not suspend
     for (bool going = true; going;) {
         std::vector<event> some;
         bool failed = false;
@@ -146,7 +147,7 @@ asio::awaitable<void> controller::impl::follow(std::shared_ptr<impl> s, std::siz
             if (going && turn.over()) going = co_await step_aside(s);
             if (!going) break;
         }
-        if (some.size() < batch) turn.rested(); // that was all: now it waits
+        if (some.size() < batch) turn.rested(); // nothing is left: next_batch() will suspend
         if (going && s->waits_in_vain()) {
             co_await forget_what_is_gone(s);
             turn.rested();
@@ -204,7 +205,7 @@ asio::awaitable<void> controller::impl::follow_sources(std::shared_ptr<impl> s) 
         for (std::size_t i = 0; i < s->sources.size(); ++i) group.spawn(follow(s, i));
         for (std::size_t i = 0; i < s->triggers.size(); ++i) group.spawn(pull(s, i));
         if (s->options.shards_) group.spawn(follow_shards(s));
-    } catch (...) { // somebody may wait for the sync
+    } catch (...) { // a stop, as somebody may wait for the sync
         s->child_failed(std::current_exception());
     }
     for (;;) {
@@ -244,11 +245,11 @@ asio::awaitable<void> controller::impl::source_synced(std::shared_ptr<impl> s, s
         if (asked) throw error(errc::cancelled, "controller " + s->name);
         if (s->stops != 0) throw error(errc::stopped, "controller " + s->name + ": stopped before its sources ran");
         const auto [ec] = co_await s->begun.async_wait(asio::as_tuple(asio::use_awaitable));
-        static_cast<void>(ec); // always
+        static_cast<void>(ec); // always set: the timer never expires, it is cancelled
     }
     const auto events = from.events;
     co_await events->synced();
-    // reconcilers read them; if the caches were full before, they are still being built
+    // reconcilers read the indexes, which are still being built if the cache was filled before
     for (const std::string& one : from.indexes) {
         auto ready = from.informer->index_ready(one, clock::duration::max());
         co_await std::move(ready);

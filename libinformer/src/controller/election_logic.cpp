@@ -10,7 +10,8 @@ namespace {
 
 constexpr auto never = clock::time_point::max();
 
-/// Whether a write may have happened all the same: not where the server refused it (a 5xx is no refusal).
+/// Whether a failed write may have been carried out all the same: not if the connection was refused, or the server
+/// refused the write (a 5xx is no refusal).
 bool ambiguous(const failure& f) {
     return f.status() ? f.status()->code >= 500 : f != errc::connection_refused;
 }
@@ -60,7 +61,7 @@ void election_logic::give_up(time_point now, election_end how) {
 }
 
 void election_logic::advance(time_point now) {
-    // Work that was over in time is not lost because we look late: its last request may have taken long to unwind.
+    // If the work ended in time, a late call does not make that a loss: the last request may have taken long to unwind.
     const bool over_in_time = !working_ && (stopping_ || finished_);
     if (!over_in_time) lose_if_expired(now);
     switch (phase_) {
@@ -72,7 +73,7 @@ void election_logic::advance(time_point now) {
             phase_ = phase::over;
         break;
     case phase::leading:
-        // Also where the Lease was acquired after we were told to stop, so that no work was begun.
+        // Also if the Lease was acquired after stop(), so that no work was started.
         if (!working_ && stopping_)
             give_up(now, election_end::stopped);
         else if (finished_)
@@ -186,7 +187,7 @@ void election_logic::written(time_point sent, time_point now, const lease_record
         token_ = std::move(token);
         [[fallthrough]];
     case phase::leading:
-        // From when it was sent: others count from when they saw it, which is later.
+        // Counted from the sending; other replicas count from when they saw the change, which is later.
         renewed_ = sent;
         valid_until_ = sent + ticks(options_.renew_deadline_);
         unsure_ = false;
@@ -247,7 +248,7 @@ lease_record election_logic::desired(std::chrono::system_clock::time_point wall)
 }
 
 void election_logic::work_over(time_point now) {
-    lose_if_expired(now); // it went on for longer than the Lease was ours, for all that we know
+    lose_if_expired(now); // if it has, the work may have run longer than the Lease was ours
     working_ = false;
     finished_ = phase_ == phase::leading && !stopping_;
 }

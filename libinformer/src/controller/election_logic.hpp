@@ -1,4 +1,4 @@
-// Leader election, sans-io: told what happened and what time it is, says what to do next.
+// Leader election, sans-io: the logic is told what happened and what time it is, and answers what to do next.
 #pragma once
 
 #include <informer/controller/leader_election.hpp>
@@ -15,8 +15,9 @@ namespace informer::detail {
 
 /// One run of an election, from standing by to its end.
 ///
-/// The owner asks `next()`, does that, and reports; he runs the leading work while `work_wanted()`, and says `work_over()`
-/// when it has ended and is joined. Time is the owner's monotonic clock; the wall clock is only ever written, never read.
+/// The owner calls `next()`, carries the step out and reports its outcome. It runs the leading work while
+/// `work_wanted()`, and calls `work_over()` when the work has ended and is joined. Times are those of the owner's
+/// monotonic clock; wall-clock times are only written into the Lease, never read from it.
 class election_logic {
 public:
     using time_point = clock::time_point;
@@ -32,17 +33,17 @@ public:
     struct step {
         step(action a, time_point u) : what(a), until(u) {}
         action what;
-        time_point until; ///< requests: give up then and report `failed`
+        time_point until; ///< for a request: give up then and report `failed`
     };
 
     election_logic(leader_election_options options, std::uint64_t seed);
 
-    /// What to do now. A request is said again until its outcome is reported.
+    /// What to do now. Returns the same request until its outcome is reported.
     step next(time_point now);
-    /// Whether the request on its way has become pointless: abandon it and report `failed`.
+    /// Whether the request under way has become pointless; then abandon it and report `failed`.
     bool abandon(time_point now);
 
-    // ---- what came of requests
+    // ---- outcomes of requests
     void found(time_point now, const lease_record& r);
     void missing();
     /// create or update succeeded; `sent` is when it was begun.
@@ -53,20 +54,20 @@ public:
     void work_over(time_point now);
     void stop() noexcept { stopping_ = true; } ///< the caller of run() wants it to end
 
-    /// What to write now; each time with another time of renewal.
+    /// The record to write now. Each call returns another renewal time.
     lease_record desired(std::chrono::system_clock::time_point wall);
     /// Whether the leading work is to run: start it when this turns true, cancel it when this turns false.
     bool work_wanted() const noexcept { return phase_ == phase::leading && !stopping_ && !finished_; }
-    /// The work was started: it must be over before we go on.
+    /// The work was started: the election goes on only after `work_over()`.
     void work_started() noexcept { working_ = true; }
-    /// Whether the Lease is ours, work or not.
+    /// Whether the Lease is ours, with or without running work.
     bool holding(time_point now) const noexcept { return holds() && now < valid_until_; }
     time_point valid_until() const noexcept { return valid_until_; }
-    /// When others may take the Lease: work that still runs then is out of hand.
+    /// When others may take the Lease; work that still runs then is overdue.
     time_point expires() const noexcept { return renewed_ + options_.lease_duration_; }
     bool overdue(time_point now) const noexcept { return phase_ == phase::lost && working_ && now >= expires(); }
     const fencing_token& token() const noexcept { return token_; }
-    /// Not in the middle of an attempt: what was seen of the holder stands.
+    /// Whether no attempt is under way, so that what was seen of the holder is final.
     bool round_over() const noexcept { return !pending_ || phase_ == phase::over; }
     const std::string& holder() const noexcept { return observed_.holder; }
     bool lost() const noexcept { return phase_ == phase::lost; }
@@ -78,7 +79,7 @@ public:
 private:
     enum class phase {
         candidate,
-        leading, ///< also while the work is told to end: renewals go on until it has
+        leading, ///< also while the work is ending: renewals go on until it has ended
         lost,    ///< the Lease is not ours any more; the work has to end
         releasing,
         over,
@@ -97,7 +98,7 @@ private:
     phase phase_ = phase::candidate;
     std::optional<action> pending_; ///< the request on its way or to be made
     bool optimistic_ = false;       ///< the pending update was not preceded by a get
-    time_point started_{};          ///< of this round of requests
+    time_point started_{};          ///< when this round of requests began
     time_point request_until_{};
     time_point next_try_{};
     bool stopping_ = false, working_ = false;

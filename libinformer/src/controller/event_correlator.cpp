@@ -13,9 +13,9 @@ namespace informer {
 namespace {
 
 constexpr std::string_view combined = "(combined from similar events): ";
-constexpr std::size_t longest_subject = 230; ///< of 253 characters that a name may have; the rest is the time
+constexpr std::size_t longest_subject = 230; ///< of the 253 characters of a name; the rest is for the time
 
-/// A map that forgets what was not used for longest.
+/// A map that forgets the least recently used entry.
 template <class T>
 class recent {
 public:
@@ -42,7 +42,7 @@ public:
         order_.erase(found->second);
         where_.erase(found);
     }
-    /// What `add` would forget; null: nothing.
+    /// The entry that `add` would forget; null: none.
     const T* last() const noexcept { return order_.size() < limit_ ? nullptr : &order_.back().second; }
     std::size_t size() const noexcept { return order_.size(); }
     auto begin() { return order_.begin(); }
@@ -63,7 +63,7 @@ void append(std::string& to, const event_subject& s) {
     for (const auto& part : {s.api_version, s.kind, s.name_space, s.name, s.uid}) append(to, part);
 }
 
-/// What is alike but for the note.
+/// The same for events that are alike except for the note.
 std::string similar_key(const event_record& e) {
     std::string key;
     append(key, e.type);
@@ -81,7 +81,8 @@ std::string event_name(const event_subject& about, std::chrono::system_clock::ti
                  number;
     std::string hex;
     for (; ticks != 0; ticks >>= 4) hex.insert(hex.begin(), digits[ticks & 15]);
-    // Some kinds have names that an Event must not have ("system:node"): its is made of labels that begin and end with a letter or digit.
+    // Some kinds allow names that an Event must not have ("system:node"). An Event's name consists of labels that begin
+    // and end with a letter or digit.
     std::string name;
     for (char c : about.name.substr(0, longest_subject)) {
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
@@ -103,7 +104,7 @@ std::string event_name(const event_subject& about, std::chrono::system_clock::ti
 struct series {
     event_correlator::write last;
     clock::time_point seen, written;
-    bool unwritten = false; ///< it grew since
+    bool unwritten = false; ///< it grew since the last write
 };
 
 struct subject {
@@ -130,7 +131,7 @@ struct event_correlator::impl {
     recent<series> all;
     recent<subject> subjects;
     recent<group> groups;
-    std::unordered_map<std::string, std::string> keys; ///< by the event's name, of all of them
+    std::unordered_map<std::string, std::string> keys; ///< the keys in `all`, by the event's name
     std::uint64_t dropped = 0, number = 0;
 
     bool allowed(const event_record& e, clock::time_point now);
@@ -166,7 +167,7 @@ std::string event_correlator::impl::key_of(event_record& e, clock::time_point no
     if (g->notes.contains(e.note) || g->notes.size() < limits.similar_) {
         g->notes.insert(e.note);
         append(key, e.note);
-        append(key, e.regarding.field_path); // not of what is combined
+        append(key, e.regarding.field_path); // not for combined events
         append(key, e.related.field_path);
     } else {
         e.note.insert(0, combined);

@@ -61,7 +61,7 @@ json::object series_of(const event_correlator::write& w) {
     return o;
 }
 
-/// Where a namespace is being deleted, whoever cleans up there has events that nobody will read.
+/// Whether the namespace is being deleted: a controller that cleans up there records events that nobody will read.
 bool is_terminating(const failure& f) {
     if (!f.status()) return false;
     const auto& causes = f.status()->causes;
@@ -93,10 +93,10 @@ struct event_recorder::impl {
         unsigned tried = 0;
     };
     std::deque<entry> pending;                           ///< the first one is being sent
-    std::multimap<clock::time_point, entry> waiting;     ///< for their next try, by when
-    clock::time_point paused = clock::time_point::min(); ///< the server cannot be reached: nothing is sent before then
+    std::multimap<clock::time_point, entry> waiting;     ///< for the next try, by its time
+    clock::time_point paused = clock::time_point::min(); ///< no server or no credential: nothing is sent before then
     detail::async_event news;
-    std::vector<std::weak_ptr<detail::async_event>> flushes; ///< told when nothing is pending any more
+    std::vector<std::weak_ptr<detail::async_event>> flushes; ///< notified when nothing is pending any more
     std::mt19937_64 random;
     event_recorder_figures figures;
     bool running = false;
@@ -118,7 +118,7 @@ void event_recorder::impl::put(std::vector<event_correlator::write> some) {
     for (auto& w : some) {
         if (unsent() >= options.capacity_) {
             ++figures.dropped;
-            correlator.forget(w.name); // so that a later one is created
+            correlator.forget(w.name); // so that the next one of its kind is created
             continue;
         }
         entry one(std::move(w));
@@ -157,15 +157,15 @@ asio::awaitable<failure> event_recorder::impl::attempt(std::shared_ptr<impl> s, 
         patch["series"] = series_of(w);
         const object_key key(name_space_of(w), w.name);
         co_await s->client.patch(events_resource(), key, kubernetes::patch_type::merge, std::move(patch), plain, f);
-        if (!(f == condition::not_found)) co_return f; // gone: events live for an hour
+        if (!(f == condition::not_found)) co_return f; // else it is gone: events live for an hour
     }
     json::value whole = s->document(w);
     co_await s->client.create(events_resource(), std::move(whole), plain, f);
-    if (f == errc::already_exists) f = failure(); // an answer was lost on its way
+    if (f == errc::already_exists) f = failure(); // an earlier try succeeded, but its answer was lost
     co_return f;
 }
 
-/// Those whose time has come stand behind the others: none that fails again and again may hold them up.
+/// Writes whose time has come go to the end of `pending`: one that fails again and again must not hold up the others.
 void event_recorder::impl::take_due(clock::time_point now) {
     while (!waiting.empty() && waiting.begin()->first <= now) {
         pending.push_back(std::move(waiting.begin()->second));
@@ -173,9 +173,10 @@ void event_recorder::impl::take_due(clock::time_point now) {
     }
 }
 
-/// Writes of one event keep their order: an older count would overwrite a newer one. While one waits, all of them do.
+/// Writes of one event keep their order, or an older count would overwrite a newer one: while one of them waits, the
+/// later ones wait behind it.
 bool event_recorder::impl::stand_behind(entry& one) {
-    if (one.w.create) return false; // the first of its name
+    if (one.w.create) return false; // the first write of its event
     const auto last =
         std::find_if(waiting.rbegin(), waiting.rend(), [&](const auto& w) { return w.second.w.name == one.w.name; });
     if (last == waiting.rend()) return false;
@@ -183,7 +184,7 @@ bool event_recorder::impl::stand_behind(entry& one) {
     return true;
 }
 
-/// How it went with the first one.
+/// Takes the outcome of the first pending write.
 void event_recorder::impl::settle(const failure& f) {
     entry one = std::move(pending.front());
     pending.pop_front();
@@ -192,13 +193,13 @@ void event_recorder::impl::settle(const failure& f) {
         return;
     }
     if (f == condition::cancelled) return;
-    // Whatever is no answer may be one the next time: client-go gives up by the server's word only.
+    // A write that got no answer may get one the next time. client-go gives up only when the server has answered.
     const bool nobody = f == errc::exec_plugin_failed;
     const bool again = f == condition::retryable || f == errc::deadline_exceeded || nobody;
     if (again && ++one.tried < options.tries_) {
         const double share = std::uniform_real_distribution<double>(0.0, 0.25)(random);
         const auto due = detail::later(rt.clock().now(), detail::stretched(options.retry_after_, share));
-        // it would be the same with the others
+        // the other writes would fail in the same way
         if (nobody || (f == condition::transport && !(f == condition::timed_out))) paused = due;
         const std::string name = one.w.name;
         waiting.emplace(due, std::move(one));
@@ -264,11 +265,11 @@ event_recorder::event_recorder(runtime r, kubernetes::client c, event_recorder_o
 
 void event_recorder::event(event_record e) {
     ++impl_->figures.recorded;
-    e.note = cut(std::move(e.note), longest_note); // what is more is not worth remembering: the server would refuse it
+    e.note = cut(std::move(e.note), longest_note); // not remembered in full: the server would refuse more
     auto& clock = impl_->rt.clock();
     impl_->put(impl_->correlator.record(std::move(e), clock.now(), clock.wall()));
     const event_limits& limits = impl_->options.limits_;
-    // a series that grew may be due before it would be over
+    // the refresh of a series that grew may be due before its end, for which run() wakes
     if (limits.refresh_ < limits.series_over_) impl_->news.notify();
 }
 

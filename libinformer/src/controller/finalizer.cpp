@@ -33,9 +33,10 @@ json::object test(const object& current, std::string_view field) {
                      json::value(json::string(current.meta().value()[field].string_or_empty().str())));
 }
 
-/// A patch whose test failed (422 without a cause), or that met a newer object, one that is being deleted by now included:
-/// look again. Not so a finalizer that the server does not like, or what an admission policy (its causes have a message alone) or
-/// an admission webhook (whose causes are its own business) refuses: that is 422, too, and stays so.
+/// Whether to look at the object again: the patch's test failed (422 without a cause), or the patch met a newer object,
+/// or one that is being deleted by now. Other refusals are 422, too, but permanent: a finalizer that the server does
+/// not like, and what an admission policy (its causes have only a message) or an admission webhook (its causes may be
+/// anything) refuses.
 bool overtaken(const failure& f) {
     if (f == condition::conflict) return true;
     if (!(f == errc::invalid) || !f.status() || f.status()->message.starts_with("admission webhook ")) return false;
@@ -59,7 +60,7 @@ json::value finalizer_addition(const object& current, std::string_view finalizer
     patch.push_back(test(current, "uid"));
     const value list = current.meta().finalizers();
     if (list.empty()) {
-        // Nothing to compare with: "add" of the whole list would replace one that came meanwhile.
+        // There is no list to compare with, and "add" of the whole list would replace one that was stored meanwhile.
         patch.push_back(test(current, "resourceVersion"));
         patch.push_back(operation("add", "/metadata/finalizers", json::array{json::string(finalizer)}));
     } else {
@@ -88,7 +89,7 @@ finalizer::finalizer(kubernetes::client c, api_resource resource, std::string na
 
 asio::awaitable<reconcile_result> finalizer::run(kubernetes::client c, api_resource resource, std::string name,
                                                  object current, work apply, work cleanup) {
-    // Before anything is stored: who cannot clean up must not promise to.
+    // Checked before anything is stored: without a clean-up function the finalizer must not be added.
     if (!apply || !cleanup)
         throw error(errc::bad_configuration, "finalizer " + name + ": no function to apply or to clean up");
     const finalizer_step step = next_step(current, name);
@@ -117,8 +118,8 @@ asio::awaitable<reconcile_result> finalizer::run(kubernetes::client c, api_resou
     if (overtaken(f)) co_return reconcile_result::requeue();
     if (f && !(f == condition::not_found)) co_return reconcile_result::error(f);
     if (f || step != finalizer_step::add) co_return result;
-    // Now, and not with the event that follows: predicates may drop that, as generation and labels stay as they were.
-    if (next_step(stored, name) != finalizer_step::apply) co_return reconcile_result::requeue(); // a webhook's work
+    // Apply now, not at the event that follows: predicates may drop it, as generation and labels have not changed.
+    if (next_step(stored, name) != finalizer_step::apply) co_return reconcile_result::requeue(); // a webhook changed it
     auto working = apply(stored);
     result = co_await std::move(working);
     co_return result;

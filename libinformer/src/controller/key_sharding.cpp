@@ -102,7 +102,7 @@ struct shard_group::impl {
         auto* m = rt.metrics();
         if (m == nullptr) return;
         for (const char* what : {"informer_shard_members", "informer_shard_active"})
-            m->forget(what, {{"group", options.group_}}); // names have no end, a sink's room has
+            m->forget(what, {{"group", options.group_}}); // or a sink would grow with every new name
     }
     impl(const impl&) = delete;
     impl& operator=(const impl&) = delete;
@@ -111,14 +111,14 @@ struct shard_group::impl {
     kubernetes::client client;
     shard_group_options options;
 
-    // One run.
+    // State of one run.
     bool running = false, stopping = false;
     std::optional<shard_logic> logic;
     std::shared_ptr<detail::async_event> wake;
     std::shared_ptr<detail::async_event> over;
     std::optional<detail::lease_call> call;
     object own;                ///< our Lease as read or written last
-    std::exception_ptr failed; ///< what left drive()
+    std::exception_ptr failed; ///< the exception that left drive()
 
     shard_view view;
     resource_version token;
@@ -173,7 +173,7 @@ void shard_group::impl::publish(const shard_view& seen) {
     for (const auto& h : held) h->wake.notify();
     if (options.on_change_) tell(options.on_change_, change);
     std::erase_if(listeners, [](const auto& l) { return l.expired(); });
-    const auto told = listeners; // one of them may add another
+    const auto told = listeners; // a copy, as a listener may add another
     for (const auto& l : told)
         if (const auto f = l.lock()) tell(*f, change);
 }
@@ -242,7 +242,7 @@ void shard_group::impl::settle(const shard_logic::step& s, clock::time_point sen
     if (!f && s.what == action::list && (!call->page().continue_token.empty() || !call->page().bad.empty()))
         f = failure(errc::too_large, "list leases: more than " + std::to_string(shard_group_options::most_members) +
                                          " Leases, or some that cannot be read, have the label of this group");
-    // The Lease was renewed after all, or another one deleted it.
+    // The Lease was renewed after all, or another member deleted it.
     const bool spared = s.what == action::collect && (f == errc::conflict || f == errc::not_found);
     if (!logic->abandon(now()) || !f) note_error(s.what, spared ? failure() : f);
     if (f) {
@@ -281,7 +281,7 @@ asio::awaitable<void> shard_group::impl::drive(std::shared_ptr<impl> self) {
     for (;;) {
         self->look();
         const shard_logic::step s = self->logic->next(self->now());
-        self->look(); // what it noticed
+        self->look(); // publish what next() noticed
         if (s.what == shard_logic::action::over) break;
         if (s.what == shard_logic::action::wait) {
             self->errors.round_over();
@@ -296,7 +296,7 @@ asio::awaitable<void> shard_group::impl::drive(std::shared_ptr<impl> self) {
 
 asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
     if (self->running) throw error(errc::already_running, self->where());
-    // A name that no process has had: a Lease of ours can only be ours.
+    // A name that no other process has ever had, so that a Lease of this name can only be ours.
     self->member = self->options.group_ + "-" + self->options.identity_ + "-" + detail::random_digits(16);
     self->logic.emplace(self->options, self->member, self->rt.draw_seed());
     self->wake = std::make_shared<detail::async_event>(self->rt.executor());
@@ -305,7 +305,8 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
     self->own = object();
     self->stopping = false;
     self->running = true;
-    // A child, so that our own cancellation reaches neither the renewals that work under way needs nor the leaving.
+    // A child, so that a cancellation of run() reaches neither the renewals that running work needs nor the deletion of
+    // our Lease.
     task_group group(self->rt.executor());
     group.on_error([self, over = self->over](std::exception_ptr e) {
         self->failed = std::move(e);
@@ -318,7 +319,7 @@ asio::awaitable<void> shard_group::impl::run(std::shared_ptr<impl> self) {
     co_await group.join();
     self->running = false;
     const auto failed = std::exchange(self->failed, nullptr);
-    if (failed) { // nobody renews any more
+    if (failed) { // the Lease is not renewed any more
         for (const auto& h : self->held) h->wake.notify();
         co_await self->call->abandon();
     }
@@ -333,7 +334,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
     auto end = owned_end::done;
     std::exception_ptr broken;
     task_group group(self->rt.executor());
-    group.on_error([h](std::exception_ptr e) { // it could not begin
+    group.on_error([h](std::exception_ptr e) { // the work could not be started
         h->failed = std::move(e);
         h->finished = true;
         h->wake.notify();
@@ -342,10 +343,12 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
     while (!h->finished) {
         const auto now = self->now();
         if (told) {
-            // It has to end, whatever the group looks like now.
+            // The work has to end, whatever the group looks like now.
         } else if (self->owns(h->key)) {
             h->owned_until = self->logic->valid_until();
-            lost_at.reset(); // nobody can have had it meanwhile: that takes longer than the work may go on
+            // No other replica can have owned the key meanwhile: that takes longer than the work may go on after a
+            // loss.
+            lost_at.reset();
         } else if (!lost_at) {
             lost_at = std::min(now, h->owned_until);
         }
@@ -356,7 +359,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
             told = true;
             group.stop();
         }
-        if (cancelled || (told && !h->begun)) break; // what has not begun never will
+        if (cancelled || (told && !h->begun)) break; // work that has not begun never will
         if (told && !overdue && now >= *lost_at + whole) {
             overdue = true;
             self->rt.log(log_level::error, self->where() + ": the work for " + h->key +
@@ -366,7 +369,7 @@ asio::awaitable<owned_end> shard_group::impl::guard(std::shared_ptr<impl> self, 
         if (lost_at) until = overdue ? clock::time_point::max() : *lost_at + (told ? whole : whole / 2);
         try {
             co_await h->wake.wait_until(self->rt.clock(), until);
-        } catch (...) { // the clock's
+        } catch (...) { // an exception of the clock
             broken = std::current_exception();
         }
         if (!broken) continue;

@@ -65,7 +65,8 @@ namespace {
 using leading_work = std::function<asio::awaitable<void>(const leadership&)>;
 using leading_work_ptr = std::shared_ptr<const leading_work>;
 
-/// One call of run(). The work is not among it: what an election saw is kept after its end, and the work may own who keeps it.
+/// One call of run(). It does not hold the work: the elector keeps this object after the call has ended, for what was
+/// seen last, and the work may own the elector.
 struct election : std::enable_shared_from_this<election> {
     election(const runtime& r, const kubernetes::client& c, leader_election_options o)
         : rt(r), options(std::move(o)), logic(options, rt.draw_seed()),
@@ -84,7 +85,7 @@ struct election : std::enable_shared_from_this<election> {
     std::unique_ptr<task_group> work;
     bool work_told = false, work_begun = false, work_ended = false, overdue_said = false;
     std::exception_ptr work_failed;
-    std::exception_ptr failed; ///< what left drive()
+    std::exception_ptr failed; ///< the exception that left drive()
     std::string reported;
     std::uint64_t slow_paths = 0;
     detail::lease_errors<election_logic::action> errors;
@@ -134,7 +135,8 @@ void election::report_holder() {
 
 void election::note_error(election_logic::action a, const failure& f) {
     const bool news = errors.note(a, f);
-    // Said once; who waits for his turn is told of conflicts as a matter of course.
+    // Each failure is logged once, but no conflicts: a replica that waits for its turn meets them as a matter of
+    // course.
     if (news && f != errc::conflict && f != errc::already_exists) rt.log(log_level::warning, where() + ": " + f.what());
 }
 
@@ -161,7 +163,7 @@ void election::attend(const leading_work_ptr& lead) {
         if (logic.lost()) rt.log(log_level::error, where() + ": lost: " + logic.why_lost());
         gauge(0);
         work->stop();
-        if (!work_begun) work_ended = true; // it never will
+        if (!work_begun) work_ended = true; // it will never begin
     }
     if (work && logic.overdue(now()) && !std::exchange(overdue_said, true))
         rt.log(log_level::error, where() + ": the leading work outlives its Lease; another may lead");
@@ -188,10 +190,10 @@ asio::awaitable<void> election::join_work(std::shared_ptr<election> e) {
     e->gauge(0);
     e->announce("stopped leading");
     e->logic.work_over(e->now());
-    if (e->work_failed) e->logic.stop(); // also after a loss: broken work is not elected again
+    if (e->work_failed) e->logic.stop(); // also after a loss: work that failed is not elected again
 }
 
-/// Nobody renews any more: the work has to end.
+/// The Lease is not renewed any more, so the work has to end.
 asio::awaitable<void> election::give_up(std::shared_ptr<election> e) {
     e->rt.log(log_level::error, e->where() + ": broken off by an exception");
     if (e->work) {
@@ -280,13 +282,13 @@ struct leader_elector::impl {
     kubernetes::client client;
     leader_election_options options;
     bool running = false;
-    std::shared_ptr<election> latest; ///< also after its end: for what was seen last
+    std::shared_ptr<election> latest; ///< kept after its end, for what was seen last
 
     ~impl() {
         auto* m = rt.metrics();
         if (m == nullptr || !latest) return;
         for (const char* what : {"leader_election_master_status", "leader_election_slowpath_total"})
-            m->forget(what, {{"name", options.name_}}); // names have no end, a sink's room has
+            m->forget(what, {{"name", options.name_}}); // or a sink would grow with every new name
     }
     impl(const impl&) = delete;
     impl& operator=(const impl&) = delete;
@@ -304,7 +306,8 @@ asio::awaitable<election_end> leader_elector::impl::run(std::shared_ptr<impl> se
     const auto e = std::make_shared<election>(self->rt, self->client, self->options);
     self->latest = e;
     e->gauge(0);
-    // A child, so that our own cancellation reaches neither the renewals that the work needs to its end nor the release.
+    // A child, so that a cancellation of run() reaches neither the renewals that the work needs until its end nor the
+    // release of the Lease.
     task_group group(self->rt.executor());
     group.on_error([e](std::exception_ptr x) {
         e->failed = std::move(x);

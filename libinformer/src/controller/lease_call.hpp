@@ -1,4 +1,5 @@
-// One request about Leases at a time, beside the loop that asked for it: the loop can do other things, and give it up.
+// One request about Leases at a time. It runs beside the loop that asked for it, so the loop can do other things
+// meanwhile and give the request up.
 #pragma once
 
 #include <informer/detail/async.hpp>
@@ -13,13 +14,14 @@
 
 namespace informer::detail {
 
-/// *Lifetime*: `co_await abandon()` before it goes while a request is on its way.
+/// *Lifetime*: while a request is under way, `co_await abandon()` before the destruction.
 class lease_call {
 public:
-    /// `wake` is notified when a request has ended. Each request is sent once: whoever holds a Lease asks again in his own rhythm,
-    /// and a Retry-After that the client slept through would cost the Lease and hide why. `at_most`: when its owner abandons it. Writes and
-    /// `get` give up by themselves a little sooner: what is cancelled takes the exec plugin along that it waits for, and one that needs
-    /// longer than that would be begun and ended for ever.
+    /// `wake` is notified when a request has ended. Each request is sent once: the holder of a Lease asks again in its
+    /// own rhythm, and a Retry-After that the client waited for would cost the Lease and hide the reason. `at_most`:
+    /// the time after which the owner abandons a request. Writes and `get` give up by themselves a little sooner: a
+    /// cancelled request also ends the run of the exec plugin that it waits for, so a plugin that needs longer than
+    /// that would be started and ended for ever.
     lease_call(asio::any_io_executor executor, const kubernetes::client& c, std::shared_ptr<async_event> wake,
                std::chrono::nanoseconds at_most);
 
@@ -30,7 +32,7 @@ public:
     void remove(object_key key, kubernetes::delete_options options);
 
     bool finished() const noexcept { return !answer_ || answer_->finished; }
-    /// Closes the request's connection, if it has not ended, and waits until it is gone.
+    /// If the request has not ended, closes its connection and waits until it is gone.
     asio::awaitable<void> abandon();
 
     const failure& why() const noexcept { return answer_->why; }

@@ -1,4 +1,5 @@
-// What requests about Leases fail with, kind by kind: rounds mix kinds, and one that is refused for ever is to be logged once.
+// The failures of requests about Leases, for each kind of request: a round mixes kinds, and a kind that is refused for
+// ever must be logged only once.
 #pragma once
 
 #include <informer/error.hpp>
@@ -9,11 +10,12 @@
 
 namespace informer::detail {
 
-/// A success ends what its own kind failed with. A round with successes only ends all: what failed is not asked for any more.
+/// A success clears the failure of its own kind. A round of nothing but successes clears all failures: the kinds that
+/// failed are not requested any more.
 template <class Kind>
 class lease_errors {
 public:
-    /// True when it is news: its kind did not fail like this before, or has succeeded since.
+    /// True if the failure is new: its kind did not fail with this code before, or has succeeded since.
     bool note(Kind what, const failure& f) {
         const auto at =
             std::find_if(failing_.begin(), failing_.end(), [&](const auto& one) { return one.first == what; });
@@ -29,7 +31,7 @@ public:
         succeeded_ = failed_ = false;
         choose();
     }
-    /// The latest of those that stand.
+    /// The latest failure that was not cleared.
     const failure& last() const noexcept { return last_; }
 
 private:

@@ -107,7 +107,7 @@ std::string host_label() {
     if (gethostname(name.data(), name.size() - 1) != 0) return "host";
     std::string label;
     for (const char* c = name.data(); *c != '\0' && label.size() < 40; ++c) {
-        // Not by the locale's letters: it goes into a DNS label.
+        // Not by the locale's letters: the result goes into a DNS label.
         const bool upper = *c >= 'A' && *c <= 'Z', other = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9');
         label += upper ? static_cast<char>(*c - 'A' + 'a') : other ? *c : '-';
     }

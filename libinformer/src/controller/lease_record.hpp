@@ -15,15 +15,15 @@
 
 namespace informer::detail {
 
-/// What the specification of a Lease says. Times are kept as text: nobody compares another's wall clock with his own, a
-/// record is only ever compared with what it said before.
+/// The specification of a Lease. Times are kept as text: no replica compares another's wall clock with its own; a
+/// record is only compared with its earlier state.
 class lease_record {
 public:
     lease_record() = default;
-    /// Whatever is missing or of another type is empty; durations are cut to what an int32 holds.
+    /// Members that are missing or of another type are empty; numbers are cut to what an int32 holds.
     explicit lease_record(const object& lease);
 
-    /// How long the record counts after its last change; `otherwise` when it does not say.
+    /// How long the record counts after its last change; `otherwise` if it has no duration.
     clock::duration counts(std::chrono::nanoseconds otherwise) const;
 
     std::string holder;
@@ -36,11 +36,11 @@ public:
 
 api_resource leases();
 
-/// The times that are written into one Lease. No two are alike, also where the wall clock stands still or is set back by less than a
-/// second: others look for change alone, and need not see each write.
+/// The renewal times that are written into one Lease. No two are equal, even if the wall clock stands still or is set
+/// back by less than a second: other replicas look only for a change, and may not see every write.
 class renewal_times {
 public:
-    /// In microseconds; `seen` is what the Lease says so far.
+    /// In microseconds; `seen` is the renewal time that the Lease has so far.
     std::string next(std::chrono::system_clock::time_point wall, std::string_view seen);
 
 private:
@@ -51,7 +51,7 @@ private:
 /// A new Lease.
 boost::json::value make_lease(const object_key& key, const std::map<std::string, std::string>& labels,
                               const lease_record& record);
-/// `base` with another record. Labels of ours are put in; what others have written (labels, annotations, owners, further
+/// `base` with another record. Our labels are added; what others have written (labels, annotations, owners, further
 /// members of the specification) and the resource version, which makes the update conditional, stay.
 boost::json::value change_lease(const object& base, const std::map<std::string, std::string>& labels,
                                 const lease_record& record);

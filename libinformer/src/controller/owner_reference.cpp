@@ -30,7 +30,7 @@ owner_reference read(const value& v) {
     return r;
 }
 
-/// The member, made at need; null when something else is there.
+/// The member as an object, created if it is missing or null; a null pointer if it has another type.
 json::object* object_at(json::object& o, std::string_view key) {
     auto& v = o[key];
     if (v.is_null()) v.emplace_object();
@@ -63,7 +63,7 @@ void set(json::value& dependent, const object& owner, bool controller, failure& 
     auto& references = (*metadata)["ownerReferences"];
     if (!references.is_array()) references.emplace_array();
     auto& all = references.get_array();
-    // Another version of the same thing, or of one that had its name before.
+    // The same owner, perhaps under another API version, or an earlier object of the same name.
     const auto is_same = [&](const json::value& one) {
         const json::object* const o = one.if_object();
         return o != nullptr &&
@@ -88,11 +88,11 @@ void set(json::value& dependent, const object& owner, bool controller, failure& 
         all.emplace_back(std::move(mine));
         return;
     }
-    *first = std::move(mine); // as a whole: what controlled as another does not control as this one
+    *first = std::move(mine); // as a whole: `controller` of the old reference must not stay
     all.erase(std::remove_if(first + 1, all.end(), is_same), all.end());
 }
 
-/// By uid, which an owner that no server has seen lacks: it owns nothing.
+/// Compares uids. An owner that no server has seen lacks one, and owns nothing.
 bool refers_to(const json::value& reference, std::string_view uid) {
     const json::object* const o = reference.if_object();
     return o != nullptr && !uid.empty() && string_member(*o, "uid") == uid;

@@ -36,7 +36,7 @@ predicate generation_changed() {
 }
 
 predicate resource_version_changed() {
-    // As texts: servers whose versions are no numbers have changes, too.
+    // Compared as text, as not every server's versions are numbers.
     return changed([](const object_meta& m) { return m.value()["resourceVersion"].string_or_empty().str(); });
 }
 

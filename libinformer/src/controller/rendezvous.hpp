@@ -1,4 +1,4 @@
-// Who of several replicas has a key. It is part of the protocol between those of different releases: never change it.
+// Which of several replicas owns a key. Part of the protocol between replicas of different releases: never change it.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace informer::detail {
 
-/// How much a member wants a key: SplitMix64's finaliser over the `fnv1a` of both, each mixed before, so that neither shines
-/// through.
+/// The weight of a member for a key: SplitMix64's finaliser over the `fnv1a` hashes of both. The member's hash is mixed
+/// before it is combined with the key's, and the result is mixed again, so that neither hash shows in the weight.
 constexpr std::uint64_t rendezvous_weight(std::uint64_t member, std::uint64_t key) noexcept {
     const auto mix = [](std::uint64_t z) {
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -18,7 +18,7 @@ constexpr std::uint64_t rendezvous_weight(std::uint64_t member, std::uint64_t ke
     return mix(mix(member + 0x9e3779b97f4a7c15U) ^ key);
 }
 
-/// The index of the member with the greatest weight; of equal ones the smallest by `less(i, j)`.
+/// The index of the member with the greatest weight; among equal ones, the smallest by `less(i, j)`.
 template <class Less>
 std::size_t heaviest(const std::vector<std::uint64_t>& members, std::uint64_t key, Less less) {
     std::size_t best = members.size();

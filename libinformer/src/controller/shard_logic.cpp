@@ -33,7 +33,7 @@ void shard_logic::advance(time_point now) {
     if (joined_ && seen_ && now >= active_from() && now < valid_until()) activated_ = true;
     if (!leaving_ || over_) return;
     if (!tried_) {
-        over_ = true; // there is nothing to take back
+        over_ = true; // no Lease was ever requested, so there is none to delete
     } else if (drained_ && pending_ != action::leave && leave_until_ == time_point()) {
         pending_ = action::wait;
         pause_until_ = now;
@@ -86,7 +86,7 @@ bool shard_logic::abandon(time_point now) const noexcept {
 }
 
 void shard_logic::written(time_point sent, time_point now, const lease_record& r) {
-    advance(now); // an answer that comes after the lapse does not undo it: others may have taken over
+    advance(now); // an answer after the lapse does not undo it: other members may have taken over
     pending_ = action::wait;
     stage_ = stage::list;
     own_ = r;
@@ -118,7 +118,7 @@ void shard_logic::listed(time_point sent, time_point now, const std::vector<list
         const bool changed = fresh || p.lease.record != l.record || p.lease.uid != l.uid;
         if (changed) p.seen_at = now;
         p.lease = l;
-        // Only what was asked for after its time proves that it did not change in that time.
+        // Only a list that was sent after the Lease's duration proves that the Lease did not change in that time.
         const bool live = changed || (p.live && sent - p.seen_at < l.record.counts(options_.lease_duration_));
         members_changed_ |= fresh || live != p.live;
         p.live = live;
@@ -138,7 +138,7 @@ void shard_logic::listed(time_point sent, time_point now, const std::vector<list
 
 void shard_logic::removed(time_point now) {
     const auto what = std::exchange(pending_, action::wait);
-    if (what == action::collect && doomed_) peers_.erase(doomed_->name); // dead, it was no member
+    if (what == action::collect && doomed_) peers_.erase(doomed_->name); // a dead Lease was no member
     doomed_.reset();
     if (what == action::leave) over_ = true;
     advance(now);
@@ -154,7 +154,7 @@ void shard_logic::failed(time_point now, const failure& why) {
             lapse();
         }
         [[fallthrough]];
-    case action::create: stage_ = stage::list; break; // which shows what is so
+    case action::create: stage_ = stage::list; break; // the list shows whether the Lease exists
     case action::list: stage_ = stage::collect; break;
     case action::collect: doomed_.reset(); break;
     case action::leave:
@@ -166,7 +166,7 @@ void shard_logic::failed(time_point now, const failure& why) {
     case action::wait:
     case action::over: break;
     }
-    // One attempt to collect in a round.
+    // Only one attempt to collect in each round.
     if (what == action::collect) {
         stage_ = stage::pause;
         pause_until_ = std::max(now, round_at_ + ticks(options_.retry_period_));
@@ -188,8 +188,8 @@ lease_record shard_logic::desired(std::chrono::system_clock::time_point wall) {
 }
 
 shard_logic::time_point shard_logic::active_from() const noexcept {
-    // Who was active when we joined has a Lease that lives. He has seen ours or stopped within his own duration after it was
-    // stored; who died meanwhile has been over for as long.
+    // A member that was active when we joined has a live Lease. Within its own lease duration after our Lease was
+    // stored, it has seen our Lease or stopped. A member that died meanwhile has been inactive for as long.
     auto from = joined_at_;
     for (const auto& [name, p] : peers_) {
         if (!p.live) continue;

@@ -1,4 +1,5 @@
-// Sharing keys by Leases, sans-io: told what happened and what time it is, says what to do next and what is owned.
+// Sharing keys by Leases, sans-io: the logic is told what happened and what time it is, and answers what to do next and
+// what is owned.
 #pragma once
 
 #include <informer/controller/key_sharding.hpp>
@@ -34,7 +35,8 @@ public:
     lease_record record;
 };
 
-/// One membership, from joining to leaving. The owner carries out what `next()` says and reports; time is his monotonic clock.
+/// One membership, from joining to leaving. The owner carries out what `next()` returns and reports the outcome. Times
+/// are those of the owner's monotonic clock.
 class shard_logic {
 public:
     using time_point = clock::time_point;
@@ -52,7 +54,7 @@ public:
     struct step {
         step(action a, time_point u) : what(a), until(u) {}
         action what;
-        time_point until; ///< requests: give up then and report `failed`
+        time_point until; ///< for a request: give up then and report `failed`
         listed_lease target;
     };
 
@@ -60,10 +62,10 @@ public:
     shard_logic(shard_group_options options, std::string member, std::uint64_t seed);
 
     step next(time_point now);
-    /// Whether the request on its way has become pointless.
+    /// Whether the request under way has become pointless.
     bool abandon(time_point now) const noexcept;
 
-    // ---- what came of requests; `sent` is when they were begun
+    // ---- outcomes of requests; `sent` is when they were begun
     void written(time_point sent, time_point now, const lease_record& r);
     void listed(time_point sent, time_point now, const std::vector<listed_lease>& leases, resource_version version);
     void removed(time_point now);
@@ -71,18 +73,18 @@ public:
 
     // ---- what else happened
     void stop(time_point now);
-    void drained() noexcept { drained_ = true; } ///< after stop(): nothing of ours is under way any more
+    void drained() noexcept { drained_ = true; } ///< after stop(): none of our work is under way any more
 
-    /// What to write now; each time with another time of renewal.
+    /// The record to write now. Each call returns another renewal time.
     lease_record desired(std::chrono::system_clock::time_point wall);
     const std::string& member() const noexcept { return member_; }
     /// Whether anything is owned at `now`.
     bool active(time_point now) const noexcept;
-    /// Until when it is, if nothing more is heard.
+    /// Until when that holds if no further answer comes.
     time_point valid_until() const noexcept;
-    /// When `view()` changes by itself: an activation or an end.
+    /// When `view()` changes by itself, as ownership begins or ends.
     time_point next_change(time_point now) const noexcept;
-    /// The same handle as long as it says the same.
+    /// Returns the same handle as long as its content is the same.
     const shard_view& view(time_point now);
     const resource_version& token() const noexcept { return token_; }
     bool joined() const noexcept { return joined_; }
@@ -109,14 +111,14 @@ private:
     time_point round_at_{}, pause_until_{}, request_until_{};
 
     bool exists_ = false;    ///< our Lease is there, as far as we know
-    bool tried_ = false;     ///< we asked for it once: it may be there
+    bool tried_ = false;     ///< we have requested it at least once: it may exist
     bool joined_ = false;    ///< the Lease has been renewed in time since `joined_at_`
     bool activated_ = false; ///< the wait after joining is over: later members wait for us
     time_point joined_at_{}, renewed_{};
     lease_record own_;
     renewal_times times_;
-    bool seen_ = false;                 ///< there is a view of after we joined
-    time_point seen_at_{};              ///< when the list behind it was sent
+    bool seen_ = false;                 ///< a list since we joined shows our Lease
+    time_point seen_at_{};              ///< when the last such list was sent
     std::map<std::string, peer> peers_; ///< all other Leases of the group
     resource_version token_;
 

@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// Before the next attempt. False: it was cancelled.
+/// Waits before the next attempt. False: the wait was cancelled.
 asio::awaitable<bool> pause(runtime rt, conflict_retry how) {
     std::mt19937_64 random(rt.draw_seed());
     const double share = std::uniform_real_distribution<double>(0.0, 0.1)(random);
@@ -32,7 +32,8 @@ asio::awaitable<object> update_loop(runtime rt, kubernetes::client c, api_resour
         co_return object();
     }
     const conflict_retry how;
-    // A status comes with the whole object, which one may read who may not read the status by itself. Others are of another kind.
+    // The status is part of the whole object, and a client may be allowed to read that but not the status subresource.
+    // Other subresources are objects of another kind.
     kubernetes::get_options read;
     if (options.subresource_ != "status") read.subresource(options.subresource_);
     for (unsigned made = 1;; ++made) {
@@ -87,7 +88,7 @@ asio::awaitable<object> status_read_back(kubernetes::client c, api_resource reso
         f = failure(errc::bad_configuration, doing + ": no cache of that to read it back from");
         co_return object();
     }
-    if (!cache->has_synced()) { // `current` was read from another one, which nobody would wait for
+    if (!cache->has_synced()) { // `current` is from another cache, which nobody would wait for
         f = failure(errc::bad_configuration,
                     doing + ": this cache has nothing yet: give the one that the object was read from, of the same "
                             "namespace and options");

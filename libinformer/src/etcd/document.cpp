@@ -30,7 +30,7 @@ void append_hex(std::string& to, std::uint64_t n, int figures) {
     for (int i = figures - 1; i >= 0; --i) to += digits[n >> (4 * i) & 15];
 }
 
-/// Bytes as they can be shown and told apart.
+/// A printable form of any bytes; different keys look different in it.
 std::string shown(std::string_view key) {
     std::string out;
     for (std::string_view rest = key; !rest.empty();) {
@@ -50,7 +50,7 @@ std::string shown(std::string_view key) {
     return out.empty() ? "%" : out;
 }
 
-/// Behind one JSON value that begins here; nullopt where none ends.
+/// The offset behind the JSON value that `s` begins with; nullopt if none ends there.
 std::optional<std::size_t> value_end(std::string_view s) {
     value_scanner scanner;
     if (s.empty() || !scanner.begin(s.front())) return std::nullopt;
@@ -62,8 +62,8 @@ std::optional<std::size_t> value_end(std::string_view s) {
     return std::nullopt;
 }
 
-/// The last top-level member "metadata", which is the one that counts. False where the text is no object; what else is wrong with it
-/// the parser says better.
+/// Finds the last top-level member "metadata", which is the one that counts. False if the text is no object; any other
+/// fault is left to the parser, which describes it better.
 bool find_metadata(std::string_view object, std::optional<std::string_view>& metadata) {
     std::string_view rest = object.substr(1);
     const auto skip = [&] {
@@ -96,7 +96,8 @@ bool ends_in_member(std::string_view before) {
     return before.empty() || before.back() != '{';
 }
 
-/// The members that are ours, without braces. Behind all others: of two with one name the last one counts.
+/// Appends the members that we set, without braces. They go behind all others, because the last of two members with one
+/// name counts.
 void append_identity(std::string& to, const mapping& m, const named_key& name, const key_value& kv,
                      std::int64_t resource_version, std::string_view others) {
     append_quoted(name.key.name, to += "\"name\":");
@@ -104,7 +105,7 @@ void append_identity(std::string& to, const mapping& m, const named_key& name, c
         append_quoted(name.key.name_space, to += ",\"namespace\":");
     } else if (others.find_first_of('\\') != std::string_view::npos ||
                others.find("namespace") != std::string_view::npos) {
-        to += ",\"namespace\":\"\""; // there is none
+        to += ",\"namespace\":\"\""; // overrides one in the value
     }
     if (kv.create_revision != 0) ((to += ",\"uid\":\"") += uid_of(kv.key, kv.create_revision)) += '"';
     (to += ",\"resourceVersion\":\"") += std::to_string(resource_version);
@@ -144,7 +145,7 @@ named_key name_of(const mapping& m, std::string_view key) {
     } else if (n.fits) {
         n.key = object_key(std::string(), std::string(rest));
     }
-    // Objects have a namespace here, or have none.
+    // No object has such a key: with `namespaced` all objects have a namespace, otherwise none has one.
     if (!n.fits) n.key = object_key(m.resource_.namespaced ? "" : "key", shown(key));
     return n;
 }
@@ -176,7 +177,7 @@ bool document::splice(const mapping& m, const named_key& name, const key_value& 
     std::optional<std::string_view> metadata;
     text_.clear();
     if (!find_metadata(value, metadata)) {
-        text_ = value; // for the parser's words
+        text_ = value; // the parser will say what is wrong
         return true;
     }
     if (metadata && metadata->front() != '{' && *metadata != "null") {
@@ -184,7 +185,7 @@ bool document::splice(const mapping& m, const named_key& name, const key_value& 
         return false;
     }
     const bool into = metadata && metadata->front() == '{';
-    // One insertion in front of a closing brace: what was no JSON does not become any by it.
+    // A single insertion in front of a closing brace: it turns no invalid JSON into valid JSON.
     const std::string_view up_to = into ? *metadata : value;
     const std::size_t at = static_cast<std::size_t>(up_to.data() + up_to.size() - 1 - value.data());
     text_.reserve(value.size() + name.key.name.size() + name.key.name_space.size() + 200);

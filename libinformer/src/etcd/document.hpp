@@ -13,36 +13,40 @@
 
 namespace informer::etcd::detail {
 
-/// Where the keys begin that are asked for.
+/// The prefix of the keys that are requested.
 std::string asked_prefix(const mapping& m);
-/// The end of the range of all keys that begin so; "" (with the key "\0") stands for all, as etcd writes it.
+/// The range of all keys that begin with `prefix`, as etcd writes it: an end of "\0" means no upper bound, and the
+/// range from "\0" to "\0" is all keys (prefix "").
 std::string range_begin(std::string_view prefix);
 std::string range_end(std::string_view prefix);
 
-/// A key as an object's. One that is none of an object gets a name that no object of this mapping has, so that it can be told of.
+/// An etcd key as the key of an object. If it cannot be that (`fits` is false), `key` is one that no object of this
+/// mapping has, so that the etcd key can be reported.
 struct named_key {
     object_key key;
     bool fits = true;
 };
 named_key name_of(const mapping& m, std::string_view key);
-/// Of one that does not fit.
+/// Why a key does not fit.
 std::string why_unfit(const mapping& m, std::string_view key);
 
-/// What an object is told apart by; a UUID because the pool keeps one in 16 bytes.
+/// Identifies an object: a key that was deleted and created again is another one. In the form of a UUID, because the
+/// pool keeps that in 16 bytes.
 std::string uid_of(std::string_view key, std::int64_t create_revision);
 
 /// How the value goes into the document.
 enum class form { as_it_is, json_value, text_value, base64_value };
 
-/// The text of the object that this value is. `f`: not_an_object, no_metadata, syntax_error; what only a parser finds is left to it.
-/// `resource_version`: kv's own, or that of its deletion.
+/// The text of the object that a value stands for. `f`: not_an_object, no_metadata, syntax_error; a fault that only a
+/// parser finds is left to the parser. `resource_version`: kv's own, or that of its deletion.
 class document {
 public:
     bool make(const mapping& m, const named_key& name, const key_value& kv, std::int64_t resource_version, failure& f);
-    /// Of a key of which only this is known: it is gone, and nobody says what it was.
+    /// The object of a deleted key whose last value is not known: only its identity.
     void make_bare(const mapping& m, const named_key& name, const key_value& kv);
     const std::string& text() const noexcept { return text_; }
-    /// The value may be a text, and no JSON after all. True: `text()` is the object with it as a text.
+    /// For a value that the parser found to be no JSON: it may be a text. True: `text()` is the object with the value
+    /// as a text.
     bool try_as_text(const mapping& m, const named_key& name, const key_value& kv, std::int64_t resource_version);
 
 private:
@@ -53,7 +57,7 @@ private:
     form form_ = form::as_it_is;
 };
 
-/// That it is the object of this key, at this version, whatever its value says in whichever way.
+/// Whether the object has this key and this version: its value may name itself otherwise, in whatever notation.
 bool is_the_one(const object& o, const named_key& name, std::int64_t resource_version);
 
 } // namespace informer::etcd::detail

@@ -16,8 +16,8 @@ namespace informer::etcd::detail {
 namespace {
 
 constexpr std::size_t largest_refusal = std::size_t(64) << 10;
-constexpr std::size_t longest_token = std::size_t(16) << 10;          // who is between us refuses longer headers
-constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers, whatever large ones may take
+constexpr std::size_t longest_token = std::size_t(16) << 10;          // servers and proxies refuse longer headers
+constexpr std::chrono::seconds short_time = std::chrono::seconds(30); // for small answers; large ones may take longer
 
 // gRPC's status codes.
 enum grpc : std::int64_t {
@@ -31,7 +31,7 @@ enum grpc : std::int64_t {
     unauthenticated = 16,
 };
 
-/// Blanks may belong to a password.
+/// Removes no blanks, which may belong to a password.
 std::string_view without_line_ends(std::string_view s) {
     return s.substr(0, s.find_last_not_of("\r\n") + 1);
 }
@@ -54,7 +54,7 @@ failure refused(int http_status, std::int64_t code, std::string_view text, std::
         s.causes.push_back({"ResourceVersionTooLarge", s.message, ""});
     } else if (code == unauthenticated || says(text, "invalid auth token") || says(text, "user name is empty") ||
                says(text, "authentication failed") || says(text, "revision of auth store is old")) {
-        s.code = 401; // some of them are "invalid arguments" to etcd
+        s.code = 401; // etcd calls some of them "invalid argument"
     } else if (code == permission_denied || says(text, "permission denied")) {
         s.code = 403;
     } else if (code == resource_exhausted) {
@@ -176,7 +176,7 @@ asio::awaitable<void> gateway::authenticate(std::shared_ptr<gateway> self, std::
     login->time.request(short_time);
     http::response answer = co_await send(self, login, f);
     if (f) {
-        // Some have the user made before authentication is turned on.
+        // Some configure the user before they turn authentication on.
         if (!f.status() || !says(f.status()->message, "authentication is not enabled")) co_return;
         f = failure();
         self->authentication_off_ = true;
@@ -220,10 +220,10 @@ asio::awaitable<gateway::opened> gateway::open(std::shared_ptr<gateway> self, ca
             continue;
         }
         if (!is_members_fault(f)) co_return opened();
-        // A connection that was idle may have been closed by its peer: not a reason to leave it.
+        // The peer may have closed an idle connection, which is no reason to leave this member.
         if ((f == errc::connection_lost || f == errc::write_failed) && !std::exchange(again, true)) continue;
         self->fails(asked);
-        if (--left == 0) co_return opened(); // whoever asked tells of it
+        if (--left == 0) co_return opened(); // the caller reports it
         again = false;
         self->note_passed_over(asked, f);
     }

@@ -12,20 +12,22 @@ using informer::detail::base64_encode;
 
 namespace {
 
-/// Where nobody asks for pages: neither etcd nor we ever hold all values at once.
+/// The first page if the caller requests no limit: there are pages all the same, so that neither etcd nor we ever hold
+/// all values at once.
 constexpr std::uint64_t first_page = 500;
-/// Of a page's text. etcd counts all keys that are left for each page (60 ms of 100,000), so that pages of a few hundred small keys
-/// are mostly that; and a few hundred of the largest values are too much for one answer.
+/// How large the text of a page is meant to be. For each page etcd counts all keys that are left (60 ms for 100,000),
+/// which is most of the work if pages are a few hundred small keys; but a few hundred of the largest values are too
+/// much for one answer.
 constexpr std::uint64_t page_bytes = std::uint64_t(4) << 20;
 constexpr std::uint64_t smallest_page = 16, largest_page = 10'000;
-constexpr std::uint64_t growth = 4; // from one page to the next
+constexpr std::uint64_t growth = 4; // at most, from one page to the next
 
 struct listing final : reading {
     using reading::reading;
     asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) override;
     list_result result;
     std::shared_ptr<source> of;
-    std::optional<message> end; ///< of the page
+    std::optional<message> end; ///< the message that ends the page
     std::string last_key;
     std::uint64_t entries = 0;
 };
@@ -83,7 +85,7 @@ asio::awaitable<void> take_all(std::shared_ptr<listing> r, failure& f) {
         } else {
             ++r->entries;
             const auto kv = std::make_shared<const key_value>(std::move(r->reader.current().kv));
-            if (kv->key <= r->last_key) { // somebody answers all pages with the same one, which would never end
+            if (kv->key <= r->last_key) { // a server that answers each request with the same page would never end
                 f = failure(errc::bad_response, r->doing + ": the keys do not ascend");
                 co_return;
             }
@@ -115,13 +117,13 @@ asio::awaitable<void> read_page(std::shared_ptr<listing> r, http::response answe
 }
 
 http::timeouts list_times(http::timeouts t) {
-    return t.request(std::chrono::milliseconds(0)); // as long as it moves
+    return t.request(std::chrono::milliseconds(0)); // no limit as long as data arrives
 }
 
 } // namespace
 
 asio::awaitable<std::int64_t> newest_revision(std::shared_ptr<source> s, std::string doing, failure& f) {
-    // One key that we may read is asked for, whether it is there or not.
+    // Asks for one key that we may read, whether it exists or not.
     std::string body = R"({"key":")" + base64_encode(range_begin(asked_prefix(s->rules))) + R"(","keys_only":true})";
     call c("/v3/kv/range", std::move(body), doing);
     c.time = s->members->options().time_;
@@ -192,7 +194,7 @@ asio::awaitable<list_result> list_into(std::shared_ptr<source> s, list_options o
             s->listed_by = page.cluster;
         }
         if (f) break;
-        if (r->entries != 0) { // what follows may be much larger
+        if (r->entries != 0) { // grow slowly: the values that follow may be much larger
             const std::uint64_t each = std::exchange(r->bytes, 0) / r->entries + 1;
             const std::uint64_t most = growth * std::min(limit, largest_page / growth);
             s->next_page = std::clamp(page_bytes / each, smallest_page, std::max(most, smallest_page));

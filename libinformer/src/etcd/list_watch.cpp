@@ -23,7 +23,7 @@ void source::count_key(const failure& why) {
     if (why && unusable_++ == 0) first_unusable_ = why;
 }
 
-/// Each of them is told of besides. But where there is nothing else, it is what we were told that is wrong.
+/// Each unusable key is reported by itself, too. But if there are no others, it is the mapping that is wrong.
 void source::list_ends() {
     const bool none = keys_ != 0 && unusable_ == keys_;
     if (none && !std::exchange(none_usable_, true))
@@ -82,7 +82,7 @@ public:
         return watch_quietly(source_, std::move(options), sink, f);
     }
     watch_list_support watch_list() const noexcept override { return watch_list_support::no; }
-    // of every revision behind the one asked for, or that it was compacted
+    // a watch reports every revision after its own, or that this was compacted
     bool tells_all() const noexcept override { return true; }
 
 private:

@@ -14,15 +14,15 @@ namespace {
 
 using informer::detail::printable;
 
-/// What is larger is decoded in steps with turns of the executor between them.
+/// A larger text is decoded in steps with turns of the executor between them.
 constexpr std::size_t large_text = std::size_t(256) << 10;
 
-/// What is read at once: a few hundred small entries.
+/// How much is parsed at once: a few hundred small entries.
 constexpr std::size_t piece = std::size_t(16) << 10;
 
 failure unreadable(const failure& why, const std::string& doing, std::string_view content_type) {
     std::string at = doing + ": decode";
-    // A proxy's page explains more than our syntax error.
+    // The type of an answer, for instance a proxy's page, explains more than our syntax error.
     if (!content_type.empty() && content_type.find("json") == std::string_view::npos)
         at.append(" an answer of type ").append(printable(content_type, 100));
     return why.within(at);
@@ -45,7 +45,7 @@ asio::awaitable<bool> stopped(std::string doing, failure& f) {
     co_return yes;
 }
 
-/// In the middle of a slice. False: it is to end.
+/// Gives the executor a turn in the middle of a slice. False: the request must end.
 asio::awaitable<bool> reading::turn(std::shared_ptr<reading> r, failure& f) {
     const bool wanted = co_await r->sink->turn();
     const bool cancelled = co_await stopped(r->doing, f);
@@ -54,7 +54,7 @@ asio::awaitable<bool> reading::turn(std::shared_ptr<reading> r, failure& f) {
     co_return wanted && !cancelled;
 }
 
-/// Into a pool of our own, or into the sink's. `why`: the document is bad; `f`: the request ends.
+/// Decodes into the pool `own` or, without it, into the sink's. `why`: the document is bad; `f`: the request ends.
 asio::awaitable<object> reading::decode(std::shared_ptr<reading> r, std::shared_ptr<document_pool> own, object previous,
                                         failure& why, failure& f) {
     const auto pool_now = [&]() -> document_pool& { return own ? *own : r->sink->pool(); };
@@ -106,7 +106,7 @@ asio::awaitable<reading::made> reading::make(std::shared_ptr<reading> r, std::sh
         }
         if (!m.bad) co_return m;
         m.o = object();
-        // A transform is not to see an object twice.
+        // Only after a syntax error, which comes before the transform: that must not see an object twice.
         readable = m.bad == errc::syntax_error && r->text.try_as_text(r->rules, name, *kv, resource_version);
     }
     if (m.bad) m.bad = m.bad.within(r->doing + ": decode " + name.key.str());
@@ -129,14 +129,14 @@ asio::awaitable<void> reading::read_body(std::shared_ptr<reading> r, std::shared
                 rest.remove_prefix(some.size());
                 failure garbage;
                 r->reader.feed(some, garbage);
-                co_await r->take_found(r, f); // what came before it is good
+                co_await r->take_found(r, f); // the entries before the fault are good
                 if (garbage && !f && !r->enough) f = unreadable(garbage, r->doing, answer->header("Content-Type"));
             }
         }
         if (f || r->enough) break;
         const bool wanted = co_await r->sink->ready();
         if (wanted) continue;
-        r->enough = true; // or it was asked to stop while it waited
+        r->enough = true; // or the request was cancelled while the sink waited
         co_await stopped(r->doing, f);
     }
     if (f || r->enough) answer->close();

@@ -21,14 +21,14 @@
 
 namespace informer::etcd::detail {
 
-/// Who is chosen, by the values as they came: the cache may keep less of them.
+/// Which objects the selectors choose, by the values as they were received: the cache may keep less of them.
 class selection {
 public:
     /// `f`: bad_selector.
     selection(const std::string& labels, const std::string& fields, failure& f);
     bool everything() const noexcept { return !pool_; }
     bool matches(const object& o) const { return labels_.matches(o) && fields_.matches(o); }
-    /// Only where not everything is chosen.
+    /// Null if everything is chosen.
     const std::shared_ptr<document_pool>& pool() const noexcept { return pool_; }
 
 private:
@@ -37,7 +37,7 @@ private:
     std::shared_ptr<document_pool> pool_;
 };
 
-/// One request's. Lives as long as its coroutine.
+/// The state of one request. Lives as long as its coroutine.
 struct reading {
     reading(std::shared_ptr<gateway> g, mapping m, object_sink& s, std::string d, selection c, message_reader::kind k)
         : members(std::move(g)), rules(std::move(m)), sink(&s), doing(std::move(d)), chosen(std::move(c)),
@@ -56,21 +56,22 @@ struct reading {
     std::uint64_t bytes = 0;  ///< received
     bool enough = false;      ///< the sink has seen enough
 
-    /// A value that came, as an object.
+    /// A value that was received, as an object.
     struct made {
         object o;
-        bool matches = true; ///< or is bad: who knows
+        bool matches = true; ///< also if it is bad, as nobody knows then
         failure bad;
     };
     static asio::awaitable<made> make(std::shared_ptr<reading> r, std::shared_ptr<const key_value> kv, named_key name,
                                       std::int64_t resource_version, bool only_match, failure& f);
     static asio::awaitable<bool> turn(std::shared_ptr<reading> r, failure& f);
-    /// The body of an answer, a slice at a time, up to its end, or until somebody has enough of it. Then it is closed.
+    /// Reads the body of an answer slice by slice, up to its end. If that fails, or there is `enough`, the answer is
+    /// closed.
     static asio::awaitable<void> read_body(std::shared_ptr<reading> r, std::shared_ptr<http::response> answer,
                                            failure& f);
 
 private:
-    /// What the reader has found.
+    /// Handles what the reader has found.
     virtual asio::awaitable<void> take_found(std::shared_ptr<reading> self, failure& f) = 0;
     static asio::awaitable<object> decode(std::shared_ptr<reading> r, std::shared_ptr<document_pool> own,
                                           object previous, failure& why, failure& f);

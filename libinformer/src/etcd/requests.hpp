@@ -25,34 +25,35 @@ public:
 
     std::shared_ptr<gateway> members;
     mapping rules;
-    std::uint64_t next_page = 0; ///< keys of the next page; 0 before the first one
-    std::string cluster;         ///< whose revisions watches follow; "" before the first one
-    /// What the last list was pinned to, and who answered it. Who watches from there on follows that cluster; a list that nobody goes
-    /// on from (a look at the newest revision) does not hide that another one answers.
+    std::uint64_t next_page = 0; ///< number of keys in the next page; 0 before the first one
+    std::string cluster;         ///< the one whose revisions watches follow; "" before the first watch
+    /// The revision that the last list was pinned to, and the cluster that answered. A watch from that revision on
+    /// follows that cluster. A list that no watch goes on from (a look at the newest revision) does not hide that
+    /// another cluster answers.
     std::int64_t listed_at = 0;
     std::string listed_by;
 
-    /// One key of the list under way, over its pages. `why`: it cannot be used.
+    /// Counts a key of the list under way, over its pages. `why`: the reason if the key cannot be used.
     void count_key(const failure& why);
-    /// A list is a new one, or was the last page.
+    /// A new list begins, or its last page has ended.
     void list_begins() noexcept { keys_ = unusable_ = 0; }
     void list_ends();
 
 private:
     std::uint64_t keys_ = 0, unusable_ = 0;
     failure first_unusable_;
-    bool none_usable_ = false; ///< of the last list, which was logged
+    bool none_usable_ = false; ///< in the last list, and this was logged
 };
 
-/// A revision as the API writes it: "" and "0" are 0; nullopt where it is none.
+/// A revision as the API writes it: "" and "0" are 0; nullopt if it is no revision.
 std::optional<std::int64_t> revision_of(std::string_view text) noexcept;
 
-/// Revisions that we know are of another history than those of who answers.
+/// The failure if another cluster answers: the revisions that we know belong to another history.
 failure another_cluster(std::string_view answers, std::string_view instead_of, std::string doing);
-/// Who asks has seen more than there is.
+/// The failure if the revision that is asked for is newer than the newest one there is.
 failure not_there_yet(std::int64_t asked, std::int64_t newest, std::string doing);
 
-/// Of all members together.
+/// The newest revision that the members agree on (a linearizable read).
 asio::awaitable<std::int64_t> newest_revision(std::shared_ptr<source> s, std::string doing, failure& f);
 
 /// One page, or all of them. Cancellation comes as a failure if the caller runs it `quietly`.

@@ -20,13 +20,14 @@ namespace json = boost::json;
 
 namespace {
 
-/// For the answer to begin, and for the message in it that says that the watch is open.
+/// The time limit for the answer to begin, and for the message in it that says that the watch is open.
 constexpr std::chrono::milliseconds longest_opening = std::chrono::seconds(30);
-/// What waits until its revision is whole, in bytes as they came: more than etcd itself would hold for it.
+/// The limit for events that wait until their revision is complete, in received bytes: more than etcd itself would hold
+/// for it.
 constexpr std::size_t largest_revision = std::size_t(1) << 30;
-constexpr std::size_t of_each_event = 256; // what it takes besides
+constexpr std::size_t of_each_event = 256; // memory besides key and values
 
-/// What the sink is to be told.
+/// An event, or a bad object, that goes to the sink.
 struct told {
     watch_event_type type = watch_event_type::added;
     object o;
@@ -39,14 +40,15 @@ struct watching final : reading {
 
     std::shared_ptr<source> of;
     std::shared_ptr<http::response> answer;
-    std::optional<asio::steady_timer> opening; ///< until it is open
-    bool late = false;                         ///< it did not open in time
+    std::optional<asio::steady_timer> opening; ///< runs until the watch is open
+    bool late = false;                         ///< the watch did not open in time
     bool bookmarks = true;
     bool created = false, behind = false;
-    std::int64_t after = 0;     ///< what was known when it was asked for
-    std::int64_t revision = 0;  ///< of what waits
-    std::int64_t handed_on = 0; ///< the last revision that the sink was told of
-    /// Until nothing more of their revision can come. There may be 100,000, so never moved or dropped at once.
+    std::int64_t after = 0;     ///< the revision that the watch resumes after
+    std::int64_t revision = 0;  ///< of the events that wait
+    std::int64_t handed_on = 0; ///< the last revision whose events went to the sink
+    /// Events wait here until no more of their revision can come. There may be 100,000, so they are never moved or
+    /// dropped all at once.
     std::deque<told> waiting;
     std::size_t waiting_bytes = 0;
 };
@@ -55,11 +57,12 @@ std::string watch_request(const std::string& prefix, std::int64_t start) {
     std::string s = R"({"create_request":{"key":")" + base64_encode(range_begin(prefix)) + R"(","range_end":")" +
                     base64_encode(range_end(prefix)) + '"';
     if (start != 0) s += R"(,"start_revision":")" + std::to_string(start) + '"';
-    // The last states are for deletions, and for selectors.
+    // The last states (prev_kv) are for deletions and for selectors.
     return s + R"(,"progress_notify":true,"prev_kv":true,"fragment":true}})";
 }
 
-/// Whoever resumes behind a revision gets no more of it, so that it is told of as a whole.
+/// Hands the events of one revision to the sink, as one change: a watch that resumes after a revision gets no more of
+/// it.
 asio::awaitable<void> hand_on(std::shared_ptr<watching> w, failure& f) {
     std::deque<told> all = std::exchange(w->waiting, {});
     w->waiting_bytes = 0;
@@ -99,7 +102,7 @@ void wait_with_bad(watching& w, watch_event_type type, const named_key& name, fa
     w.waiting.push_back(std::move(t));
 }
 
-/// What is known of an object whose last state etcd no longer has.
+/// The last known state of an object, which etcd no longer has.
 object last_known(watching& w, const named_key& name, const key_value& kv, failure& why, failure& f) {
     object before;
     if (w.sink->has_previous()) before = w.sink->previous(name.key, w.position);
@@ -107,7 +110,7 @@ object last_known(watching& w, const named_key& name, const key_value& kv, failu
     if (before) {
         json::value v = to_value(before);
         v.as_object()["metadata"].as_object()["resourceVersion"] = std::to_string(kv.mod_revision);
-        o = w.sink->pool().encode(v, before, why); // which a transform has seen already
+        o = w.sink->pool().encode(v, before, why); // not decoded: the transform has seen it
     } else {
         w.text.make_bare(w.rules, name, kv);
         o = w.sink->pool().decode(w.text.text(), before, why);
@@ -116,7 +119,7 @@ object last_known(watching& w, const named_key& name, const key_value& kv, failu
     return o;
 }
 
-/// It is gone, or is not chosen any more.
+/// The object is gone, or the selectors no longer choose it.
 asio::awaitable<void> take_away(std::shared_ptr<watching> w, named_key name, std::shared_ptr<const entry> e,
                                 failure& f) {
     reading::made m;
@@ -129,7 +132,7 @@ asio::awaitable<void> take_away(std::shared_ptr<watching> w, named_key name, std
         m.o = last_known(*w, name, e->kv, m.bad, f);
     }
     if (f || w->enough) co_return;
-    if (m.bad) // that it is gone is certain
+    if (m.bad) // but that the object is gone is certain
         wait_with_bad(*w, watch_event_type::deleted, name, std::move(m.bad));
     else if (m.matches)
         wait_with(*w, watch_event_type::deleted, std::move(m.o));
@@ -148,7 +151,7 @@ asio::awaitable<void> take_change(std::shared_ptr<watching> w, std::shared_ptr<c
         const std::shared_ptr<const key_value> before(e, &*e->previous);
         const reading::made old = co_await reading::make(w, before, name, e->previous->mod_revision, true, f);
         if (f || w->enough) co_return;
-        was_there = old.matches; // also where nobody can tell
+        was_there = old.matches; // also if the old value is bad: nobody can tell
     }
     reading::made m = co_await reading::make(w, now, name, e->kv.mod_revision, false, f);
     if (f || w->enough) co_return;
@@ -214,7 +217,7 @@ asio::awaitable<void> take_message(std::shared_ptr<watching> w, failure& f) {
         f = failure(errc::bad_response, w->doing + ": what came is no watch");
         co_return;
     }
-    if (m.fragment) co_return; // the rest of it may be of the same revision
+    if (m.fragment) co_return; // the next part may have more of the same revision
     co_await hand_on(w, f);
     if (f || w->enough) co_return;
     const bool progress = !m.created && m.entries == 0 && m.revision >= w->revision && m.revision != 0;
@@ -243,7 +246,8 @@ std::chrono::milliseconds opening_time(const http::timeouts& t, const watch_opti
     return t.header_.count() > 0 ? std::min(t.header_, longest_opening) : longest_opening;
 }
 
-/// A member that takes the request and says no more is no better than one that does not answer.
+/// Limits the time until the watch is open: a member that takes the request and then stays silent is no better than one
+/// that does not answer.
 void expect_to_open(const std::shared_ptr<watching>& w, std::chrono::milliseconds within) {
     if (within.count() == 0) return;
     w->opening.emplace(w->members->rt.executor(), within);
@@ -259,8 +263,9 @@ http::timeouts watch_times(http::timeouts t, std::chrono::milliseconds opening) 
     return t.header(opening).body_idle(std::chrono::milliseconds(0)).request(std::chrono::milliseconds(0));
 }
 
-/// A member that is not at what we have seen: it is behind the others, and is so no longer once it was asked for what they agree on; or
-/// all are restored from a backup. Then a watch would be silent until they are past it, and what they did till then were lost.
+/// For a member that has not reached the revision that we have seen. Either it is behind the others, and catches up
+/// when it is asked for what they agree on; or all members were restored from a backup. In that case a watch would be
+/// silent until they pass that revision, and what they do until then would be lost, so `f` is 410.
 asio::awaitable<bool> has_caught_up(std::shared_ptr<source> s, std::int64_t after, std::string doing, failure& f) {
     failure unknown;
     const std::int64_t newest = co_await newest_revision(s, doing, unknown);
@@ -275,12 +280,13 @@ asio::awaitable<bool> has_caught_up(std::shared_ptr<source> s, std::int64_t afte
     co_return false;
 }
 
-/// Before it is open, the token that it was asked with may be old. Members of before 2022 call that a lack of permission.
+/// Until the watch is open, the fault may be an old token. Members from before 2022 report that as a lack of
+/// permission.
 bool may_be_the_tokens_fault(const failure& f) {
     return is_tokens_fault(f) || f == errc::forbidden;
 }
 
-/// How the stream ended that was read to its end.
+/// The failure of a stream that was read to its end; empty for a clean end.
 failure ending(const watching& w) {
     if (!w.reader.idle() || !w.waiting.empty())
         return failure(errc::connection_lost, w.doing + ": the stream ends in the middle of an event");
@@ -327,7 +333,7 @@ asio::awaitable<void> watch_into(std::shared_ptr<source> s, watch_options option
         w->opening.reset();
         if (w->late) f = failure(errc::header_timeout, doing + ": wait for the watch to be open");
         if (!f && !w->enough) f = ending(*w);
-        if (f == errc::request_timeout && w->created) f = failure(); // it was to end then
+        if (f == errc::request_timeout && w->created) f = failure(); // its time is over: a clean end
         if (!f || w->enough) co_return;
         if (is_members_fault(f)) s->members->fails(o.member);
         if (w->behind && !again) {

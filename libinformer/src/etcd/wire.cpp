@@ -24,14 +24,14 @@ namespace {
 enum class place : std::uint8_t { outside, root, body, header, kvs, events, event, pair, error, ignored };
 enum class shape : std::uint8_t { object, array, boolean, integer, bytes, text };
 
-constexpr std::size_t longest_text = 4096; // of what somebody is told
-constexpr std::size_t longest_name = 64;   // of members; ours are shorter
+constexpr std::size_t longest_text = 4096; // of a text for messages; the rest is cut
+constexpr std::size_t longest_name = 64;   // of member names; ours are shorter
 
 struct field {
     place in;
     std::string_view name;
     shape is;
-    place then = place::ignored; ///< inside of it
+    place then = place::ignored; ///< where the parser is inside of it
 };
 
 constexpr std::array fields = {
@@ -110,7 +110,7 @@ public:
         if (field_->then == place::error) message_.failed = true;
         if (field_->then == place::pair) {
             pair_ = field_->name == "kv" ? &entry_.kv : &entry_.previous.emplace();
-            *pair_ = key_value(); // the last one wins
+            *pair_ = key_value(); // of two with one name the last one counts
         }
         return enter(field_->then);
     }
@@ -190,7 +190,7 @@ public:
         if (field_->name == "fragment") message_.fragment = b;
         return true;
     }
-    bool on_null(error_code& ec) { return in_object() || wrong(ec); } // as if it were not there
+    bool on_null(error_code& ec) { return in_object() || wrong(ec); } // counts as absent
     bool on_comment_part(std::string_view, error_code&) { return true; }
     bool on_comment(std::string_view, error_code&) { return true; }
 
@@ -198,7 +198,7 @@ public:
     bool oversized_key() const noexcept { return oversized_key_; }
 
     std::deque<item> found_;
-    std::string story_; ///< of what was refused
+    std::string story_; ///< why something was refused
 
 private:
     place at() const noexcept { return stack_.empty() ? place::outside : stack_.back(); }
@@ -221,7 +221,7 @@ private:
         if (!field_) return refuse(ec, "an element is no object");
         return refuse(ec, std::string(field_->name).append(" is no ").append(name_of(field_->is)));
     }
-    /// A scalar that is none of ours.
+    /// A scalar that does not fit: passed over in a member that is none of ours, else an error.
     bool other(error_code& ec) { return (!field_ && in_object()) || wrong(ec); }
 
     bool expects_bytes() const noexcept { return field_ && field_->is == shape::bytes; }
@@ -278,7 +278,7 @@ private:
     message_reader::kind kind_;
     std::size_t max_object_;
     std::vector<place> stack_;
-    const field* field_ = nullptr; ///< of the member whose value comes; null: none of ours
+    const field* field_ = nullptr; ///< the member whose value comes next; null: none of ours
     std::string scratch_;
     base64_decoder decoder_;
     entry entry_;
@@ -304,7 +304,7 @@ message_reader::~message_reader() = default;
 void message_reader::feed(std::string_view bytes, failure& f) {
     auto& parser = impl_->parser;
     while (!bytes.empty() && !impl_->broken) {
-        if (parser.handler().outside()) { // a message begins with something to read
+        if (parser.handler().outside()) { // blanks between messages are skipped
             const std::size_t blank = std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size());
             impl_->offset += blank;
             bytes.remove_prefix(blank);
@@ -319,9 +319,9 @@ void message_reader::feed(std::string_view bytes, failure& f) {
             parser.reset();
         }
         error_code ec;
-        // Up to the end of a message at most: what follows it is the next one's.
-        // Where Boost.JSON 1.83 goes on within a character or an escape, it says up to three bytes more than it has taken, and writes
-        // beyond its buffer once that is full (boostorg/json#876): no piece fills it.
+        // Parses up to the end of a message at most: what follows belongs to the next one. If Boost.JSON 1.83 resumes
+        // within a character or an escape, it counts up to three bytes more than it has taken, and writes beyond its
+        // buffer once that is full (boostorg/json#876). So no piece is large enough to fill it.
         constexpr std::size_t piece = BOOST_JSON_STACK_BUFFER_SIZE - 4;
         const std::size_t n = parser.write_some(true, bytes.data(), std::min(bytes.size(), piece), ec);
         impl_->offset += n;

@@ -13,7 +13,7 @@
 
 namespace informer::etcd::detail {
 
-/// Zero and empty where the gateway leaves it out, as it does with zeros.
+/// Members are zero or empty if the gateway leaves them out, as it does with zeros.
 struct key_value {
     std::string key, value;
     std::int64_t create_revision = 0, mod_revision = 0, version = 0;
@@ -42,10 +42,12 @@ struct message {
     std::string error;
 };
 
-/// Reads range answers (one object) or a watch (objects one after the other, each in "result"), wherever the bytes break.
+/// Reads range answers (one object) or a watch (objects one after the other, each in "result"), wherever the bytes
+/// break.
 ///
-/// An entry comes as soon as it is complete, in front of its message. Memory is bounded by what one `feed` completes, one entry, and the
-/// limit of each key and value. Members that nobody knows are passed over; ones of another type than they should be are errors.
+/// An entry is handed out as soon as it is complete, before its message. Memory is bounded by what one `feed`
+/// completes, one entry, and the limit of each key and value. Unknown members are passed over; a known one of another
+/// type than it should be is an error.
 class message_reader {
 public:
     enum class kind { range, watch };
@@ -56,7 +58,8 @@ public:
     message_reader(const message_reader&) = delete;
     message_reader& operator=(const message_reader&) = delete;
 
-    /// `f`: syntax_error, bad_response or too_large (a key); then nothing comes any more but what was complete before.
+    /// `f`: syntax_error, bad_response or too_large (a key); after that, only what was complete before is still handed
+    /// out.
     void feed(std::string_view bytes, failure& f);
     found next();
     entry& current() noexcept; ///< of the last `next`; may be moved from
@@ -69,9 +72,9 @@ private:
     std::unique_ptr<impl> impl_;
 };
 
-/// Of an answer that is no 2xx, from either generation of gateways: {"error":…,"message":…,"code":…}.
+/// The error in an answer that is not 2xx, from either generation of gateways: {"error":…,"message":…,"code":…}.
 struct refusal {
-    std::int64_t code = 0; ///< gRPC's; 0: it is none of the gateway's
+    std::int64_t code = 0; ///< gRPC's; 0: the answer is not the gateway's
     std::string text;
 };
 refusal read_refusal(std::string_view body);

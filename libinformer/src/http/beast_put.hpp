@@ -1,4 +1,4 @@
-// Text for a parser of Beast's.
+// Feeds text to a parser of Beast.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -11,7 +11,8 @@
 
 namespace informer::http::detail {
 
-/// As the parser's own, which throws where a single field is larger than its 16-bit offsets can say.
+/// Like the parser's own `put`, which throws if a single field is larger than its 16-bit offsets can say; here that is
+/// header_limit.
 template <class Parser>
 std::size_t put(Parser& p, std::string_view in, boost::system::error_code& ec) {
     try {

@@ -27,7 +27,7 @@ bool token(std::string_view s) {
     return !s.empty() && std::all_of(s.begin(), s.end(), token_character);
 }
 
-/// A header's value may hold anything but what ends it: a token with a line break must not become a header of its own.
+/// A header's value may hold anything but what ends it: a bearer token with a line break must not become two headers.
 bool field_value(std::string_view s) {
     return std::none_of(s.begin(), s.end(),
                         [](char c) { return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7f; });
@@ -38,12 +38,12 @@ bool target(std::string_view s) {
            std::none_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
 }
 
-/// Without the query: that of a list is long and says nothing.
+/// The target without its query: that of a list is long and says nothing.
 std::string_view path_of(std::string_view s) {
     return s.substr(0, std::min(s.find('?'), std::size_t(256)));
 }
 
-/// Figures of requests, as client-go names them. Made only where somebody wants them.
+/// Metrics of a request, under client-go's names. Made only if there is a metrics sink.
 class request_figures {
 public:
     request_figures(const runtime& r, const endpoint& to, const request& q)
@@ -76,7 +76,7 @@ struct client::impl {
     client_options options;
     std::shared_ptr<detail::tls_context> tls;
     std::shared_ptr<const detail::route> way; ///< through the proxy
-    failure no_way;                           ///< why there is none, where there is a proxy
+    failure no_way;                           ///< why `way` cannot be used, if there is a proxy
     std::shared_ptr<detail::name_desk> names = std::make_shared<detail::name_desk>();
     std::shared_ptr<detail::pool> connections = std::make_shared<detail::pool>(options.max_idle_, options.idle_for_);
 
@@ -130,13 +130,13 @@ detail::prepared_request client::impl::prepare(request r, failure& f) const {
         add("Proxy-Authorization", way->authorization);
     for (const auto& [name, value] : r.headers_) {
         if (!token(name) || !field_value(value)) {
-            // The value stays unsaid: it may be a secret.
+            // The message leaves out the value: it may be a secret.
             f = failure(errc::bad_configuration, p.doing + ": header " + (token(name) ? name : std::string("name")) +
                                                      " has a character that HTTP cannot carry");
             return p;
         }
         if (boost::beast::iequals(name, "Content-Length") || boost::beast::iequals(name, "Transfer-Encoding"))
-            continue; // ours to say
+            continue; // this function decides on these
         add(name, value);
     }
     if (!r.body_.empty() || r.method_ == "POST" || r.method_ == "PUT" || r.method_ == "PATCH")
@@ -157,10 +157,11 @@ asio::awaitable<response> client::impl::send(std::shared_ptr<impl> self, request
     const auto spoken_to = self->way && !self->way->tunnels ? self->way : nullptr; // a proxy that reads the request
     const std::string doing = spoken_to ? prepared.doing : std::string();
     const auto x = std::make_shared<detail::exchange>(self->rt.executor(), self->connections, std::move(prepared));
-    self.reset(); // a client that goes while we wait closes its idle connections then, not later
+    self.reset(); // a client destroyed during the wait closes its idle connections then, not later
     co_await detail::exchange::start(x, f);
     response answer(x);
-    // Its own word, and not the server's: no tunnel would have been its answer to CONNECT. What it says to it may be what we said.
+    // A 407 comes from the proxy, not from the server. (With a tunnel it would have been the answer to CONNECT.) The
+    // proxy's text is left out: it may repeat what we sent.
     if (!f && spoken_to && answer.status() == 407)
         f = failure(errc::connect_failed,
                     doing + ": the proxy " + spoken_to->through.url() + " answered 407 Proxy Authentication Required");

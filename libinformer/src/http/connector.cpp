@@ -15,10 +15,12 @@
 
 namespace informer::http::detail {
 
-/// A name look-up, for all who wait for it. Each can leave it behind: getaddrinfo itself cannot be interrupted.
+/// A name look-up, shared by all connections that wait for it. Each of them can stop waiting: getaddrinfo itself cannot
+/// be interrupted.
 ///
-/// They share it because Asio has one thread for all look-ups of a context: where each takes five seconds, forty one after another
-/// would be over when everybody's time is. For the same reason nobody begins another while it runs, however long that is.
+/// It is shared because Asio has one thread for all look-ups of a context: if each takes five seconds, forty of them,
+/// one after another, outlast the time-out of everything that waits. For the same reason no other look-up begins while
+/// this one runs, however long it takes.
 struct look_up {
     explicit look_up(const asio::any_io_executor& ex) : resolver(ex) {}
     void end(const error_code& how, tcp::resolver::results_type results) noexcept {
@@ -37,7 +39,7 @@ struct look_up {
 
 namespace {
 
-/// Ends a look-up, also where it is destroyed uncalled: Asio may lack the memory for what was found.
+/// Handler that ends a look-up, also if it is destroyed uncalled: Asio may lack the memory for what was found.
 class ends_look_up {
 public:
     explicit ends_look_up(std::shared_ptr<look_up> l) noexcept : of_(std::move(l)) {}
@@ -60,7 +62,7 @@ std::shared_ptr<look_up> look_up_of(name_desk& names, const asio::any_io_executo
     try {
         l->resolver.async_resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service, ends_look_up(l));
     } catch (const boost::system::system_error& e) {
-        l->ec = e.code(); // it takes a thread, and there is none to be had; given up unbegun it has ended
+        l->ec = e.code(); // no thread could be made; the destroyed handler has ended it
     }
     names.under_way = l;
     return l;
@@ -94,17 +96,18 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
             co_await wake->async_wait(as_result);
             std::erase(l->waiting, wake);
         }
-        // Unless it is running already it need not begin: it would keep the context and the look-ups behind it.
+        // If nobody waits for it any more it need not begin, unless it runs already: it would hold up the context and
+        // the look-ups behind it.
         if (!l->done && l->waiting.empty()) l->resolver.cancel();
         const auto cancellation = co_await asio::this_coro::cancellation_state;
         cancelled = cancellation.cancelled() != asio::cancellation_type::none;
-        none = l->ec == asio::error::operation_aborted; // nobody waited for it when it was to begin
+        none = l->ec == asio::error::operation_aborted; // it was given up before it began, as nobody waited for it
     }
     timer->end();
     if (cancelled) {
         f = failure(errc::cancelled, doing);
     } else if (timer->late()) {
-        f = failure(*timer->late(), doing); // who tries again may still find it under way
+        f = failure(*timer->late(), doing); // the next attempt may find it still under way
     } else if (l->ec || l->found.empty()) {
         f = failure(errc::resolve_failed, doing + " (" + (l->ec ? l->ec.message() : "no address") + ")");
     } else {
@@ -113,7 +116,7 @@ asio::awaitable<std::vector<tcp::endpoint>> resolve(asio::any_io_executor execut
     co_return addresses;
 }
 
-/// What a failed attempt says about the server, the more the greater.
+/// What a failed attempt says about the server; a greater value says more.
 enum class verdict {
     nothing, ///< this machine has no way there, for instance no IPv6
     refused,
@@ -129,7 +132,7 @@ verdict verdict_of(const error_code& ec) noexcept {
     return no_way ? verdict::nothing : verdict::failed;
 }
 
-/// Attempts to connect, side by side. Handlers only note what happened and wake the coroutine that leads.
+/// Parallel attempts to connect. Handlers only note what happened and wake the coroutine that leads.
 struct attempts {
     attempts(const asio::any_io_executor& ex, std::size_t most) : news(ex) {
         sockets.reserve(most);
@@ -141,18 +144,18 @@ struct attempts {
             if (s) s->close(ignored);
         }
     }
-    std::vector<std::shared_ptr<tcp::socket>> sockets; ///< by address, of those that were begun; null once it failed
+    std::vector<std::shared_ptr<tcp::socket>> sockets; ///< one for each address tried so far; null once that failed
     std::vector<std::pair<std::size_t, error_code>> ended;
     asio::steady_timer news;
 };
 
-/// Closed on exec from its first moment: until a server answers, half a minute may pass, in which whatever the program starts
-/// would inherit it. Where this fails Asio tries, and says why.
+/// Opens the socket close-on-exec from its first moment: half a minute may pass until a server answers, and any program
+/// started in that time would inherit it. If this fails, Asio opens the socket and reports the error.
 void open_closed_on_exec(tcp::socket& socket, const tcp::endpoint& address) {
     informer::detail::descriptor ours(::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
     if (!ours) return;
     error_code ec;
-    socket.assign(address.protocol(), ours.get(), ec); // throws where there is no memory to watch it
+    socket.assign(address.protocol(), ours.get(), ec); // throws if there is no memory to watch it
     if (!ec) ours.release();
 }
 
@@ -167,7 +170,7 @@ void begin_next(const std::shared_ptr<attempts>& all, const tcp::endpoint& addre
     });
 }
 
-/// Closes what still runs when the coroutine that leads goes, be it by an exception.
+/// Closes the attempts that still run when the coroutine that leads ends, also if by an exception.
 class closed_at_end {
 public:
     explicit closed_at_end(std::shared_ptr<attempts> a) : a_(std::move(a)) {}
@@ -179,10 +182,11 @@ private:
     std::shared_ptr<attempts> a_;
 };
 
-/// Before the next address is tried too: the "connection attempt delay" that RFC 8305, 5 recommends.
+/// How long an attempt runs before the next address is tried too: the "connection attempt delay" that RFC 8305, 5
+/// recommends.
 constexpr std::chrono::milliseconds head_start(250);
 
-/// What still runs, or would be first.
+/// Names the addresses that are still being tried, or else the first one.
 std::string connecting_to(const std::vector<tcp::endpoint>& addresses, const attempts& all) {
     std::string out;
     for (std::size_t i = 0; i < all.sockets.size(); ++i)
@@ -190,8 +194,8 @@ std::string connecting_to(const std::vector<tcp::endpoint>& addresses, const att
     return "connect to " + (out.empty() ? shown(addresses.front()) : out);
 }
 
-/// Tries the addresses in the resolver's order, each once the one before it failed or had its head start; the first that
-/// answers wins. So an address that never answers costs a quarter of a second, whatever the limits are.
+/// Tries the addresses in the resolver's order, each once the one before it failed or had its head start; the first
+/// that answers wins. So an address that never answers costs a quarter of a second, whatever the limits are.
 asio::awaitable<std::shared_ptr<tcp::socket>> connect_any(asio::any_io_executor executor,
                                                           std::vector<tcp::endpoint> addresses,
                                                           std::chrono::milliseconds limit,
@@ -257,13 +261,14 @@ asio::awaitable<void> shake_hands(std::shared_ptr<transport> stream, std::string
         f = failure(errc::connection_lost, doing + " (" + ec.message() + ")");
 }
 
-/// A connection to a proxy becomes one to the server.
+/// Turns a connection to a proxy into one to the server.
 asio::awaitable<std::shared_ptr<transport>> pass(std::shared_ptr<transport> stream, std::shared_ptr<const route> way,
                                                  timeouts limits, std::shared_ptr<phase_timer> timer, failure& f) {
     if (way->hop.tls) {
         stream = tls_client_transport(stream, way->tls, way->hop.host);
         co_await shake_hands(stream, "TLS handshake", limits.tls_, timer, f);
-        // No word of the server's: our certificate was not refused, nor is another CA of the cluster's to be looked for.
+        // This error is not the server's: it has not refused our certificate, and there is no reason to look for a new
+        // CA of the cluster.
         if (f == errc::tls_failed || f == errc::connection_lost) f = failure(errc::connect_failed, f.message());
         if (f) f = f.within("the proxy " + way->through.url());
     }

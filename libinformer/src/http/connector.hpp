@@ -1,4 +1,5 @@
-// From an endpoint to a connection: resolve, connect, through the proxy, TLS; each phase with its own time-out and error.
+// From an endpoint to a connection: resolve, connect, through the proxy, TLS; each phase with its own time-out and
+// error.
 #pragma once
 
 #include "http/phase_timer.hpp"
@@ -14,7 +15,7 @@ namespace informer::http::detail {
 
 struct look_up;
 
-/// Where the connections of a client, which all go to one name, find the look-up of it that is under way.
+/// All connections of a client go to one name. Here they find the look-up of it that is under way.
 struct name_desk {
     std::weak_ptr<look_up> under_way;
 };
@@ -25,15 +26,15 @@ public:
     endpoint to;
     std::shared_ptr<const route> way; ///< through a proxy; null: directly
     std::shared_ptr<name_desk> names; ///< the client's
-    std::shared_ptr<tls_context> tls; ///< when `to.tls`
-    std::uint64_t generation = 0;     ///< of that, in the client's pool
-    std::string certificate_name;     ///< instead of the host's
+    std::shared_ptr<tls_context> tls; ///< if `to.tls`
+    std::uint64_t generation = 0;     ///< of `tls`, in the client's pool
+    std::string certificate_name;     ///< replaces the host's name; empty: none
     timeouts limits;
 };
 
 /// Opens a connection. Null and `f` on failure. Cancellation: terminal, at once. (A name that is being resolved keeps
-/// the io_context busy until the system's resolver gives up, but not us.) A name is looked up once for all who want it at the
-/// same time; what was found serves nobody else.
+/// the io_context busy until the system's resolver gives up, but not the caller.) A name is looked up once for all
+/// connections that want it at the same time; the result is not kept for later ones.
 asio::awaitable<std::shared_ptr<transport>> open(asio::any_io_executor executor, connect_plan plan,
                                                  std::shared_ptr<phase_timer> timer, failure& f);
 

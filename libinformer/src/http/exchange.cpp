@@ -17,10 +17,10 @@ namespace informer::http::detail {
 
 namespace {
 
-// Cancellation is looked at after each step, so that callers get a failure and not an exception.
+// Cancellation is checked after each step, so that callers get a failure and not an exception.
 using informer::detail::quietly;
 
-/// Without memory for its words, the code alone.
+/// Stores a failure; without memory for its text, the code alone.
 template <class Make>
 void note(failure& to, const error_code& code, Make make) noexcept {
     try {
@@ -81,8 +81,9 @@ asio::awaitable<void> exchange::perform(failure& f) {
         any_byte_ = false;
         f = failure();
         co_await send(f);
-        // A server that refuses a long body answers and closes before it has read it: look for that answer, or for the alert by
-        // which it refuses our certificate. A GET, which has no body, met a connection that is dead.
+        // A server that refuses a long body answers and closes before it has read the body: look for that answer, or
+        // for the alert by which the server refuses our certificate. But if a GET, which has no body, could not be
+        // written on a reused connection, the connection is dead.
         if (!f || (f == errc::write_failed && !(reused_ && request_.get))) {
             failure reading;
             co_await read_header(reading);
@@ -90,10 +91,11 @@ asio::awaitable<void> exchange::perform(failure& f) {
                 reading == errc::connect_failed)
                 f = reading;
         }
-        // Not a byte, and others were served before: what lies between may have dropped the flow without a word, and those of
-        // the connections that idled along with it. Each would cost who takes it all his time.
+        // A connection that served requests before has given not one byte: something on the way may have dropped it
+        // silently, and with it the other connections that were idle at the time. Each of them would cost its next
+        // request the whole time-out.
         if (f && reused_ && !any_byte_) pool_->close_idle();
-        // The peer may close an idle connection at the moment we use it. A GET does no harm twice.
+        // The peer may close an idle connection at the moment we use it. A GET can be sent twice without harm.
         const bool unlucky =
             reused_ && request_.get && !any_byte_ && (f == errc::connection_lost || f == errc::write_failed);
         if (!unlucky) break;
@@ -125,8 +127,9 @@ bool exchange::interrupted(asio::cancellation_type cancelled, std::string_view d
 
 failure exchange::lost(std::string_view doing, const error_code& ec) const {
     std::string what = request_.doing + std::string(doing);
-    // After a handshake that succeeded for us a server may still refuse our certificate (TLS 1.3): an alert instead of
-    // the first byte of the first answer. So may a proxy, that we have none. What we find broken says nothing of the kind.
+    // After a handshake that succeeded on our side, a server may still refuse our certificate (TLS 1.3): it sends an
+    // alert instead of the first byte of the first answer. In the same way a proxy may refuse because we have none. An
+    // error that our own side finds says nothing of the kind.
     if (!reused_ && !any_byte_ && is_tls_alert(ec)) {
         if (request_.plan.to.tls) return failure(errc::tls_failed, what + ": " + ec.message());
         return failure(errc::connect_failed,
@@ -175,7 +178,7 @@ asio::awaitable<std::size_t> exchange::fill(std::chrono::milliseconds limit, err
 
 asio::awaitable<void> exchange::read_header(failure& f) {
     static constexpr std::string_view doing = ": wait for the response";
-    // One limit for the whole header, however slowly it drips.
+    // One limit for the whole header, however slowly it arrives.
     const auto limit = request_.plan.limits.header_;
     const auto start = std::chrono::steady_clock::now();
     input_buffer& in = connection_->in;
@@ -214,7 +217,7 @@ asio::awaitable<std::size_t> exchange::receive(std::shared_ptr<exchange> self, b
     return quietly(read_body(std::move(self), asio::mutable_buffer(), &parts, f));
 }
 
-/// One step through the body: into `to`, or where it came to lie.
+/// One step through the body: copied into `to`, or handed out in `parts` where it was received.
 asio::awaitable<std::size_t> exchange::read_body(std::shared_ptr<exchange> self, asio::mutable_buffer to,
                                                  body_parts* parts, failure& f) {
     f = self->failure_;
@@ -233,7 +236,7 @@ asio::awaitable<std::size_t> exchange::read_body(std::shared_ptr<exchange> self,
     self->busy_ = false;
     if (f) {
         self->fail(f);
-        if (n > 0) f = failure(); // next time
+        if (n > 0) f = failure(); // reported by the next call
     }
     co_return n;
 }
@@ -252,7 +255,7 @@ bool exchange::next_part() {
     return !part_.empty();
 }
 
-/// Reads until there is one; false at the end of the body, and on error.
+/// Reads until there is a part; false at the end of the body, and on error.
 asio::awaitable<bool> exchange::wait_for_part(failure& f) {
     static constexpr std::string_view doing = ": read the response";
     while (!complete_ && !next_part()) {
@@ -267,9 +270,9 @@ asio::awaitable<bool> exchange::wait_for_part(failure& f) {
         const auto cancellation = co_await asio::this_coro::cancellation_state;
         if (interrupted(cancellation.cancelled(), doing, f)) co_return false;
         if (n > 0) continue;
-        // Over TLS, too, some servers end a body by closing the connection, and do not announce it. As in Go that is an end where
-        // no record is cut, and for a body that nothing else ends. Who can cut the connection can cut such a body, as without TLS:
-        // what is read is JSON or gzip, which knows its own end.
+        // Over TLS, too, some servers end a body by closing the connection, and do not announce it. As in Go, that
+        // counts as an end if no record is cut and nothing else ends the body. An attacker who can cut the connection
+        // can shorten such a body, as without TLS; but what is read is JSON or gzip, which have an end of their own.
         const bool ended =
             ec == asio::error::eof || (ec == asio::ssl::error::stream_truncated && !connection_->stream->pending());
         error_code incomplete;
@@ -303,7 +306,8 @@ asio::awaitable<std::size_t> exchange::read_decoded(asio::mutable_buffer to, fai
         const std::size_t n = inflater_->inflate(part_, to, bad);
         if (bad) f = failure(errc::bad_response, request_.doing + ": the body is not gzip");
         if (n > 0 || bad) {
-            // A little that was received may become much: whoever reads it all waits for nothing else meanwhile.
+            // A few received bytes may inflate to many: without this post a caller that reads them all would not
+            // suspend meanwhile.
             if (pool_->figures.bytes_received == received) co_await asio::post(executor_, asio::use_awaitable);
             co_return n;
         }

@@ -16,7 +16,7 @@
 
 namespace informer::http::detail {
 
-/// What of a request is needed after it was accepted: its bytes and its limits.
+/// The parts of a request that are needed after it was accepted: its bytes and its limits.
 class prepared_request {
 public:
     prepared_request() {}
@@ -69,12 +69,12 @@ private:
     std::unique_ptr<connection> connection_;
     std::optional<response_reader> reader_;
     std::unique_ptr<inflater> inflater_;
-    std::string inflated_;  ///< what parts of a gzip'd body lie in
-    std::string_view part_; ///< of the body as it came; lies in the connection's buffer
-    failure broken_;        ///< what is wrong behind it
-    failure failure_;       ///< of the body; handed out after the bytes before it
-    bool any_byte_ = false; ///< of the response
-    bool reused_ = false;   ///< the connection served others before
+    std::string inflated_;  ///< holds the parts of a gzip'd body
+    std::string_view part_; ///< of the body as received; points into the connection's buffer
+    failure broken_;        ///< what is wrong behind `part_`
+    failure failure_;       ///< of the body; reported after the bytes before it
+    bool any_byte_ = false; ///< of the response was received
+    bool reused_ = false;   ///< the connection served other requests before
     bool busy_ = false, closed_ = false, complete_ = false;
 };
 

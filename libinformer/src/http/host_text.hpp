@@ -5,7 +5,7 @@
 
 namespace informer::http::detail {
 
-/// IPv6 literals stand in brackets there.
+/// Puts IPv6 literals in brackets.
 inline std::string in_url(const std::string& host) {
     return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }

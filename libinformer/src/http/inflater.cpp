@@ -10,7 +10,7 @@ namespace informer::http::detail {
 
 struct inflater::state {
     z_stream z{};
-    bool between = true; ///< no member has been begun and not ended
+    bool between = true; ///< not inside a gzip member
 };
 
 inflater::inflater() : state_(std::make_unique<state>()) {

@@ -1,4 +1,4 @@
-// Content-Encoding: gzip, undone as it comes.
+// Decodes Content-Encoding: gzip as it comes.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -9,8 +9,8 @@
 
 namespace informer::http::detail {
 
-/// Inflates a stream of gzip members. What comes out goes into the caller's buffer, so a small input can never make
-/// us hold a large output.
+/// Inflates a stream of gzip members. The output goes into the caller's buffer, so a small input can never take much
+/// memory here.
 class inflater {
 public:
     inflater();

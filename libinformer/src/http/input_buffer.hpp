@@ -14,11 +14,11 @@ namespace informer::http::detail {
 
 /// A flat queue of bytes: parsers want a header in one piece.
 ///
-/// Reads grow while they are filled, so that what comes fast costs few turns of the executor; after a row of short ones
-/// the memory goes back.
+/// Reads grow while they are filled, so that fast data costs few turns of the executor; after a series of short reads
+/// the memory is given back.
 class input_buffer {
 public:
-    static constexpr std::size_t piece = std::size_t(64) << 10; ///< of one read, at first
+    static constexpr std::size_t piece = std::size_t(64) << 10; ///< initial size of a read
     static constexpr std::size_t most = std::size_t(256) << 10;
 
     bool empty() const noexcept { return begin_ == end_; }
@@ -30,7 +30,7 @@ public:
     /// fills half a read.
     boost::asio::mutable_buffer prepare() {
         if (empty()) begin_ = end_ = 0;
-        // Behind a chunk, its line end is pending most of the time.
+        // The buffer need not be empty: behind a chunk, the chunk's line end is pending most of the time.
         if (short_reads_ == patience && wanted_ > piece && size() <= piece / 2) move_to(wanted_ = piece);
         if (capacity_ - end_ < wanted_ / 2) {
             if (capacity_ - size() < wanted_ / 2)
@@ -46,7 +46,8 @@ public:
         if (n == room_) wanted_ = std::min(wanted_ * 2, most);
         short_reads_ = n < piece / 2 ? std::min(short_reads_ + 1, patience) : 0;
     }
-    /// Gives memory back when nothing is pending. The next reads are as long as the last: of a list, the next page follows.
+    /// Gives memory back when nothing is pending. The next reads are as long as the last ones: after one page of a list
+    /// the next page follows.
     void release() noexcept {
         if (!empty()) return;
         bytes_.reset();
@@ -62,7 +63,7 @@ private:
         begin_ = 0;
     }
     void move_to(std::size_t capacity) {
-        auto other = std::make_unique_for_overwrite<char[]>(capacity); // what no read fills is never touched
+        auto other = std::make_unique_for_overwrite<char[]>(capacity); // memory that no read fills is never touched
         if (!empty()) std::memcpy(other.get(), view().data(), size());
         bytes_ = std::move(other);
         capacity_ = capacity;

@@ -15,10 +15,10 @@
 
 namespace informer::http::detail {
 
-/// Aborts what is running when its phase, or the whole request, takes too long. Real time.
+/// Aborts the running operation when its phase, or the whole request, takes too long. Real time.
 ///
-/// The timer is armed lazily: while data flows a phase only moves a time point, since a read is too short a thing to
-/// pay two timer operations for. Hence the timer may outlive a phase (harmlessly) until `cancel()`.
+/// The timer is armed lazily: while data flows, a phase only moves a time point, since a read is too short to pay for
+/// two timer operations. Hence the timer may outlive a phase (harmlessly) until `cancel()`.
 class phase_timer : public std::enable_shared_from_this<phase_timer> {
 public:
     using clock = std::chrono::steady_clock;

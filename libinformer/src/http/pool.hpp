@@ -16,7 +16,7 @@
 
 namespace informer::http::detail {
 
-/// An open connection and what was read from it and not yet used.
+/// An open connection, and the bytes that were read from it and not yet used.
 struct connection {
     std::shared_ptr<transport> stream;
     input_buffer in;
@@ -24,8 +24,8 @@ struct connection {
     std::chrono::steady_clock::time_point idle_since;
 };
 
-/// Keeps idle connections and the client's figures. No operation is pending on an idle connection: whether the peer
-/// closed it is looked at when it is wanted again. Shared by the client and its exchanges, so either may go first.
+/// Keeps idle connections and the client's figures. No operation is pending on an idle connection: whether the peer has
+/// closed it is checked when it is wanted again. Shared by the client and its exchanges, so either may go first.
 class pool {
 public:
     pool(std::size_t most, std::chrono::seconds idle_for) : most_(most), idle_for_(idle_for) {}
@@ -43,7 +43,7 @@ public:
         figures.idle = idle_.size();
         return found;
     }
-    /// Closes what cannot be kept.
+    /// Keeps a connection, or closes one that cannot be kept.
     void give(std::unique_ptr<connection> c) noexcept {
         if (closed_ || most_ == 0 || c->generation != generation_ || !c->in.empty()) return;
         c->in.release();

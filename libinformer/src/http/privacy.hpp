@@ -1,4 +1,4 @@
-// Who reads what is sent.
+// Whether others can read what is sent.
 #pragma once
 
 #include <informer/http/proxy.hpp>
@@ -8,8 +8,9 @@
 
 namespace informer::http::detail {
 
-/// Why credentials are not for this server, "http://10.0.0.1 by way of the proxy http://p:1 is not TLS"; empty where they may be sent:
-/// over TLS, or on loopback. A proxy reads what is not TLS with the server, be it told by TLS, and its loopback is its own.
+/// Why credentials must not be sent to this server ("http://10.0.0.1 by way of the proxy http://p:1 is not TLS"); empty
+/// if they may be: over TLS, or on loopback. A proxy reads everything that is not TLS with the server, even if it is
+/// sent to the proxy by TLS; and a loopback address behind a proxy is the proxy's own.
 inline std::string why_not_private(const endpoint& to, const proxy& by_way_of) {
     if (to.tls || (to.is_loopback() && !by_way_of)) return {};
     if (by_way_of.speaks == proxy::protocol::https)

@@ -14,14 +14,14 @@ namespace informer::http {
 namespace {
 
 constexpr std::uint16_t http_port = 80, https_port = 443, socks_port = 1080;
-constexpr std::size_t longest_login = 255; // of either part in RFC 1929
+constexpr std::size_t longest_login = 255; // user name or password, in RFC 1929
 
 bool scheme_character(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '-' ||
            c == '.';
 }
 
-/// For messages: nothing that stands before an '@', wherever that is.
+/// The URL for messages: without what stands between the scheme and an '@', wherever that is.
 std::string shown(std::string_view url) {
     const auto end = url.find("://");
     const bool scheme = end != std::string_view::npos &&
@@ -32,7 +32,7 @@ std::string shown(std::string_view url) {
         if (scheme) text = std::string(url.substr(0, end)) + "://";
         url.remove_prefix(sign + 1);
     }
-    // Where the host was forgotten, what looks like a port is a password.
+    // If the host was forgotten, what stands in the place of a port is a password.
     const auto colon = url.rfind(':');
     if (colon != std::string_view::npos && colon + 1 < url.size() && url[colon + 1] != '/' &&
         url.find_first_not_of("0123456789/", colon + 1) != std::string_view::npos)
@@ -81,7 +81,7 @@ proxy proxy::parse(std::string_view url, failure& f) {
         return refuse(f, url, "the scheme must be http, https or socks5");
 
     std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
-    // Else half a password would become a host.
+    // Otherwise half a password would be taken for a host.
     if (rest.substr(authority.size()).find('@') != std::string_view::npos)
         return refuse(f, url, "a '/', '?' or '#' of the password must be percent-encoded");
     if (const auto sign = authority.rfind('@'); sign != std::string_view::npos) {

@@ -10,8 +10,8 @@ namespace informer::http::detail {
 
 namespace {
 
-/// Reads the status line and looks for the end of the header; the fields do not matter: what a proxy says of a length or a coding in
-/// a 2xx answer to CONNECT must be ignored (RFC 9110, 9.3.6).
+/// Reads the status line and looks for the end of the header. The fields do not matter: a length or a transfer coding
+/// in a 2xx answer to CONNECT must be ignored (RFC 9110, 9.3.6).
 class connect_dialogue final : public proxy_dialogue {
 public:
     explicit connect_dialogue(std::string request) { words_ = std::move(request); }
@@ -53,13 +53,13 @@ private:
             open_ = true;
         } else if (code == 0) {
             fail(no_http);
-        } else if (code < 200 && code != 101) { // more will come
+        } else if (code < 200 && code != 101) { // an interim answer: another follows
             first_.clear();
             in_first_ = true;
         } else {
             std::string text = "answered " + std::to_string(code);
             const auto known = boost::beast::http::int_to_status(static_cast<unsigned>(code));
-            // Its own reason may be anything: what we sent, for example.
+            // The proxy's own reason phrase may be anything, for example what we sent.
             if (known != boost::beast::http::status::unknown)
                 text.append(" ").append(boost::beast::http::obsolete_reason(known));
             fail(std::move(text));
@@ -150,7 +150,7 @@ private:
         if (answer_[0] != socks_version) return fail(no_socks);
         if (answer_.size() == 2 && answer_[1] != 0) return refused(static_cast<unsigned char>(answer_[1]));
         if (answer_.size() < address_at + 1) return;
-        std::size_t length = 0; // of the address it is bound to, which says nothing to us
+        std::size_t length = 0; // of the bound address, which we do not need
         switch (answer_[address_at - 1]) {
         case type_v4: length = 4; break;
         case type_v6: length = 16; break;

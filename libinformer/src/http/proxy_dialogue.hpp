@@ -1,4 +1,4 @@
-// What is said between us and a proxy before it is a tunnel.
+// What a client and a proxy exchange before the connection is a tunnel.
 #pragma once
 
 #include <informer/error.hpp>
@@ -13,7 +13,8 @@
 
 namespace informer::http::detail {
 
-/// Told what came, it answers what to say next. No I/O. Keeps little of what it hears, however much that is.
+/// Is given the bytes that were received and returns what to send next. No I/O. Keeps little of what it is given,
+/// however much that is.
 class proxy_dialogue {
 public:
     proxy_dialogue() = default;
@@ -21,14 +22,15 @@ public:
     proxy_dialogue& operator=(const proxy_dialogue&) = delete;
     virtual ~proxy_dialogue() = default;
 
-    /// What is to be sent now, once; empty: listen.
+    /// What to send now; returned once. Empty: receive.
     std::string take_words() noexcept { return std::exchange(words_, std::string()); }
-    /// Bytes that came, not none of them. How many were the proxy's, at least one: what is behind them is the server's, or comes again.
+    /// Takes received bytes, at least one. Returns how many of them were the proxy's, at least one. The rest is the
+    /// server's, or must be passed again.
     virtual std::size_t hear(std::string_view bytes) = 0;
 
-    bool open() const noexcept { return open_; } ///< it is a tunnel now
+    bool open() const noexcept { return open_; } ///< the connection is a tunnel now
     bool failed() const noexcept { return !why_.empty(); }
-    /// A sentence's end: "answered 407 Proxy Authentication Required". Nothing in it is the proxy's own text.
+    /// The end of a sentence: "answered 407 Proxy Authentication Required". Nothing in it is the proxy's own text.
     const std::string& why() const noexcept { return why_; }
     errc code() const noexcept { return code_; }
 
@@ -45,7 +47,7 @@ private:
     errc code_ = errc::connect_failed;
 };
 
-/// All of an answer to CONNECT, interim ones included.
+/// Limit of the whole answer to CONNECT, interim answers included.
 inline constexpr std::size_t longest_connect_answer = std::size_t(16) << 10;
 
 /// `request`: a whole CONNECT.

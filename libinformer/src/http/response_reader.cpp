@@ -18,7 +18,7 @@ namespace bh = boost::beast::http;
 
 namespace {
 
-/// A body for Beast that is not copied: tells where in the input its next part lies, and stops there.
+/// A body type for Beast that copies nothing: it records where in the input the next part lies, and stops there.
 struct part_body {
     using value_type = std::string_view;
 
@@ -59,7 +59,7 @@ void prepare(std::optional<part_parser>& parser, bool head) {
     parser->body_limit(boost::none); // lists are as long as they are; the caller reads piece by piece
     parser->header_limit(static_cast<std::uint32_t>(max_header));
     parser->skip(head);
-    parser->eager(false); // so that it stops after the header
+    parser->eager(false); // so that the parser stops after the header
 }
 
 } // namespace
@@ -83,7 +83,7 @@ std::size_t response_reader::header(std::string_view in, error_code& ec) {
         if (header_bytes_ > max_header) ec = bh::error::header_limit;
         if (ec == bh::error::need_more) {
             ec = {};
-            // A header that is not over within the limit will never be; Beast notices at the next byte only.
+            // A header that does not end within the limit is refused; Beast notices at the next byte only.
             if (in.size() - used >= max_header) ec = bh::error::header_limit;
             return used;
         }
@@ -146,7 +146,7 @@ std::vector<std::string> response_reader::fields(std::string_view name) const {
 }
 
 bool response_reader::keep_alive() const {
-    return state_->parser->keep_alive() && status() != 101; // then it speaks another protocol from now on
+    return state_->parser->keep_alive() && status() != 101; // 101: the connection speaks another protocol from now on
 }
 
 } // namespace informer::http::detail

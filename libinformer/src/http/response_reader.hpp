@@ -1,4 +1,4 @@
-// Beast's response parser behind a plain interface: the only unit of the client that Beast's HTTP is compiled in.
+// Beast's response parser behind a plain interface: in the client only this unit compiles Beast's HTTP.
 #pragma once
 
 #include <informer/error.hpp>
@@ -14,8 +14,9 @@ namespace informer::http::detail {
 /// Largest response header. client-go's transport has 10 MiB; API servers send some hundred bytes.
 inline constexpr std::size_t max_header = std::size_t(256) << 10;
 
-/// Whether a chunked body, at its beginning, ends there, and the end is not all there: less than "0\r\n\r\n". Beast must not see
-/// that: it takes note of the last chunk's first line, and next time asserts that this many bytes have come.
+/// For the beginning of a chunked body: whether the body ends right there, and its end has not come as a whole (less
+/// than "0\r\n\r\n"). Beast must not see such input: it remembers the first line of the last chunk, and at the next
+/// call asserts that as many bytes have come.
 inline bool is_unfinished_end(std::string_view in) noexcept {
     return in.size() < 5 && in.starts_with("0\r\n");
 }
@@ -34,8 +35,8 @@ public:
     std::size_t header(std::string_view in, error_code& ec);
     bool header_done() const noexcept { return header_done_; }
 
-    /// The same for the body; `part` is the next part of it, which lies in `in`. Empty when more bytes are needed or the
-    /// message is complete. What is wrong behind the part is told along with it.
+    /// The same for the body; `part` is the next part of it, which lies in `in`. Empty when more bytes are needed or
+    /// the message is complete. An error behind the part is reported together with the part.
     std::size_t body(std::string_view in, std::string_view& part, error_code& ec);
     /// The peer closed the connection. `ec`: the message was not complete.
     void end_of_stream(error_code& ec);
@@ -49,7 +50,7 @@ public:
 private:
     struct state;
     std::unique_ptr<state> state_;
-    std::size_t header_bytes_ = 0; ///< interim answers included, which could go on for ever
+    std::size_t header_bytes_ = 0; ///< includes interim answers, which could go on for ever
     bool head_, header_done_ = false, body_begun_ = false;
 };
 

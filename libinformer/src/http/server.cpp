@@ -113,7 +113,8 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
     accept_mode mode = accept_mode::serve;
     bool stopped = false;
 
-    /// A connection's place among the open ones, until nobody serves it any more or, lacking memory, nobody ever did.
+    /// A connection's place in `open`. It is given up when the coroutine that serves the connection ends, or when that
+    /// coroutine could not begin for lack of memory.
     class place {
     public:
         place(std::shared_ptr<impl> s, std::shared_ptr<detail::server_connection> c)
@@ -130,8 +131,8 @@ struct server::impl : std::enable_shared_from_this<server::impl> {
         std::shared_ptr<detail::server_connection> connection;
     };
 
-    /// Where peers are accepted, until nobody accepts them any more or, lacking memory, nobody ever did: then they had better be
-    /// refused than wait for nobody.
+    /// The listening port. It is closed when the coroutine that accepts peers ends, or when that coroutine could not
+    /// begin for lack of memory: it is better to refuse peers then than to let them wait in vain.
     class open_port {
     public:
         open_port(std::shared_ptr<impl> s, std::shared_ptr<asio::ip::tcp::acceptor> a) noexcept
@@ -169,7 +170,7 @@ void open_at(const asio::ip::tcp::endpoint& at, bool both_families, asio::ip::tc
     if (!ec) a.set_option(asio::socket_base::reuse_address(true), ec);
     if (!ec) a.bind(at, ec);
     if (!ec) a.listen(asio::socket_base::max_listen_connections, ec);
-    // Who asked to come may have left: that is told, not waited out.
+    // A peer may have left before it is accepted: then accept() must return an error, not block.
     if (!ec) a.non_blocking(true, ec);
     if (!ec) a.set_option(asio::socket_base::enable_connection_aborted(true), ec);
 }
@@ -196,7 +197,7 @@ void server::impl::listen(failure& f) {
     if (!everywhere) address = asio::ip::make_address(options.address_, ec);
     const auto fresh = std::make_shared<asio::ip::tcp::acceptor>(rt.executor());
     if (!ec) open_at({address, wanted}, everywhere, *fresh, ec);
-    // Without IPv6 there is nothing but IPv4.
+    // A machine without IPv6 listens on IPv4 alone.
     const bool no_v6 =
         ec == boost::system::errc::address_family_not_supported || ec == boost::system::errc::address_not_available;
     if (everywhere && no_v6) open_at({asio::ip::address_v4::any(), wanted}, false, *fresh, ec);
@@ -209,7 +210,7 @@ void server::impl::listen(failure& f) {
     group.spawn(accept_all(open_port(shared_from_this(), fresh)));
 }
 
-/// Of a connection, or of accepting one: no memory, most likely.
+/// Logs an exception of a connection, or of accepting one: no memory, most likely.
 void server::impl::tell(const runtime& to, const std::exception_ptr& e) noexcept {
     try {
         std::rethrow_exception(e);
@@ -230,7 +231,7 @@ asio::awaitable<void> server::impl::accept_all(open_port given) {
     while (a->is_open()) {
         bool lacking = false;
         try {
-            // Asio's own accept would let a lack of memory out of the io_context.
+            // Asio's own async_accept would let a bad_alloc leave io_context::run().
             co_await a->async_wait(asio::ip::tcp::acceptor::wait_read, detail::as_result);
             if (self->stopped || !a->is_open()) break;
             error_code ec;
@@ -244,16 +245,17 @@ asio::awaitable<void> server::impl::accept_all(open_port given) {
             lacking = true;
         }
         if (!lacking) continue;
-        // File descriptors or memory, most likely: some will be free soon.
+        // Most likely file descriptors or memory ran out: some will be free soon.
         pause.expires_after(std::chrono::milliseconds(50));
         co_await pause.async_wait(detail::as_result);
     }
 }
 
-/// For one connection more. Who half asks, or not at all, must not keep out who does; the longest wait is the least likely to end.
+/// For one more connection. Peers that send half a request, or none, must not keep out those that send one. The peer
+/// that has been waited for the longest is the least likely to send its request.
 bool server::impl::make_room() {
     if (options.max_connections_ == 0 || open.size() < options.max_connections_) return true;
-    std::size_t n = 0; // those that are closed have not left yet
+    std::size_t n = 0; // open connections; `open` also has closed ones that are not served to their end yet
     detail::server_connection* idlest = nullptr;
     for (const auto& c : open) {
         if (c->closed()) continue;
@@ -320,7 +322,7 @@ void server::impl::close_listener() noexcept {
 }
 
 void server::impl::drop(detail::server_connection::ending how) noexcept {
-    const auto all = std::exchange(open, {}); // closing calls handlers back
+    const auto all = std::exchange(open, {}); // close() calls handlers back
     for (const auto& c : all) c->close(how);
 }
 
@@ -368,7 +370,7 @@ void server::on_accept(accept_mode m) {
 }
 
 asio::awaitable<void> server::stop() {
-    impl_->shut_down(); // here: who was cancelled never begins to wait
+    impl_->shut_down(); // here, because a cancelled caller never begins to wait
     return impl::stop(impl_);
 }
 

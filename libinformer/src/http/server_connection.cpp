@@ -61,7 +61,7 @@ asio::awaitable<void> server_connection::read_all(reader r) {
             if (n == 0) break;
             self->arrived_.notify();
         }
-    } catch (...) { // nobody reads any more: who waits for bytes must hear of it
+    } catch (...) { // nobody reads any more: a coroutine that waits for bytes must be woken
         failed = std::current_exception();
     }
     self->ended_ = true;

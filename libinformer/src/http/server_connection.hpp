@@ -1,4 +1,4 @@
-// One connection of the server: a coroutine that reads all the time, one that serves.
+// One connection of the server. It has two coroutines: one reads all the time, one serves requests.
 #pragma once
 
 #include "http/input_buffer.hpp"
@@ -21,16 +21,16 @@
 
 namespace informer::http::detail {
 
-/// The socket's side. Bytes are read ahead while a handler works: that is how we learn that the peer went away.
+/// The socket's side. Bytes are read ahead while a handler works: that shows whether the peer has gone.
 class server_connection : public std::enable_shared_from_this<server_connection> {
 public:
     /// `patience`: see server_options.
     server_connection(runtime rt, std::shared_ptr<transport> s, std::uint64_t number,
                       std::chrono::milliseconds patience);
 
-    /// From now on it is the peer's turn: if it takes longer than our patience, the connection is closed.
+    /// From now on it is the peer's turn: if the peer takes longer than `patience`, the connection is closed.
     void expect_peer();
-    /// The same; what is awaited is a request, or the handshake before the first.
+    /// The same, for a request or for the handshake before the first one.
     void expect_request();
     void peer_delivered() noexcept;
     /// Since when a request is awaited, if it is.
@@ -43,7 +43,7 @@ public:
     void consume(std::size_t n);
     input_buffer in;
 
-    /// False when the peer is gone. Suspends while it does not read.
+    /// False when the peer is gone. Suspends while the peer does not read.
     asio::awaitable<bool> write(std::string_view bytes);
     /// Writes bytes of a body, subject to `cut_after`, with the framing around them. False when the peer is gone.
     asio::awaitable<bool> write_body(std::string_view before, std::string_view body, std::string_view after);
@@ -53,11 +53,11 @@ public:
     void close(ending how) noexcept;
     bool closed() const noexcept { return closed_; }
     bool gone() const noexcept { return gone_; }
-    void leave() noexcept; ///< the peer is gone: tells those who wait
+    void leave() noexcept; ///< the peer is gone: wakes the waiters and calls the callbacks
     void on_gone(std::function<void()> f);
-    /// What it throws is logged: it must not reach whoever happens to close the connection.
+    /// Calls `f` and logs what it throws: an exception must not reach the code that happens to close the connection.
     void call_back(const std::function<void()>& f) const noexcept;
-    void forget_request() noexcept; ///< its handler is over: nobody to call back, and no cut for the next answer
+    void forget_request() noexcept; ///< its handler has ended: drops its callbacks and its `cut_after`
     static asio::awaitable<void> wait_gone(std::shared_ptr<server_connection> self);
 
     transport& stream() noexcept { return *stream_; }
@@ -65,7 +65,8 @@ public:
     std::uint64_t number() const noexcept { return number_; }
 
 private:
-    /// Who is about to read. Where he never begins, for lack of memory, nobody must wait for bytes.
+    /// Stands for the coroutine that is about to read. If that never begins, for lack of memory, nobody must wait for
+    /// bytes.
     class reader {
     public:
         explicit reader(std::shared_ptr<server_connection> c) noexcept : of_(std::move(c)) {}
@@ -87,7 +88,7 @@ private:
     std::shared_ptr<transport> stream_;
     std::uint64_t number_;
     std::chrono::milliseconds patience_;
-    std::shared_ptr<phase_timer> timer_; ///< where patience has an end
+    std::shared_ptr<phase_timer> timer_; ///< if patience is limited
     informer::detail::async_event arrived_, consumed_, left_;
     std::vector<std::function<void()>> on_gone_;
     std::optional<std::uint64_t> cut_after_;

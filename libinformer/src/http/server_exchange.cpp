@@ -8,7 +8,7 @@ namespace informer::http::detail {
 
 namespace {
 
-/// A header line; line breaks in the value would make two of it.
+/// Adds a header line. Line breaks in the value would make two lines of it.
 void add(std::string& to, std::string_view name, std::string_view value) {
     to.append(name).append(": ");
     for (const char c : value) to += c == '\r' || c == '\n' ? ' ' : c;

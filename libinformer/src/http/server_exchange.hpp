@@ -13,7 +13,7 @@
 
 namespace informer::http::detail {
 
-/// Frames what a handler sends. May outlive the handler; says false then.
+/// Frames what a handler sends. May outlive the handler; its functions return false then.
 class server_exchange {
 public:
     /// What the request asked for.
@@ -35,7 +35,7 @@ public:
     static asio::awaitable<bool> write_raw(std::shared_ptr<server_exchange> self, std::string bytes);
 
     state progress() const noexcept { return state_; }
-    /// The handler returned: whoever kept the answer cannot disturb the next one.
+    /// The handler returned: a copy of the answer that was kept must not disturb the next answer.
     void retire() noexcept { retired_ = true; }
     bool retired() const noexcept { return retired_; }
     /// Whether another request may follow on the connection.

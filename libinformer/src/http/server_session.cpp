@@ -1,4 +1,4 @@
-// The only unit of the server that Beast's parser is compiled in.
+// The only unit of the server that compiles Beast's parser.
 #include "http/server_session.hpp"
 
 #include "http/beast_put.hpp"
@@ -30,7 +30,8 @@ namespace {
 using request_parser = bh::request_parser<bh::string_body>;
 
 constexpr std::uint32_t header_limit = 64 << 10;
-constexpr std::size_t unparsed_limit = 64 << 10; ///< below what the pump reads ahead, or both would wait
+/// Together with header_limit no more than the pump reads ahead, or both would wait for each other.
+constexpr std::size_t unparsed_limit = 64 << 10;
 constexpr std::chrono::seconds farewell{1};
 
 std::string form_decode(std::string_view s) {
@@ -39,7 +40,8 @@ std::string form_decode(std::string_view s) {
     return percent_decode(text);
 }
 
-/// Without the scheme and the authority that a proxy's client writes in front of it: every server has to take that (RFC 9112, 3.2.2).
+/// The target without the scheme and the authority that a proxy's client writes before it: every server must accept
+/// them (RFC 9112, 3.2.2).
 std::string_view origin_form(std::string_view target) {
     const auto authority = target.find("://");
     if (target.starts_with('/') || authority == std::string_view::npos) return target;
@@ -74,8 +76,8 @@ std::shared_ptr<server_request> take(request_parser& p) {
     return r;
 }
 
-/// The answer to a request that cannot be read. What the peer still sends is read and dropped for a while: closing at
-/// once would be a reset that destroys our answer on its way.
+/// Answers a request that cannot be read. What the peer still sends is read and dropped for a while: closing at once
+/// would cause a reset that destroys our answer on its way.
 asio::awaitable<void> refuse(std::shared_ptr<server_connection> c, int status, std::string text) {
     server_exchange::wishes w;
     w.keep_alive = false;
@@ -111,13 +113,13 @@ asio::awaitable<bool> read_request(std::shared_ptr<server_connection> c, std::sh
         }
         if (p->is_header_done() && !expected && !ec) {
             expected = true;
-            p->eager(true); // until now it stopped after the header
+            p->eager(true); // until now the parser stopped after the header
             const bool waits = boost::beast::iequals(p->get()[bh::field::expect], "100-continue");
             if (waits && !p->is_done() && c->in.empty()) {
                 static constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
                 const bool ok = co_await c->write(go_on);
                 if (!ok) co_return false;
-                c->expect_request(); // writing ended its turn; the body is still to come
+                c->expect_request(); // write() ended the peer's turn, but the body is still to come
             }
             continue;
         }
@@ -177,7 +179,7 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         if (cancellation.cancelled() != asio::cancellation_type::none) break;
         if (!thrown.empty() && rt.logs(log_level::error))
             rt.log(log_level::error, "http server: " + request->method + " " + request->path + ": " + thrown);
-        // how much of the answer went
+        // After an exception it is not known how much of the answer was sent.
         const bool unsure = !thrown.empty() && x->progress() != server_exchange::state::nothing;
         if (x->progress() == server_exchange::state::nothing && !c->closed()) {
             std::vector<std::pair<std::string, std::string>> none;
@@ -185,7 +187,7 @@ asio::awaitable<void> serve(std::shared_ptr<server_connection> c, std::shared_pt
         }
         x->retire();
         c->forget_request();
-        if (unsure || !x->reusable()) // also a stream without its end: the peer must notice that
+        if (unsure || !x->reusable()) // also after a stream without its end, which the peer must notice
             break;
     }
 }

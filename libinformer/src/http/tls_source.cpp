@@ -10,7 +10,7 @@ namespace {
 
 using informer::detail::waiting;
 
-/// Nothing where no file is named.
+/// Leaves `into` as it is if no file is named.
 bool read_pem(const std::string& path, std::string& into, waiting how, std::string& why) {
     if (path.empty()) return true;
     const auto text = informer::detail::read_file(path, why, how);
@@ -56,7 +56,7 @@ void tls_source::look(std::span<const std::unique_ptr<client>> all) {
                           fresh.key_pem_ == in_use_.key_pem_;
         failure f;
         for (const auto& c : all)
-            if (!same && !f) c->set_tls(fresh, f); // who takes it takes it for all
+            if (!same && !f) c->set_tls(fresh, f); // what one client accepts, all accept
         if (!f) {
             if (!same) runtime_.log(log_level::info, "certificates were replaced on disk: new connections use them");
             in_use_ = std::move(fresh);

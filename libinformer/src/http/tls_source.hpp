@@ -11,23 +11,26 @@
 
 namespace informer::http::detail {
 
-/// Re-reads the files of a CA, client certificate and key once a minute (client-go: every five). What changed is
-/// used for new connections; those that are open go on, as watches end after minutes anyway. What cannot be used (a file that is
-/// gone, a certificate whose key has not come yet) leaves the old ones in use, and says so once.
+/// Re-reads the files of a CA, client certificate and key once a minute (client-go: every five). Changed files are used
+/// for new connections; open connections go on, as watches end after minutes anyway. If something cannot be used (a
+/// file that is gone, a certificate whose key has not come yet), the old material stays in use, and that is logged
+/// once.
 class tls_source {
 public:
     /// `in_use`: what the files held when they were read last.
     tls_source(tls_options in_use, tls_files files, runtime r);
 
-    /// What they hold now, in place of what is given. `f`: bad_configuration, naming the file that cannot be used.
+    /// Replaces the material in `given` by what the files hold now. `f`: bad_configuration, naming the file that cannot
+    /// be used.
     static tls_options read(tls_options given, const tls_files& files, failure& f);
 
-    /// Before each request: for these clients, who share it.
+    /// To be called before each request, with the clients that share the material.
     void look(std::span<const std::unique_ptr<client>> all);
-    /// Another client certificate, from elsewhere than a file; empty for none. `f`: as http::client::set_tls, and the old one stays.
+    /// Sets another client certificate that does not come from a file; empty for none. `f`: as for
+    /// http::client::set_tls; then the old one stays in use.
     void use_certificate(client& c, const std::string& certificate_pem, const std::string& key_pem, failure& f);
     const tls_options& in_use() const noexcept { return in_use_; }
-    /// The server, or we, refused a certificate: look at the files before the next request.
+    /// Either side refused a certificate: the files are read again before the next request.
     void refused() noexcept { next_read_ = clock::time_point::min(); }
 
     static constexpr std::chrono::minutes interval = std::chrono::minutes(1);

@@ -38,13 +38,14 @@ const BIO_METHOD* method_of(const char* name) {
 
 } // namespace
 
-/// The socket as OpenSSL sees it. Its own would write without MSG_NOSIGNAL, and a peer that left would end the process.
+/// The socket as OpenSSL sees it. OpenSSL's own BIO would write without MSG_NOSIGNAL, and a peer that left would end
+/// the process.
 struct tls_stream::on_socket {
     static int read(BIO* b, char* to, int size) {
         auto& s = *static_cast<tls_stream*>(BIO_get_data(b));
         BIO_clear_retry_flags(b);
         if (size <= 0) return 0;
-        if (s.drained_) { // asking again would most often be for nothing; the wait notices what came meanwhile
+        if (s.drained_) { // another recv() would mostly find nothing; wait() notices what came meanwhile
             BIO_set_retry_read(b);
             return -1;
         }
@@ -85,7 +86,7 @@ struct tls_stream::on_socket {
     static bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
 };
 
-/// Another stream as OpenSSL sees it: what that one waits for, this one does.
+/// The carrier as OpenSSL sees it: this stream waits for whatever the carrier waits for.
 struct tls_stream::on_carrier {
     static int read(BIO* b, char* to, int size) {
         return call(b, size,
@@ -102,7 +103,8 @@ struct tls_stream::on_carrier {
         if (size <= 0) return 0;
         std::size_t n = 0;
         error_code ec;
-        // Both share OpenSSL's queue of errors. What is in it now is why ours says farewell by an alert, and is asked for afterwards.
+        // Both streams share OpenSSL's queue of errors. An error that is in it now is the reason why our stream is
+        // sending an alert. It is asked for afterwards, so it is put back.
         const unsigned long ours = ERR_peek_error();
         ERR_clear_error();
         const need then = s.carrier_->after(what(s.carrier_->handle(), n), ec);
@@ -110,7 +112,8 @@ struct tls_stream::on_carrier {
         if (ours != 0) ERR_raise(ERR_GET_LIB(ours), ERR_GET_REASON(ours));
         if (then == need::to_read) BIO_set_retry_read(b);
         if (then == need::to_write) BIO_set_retry_write(b);
-        // Who carries may end politely, or say what went wrong: our peer has said nothing by that.
+        // The carrier's peer may end its TLS in an orderly way, or send an alert. Neither is a statement of our own
+        // peer.
         if (ec == asio::error::eof)
             ec = asio::ssl::error::stream_truncated;
         else if (is_tls_error(ec))
@@ -134,12 +137,12 @@ void tls_stream::begin(SSL_CTX* context, const BIO_METHOD* below) {
     if (!b) throw std::bad_alloc();
     BIO_set_data(b, this);
     BIO_set_init(b, 1);
-    SSL_set_bio(ssl_.get(), b, b); // which owns it
+    SSL_set_bio(ssl_.get(), b, b); // `ssl_` owns it from now on
     SSL_set_mode(ssl_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_set_read_ahead(ssl_.get(), 1); // a record at a time, not its five first bytes and then the rest
+    SSL_set_read_ahead(ssl_.get(), 1); // reads a record at once, not its first five bytes and then the rest
 }
 
-/// What OpenSSL's last call means.
+/// What the result of OpenSSL's last call means.
 tls_stream::need tls_stream::after(int result, error_code& ec) noexcept {
     ec = {};
     if (result > 0) return need::nothing;
@@ -181,8 +184,8 @@ asio::awaitable<void> tls_stream::handshake(role r, error_code& ec) {
     }
 }
 
-/// What is there, as much as fits, but not from any number of records: they may be of a byte each. An error that follows bytes waits
-/// for the next read.
+/// Reads what is there, as much as fits, but from a limited number of records: each may hold only one byte. An error
+/// that follows bytes is kept for the next read.
 tls_stream::need tls_stream::read_now(asio::mutable_buffer to, std::size_t& n, error_code& ec) noexcept {
     ec = read_late_;
     need then = need::nothing;
@@ -206,7 +209,7 @@ asio::awaitable<std::size_t> tls_stream::read_some(asio::mutable_buffer to, erro
         co_await wait(then, ec);
         if (ec) co_return 0;
     }
-    // A peer that is always ahead of us must not keep the executor from others.
+    // A peer that always sends faster than we read must not occupy the executor.
     if (!waited) co_await asio::post(asio::use_awaitable);
     co_return n;
 }

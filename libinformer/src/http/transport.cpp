@@ -137,7 +137,7 @@ class tls final : public transport {
 public:
     tls(tcp::socket s, std::shared_ptr<tls_context> c, tls_stream::role role)
         : context_(std::move(c)), stream_(std::move(s), context_->ssl_.native_handle()), role_(role) {}
-    /// A client's, of what is behind that.
+    /// A client's stream to the server behind the carrier's peer.
     tls(std::shared_ptr<tls> carrier, std::shared_ptr<tls_context> c)
         : context_(std::move(c)), carrier_(std::move(carrier)),
           stream_(carrier_->stream_, context_->ssl_.native_handle()), role_(tls_stream::role::client) {}
@@ -145,10 +145,11 @@ public:
     /// What the server's certificate must be valid for.
     void expect(std::string name) {
         name_ = std::move(name);
-        // It says that no search list applies; certificates and SNI are without it. (No name at all would not be verified.)
+        // A final dot says that no search list applies; certificates and SNI are without it. (A lone dot stays: an
+        // empty name would not be verified.)
         if (name_.size() > 1 && name_.ends_with('.')) name_.pop_back();
         SSL* s = stream_.handle();
-        // OpenSSL takes no name for any, and one with a dot in front for whatever ends so.
+        // To OpenSSL an empty name means any name, and one with a leading dot any name that ends so.
         bool known = !name_.empty() && !name_.starts_with('.') && name_.find('\0') == std::string::npos;
         if (known && is_address(name_)) { // SNI carries names only (RFC 6066, section 3)
             if (context_->verify_)
@@ -156,7 +157,7 @@ public:
         } else if (known) {
             SSL_set_tlsext_host_name(s, name_.c_str());
             if (context_->verify_) {
-                // As Go does it: what stands in the subject is nobody's host name.
+                // As in Go: the certificate's subject is never taken for a host name.
                 SSL_set_hostflags(s, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
                 known = SSL_set1_host(s, name_.c_str()) == 1;
             }
@@ -168,7 +169,7 @@ public:
     }
 
     asio::awaitable<void> handshake(error_code& ec) override {
-        if (!problem_.empty()) { // else OpenSSL would take any name
+        if (!problem_.empty()) { // otherwise OpenSSL would accept any name
             ec = asio::error::invalid_argument;
             co_return;
         }
@@ -208,7 +209,7 @@ public:
     }
 
 private:
-    /// OpenSSL's verdict on a certificate; the first refusal is kept.
+    /// Receives OpenSSL's verdict on a certificate; the first refusal is kept.
     static int note(int ok, X509_STORE_CTX* v) {
         const auto* s = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(v, SSL_get_ex_data_X509_STORE_CTX_idx()));
         auto& self = *static_cast<tls*>(SSL_get_app_data(s));
@@ -237,7 +238,7 @@ void refuse(failure& f, std::string_view what, const error_code& ec) {
     f = failure(errc::bad_configuration, std::string(what) + " cannot be used: " + ec.message());
 }
 
-/// OpenSSL may have been configured so that it can do nothing: a provider that is not there.
+/// OpenSSL may have been configured so that it can do nothing, for instance with a provider that does not exist.
 std::shared_ptr<tls_context> make_context(ssl::context::method m, failure& f) {
     f = failure();
     try {
@@ -262,12 +263,13 @@ void use_pair(ssl::context& c, const std::string& certificate, const std::string
     if (ec) return refuse(f, of_file(whose + " key", from.key), ec);
 }
 
-/// Whether this authority may have signed that. OpenSSL goes by name and key identifiers and takes the first that fits; of two
-/// authorities of one name, as a bundle holds while they are rotated, and without identifiers, that may be the other one. Only of those
-/// that we trust: what a peer has sent may be hundreds that fit each other, and no stranger shall make us check as many signatures.
+/// Whether this issuer may have signed that certificate. OpenSSL goes by name and key identifiers and takes the first
+/// issuer that fits. If a bundle has two authorities of one name, as during a rotation, and no identifiers, that may be
+/// the wrong one; then the signature decides. It is checked only for issuers that we trust: a peer may send hundreds of
+/// certificates that fit each other, and no stranger shall make us check as many signatures.
 int may_have_signed(X509_STORE_CTX* of, X509* certificate, X509* issuer) {
     const int fits = X509_check_issued(issuer, certificate);
-    // OpenSSL's own rule; what the key may be used for is looked at later.
+    // OpenSSL's own rule; what the key may be used for is checked later.
     if (fits != X509_V_OK && fits != X509_V_ERR_KEYUSAGE_NO_CERTSIGN) return 0;
     if (X509_get0_subject_key_id(issuer) && X509_get0_authority_key_id(certificate)) return 1;
     STACK_OF(X509)* const sent = X509_STORE_CTX_get0_untrusted(of);
@@ -329,8 +331,8 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
         c.add_certificate_authority(asio::buffer(o.client_ca_pem_), ec);
         if (ec) refuse(f, "client CA certificate", ec);
         c.set_verify_mode(ssl::verify_peer, ec);
-        // A bad certificate makes a stranger, not a broken handshake: whoever serves answers 401, as kube-apiserver does.
-        // OpenSSL keeps the verdict; peer() looks at it.
+        // A bad certificate makes the peer a stranger, it does not break the handshake: the handler answers 401, as
+        // kube-apiserver does. OpenSSL keeps the verdict; peer() checks it.
         c.set_verify_callback([](bool, ssl::verify_context&) { return true; }, ec);
         static constexpr std::array<unsigned char, 8> session = {'i', 'n', 'f', 'o', 'r', 'm', 'e', 'r'};
         SSL_CTX_set_session_id_context(c.native_handle(), session.data(), session.size());

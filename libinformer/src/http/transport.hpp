@@ -1,4 +1,4 @@
-// A byte stream to a peer, plain or TLS, behind one interface: what is above is compiled once.
+// A byte stream to a peer, plain or TLS, behind one interface, so that the code above is compiled once.
 #pragma once
 
 #include <informer/error.hpp>
@@ -20,10 +20,10 @@ namespace informer::http::detail {
 
 using asio::ip::tcp;
 
-/// How we wait everywhere: errors as values.
+/// The completion token of all waits here: errors as values.
 inline constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
-/// Up to this, what is sent together is copied together: the largest record of TLS.
+/// Up to this size, pieces that are sent together are copied into one buffer: the largest record of TLS.
 inline constexpr std::size_t one_packet = std::size_t(16) << 10;
 
 /// Who the other side is, if it showed a certificate that was verified.
@@ -42,11 +42,11 @@ public:
     virtual asio::awaitable<void> handshake(error_code& ec) = 0;
     virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer to, error_code& ec) = 0;
     virtual asio::awaitable<std::size_t> write_some(asio::const_buffer from, error_code& ec) = 0;
-    /// What the next read would begin with, at least a byte; it stays there.
+    /// The beginning of what the next read would return, at least one byte; it stays there.
     virtual asio::awaitable<std::size_t> look(asio::mutable_buffer to, error_code& ec) = 0;
     /// Whether something was received that no read has taken.
     virtual bool pending() const noexcept = 0;
-    /// Whether the end came along with what was read last; the next read will tell.
+    /// Whether the end came together with the bytes that were read last; the next read will report it.
     virtual bool ended() const noexcept = 0;
     virtual const std::string& problem() const noexcept = 0;
     virtual peer_identity peer() const = 0;
@@ -54,11 +54,11 @@ public:
 
     /// Closes the socket at once; pending operations end with operation_aborted.
     void close() noexcept;
-    /// No more bytes from us; what is underway still arrives.
+    /// Sends no more bytes; those on their way still arrive.
     void finish_sending() noexcept;
     /// Closes with a TCP reset.
     void reset() noexcept;
-    /// Whether an idle connection may be used again: open, and the peer has neither closed it nor said anything.
+    /// Whether an idle connection may be used again: open, and the peer has neither closed it nor sent anything.
     bool quiet() noexcept;
 };
 
@@ -71,17 +71,18 @@ std::shared_ptr<tls_context> make_server_context(const server_tls& o, failure& f
 
 std::shared_ptr<transport> plain_transport(tcp::socket s);
 /// `name`: what the certificate must be valid for, a host name (then also sent as SNI) or an address.
-/// `over`: plain, which is of no use afterwards, or TLS with somebody who passes on what is said; both of this file.
+/// `over`: a plain stream, which cannot be used afterwards, or a TLS stream to a proxy that passes on what is sent;
+/// both made by functions of this file.
 std::shared_ptr<transport> tls_client_transport(std::shared_ptr<transport> over, std::shared_ptr<tls_context> c,
                                                 std::string name);
 std::shared_ptr<transport> tls_server_transport(tcp::socket s, std::shared_ptr<tls_context> c);
 
-/// Whether the TLS layer said so (an alert of the peer, a broken record), not the network.
+/// Whether the error comes from the TLS layer (an alert of the peer, a broken record), not from the network.
 bool is_tls_error(const error_code& ec) noexcept;
-/// Whether the peer said so.
+/// Whether the error is an alert that the peer sent.
 bool is_tls_alert(const error_code& ec) noexcept;
 
-/// "10.0.0.1:443", "[fd00::1]:443"; of an IPv4 address within IPv6 the former.
+/// "10.0.0.1:443", "[fd00::1]:443"; an IPv4-mapped IPv6 address is shown in the former way.
 std::string shown(const tcp::endpoint& e);
 
 /// No-delay always; keep-alive probes so that a dead peer is noticed after a minute.

@@ -14,7 +14,7 @@ namespace informer::http::detail {
 
 namespace {
 
-/// host:port, the port always said.
+/// host:port, always with the port.
 std::string address_of(const endpoint& e) {
     return in_url(e.host) + ":" + std::to_string(e.port);
 }
@@ -24,13 +24,15 @@ bool sayable(std::string_view s) {
            std::none_of(s.begin(), s.end(), [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
 }
 
-/// What an operation came to; one that was over when we were cancelled was not interrupted by it.
+/// Adds a cancellation to the result of an operation: one that had finished when the cancellation came was not
+/// interrupted by it.
 asio::awaitable<void> unless_cancelled(error_code& ec) {
     const auto cancellation = co_await asio::this_coro::cancellation_state;
     if (!ec && cancellation.cancelled() != asio::cancellation_type::none) ec = asio::error::operation_aborted;
 }
 
-/// The dialogue, until it is over or the connection fails. Whatever follows the proxy's words belongs to who reads next.
+/// Runs the dialogue until it is over or the connection fails. What follows the proxy's answer stays in the stream for
+/// the next reader.
 asio::awaitable<void> talk(std::shared_ptr<transport> s, std::shared_ptr<proxy_dialogue> with, error_code& ec) {
     std::array<char, 2048> room;
     while (!with->open() && !with->failed()) {
@@ -59,7 +61,7 @@ asio::awaitable<void> talk(std::shared_ptr<transport> s, std::shared_ptr<proxy_d
 
 route::route(proxy p, endpoint server, std::string_view user_agent, failure& f)
     : through(std::move(p)), to(std::move(server)), tunnels(to.tls || through.speaks == proxy::protocol::socks5) {
-    static constexpr std::size_t longest_name = 255; // of a SOCKS request, and of DNS
+    static constexpr std::size_t longest_name = 255; // in a SOCKS request, and in DNS
     hop.host = through.host;
     hop.port = through.port;
     hop.tls = through.speaks == proxy::protocol::https;
@@ -68,7 +70,8 @@ route::route(proxy p, endpoint server, std::string_view user_agent, failure& f)
     else if (!sayable(to.host) || to.host.size() > longest_name)
         f = failure(errc::bad_configuration, "the server's host cannot be said to the proxy " + through.url());
     if (f) return;
-    // Nothing of the cluster's: neither its authority, which is not the proxy's, nor that it need not be verified, nor our certificate.
+    // Uses no TLS setting of the cluster: neither its CA, which is not the proxy's, nor `insecure`, nor our
+    // certificate.
     if (hop.tls) tls = make_client_context(tls_options().ca(through.ca_pem), f);
     if (f) f = f.within("the proxy " + through.url());
     if (f) return;

@@ -26,7 +26,7 @@ int hex_digit(char c) {
     return -1;
 }
 
-/// The address as we show it in errors: passwords in it are never repeated.
+/// The address as errors show it, never with a password.
 std::string shown(std::string_view url) {
     if (url.find('@') != std::string_view::npos) return "the server's address";
     return "'" + printable(url, 256) + "'";
@@ -65,7 +65,7 @@ endpoint endpoint::parse(std::string_view url, failure& f) {
         return refuse(f, url, "the host has a character that no host name has");
     if (u.has_port() && !u.port().empty()) {
         e.port = u.port_number();
-        if (e.port == 0) // also what Boost.URL says when the number does not fit
+        if (e.port == 0) // Boost.URL also returns 0 if the number does not fit
             return refuse(f, url, "the port must be between 1 and 65535");
     } else {
         e.port = e.tls ? https_port : http_port;
@@ -99,7 +99,7 @@ bool endpoint::is_loopback() const {
 }
 
 std::string percent_encode(std::string_view s) {
-    // Not by the overload that makes the string: it is noexcept, and would end the process where there is no memory.
+    // Not the overload that makes the string: it is noexcept, so a lack of memory would end the process.
     std::string out(boost::urls::encoded_size(s, boost::urls::unreserved_chars), '\0');
     boost::urls::encode(out.data(), out.size(), s, boost::urls::unreserved_chars);
     return out;

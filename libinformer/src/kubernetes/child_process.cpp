@@ -77,10 +77,11 @@ public:
             if (const int e = posix_spawn_file_actions_adddup2(&actions, streams[static_cast<std::size_t>(i)], i))
                 return e;
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-        // Ours are closed by themselves; those of the program that embeds us may not be.
+        // Our own descriptors are close-on-exec; those of the program that embeds us may not be.
         if (const int e = posix_spawn_file_actions_addclosefrom_np(&actions, 3)) return e;
 #endif
-        // No terminal to ask at, a group that is killed as a whole, and no signal that our program blocks or ignores.
+        // A session of its own: no terminal to prompt on, and a process group that can be killed as a whole. And no
+        // signal stays blocked or ignored because our program blocks or ignores it.
         sigset_t none, all;
         sigemptyset(&none);
         sigfillset(&all);
@@ -105,7 +106,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 } // namespace
 
-/// Of who waits. Destroyed with the coroutine, resumed or not.
+/// The registration of one waiter. It is destroyed with the waiting coroutine, whether that was resumed or not.
 class child_process::seat {
 public:
     seat(child_process& run, informer::detail::async_event& wake) : run_(run), wake_(wake) {
@@ -120,7 +121,7 @@ public:
         else if (!run_.kept_)
             run_.abandon();
     }
-    bool late = false; ///< his time is over; else he was cancelled, or it has ended
+    bool late = false; ///< the waiter's deadline has passed; else it was cancelled, or the run has ended
 
 private:
     child_process& run_;
@@ -143,10 +144,10 @@ std::shared_ptr<child_process> child_process::start(const asio::any_io_executor&
 }
 
 int child_process::spawn(const program& what, std::string& doing) {
-    // Nothing is run that could not be watched.
+    // Check first whether a process can be watched: otherwise nothing is run.
     const descriptor self(open_process(::getpid()));
     if (const int e = self ? 0 : errno) {
-        // A sandbox that is older than the call may forbid what it does not know.
+        // A sandbox that is older than the system call may forbid it (EPERM), because it does not know it.
         const bool unknown = e == ENOSYS || e == EPERM;
         doing = "watch a process";
         if (unknown) doing = "the system has nothing to watch it by (pidfd_open, of Linux 5.4 and later)";
@@ -180,11 +181,11 @@ int child_process::spawn(const program& what, std::string& doing) {
         if (!ec) watched.release();
         failed = ec.value();
     }
-    if (failed == ESRCH) { // it ended, and somebody else reaped it or the system did
+    if (failed == ESRCH) { // it ended, and somebody else or the system reaped it
         pid_ = -1;
         return 0;
     }
-    if (failed != 0) { // no descriptor left: it has done nothing yet that is worth waiting for
+    if (failed != 0) { // no descriptor left: end it, as it has done nothing yet that is worth waiting for
         doing = "watch the process";
         undo();
     }
@@ -241,7 +242,8 @@ void child_process::leave() noexcept {
     }
 }
 
-/// When something is there. Not into a buffer: what another thread had read there already would come after what the end takes.
+/// Waits until data is there, then reads it. This is no asynchronous read into a buffer: another thread could have
+/// completed such a read already, and its bytes would be handled after those that are taken at the end of the run.
 void child_process::read(stream& s) {
     s.from.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this(), &s](const error_code& ec) {
         if (ec || self->ended()) return;
@@ -254,14 +256,14 @@ void child_process::read(stream& s) {
     });
 }
 
-/// What is there, but no more than a pipe holds: somebody may write for ever.
+/// Reads what is there, but no more than a pipe can hold: the writer may go on for ever.
 void child_process::take_all(stream& s) {
     std::array<char, std::size_t(16) << 10> block;
     for (std::size_t taken = 0; taken < most_output && !ended() && s.from.is_open();) {
         error_code ec;
         const std::size_t n = s.from.read_some(asio::buffer(block), ec);
         if (ec == asio::error::would_block || ec == asio::error::try_again) return;
-        if (ec || n == 0) { // its end
+        if (ec || n == 0) { // end of the stream
             s.from.close(ec);
             return;
         }
@@ -280,7 +282,7 @@ void child_process::collect(stream& s, const char* bytes, std::size_t n) {
     if (s.text.size() > most_output) kill_because(ending::too_much);
 }
 
-/// Whole lines only: what is left of one may be half a secret, which nobody would know as one.
+/// Keeps whole lines only: the rest of a line that was cut may be half a secret, which nothing would recognize as one.
 void child_process::complain(std::string_view more) {
     if (cut_) {
         const std::size_t end = more.find('\n');
@@ -306,7 +308,7 @@ void child_process::await_exit() {
     process_.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this()](const error_code& ec) {
         if (ec) return;
         try {
-            if (!self->ended()) { // what it wrote before it ended is there
+            if (!self->ended()) { // all that it wrote before its end can be read now
                 self->take_all(self->out_);
                 self->take_all(self->err_);
             }
@@ -330,13 +332,14 @@ bool child_process::reap() noexcept {
     error_code ignored;
     process_.close(ignored);
     if (ended()) return true;
-    // Where somebody else reaps every child of the program, or SIGCHLD is ignored, only what it wrote tells how it ended.
+    // If somebody else reaps every child of the program, or SIGCHLD is ignored, there is no exit status: only the
+    // output shows how the run ended.
     code_ = r == 0 ? about.si_status : 0;
     end(r != 0 || about.si_code == CLD_EXITED ? ending::exited : ending::signalled);
     return true;
 }
 
-/// Only while its number is still its own.
+/// Kills only while the process is not reaped: after that its number may belong to another one.
 void child_process::kill_group() noexcept {
     if (pid_ < 0) return;
     siginfo_t about{};
@@ -378,16 +381,16 @@ void child_process::end(ending how) noexcept {
 
 child_process::~child_process() {
     if (pid_ < 0) return;
-    if (!process_.is_open()) { // there was no memory to watch it
+    if (!process_.is_open()) { // there was no memory to watch the process
         undo();
         return;
     }
-    // Nobody will come back to it: the context is gone, or there was no memory.
+    // No handler will reap the process: the execution context is gone, or there was no memory for one.
     kill_group();
     pollfd gone{process_.native_handle(), POLLIN, 0};
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     while (::poll(&gone, 1, 1000) < 0 && errno == EINTR && std::chrono::steady_clock::now() < patience) {
-    } // killed, it ends at once, unless the system itself is stuck
+    } // a killed process ends at once, unless the system itself is stuck
     siginfo_t about{};
     ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(process_.native_handle()), &about, WEXITED | WNOHANG);
 }

@@ -24,25 +24,28 @@ namespace informer::kubernetes::detail {
 /// What to run.
 struct program {
     std::string path;
-    std::vector<std::string> arguments;   ///< with the name it is called by
+    std::vector<std::string> arguments;   ///< argv, with the program's name
     std::vector<std::string> environment; ///< "NAME=value", all of it
     std::chrono::milliseconds time_limit; ///< real time
-    /// How long it runs on, in real time, when the time of the last who waited for it was over: he may come back, and finds it
-    /// where it was.
+    /// How long the program may go on, in real time, after the deadline of the last waiter has passed: a waiter that
+    /// comes back finds the run still under way.
     std::chrono::milliseconds patience = std::chrono::seconds(10);
-    /// Told what comes on stderr, when and as it comes, and at the end something empty; what it throws is lost. Not told of the end where
-    /// the run was abandoned.
+    /// Called with each piece of stderr as soon as it arrives, and with an empty text at the end of the run. Its
+    /// exceptions are dropped. The end of an abandoned run is not reported.
     std::function<void(std::string_view)> heard = {};
 };
 
-/// One run of a program, in a session of its own, with nothing on stdin and no other descriptor of ours; no shell. It has ended when the
-/// process has: what it left on stdout by then is its output, also where something it started still holds that open. One that takes too
-/// long or writes too much is killed, with its whole process group, and so is one for which somebody waited and nobody does any more.
+/// One run of a program: in a session of its own, without a shell, with nothing on stdin, and without any other
+/// descriptor of ours. The run ends when the process ends: its output is what it left on stdout by then, even if
+/// something that it started still holds stdout open. A program that takes too long or writes too much is killed with
+/// its whole process group, and so is one whose last waiter has left.
 ///
-/// The process is watched by a descriptor (pidfd): no SIGCHLD handler, no thread, and no wait() that could take somebody else's child.
+/// The process is watched through a descriptor (pidfd): there is no SIGCHLD handler, no thread, and no wait() that
+/// could reap somebody else's child.
 ///
-/// *Executor*: one that runs one handler at a time; all calls there. *Lifetime*: handlers keep it, until the process is reaped: that, too,
-/// after a kill, comes in a turn of the executor. Where the execution context goes first the process is killed and reaped then and there.
+/// *Executor*: one that runs one handler at a time; all calls are made there. *Lifetime*: pending handlers keep the
+/// object alive until the process is reaped; after a kill, too, it is reaped in a later turn of the executor. If the
+/// execution context is destroyed first, the process is killed and reaped right there.
 class child_process : public std::enable_shared_from_this<child_process> {
 public:
     enum class ending {
@@ -51,12 +54,13 @@ public:
         signalled, ///< `code` is the signal
         timed_out,
         too_much,  ///< on stdout
-        abandoned, ///< nobody waited
+        abandoned, ///< nobody waited any more
         broken,    ///< we could not go on, for lack of memory
     };
 
-    /// Null where it could not be started: `error` is the system's, and `doing` what failed where that is not the start itself. Returns
-    /// when the program is loaded, which for one on a local disk is less than a millisecond.
+    /// Null if the program could not be started: `error` is the system's error number, and `doing` names the step that
+    /// failed if that was not the start itself. Returns once the program is loaded, which takes less than a millisecond
+    /// for one on a local disk.
     static std::shared_ptr<child_process> start(const asio::any_io_executor& executor, const program& what, int& error,
                                                 std::string& doing);
     ~child_process();
@@ -67,19 +71,20 @@ public:
     bool ended() const noexcept { return how_ != ending::none; }
     int code() const noexcept { return code_; }
     const std::string& output() const noexcept { return out_.text; }
-    /// The last of what it wrote to stderr, in whole lines: 4 KiB at most, and no part of one that is longer.
+    /// The end of what the program wrote to stderr, in whole lines: at most 4 KiB, and nothing of a line that is
+    /// longer.
     const std::string& complaint() const noexcept { return err_.text; }
 
-    /// Waits for its end, at most until `deadline` by `c`; false where that, or a cancellation of any type, came first. Who is
-    /// cancelled and was the last to wait has it killed; where his time was over it runs on for `program::patience`, and is killed
-    /// unless somebody waits again. Neither where it is to be kept.
+    /// Waits for the run's end, at most until `deadline` by `c`; false if the deadline or a cancellation of any type
+    /// came first. If the last waiter is cancelled, the run is killed. If its deadline passed, the run goes on for
+    /// `program::patience`, and is killed then unless somebody waits again. After `keep()`, neither happens.
     static asio::awaitable<bool> wait(std::shared_ptr<child_process> run, clock* c,
                                       std::optional<clock::time_point> deadline);
 
-    /// Told once when it ends, unless abandoned. May destroy what it likes; what it throws is lost. Not told where the execution context
-    /// goes first.
+    /// `told` is called once when the run ends, unless the run is abandoned or the execution context is destroyed
+    /// first. It may destroy any object; its exceptions are dropped.
     void when_ended(std::function<void(child_process&)> told) { told_ = std::move(told); }
-    /// It is wanted, though nobody waits.
+    /// The result is wanted even if nobody waits for it.
     void keep() noexcept { kept_ = true; }
     /// Kills it if it runs and nobody waits.
     void abandon() noexcept;
@@ -96,9 +101,9 @@ private:
 
     explicit child_process(const asio::any_io_executor& executor);
     int spawn(const program& what, std::string& doing);
-    void undo() noexcept; ///< a start, where the process cannot be watched
+    void undo() noexcept; ///< undoes a start if the process cannot be watched
     void begin();
-    void watch_time(); ///< until the first of the times at which it would be killed
+    void watch_time(); ///< arms the timer for the earliest time at which the run would be killed
     bool forsaken() const noexcept { return left_ && waiting_.empty() && !kept_; }
     void read(stream& s);
     void take_all(stream& s);
@@ -119,13 +124,13 @@ private:
     using time_point = asio::steady_timer::time_point;
     std::chrono::milliseconds patience_{};
     time_point limit_;
-    std::optional<time_point> left_; ///< when the last left who waited, his time being over
+    std::optional<time_point> left_; ///< when the last waiter left because its deadline had passed
     bool kept_ = false;
     bool cut_ = false; ///< what comes on stderr is the rest of a line that was too long
     std::vector<informer::detail::async_event*> waiting_;
     std::function<void(child_process&)> told_;
     std::function<void(std::string_view)> heard_;
-    pid_t pid_ = -1; ///< while it is ours to reap
+    pid_t pid_ = -1; ///< -1: there is none that we have to reap
     ending how_ = ending::none;
     int code_ = 0;
 };

@@ -26,12 +26,13 @@ std::string_view content_type(patch_type t) noexcept {
     case patch_type::merge: return "application/merge-patch+json";
     case patch_type::json: return "application/json-patch+json";
     case patch_type::strategic_merge: return "application/strategic-merge-patch+json";
-    case patch_type::apply: return "application/apply-patch+yaml"; // JSON is YAML, nearly
+    case patch_type::apply: return "application/apply-patch+yaml"; // JSON is nearly YAML: see json_as_yaml
     }
     return "application/json";
 }
 
-/// No patch is plain JSON to a server; the body of one whose type nobody named tells it: steps are a list.
+/// For a patch whose type the caller did not name: servers take no patch as plain JSON. The body shows the type, since
+/// a JSON patch is a list of steps.
 patch_type patch_type_of(std::string_view body) noexcept {
     const auto begin = body.find_first_not_of(" \t\r\n");
     return begin != std::string_view::npos && body[begin] == '[' ? patch_type::json : patch_type::merge;
@@ -40,7 +41,7 @@ patch_type patch_type_of(std::string_view body) noexcept {
 std::string query(const write_options& o, bool apply) {
     detail::query_builder q;
     if (o.dry_run_) q.add("dryRun", "All");
-    // The server demands a manager for what is applied.
+    // The server requires a field manager for an apply.
     q.add("fieldManager", o.field_manager_.empty() && apply ? "libinformer" : std::string_view(o.field_manager_));
     q.add("fieldValidation", o.field_validation_);
     if (apply && o.force_) q.add("force", "true");
@@ -73,7 +74,7 @@ decode_options options_for(const client::impl& i, const api_resource& r) {
     return o;
 }
 
-/// While a large answer is decoded, others have their turns.
+/// Decodes a large answer in slices, so that others have their turns meanwhile.
 asio::awaitable<object> decode(std::shared_ptr<client::impl> self, std::shared_ptr<const std::string> body,
                                api_resource r, std::string doing, failure& f) {
     doing += ": decode";
@@ -98,8 +99,8 @@ asio::awaitable<object> decode(std::shared_ptr<client::impl> self, std::shared_p
     co_return o;
 }
 
-/// Carries a call out whose answer is an object: one of the resource's kind, of a subresource's own, or a Status of
-/// success.
+/// Carries out a call whose answer is an object: one of the resource's kind, of a subresource's own kind, or a Status
+/// of success.
 asio::awaitable<object> fetch(std::shared_ptr<client::impl> self, api_resource r, call c, failure& f) {
     const std::string doing = c.doing;
     c.largest = self->config.max_object;
@@ -148,7 +149,7 @@ asio::awaitable<void> or_throw_only(Start start) {
     throw_on(f);
 }
 
-/// A page for people who want it whole.
+/// One page of a list, for callers that want it as a whole.
 class collector final : public object_sink {
 public:
     collector(decode_options options, shard_selector part, asio::any_io_executor executor)
@@ -298,7 +299,7 @@ asio::awaitable<object> client::patch(api_resource resource, object_key key, pat
 
 asio::awaitable<object> client::apply(api_resource resource, json::value o, write_options options, failure& f) {
     object_key key = key_of(o);
-    if (auto* whole = o.if_object()) { // what it is must be said; a Scale says it itself
+    if (auto* whole = o.if_object()) { // an apply must name its type; a subresource's object (a Scale) brings its own
         if (!whole->contains("apiVersion")) (*whole)["apiVersion"] = resource.api_version();
         if (!whole->contains("kind")) (*whole)["kind"] = resource.kind;
     }
@@ -313,7 +314,7 @@ asio::awaitable<object> client::remove(api_resource resource, object_key key, de
     c.content_type = "application/json";
     c.time_limit = options.time_limit_;
     c.retry = retry_;
-    const api_resource anything; // the object, whole, or a Status
+    const api_resource anything; // no type is demanded: the answer is the whole object or a Status
     return informer::detail::quietly_at_home(impl_->rt, fetch(impl_, anything, std::move(c), f));
 }
 
@@ -323,7 +324,7 @@ asio::awaitable<void> client::remove_collection(api_resource resource, std::stri
     auto bad = detail::check_path(resource, name_space, doing);
     if (!bad && resource.namespaced && name_space.empty())
         bad = failure(errc::bad_request, doing + ": the namespace is missing");
-    // The path would not hold it, and the request would mean all that the cluster has.
+    // The path of a cluster-scoped resource has no namespace, so the request would mean all objects in the cluster.
     if (!bad && !resource.namespaced && !name_space.empty())
         bad = failure(errc::bad_request, doing + ": " + resource.group_resource() + " are in no namespace");
     if (!bad && !which.shard_.everything())
@@ -341,7 +342,7 @@ asio::awaitable<std::string> client::raw(std::string method, std::string path_an
     std::string doing = method + " " + path_and_query.substr(0, path_and_query.find('?'));
     call c(std::move(method), std::move(path_and_query), std::move(doing));
     c.accept = "application/json, */*";
-    c.secret_query = true; // who knows what it says
+    c.secret_query = true; // it may hold anything
     if (!body.empty()) c.content_type = c.method == "PATCH" ? content_type(patch_type_of(body)) : "application/json";
     c.body = std::move(body);
     c.largest = std::size_t(1) << 30;
@@ -361,7 +362,7 @@ std::shared_ptr<list_watch> client::make_list_watch(api_resource resource, std::
     return detail::make_list_watch(impl_, std::move(resource), std::move(name_space));
 }
 
-// ---- the throwing twins -------------------------------------------------------------------------------------------------
+// ---- the throwing twins ---------------------------------------------------------------------------------------------
 
 asio::awaitable<object> client::get(api_resource resource, object_key key) {
     return or_throw<object>([c = *this, r = std::move(resource), k = std::move(key)](failure& f) mutable {

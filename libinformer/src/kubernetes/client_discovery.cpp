@@ -11,11 +11,11 @@ namespace {
 
 using detail::call;
 
-/// v2beta1, which looks the same, is what Kubernetes 1.27 to 1.29 has.
+/// Kubernetes 1.27 to 1.29 have v2beta1, which looks the same.
 constexpr std::string_view accepted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
                                       "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
                                       "application/json";
-/// For one group where there is one request for each: client-go's.
+/// The time limit for one group, if each takes a request of its own: client-go's.
 constexpr std::chrono::milliseconds group_time = std::chrono::seconds(32);
 
 /// Reads no more than it is told to, and remembers what it read.
@@ -26,11 +26,11 @@ public:
 
     discovery found;
 
-    /// /api, and where the server is plain, /api/v1.
+    /// Reads /api and, if the server has no aggregated discovery, /api/v1.
     static asio::awaitable<void> read_core(std::shared_ptr<discovery_reader> self, failure& f) {
         const std::string text = co_await get(self, "/api", f);
         if (f == errc::not_found) {
-            f = failure(); // an API server of its own, behind no aggregator
+            f = failure(); // a stand-alone API server, behind no aggregator, has no /api
             co_return;
         }
         if (f || self->take_aggregated(text, f)) co_return;
@@ -46,7 +46,7 @@ public:
         }
     }
 
-    /// /apis, which is all there is to read where the answer is aggregated.
+    /// Reads /apis, which is everything if the answer is aggregated.
     static asio::awaitable<void> read_group_list(std::shared_ptr<discovery_reader> self, failure& f) {
         const std::string text = co_await get(self, "/apis", f);
         if (f == errc::not_found) {
@@ -63,7 +63,7 @@ public:
         if (f) f = f.within("discover /apis");
     }
 
-    /// The groups of the list that are wanted and were not read yet.
+    /// Reads the groups of the list that are wanted (without `asked`: all) and were not read yet.
     static asio::awaitable<void> read_groups(std::shared_ptr<discovery_reader> self,
                                              std::shared_ptr<const std::vector<detail::asked_name>> asked, failure& f) {
         std::vector<discovery_format::group> rest;
@@ -115,14 +115,15 @@ private:
         return true;
     }
 
-    /// Whether no group would fare better: the server does not know us, or is not there.
+    /// Whether all other groups would fail, too: the request was cancelled, the time is over, or the server refuses our
+    /// credentials or cannot be reached.
     bool is_hopeless(const failure& f) const {
         if (f == errc::cancelled || f == errc::unauthorized) return true;
         if (until_ && *until_ <= client_->rt.clock().now()) return true;
         return !f.status() && f != errc::bad_response && f != errc::too_large && f != condition::timed_out;
     }
 
-    /// One group's failure is a problem of that group.
+    /// Notes the failure of one group as a problem of that group, unless it is hopeless.
     static asio::awaitable<void> read_resources(std::shared_ptr<discovery_reader> self, std::string name,
                                                 std::string path, failure& f) {
         failure bad;
@@ -138,7 +139,7 @@ private:
     }
 
     std::shared_ptr<client::impl> client_;
-    std::optional<clock::time_point> until_;      ///< for all of it
+    std::optional<clock::time_point> until_;      ///< for the whole discovery
     std::vector<discovery_format::group> groups_; ///< not read yet
     bool any_ = false, listed_ = false;
 };
@@ -151,7 +152,8 @@ void client::impl::remember(discovery found, bool complete) {
         known = known_resources{std::move(found), complete};
         return;
     }
-    // What is new since then; nothing that was known is preferred less for it. Of two parts the later one comes first.
+    // Adds only resources that are new, and behind the known ones, which keep their precedence. Of two incomplete
+    // results the later one comes first.
     if (!known->complete) std::swap(known->all, found);
     for (auto& r : found.resources)
         if (!known->all.find(r.group, r.version, r.plural)) known->all.resources.push_back(std::move(r));
@@ -187,7 +189,7 @@ asio::awaitable<api_resource> client::impl::find_resource(std::shared_ptr<impl> 
         if (f) co_return api_resource();
         found = detail::match(reader->found.resources, *asked);
     }
-    if (!found && !reader->complete()) { // for the nearest names
+    if (!found && !reader->complete()) { // to name the nearest ones
         co_await discovery_reader::read_groups(reader, nullptr, f);
         if (f) co_return api_resource();
     }
@@ -195,7 +197,7 @@ asio::awaitable<api_resource> client::impl::find_resource(std::shared_ptr<impl> 
     if (found)
         result = *found;
     else
-        result = reader->found.find(name, f); // tells the nearest names
+        result = reader->found.find(name, f); // fails, and names the nearest ones
     self->remember(std::move(reader->found), reader->complete());
     co_return result;
 }

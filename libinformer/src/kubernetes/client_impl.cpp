@@ -21,8 +21,8 @@ namespace {
 /// client-go's Config.Timeout has no default; a server that stalls must not hold a caller for ever.
 constexpr std::chrono::seconds unary_time = std::chrono::seconds(60);
 constexpr std::size_t most_warnings = 1000;
-/// client-go's (its transport's MaxIdleConnsPerHost). With HTTP/1.1 each request in flight has a connection of its own, and with
-/// fewer that stay a burst of reconciles would shake hands anew each time.
+/// client-go's (its transport's MaxIdleConnsPerHost). With HTTP/1.1 each request in flight has a connection of its own;
+/// if fewer were kept, each burst of reconciles would need new handshakes.
 constexpr std::size_t most_idle = 25;
 
 std::string user_agent(const client_config& c) {
@@ -49,12 +49,13 @@ bool segment(std::string_view s) {
 std::optional<std::chrono::seconds> retries::pause_after(const failure& f) {
     if (attempts_++ >= most_attempts) return std::nullopt;
     if (const auto* s = f.status()) {
-        // 500 and 504 may come after something was done (etcd did not answer in time): what only reads does no harm twice.
+        // 500 and 504 may come after something was done (etcd did not answer in time): repeating a request that only
+        // reads does no harm.
         const bool allowed = s->code == 429 || s->code == 503 || (get_ && s->code >= 500);
         if (!allowed || !s->retry_after || *s->retry_after > longest_wait) return std::nullopt;
         return s->retry_after;
     }
-    // Written requests may have been carried out before the connection went.
+    // A write may have been carried out before the connection was lost.
     if (!get_ || f != errc::connection_lost || std::exchange(lost_, true)) return std::nullopt;
     return std::chrono::seconds(1); // client-go's
 }
@@ -124,7 +125,7 @@ void client::impl::configure(failure& f) {
     auto warnings = config.warnings;
     const auto unverified = detail::not_verified(to);
     if (to.tls && config.tls.insecure_ && std::find(warnings.begin(), warnings.end(), unverified) == warnings.end())
-        warnings.push_back(unverified); // no kubeconfig said it
+        warnings.push_back(unverified); // the configuration is not from a kubeconfig, which would have warned of it
     for (const auto& w : warnings) rt.log(log_level::warning, w);
     if (config.time.request_.count() == 0) config.time.request(detail::unary_time);
     http::client_options options;
@@ -172,7 +173,8 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
         f = self->unusable.within(doing);
         co_return http::response();
     }
-    // Lists and watches have no deadline of their own; an informer cancels one that comes to nothing in half a minute.
+    // Lists and watches have no deadline of their own, and an informer cancels one that yields nothing within half a
+    // minute: the wait for the plugin ends before that.
     if (self->exec && !self->exec->ready()) {
         const auto deadline = informer::detail::later(self->rt.clock().now(), detail::exec_source::longest_wait);
         co_await detail::exec_source::look(self, deadline, doing, f);
@@ -212,7 +214,7 @@ asio::awaitable<http::response> client::impl::open(std::shared_ptr<impl> self, h
         if (self->exec) self->exec->refused(generation);
     }
     const std::string retry_after(answer.header("Retry-After")), location(answer.header("Location"));
-    // What lists and watches may take is not for the reason why there is none.
+    // The text of a refusal must come within `body_idle`, however long a list or a watch may take.
     if (const auto pause = self->config.time.body_idle_; pause.count() > 0) answer.finish_within(pause);
     failure cut; // half an explanation is better than none
     const std::string body = co_await answer.read_all(detail::large_text, cut);
@@ -225,7 +227,7 @@ void client::impl::count_retry(std::string_view method, const failure& f, std::c
     if (rt.metrics() == nullptr) return;
     const std::string code = f.status() ? std::to_string(f.status()->code) : "<error>", host = http->to().host_header();
     rt.metrics()->add("rest_client_request_retries_total", 1, {{"code", code}, {"verb", method}, {"host", host}});
-    if (!f.status()) return; // our own pause
+    if (!f.status()) return; // the pause is ours, not the server's
     rt.metrics()->observe("rest_client_rate_limiter_duration_seconds", static_cast<double>(pause.count()),
                           {{"verb", method}, {"host", host}});
 }
@@ -243,7 +245,7 @@ asio::awaitable<bool> client::impl::wait(std::shared_ptr<impl> self, std::chrono
 asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> self,
                                                         std::shared_ptr<const detail::call> c,
                                                         std::optional<clock::time_point> deadline, failure& f) {
-    if (self->exec && !self->exec->ready()) { // before its own time is counted
+    if (self->exec && !self->exec->ready()) { // before the time of the attempt begins
         co_await detail::exec_source::look(self, deadline, c->doing, f);
         if (f) co_return std::string();
     }
@@ -267,7 +269,7 @@ asio::awaitable<std::string> client::impl::perform_once(std::shared_ptr<impl> se
         if (f) f = f.within(c->doing);
     }
     if (f == errc::request_timeout && last) f = failure(errc::deadline_exceeded, c->doing + ": the time limit passed");
-    if (f && !c->body_wanted && answer.status() != 0 && f != errc::cancelled) f = failure(); // it was done
+    if (f && !c->body_wanted && answer.status() != 0 && f != errc::cancelled) f = failure(); // it was carried out
     co_return body;
 }
 

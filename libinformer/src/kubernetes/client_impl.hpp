@@ -33,8 +33,8 @@ public:
     std::string accept = "application/json";
     std::string body, content_type;
     std::size_t largest = std::size_t(64) << 20; ///< of the answer
-    bool body_wanted = true;                     ///< false: how it ends is of no interest
-    bool secret_query = false;                   ///< not for logs
+    bool body_wanted = true;                     ///< false: a body that breaks off is no failure
+    bool secret_query = false;                   ///< the query must not be logged
     bool retry = true;                           ///< asks again where that is allowed
     std::chrono::milliseconds time_limit{0};     ///< 0: the client's
 };
@@ -49,7 +49,7 @@ public:
     std::optional<std::chrono::seconds> after(const failure& f, time_point now);
 
     static constexpr int most_attempts = 10; ///< client-go's
-    /// Who is told to wait longer decides for himself.
+    /// If the server asks for a longer wait, the caller decides.
     static constexpr std::chrono::seconds longest_wait = std::chrono::minutes(2);
 
 private:
@@ -88,23 +88,23 @@ struct client::impl {
     /// By group: an aggregated API server behind the same address may be an older one.
     std::map<std::string, known_support, std::less<>> watch_lists;
 
-    /// Says who we are, sends once, and waits for the header; what is no 2xx is a failure with the server's words.
-    /// `shown`: the target as logs may hold it.
+    /// Adds the credentials, sends once, and waits for the header. An answer that is not 2xx is a failure with the
+    /// server's words. `shown`: the target as it may be logged.
     static asio::awaitable<http::response> open(std::shared_ptr<impl> self, http::request r, std::string doing,
                                                 failure& f, std::string shown = {});
-    /// The body of the answer; asks again where that is allowed.
+    /// Returns the body of the answer; asks again where that is allowed.
     static asio::awaitable<std::string> perform(std::shared_ptr<impl> self, detail::call c, failure& f);
     /// False when cancelled (then `f` says so).
     static asio::awaitable<bool> wait(std::shared_ptr<impl> self, std::chrono::seconds d, std::string doing,
                                       failure& f);
 
-    /// `f` is about to be waited out and asked again.
+    /// Counts that the request which failed with `f` will be sent again after `pause`.
     void count_retry(std::string_view method, const failure& f, std::chrono::seconds pause) const;
 
     static asio::awaitable<discovery> discover(std::shared_ptr<impl> self, failure& f);
     static asio::awaitable<api_resource> find_resource(std::shared_ptr<impl> self, std::string name, failure& f);
 
-    /// Until when, from now on; nullopt: no limit. 0 stands for the client's.
+    /// The deadline of a call that begins now; nullopt: none. A limit of 0 stands for the client's.
     std::optional<clock::time_point> deadline_of(std::chrono::milliseconds limit) const;
 
 private:
@@ -121,7 +121,7 @@ namespace detail {
 /// Cancellation comes back as a failure and not as an exception.
 using informer::detail::quietly;
 
-/// An empty name space stands for "not in one". errc::bad_request for what no path can hold: such a request would reach
+/// An empty namespace means "in none". errc::bad_request for what a path cannot hold: such a request would reach
 /// another resource than the one that was meant.
 failure check_path(const api_resource& r, std::string_view name_space, std::string_view doing);
 failure check_path(const api_resource& r, const object_key& key, std::string_view subresource, std::string_view doing);

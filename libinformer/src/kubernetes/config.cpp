@@ -33,17 +33,18 @@ std::string variable(const char* name) {
     return v ? v : "";
 }
 
-/// Relative paths are relative to the file that names them, and say the same wherever the process goes later, as a daemon does.
+/// Resolves a relative path against the folder of the file that names it. The result is absolute, so that it stays
+/// valid if the process changes its folder later, as a daemon does.
 std::string beside(const located_text& path) {
     const std::filesystem::path p(path.text);
     if (p.is_absolute()) return p.string();
     const std::filesystem::path there = std::filesystem::path(path.at.file).parent_path() / p;
-    std::error_code gone; // where we are: then as it is
+    std::error_code gone; // set if the current folder is gone: the path then stays relative
     const auto whole = std::filesystem::absolute(there, gone);
     return (gone ? there : whole).lexically_normal().string();
 }
 
-/// Inline data, else the file's content, and its path in `from`; both must be PEM.
+/// Returns the inline data, or else the file's content, whose path goes into `from`. Either must be PEM.
 std::string pem(const located_text& data, const located_text& file, std::string_view key, std::string& from,
                 failure& f) {
     if (f || (!data.given() && !file.given())) return {};
@@ -76,8 +77,8 @@ std::string pem(const located_text& data, const located_text& file, std::string_
     return text;
 }
 
-/// Makes the configuration of one context out of the merged files. Whether credentials may be sent is not decided here: a proxy of the
-/// environment has a say in that.
+/// Makes the configuration of one context out of the merged files. Whether credentials may be sent is not decided here,
+/// because that also depends on a proxy from the environment.
 class resolver {
 public:
     resolver(const kubeconfig& k, const kubeconfig_options& options, std::string origin)
@@ -131,7 +132,7 @@ private:
         return text + (n > most ? ", …)" : ")");
     }
 
-    /// As client-go has it, what names none means the one without a name, if there is one.
+    /// As in client-go, a context that names no cluster means the cluster without a name, if there is one.
     bool has_cluster(const detail::context_entry& context) const {
         return context.cluster.given() || files_.clusters.contains("");
     }
@@ -149,7 +150,7 @@ private:
         if (c.proxy_url.given()) {
             failure bad;
             config_.proxy = http::proxy::parse(c.proxy_url.text, bad);
-            // Where a quote was left open, anything may stand in it.
+            // If a quote was left open, the text may hold anything, secrets included.
             const bool is_safe = shown(c.proxy_url.text) == c.proxy_url.text;
             if (bad) {
                 f = c.proxy_url.at.refuse("proxy-url: " + (is_safe ? bad.message() : "not a URL"));
@@ -171,7 +172,7 @@ private:
     void settle_server(const detail::context_entry* context, failure& f) {
         if (!options_.server_.empty()) {
             server_ = located_text{options_.server_, place{"--server", 0}};
-            config_.tls.server_name_.clear(); // it was the other server's
+            config_.tls.server_name_.clear(); // it belongs to the kubeconfig's server
         }
         if (options_.insecure_) config_.tls.insecure_ = true;
         if (!server_.given()) {
@@ -254,7 +255,7 @@ private:
         if (u.exec && !f) add_plugin(*u.exec, who, f);
     }
 
-    /// What each request says in a header: else each would fail.
+    /// Checks texts that are sent in a header of each request: with a bad one, all requests would fail.
     static void check_headers(const detail::user_entry& u, const std::string& who, failure& f) {
         const auto check = [&](std::string_view key, const std::string& text, const place& at) {
             if (!f && informer::detail::has_controls(text))
@@ -277,7 +278,7 @@ private:
         p.command = x.command.text;
         if (p.command.find('/') != std::string::npos) {
             p.command = beside(x.command);
-            if (p.command.find('/') == std::string::npos) p.command.insert(0, "./"); // of this folder, not of $PATH
+            if (p.command.find('/') == std::string::npos) p.command.insert(0, "./"); // in this folder, not on $PATH
         }
         p.arguments = x.args;
         p.environment = x.env;
@@ -315,7 +316,7 @@ private:
         } else {
             config_.warnings.push_back("tokenFile: cannot read " + shown(c.token_file) + ": " + why);
         }
-        if (informer::detail::is_read_once(c.token_file)) c.token_file.clear(); // else a client would wait for more
+        if (informer::detail::is_read_once(c.token_file)) c.token_file.clear(); // a pipe is read once, here
     }
 
     const kubeconfig& files_;
@@ -330,20 +331,20 @@ private:
 struct sources {
     std::vector<std::string> files; ///< that exist
     std::vector<std::string> warnings;
-    std::string none; ///< where we looked, when there is no file
+    std::string none; ///< if there is no file: where we looked
 };
 
 sources find_files(const kubeconfig_options& options) {
     sources s;
     if (!options.path_.empty()) {
-        s.files.push_back(options.path_); // missing is an error, said when it is read
+        s.files.push_back(options.path_); // a missing file is an error, reported when it is read
         return s;
     }
     const std::string list = options.use_environment_ ? options.environment_ : variable("KUBECONFIG");
     const std::string home = options.use_environment_ ? options.home_ : variable("HOME");
     const auto exists = [](const std::string& path) {
         std::error_code ec;
-        return std::filesystem::exists(path, ec) || ec; // one that we may not look at is there
+        return std::filesystem::exists(path, ec) || ec; // a path that cannot be examined counts as existing
     };
     if (!list.empty()) {
         std::vector<std::string> seen;
@@ -371,10 +372,10 @@ sources find_files(const kubeconfig_options& options) {
     return s;
 }
 
-/// For a server whose configuration names no proxy.
+/// Takes the proxy from the environment if the configuration names none.
 void add_proxy_of_environment(client_config& c, const kubeconfig_options& options, failure& f) {
     if (f || c.proxy) return;
-    failure bad; // not an address: whoever uses it says so
+    failure bad; // a bad address is reported by whoever uses it
     const auto to = http::endpoint::parse(c.server, bad);
     if (bad) return;
     const auto of_test = [&options](const char* name) {
@@ -447,7 +448,7 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
     if (const auto unfit = informer::detail::unfit_for_a_header(c.credentials.token); !unfit.empty())
         return refuse(c.credentials.token_file + ": " + unfit);
     c.tls.insecure_ = options.insecure_;
-    if (!options.insecure_) { // else no authority is asked
+    if (!options.insecure_) { // otherwise no CA is needed
         c.tls_files.ca = root + "/ca.crt";
         if (const auto ca = read_file(c.tls_files.ca, why); ca && !trimmed(*ca).empty())
             c.tls.ca_pem_ = *ca;
@@ -455,7 +456,7 @@ client_config in_cluster(const kubeconfig_options& options, const std::string& r
             c.warnings.push_back("cannot read " + c.tls_files.ca + " (" + (ca ? "the file is empty" : why) +
                                  "): the system's certificate authorities are used");
     }
-    // The order of client-go.
+    // The same order as in client-go.
     if (const std::string space = variable("POD_NAMESPACE"); !space.empty())
         c.name_space = space;
     else if (const auto file = read_file(root + "/namespace", why); file && !trimmed(*file).empty())
@@ -500,10 +501,10 @@ client_config default_config(const kubeconfig_options& options, failure& f, std:
     const bool asked = !options.path_.empty() || !options.server_.empty() || !options.context_.empty();
     if (!in_pod || asked || !all.says_nothing()) return load(options, from, all, f);
     client_config c = in_cluster(options, root, f);
-    // Who meant a file is to hear that the pod's own account is used instead.
+    // Users who meant a file must be told that the pod's own account is used instead.
     std::vector<std::string> about_files = from.warnings;
     for (const std::string& empty : all.empty_files)
-        if (empty != "/dev/null") about_files.push_back(empty + " is empty"); // that one is meant so
+        if (empty != "/dev/null") about_files.push_back(empty + " is empty"); // /dev/null is empty on purpose
     if (!f) c.warnings.insert(c.warnings.begin(), about_files.begin(), about_files.end());
     return c;
 }

@@ -19,11 +19,12 @@ std::string lower(std::string_view s) {
     return t;
 }
 
-/// How well a name fits: what is a plural somewhere is meant to be that one, whoever has it as a short name.
+/// How well a name fits, best first: a name that is the plural of one resource means that resource, even if it is a
+/// short name of another.
 enum fit { plural, singular_or_kind, short_name, none };
 
 fit fit_of(const api_resource& r, const std::string& name) {
-    if (name.empty()) return none; // as a singular name that is not told
+    if (name.empty()) return none; // would match a resource whose singular name is not known
     if (lower(r.plural) == name) return plural;
     if (lower(r.singular) == name || lower(r.kind) == name) return singular_or_kind;
     const bool is_short = std::any_of(r.short_names.begin(), r.short_names.end(),
@@ -119,7 +120,7 @@ std::vector<std::string> nearest(const std::vector<api_resource>& all, std::stri
             d = std::min({d, distance(whole, lower(r.plural)), distance(whole, lower(r.singular)),
                           distance(whole, lower(r.kind))});
             for (const auto& s : r.short_names)
-                if (whole.size() > 2) d = std::min(d, distance(whole, lower(s))); // of two letters everything is near
+                if (whole.size() > 2) d = std::min(d, distance(whole, lower(s))); // two letters are near to any name
         }
         const bool known =
             std::any_of(by_distance.begin(), by_distance.end(), [&](const auto& e) { return e.second == shown; });

@@ -82,7 +82,7 @@ std::vector<api_resource> api_resources(std::string_view text, failure& f) {
     for (const auto& item : array_member(*list, "resources")) {
         const auto* o = item.if_object();
         if (!o) continue;
-        // A kind of another group ("autoscaling/v1 Scale") does not move the resource there.
+        // A resource stays in this group even if its kind belongs to another one ("autoscaling/v1 Scale").
         api_resource r(std::string(in.group), std::string(in.version), text_member(*o, "name"), text_member(*o, "kind"),
                        bool_member(*o, "namespaced"));
         if (r.plural.empty() || r.kind.empty() || r.version.empty() || names_subresource(r.plural)) continue;
@@ -108,7 +108,7 @@ std::vector<api_resource> aggregated(std::string_view text, failure& f, std::vec
             if (!w) continue;
             const std::string version = text_member(*w, "version");
             if (version.empty()) continue;
-            // The aggregator keeps the last good answer of an API server that is gone, or none.
+            // For an API server that is gone, the aggregator has its last good answer, or none.
             if (problems && string_member(*w, "freshness") == "Stale")
                 problems->push_back((group_name.empty() ? version : group_name + "/" + version) +
                                     ": the server behind it cannot be asked now");

@@ -17,10 +17,12 @@ struct asked_name {
 
 /// All readings, the likeliest first: NAME, NAME.GROUP, NAME.VERSION.GROUP, NAME.VERSION (core), "NAME." (core).
 std::vector<asked_name> readings(std::string_view name);
-/// The first in preference that fits; groups may be abbreviated to a prefix, as with kubectl. Null when there is none.
+/// The most preferred resource that fits; groups may be abbreviated to a prefix, as with kubectl. Null when there is
+/// none.
 const api_resource* match(const std::vector<api_resource>& all, const std::vector<asked_name>& asked);
-/// Whether nothing that was not read yet can be preferred to what was found for a name: its group was said in full, or it is a
-/// plural of the core group, which comes first. A short name there may be a plural elsewhere, which fits better.
+/// Whether no resource that was not read yet can be preferred to the one found: the name has its group in full, or is a
+/// plural in the core group, which comes first. A short name in the core group may be a plural elsewhere, which fits
+/// better.
 bool is_certain(const api_resource& found, const std::vector<asked_name>& asked);
 /// At most three names that may have been meant, nearest first.
 std::vector<std::string> nearest(const std::vector<api_resource>& all, std::string_view name);

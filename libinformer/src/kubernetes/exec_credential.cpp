@@ -39,7 +39,8 @@ void hide(std::string& text, std::string_view secret) {
         text.replace(at, secret.size(), mask);
 }
 
-/// As client-go tells it: a plugin that goes by way of it must say who we are, too.
+/// The proxy's URL with the login, as client-go passes it on: a plugin that uses the proxy must authenticate there,
+/// too.
 std::string with_login(const http::proxy& p) {
     std::string url = p.url();
     if (!p.authenticates()) return url;
@@ -108,7 +109,7 @@ std::vector<std::string> exec_environment(const exec_plugin& p, const std::strin
     };
     for (char** entry = environ; entry && *entry; ++entry)
         if (!replaced(name_of(*entry))) all.emplace_back(*entry);
-    for (auto v = p.environment.begin(); v != p.environment.end(); ++v) { // the last of a name counts
+    for (auto v = p.environment.begin(); v != p.environment.end(); ++v) { // the last one of a name counts
         const bool again =
             std::any_of(v + 1, p.environment.end(), [v](const auto& later) { return later.first == v->first; });
         if (!again && v->first != info_name) all.push_back(v->first + "=" + v->second);
@@ -157,7 +158,8 @@ exec_credential read_exec_credential(std::string_view text, std::string_view api
         return refuse("the client certificate or key of its ExecCredential is no PEM");
     if (const auto expires = string_member(*status, "expirationTimestamp"); !expires.empty()) {
         c.expires = parse_rfc3339(expires);
-        // What no clock of ours counts to, for instance the year 9999 or Go's zero, is for ever. (2204 has all days that a year can have.)
+        // A time beyond the range of our clock, for instance the year 9999 or Go's zero time, means for ever. (The year
+        // is replaced by 2204, a leap year, so that each day that a year can have is accepted.)
         if (!c.expires && !(expires.size() > 4 && parse_rfc3339("2204" + std::string(expires.substr(4)))))
             return refuse("expirationTimestamp of its ExecCredential is no time");
     }
@@ -165,9 +167,9 @@ exec_credential read_exec_credential(std::string_view text, std::string_view api
 }
 
 std::string unsaid(std::string text, const exec_plugin& p) {
-    constexpr std::size_t shortest_value = 6; // what is shorter stands in many a word
+    constexpr std::size_t shortest_value = 6; // a shorter value occurs in many words
     for (const auto& [name, value] : p.environment)
-        for (std::string_view rest = value; !rest.empty();) { // what came line by line is hidden line by line
+        for (std::string_view rest = value; !rest.empty();) { // the text may come line by line, so hide each line
             const std::string_view line = rest.substr(0, rest.find('\n'));
             if (line.size() >= shortest_value) hide(text, line);
             rest.remove_prefix(std::min(line.size() + 1, rest.size()));
@@ -177,9 +179,9 @@ std::string unsaid(std::string text, const exec_plugin& p) {
 
 std::string last_words(std::string_view complaint, const exec_plugin& p) {
     constexpr std::size_t most_lines = 4, most = 512;
-    // Before anything is cut: half a secret is one, too.
+    // Masked before anything is cut: half a secret is one, too, but would not be recognized.
     const std::string masked = unsaid(std::string(complaint), p);
-    std::vector<std::string_view> lines; // the last is the first
+    std::vector<std::string_view> lines; // the last line comes first
     for (std::size_t end = masked.size(); lines.size() < most_lines && end > 0;) {
         const std::size_t before = std::string_view(masked).substr(0, end).rfind('\n');
         const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;

@@ -39,7 +39,7 @@ void exec_lines::tell() {
     if (plugin_.on_stderr) {
         try {
             plugin_.on_stderr(line);
-        } catch (...) { // the next line is told all the same
+        } catch (...) { // the next line is passed on all the same
         }
         return;
     }
@@ -49,7 +49,7 @@ void exec_lines::tell() {
         return;
     }
     in_key_ = has(line, "-----BEGIN ") && has(line, "PRIVATE KEY-----") && !ends_key;
-    // Half a secret does not look like one, but is.
+    // The last word was cut: half a secret does not look like one, but is one.
     if (cut) line.erase(line.find_last_of(" \t") + 1);
     std::string shown = printable(unsaid(std::move(line), plugin_), longest_shown);
     if (shown.empty() && !cut) return;

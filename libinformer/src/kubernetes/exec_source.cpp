@@ -24,7 +24,7 @@ namespace informer::kubernetes::detail {
 
 namespace {
 
-/// As exec does, but never in the folder we happen to be in. Empty: nowhere.
+/// Searches $PATH as exec does, but never in the current folder. Empty: not found.
 std::string on_path(const std::string& command) {
     if (command.find('/') != std::string::npos) return command;
     const char* variable = std::getenv("PATH"); // NOLINT(concurrency-mt-unsafe) as every exec does
@@ -33,7 +33,7 @@ std::string on_path(const std::string& command) {
         const std::size_t end = std::min(path.find(':', at), path.size());
         const std::string folder = path.substr(at, end - at), file = folder + "/" + command;
         at = end + 1;
-        if (!folder.starts_with('/')) continue; // an empty one is no root
+        if (!folder.starts_with('/')) continue; // an empty entry must not become the root folder
         std::error_code ec;
         if (std::filesystem::is_regular_file(file, ec) && ::access(file.c_str(), X_OK) == 0) return file;
     }
@@ -59,7 +59,8 @@ bool exec_source::good() const {
     return some_ && !refused_ && !(expires_ && runtime_.clock().wall() >= *expires_);
 }
 
-/// What has ended, or was refused, is sent all the same where the plugin gave nothing better: the server decides.
+/// A credential that has expired or was refused is still sent if the last run gave nothing better: the server decides.
+/// After a failed run it is not sent.
 bool exec_source::usable() const {
     return some_ && (!failed_ || good());
 }
@@ -69,12 +70,12 @@ asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std
     exec_source& self = *owner->exec;
     f = failure();
     if (const auto last = self.under_way_.lock(); last && last->ended())
-        self.adopt(*last, *owner); // killed, or there was no memory when it was told
+        self.adopt(*last, *owner); // it was abandoned, or there was no memory to handle its end
     if (self.due()) {
         auto run = self.under_way_.lock();
         if (!run) run = self.begin(owner);
         if (run && self.good()) {
-            run->keep(); // in advance: nobody waits for that
+            run->keep(); // renewed in advance: no request waits for that
         } else if (run) {
             const bool ended = co_await child_process::wait(run, &owner->rt.clock(), deadline);
             if (!ended) {
@@ -88,7 +89,7 @@ asio::awaitable<void> exec_source::look(std::shared_ptr<client::impl> owner, std
     }
     if (self.usable()) co_return;
     f = self.failed_.within(doing);
-    // There was no memory to note why: no reason to ask without a credential.
+    // There was no memory to note the reason, which is no reason to send the request without a credential.
     if (!f) f = failure(errc::exec_plugin_failed, doing + ": " + self.name_ + " has given nothing yet");
 }
 
@@ -110,11 +111,12 @@ std::shared_ptr<child_process> exec_source::begin(const std::shared_ptr<client::
         if (auto run = child_process::start(runtime_.executor(), what, error, doing)) {
             if (runtime_.logs(log_level::debug)) runtime_.log(log_level::debug, name_ + " runs");
             under_way_ = run;
-            // By itself, not by who waits: he may have left. It keeps neither the run nor the client.
+            // The run reports its end by itself, not through a waiter, which may have left. The callback keeps neither
+            // the run nor the client alive.
             run->when_ended([weak = std::weak_ptr<client::impl>(owner)](child_process& r) {
                 if (const auto there = weak.lock()) there->exec->adopt(r, *there);
             });
-            if (run->ended()) adopt(*run, *owner); // before it could be watched
+            if (run->ended()) adopt(*run, *owner); // it ended before it could be watched
             return run;
         }
     }
@@ -133,7 +135,7 @@ std::shared_ptr<child_process> exec_source::begin(const std::shared_ptr<client::
     return nullptr;
 }
 
-/// How it ended, where that was not well.
+/// What went wrong with the run; empty: nothing.
 std::string exec_source::unfit(const child_process& run) const {
     using ending = child_process::ending;
     switch (run.how()) {
@@ -149,7 +151,8 @@ std::string exec_source::unfit(const child_process& run) const {
     return "was killed for lack of memory";
 }
 
-// As client-go counts them: what a run that went well wrote is another matter, and one that was killed has no exit status.
+// As in client-go: what a run with status 0 has written does not count here, and a run that was killed has no exit
+// status.
 void exec_source::count(const child_process& run) const {
     using ending = child_process::ending;
     if (run.how() == ending::broken) return count(1, "client_internal_error");
@@ -164,7 +167,7 @@ void exec_source::count(int code, std::string_view status) const {
 }
 
 void exec_source::adopt(child_process& run, client::impl& owner) {
-    if (under_way_.lock().get() != &run) return; // it has been
+    if (under_way_.lock().get() != &run) return; // adopted already
     under_way_.reset();
     if (run.how() == child_process::ending::abandoned) return;
     next_run_ = informer::detail::later(runtime_.clock().now(), pause);
@@ -194,7 +197,7 @@ void exec_source::take(exec_credential fresh, client::impl& owner, std::string& 
     if (const auto now = runtime_.clock().wall(); expires_ && *expires_ > now) {
         renew_ = *expires_ - std::min<std::chrono::system_clock::duration>(ahead, (*expires_ - now) / 5);
     } else {
-        renew_ = expires_; // it came too late, or the clocks differ: the server will say
+        renew_ = expires_; // none, or it came too late or the clocks differ: the server decides
     }
     some_ = true;
     refused_ = false;
@@ -208,7 +211,7 @@ void exec_source::take(exec_credential fresh, client::impl& owner, std::string& 
 
 void exec_source::failed(std::string why) {
     failed_ = failure(errc::exec_plugin_failed, name_ + " " + why);
-    // Where there is no credential the requests that fail tell it.
+    // Not logged if there is no usable credential: the requests that fail report it.
     if (usable() && !std::exchange(complained_, true))
         runtime_.log(log_level::warning, failed_.message() + "; the old credential stays in use until it ends");
 }

@@ -1,4 +1,4 @@
-// Who we are by the word of an exec plugin: when it is run, and for whom.
+// Credentials from an exec plugin: when the plugin is run, and for which requests.
 #pragma once
 
 #include <informer/kubernetes/client.hpp>
@@ -18,14 +18,14 @@ namespace informer::kubernetes::detail {
 
 class child_process;
 
-/// Runs the plugin for the first request, and for the next one after its credential came near its end or was refused. All requests of
-/// a client that need it share one run. Ten seconds pass between the end of one run and the next: a server that always says 401, or a
-/// plugin that always fails, costs no more than that, however many ask. Meanwhile what was refused is sent again, and a failure
-/// is told again.
+/// Runs the plugin for the first request, and for the next one after its credential came near its end or was refused.
+/// All requests of a client that need the plugin share one run. Ten seconds pass between the end of one run and the
+/// next: a server that always answers 401, or a plugin that always fails, causes no more runs than that, however many
+/// requests there are. Meanwhile a refused credential is sent again, and a failure is reported again.
 ///
-/// A credential is renewed a minute before its end, or a fifth of its life where that is less: the plugin takes its time, the clocks of
-/// those who look at it differ, and a request is under way for a while. Until that end nobody waits for the run, and one that fails or
-/// hangs harms nobody. It ends with the client.
+/// A credential is renewed a minute before its end, or a fifth of its life if that is less: the plugin takes its time,
+/// the clocks of the machines that check the end differ, and a request is under way for a while. Until the credential
+/// ends, no request waits for the run, and a run that fails or hangs does no harm. A run ends with the client.
 class exec_source {
 public:
     exec_source(exec_plugin p, runtime r);
@@ -33,7 +33,7 @@ public:
     exec_source(const exec_source&) = delete;
     exec_source& operator=(const exec_source&) = delete;
 
-    /// A credential can be sent as it is. Else `look` first.
+    /// A credential can be sent at once. Otherwise call `look` first.
     bool ready() const { return !due() && usable(); }
     /// The value of the Authorization header; empty for none.
     const std::string& header() const noexcept { return header_; }
@@ -43,19 +43,20 @@ public:
     void refused(std::uint64_t generation) noexcept {
         if (generation == generation_) refused_ = true;
     }
-    /// TLS failed: perhaps it was its certificate.
+    /// TLS failed: the reason may be the credential's certificate.
     void certificate_refused(std::uint64_t generation) noexcept {
         if (!certificate_.empty()) refused(generation);
     }
 
-    /// Runs the plugin where that is due, and waits for the run where what we have cannot be sent meanwhile. *Errors*: exec_plugin_failed;
-    /// cancelled, at once: the run goes on for those who wait for it still, and is killed where there are none; deadline_exceeded: it goes
-    /// on, and is killed where nobody waits for it within ten seconds.
+    /// Runs the plugin if that is due, and waits for the run unless there is a credential that can be sent meanwhile.
+    /// *Errors*: exec_plugin_failed; cancelled, at once: the run goes on for others that still wait for it, and is
+    /// killed if there are none; deadline_exceeded: the run goes on, and is killed if nobody waits for it within ten
+    /// seconds.
     static asio::awaitable<void> look(std::shared_ptr<client::impl> owner, std::optional<clock::time_point> deadline,
                                       std::string doing, failure& f);
 
     static constexpr std::chrono::seconds pause = std::chrono::seconds(10), ahead = std::chrono::minutes(1);
-    /// Of a request without a deadline; its next attempt finds the run where it is.
+    /// For a request without a deadline; its next attempt joins the run that is under way.
     static constexpr std::chrono::seconds longest_wait = std::chrono::seconds(25);
 
 private:
@@ -73,12 +74,12 @@ private:
     runtime runtime_;
     exec_plugin plugin_;
     std::string name_;                       ///< for messages
-    std::weak_ptr<child_process> under_way_; ///< belongs to itself, and to those who wait for it
+    std::weak_ptr<child_process> under_way_; ///< kept by its own handlers, and by those who wait for it
     clock::time_point next_run_ = clock::time_point::min();
-    failure failed_; ///< the last run
+    failure failed_; ///< why the last run failed; empty: it did not
     bool complained_ = false;
 
-    bool some_ = false; ///< the rest is that of a credential
+    bool some_ = false; ///< there is a credential: the members below
     bool refused_ = false;
     std::string header_, certificate_, key_;
     std::optional<std::chrono::system_clock::time_point> expires_, renew_;

@@ -26,7 +26,7 @@ std::string json_as_yaml(std::string json) {
     constexpr std::string_view digits = "0123456789abcdef";
     std::string out;
     std::size_t done = 0;
-    // Bytes like these stand in strings only, and in no other place of a character.
+    // The first bytes of these characters occur only in strings, and never within another character.
     for (std::size_t i = 0; i < json.size(); ++i) {
         if (static_cast<unsigned char>(json[i]) < 0x7f) continue;
         const unsigned c = special_at(json, i);

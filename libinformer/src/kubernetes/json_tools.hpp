@@ -1,5 +1,5 @@
-// Reading small JSON answers (discovery, Status, list envelopes) without exceptions: what is absent or of another type is
-// empty.
+// Reading small JSON answers (discovery, Status, list envelopes) without exceptions: what is absent or of another type
+// is empty.
 #pragma once
 
 #include <informer/error.hpp>
@@ -20,14 +20,15 @@ namespace informer::kubernetes::detail {
 /// Depth is limited to 100: none of these answers is deep. `f`: syntax_error or too_deep.
 boost::json::value parse_answer(std::string_view text, failure& f);
 
-/// What is larger is decoded in steps with turns of the executor between them: over 2 ms in the worst case.
+/// A larger text is decoded in steps with turns of the executor between them: in one step it would take over 2 ms in
+/// the worst case.
 inline constexpr std::size_t large_text = std::size_t(256) << 10;
-/// As `parse_answer`, of what is that large only where somebody means harm: it is `too_large`.
+/// As `parse_answer`, for texts that are larger than `large_text` only if the sender means harm: those are `too_large`.
 boost::json::value parse_small(std::string_view text, failure& f);
 
 const boost::json::value* member(const boost::json::object& o, std::string_view key) noexcept;
 const boost::json::object* object_member(const boost::json::object& o, std::string_view key) noexcept;
-/// Never null: an empty array stands for what is not there.
+/// An empty array if the member is absent or no array.
 const boost::json::array& array_member(const boost::json::object& o, std::string_view key) noexcept;
 std::string_view string_member(const boost::json::object& o, std::string_view key) noexcept;
 std::string text_member(const boost::json::object& o, std::string_view key);

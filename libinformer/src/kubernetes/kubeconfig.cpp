@@ -42,8 +42,8 @@ std::string_view name_of(YAML::NodeType::value type) {
     }
 }
 
-/// Reads a document without keeping any of it. The library keeps some 400 bytes of each value, which may be two of the file: 16 MiB can
-/// take 3 GB.
+/// Counts the values of a document without keeping any of them. yaml-cpp keeps some 400 bytes for each value, which may
+/// be two bytes of the file: 16 MiB can take 3 GB.
 class value_counter final : public YAML::EventHandler {
 public:
     static constexpr std::size_t most = 500'000; // a thousand clusters and their users take 40,000
@@ -72,7 +72,7 @@ private:
     std::size_t values_ = 0;
 };
 
-/// Throws before memory is taken for what is too much.
+/// Throws `too_many` before memory is taken for that many values.
 void check_size(const std::string& yaml) {
     std::istringstream in(yaml);
     YAML::Parser parser(in);
@@ -111,7 +111,8 @@ public:
         return taken(n) ? located_text{n.Scalar(), at(n)} : located_text();
     }
 
-    /// Counts a text that is copied. Only by aliases can there be more than the file holds: a few of a large one would take all memory.
+    /// Counts the bytes of a text that is copied. Only aliases can make more text than the file holds: a few aliases of
+    /// a large value would take all memory.
     bool taken(const YAML::Node& n) { return counted(n, n.Scalar().size() + 1); }
     bool counted(const YAML::Node& n, std::size_t bytes) {
         taken_ += bytes;
@@ -127,7 +128,7 @@ public:
         return on;
     }
 
-    /// The value of a member that must be a map, the parent where it is absent (for its place).
+    /// The value of a member that must be a map; not defined where it is absent, null or no map.
     YAML::Node map(const YAML::Node& parent, const char* key) {
         YAML::Node n = member(parent, key);
         if (n.IsDefined() && !n.IsMap()) {
@@ -150,7 +151,7 @@ public:
             if (!n.IsMap())
                 return refuse(n, "an entry of " + std::string(list) + " must be a map, not " +
                                      std::string(name_of(n.Type())));
-            const located_text name = text(n, "name"); // one without is that of who names none
+            const located_text name = text(n, "name"); // may be empty: such an entry is used where no name is given
             const YAML::Node body = map(n, inside);
             Entry e = read(body);
             e.at = at(n);
@@ -179,7 +180,7 @@ public:
         return c;
     }
 
-    /// What a plugin is told goes through its environment.
+    /// As JSON, because a plugin receives this in its environment.
     std::string yaml_to_json(const YAML::Node& n) {
         std::string why;
         std::string text = detail::yaml_to_json(n, why);
@@ -188,7 +189,7 @@ public:
         return text;
     }
 
-    /// Nothing where it is absent.
+    /// Empty if the member is absent.
     std::vector<YAML::Node> list(const YAML::Node& parent, const char* key) { return items(member(parent, key), key); }
 
     std::vector<YAML::Node> items(const YAML::Node& all, const char* what) {
@@ -297,10 +298,11 @@ kubeconfig read_kubeconfig(std::string_view yaml, const std::string& file, failu
     // JSON may be indented by tabs, YAML not.
     if (const auto first = informer::detail::trimmed(yaml); !first.empty() && first.front() == '{')
         std::replace(text.begin(), text.end(), '\t', ' ');
-    // Its number is read by the process's locale, in which 1.2 may be none. All of 1.x are read alike.
+    // yaml-cpp reads the number of a %YAML directive by the process's locale, in which 1.2 may be no number. All
+    // versions 1.x are read alike.
     if (text.starts_with("%YAML 1.")) std::fill_n(text.begin(), std::min(text.find('\n'), text.size()), ' ');
     try {
-        if (text.size() > 2 * value_counter::most) check_size(text); // fewer bytes hold fewer
+        if (text.size() > 2 * value_counter::most) check_size(text); // fewer bytes hold fewer values
         const YAML::Node root = YAML::Load(text);
         if (!root.IsDefined() || root.IsNull()) {
             k.empty_files.push_back(file);

@@ -1,4 +1,4 @@
-// What stands in kubeconfig files, before anything is made of it.
+// The contents of kubeconfig files, before a configuration is made of them.
 #pragma once
 
 #include <informer/error.hpp>
@@ -21,8 +21,8 @@ struct place {
     failure refuse(std::string_view what) const;
 };
 
-/// A name, path or address that stands in a file, for messages. Where a quote was left open it goes on over the next members, which
-/// may be secrets: no further than to the first ": ".
+/// A name, path or address from a file, for messages. If a quote was left open, the text goes on over the next members,
+/// which may be secrets: it is cut at the first ": " (and at 256 bytes).
 std::string shown(std::string_view text);
 std::string in_quotes(std::string_view text);
 
@@ -55,7 +55,7 @@ struct user_entry {
     std::vector<std::string> impersonate_groups;
     std::map<std::string, std::vector<std::string>> impersonate_extra;
     std::optional<exec_entry> exec;
-    /// Ways to authenticate that we do not have: "the auth-provider \"gcp\"".
+    /// A way to authenticate that is not supported: "the auth-provider \"gcp\"".
     located_text unsupported;
 };
 
@@ -72,11 +72,11 @@ struct kubeconfig {
     located_text current_context;
     std::vector<std::string> empty_files;
 
-    /// None at all, an empty one (/dev/null), or one from which all was deleted.
+    /// There is no file, an empty one (/dev/null), or one from which everything was deleted.
     bool says_nothing() const noexcept {
         return clusters.empty() && users.empty() && contexts.empty() && !current_context.given();
     }
-    /// Adds what `later` has more: the first file wins, entry by entry.
+    /// Adds the entries that only `later` has: the first file wins, entry by entry.
     void merge(kubeconfig later);
 };
 

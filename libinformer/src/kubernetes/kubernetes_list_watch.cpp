@@ -30,7 +30,7 @@ using informer::detail::printable;
 
 constexpr std::string_view accept_json = "application/json";
 
-constexpr std::size_t items_a_look = 8; // at the clock
+constexpr std::size_t items_a_look = 8; // between two looks at the clock
 
 failure over_the_limit(const std::string& what, std::size_t limit) {
     return failure(errc::too_large, what + ": over " + std::to_string(limit) + " bytes (client_config::max_object)");
@@ -39,7 +39,7 @@ failure over_the_limit(const std::string& what, std::size_t limit) {
 failure unframable(const failure& why, std::string_view doing, std::string_view content_type) {
     std::string at(doing);
     at += ": decode";
-    // A proxy's page explains more than our syntax error.
+    // The type of an answer, for instance a proxy's page, explains more than our syntax error.
     if (!content_type.empty() && content_type.find("json") == std::string_view::npos)
         at.append(" an answer of type ").append(printable(content_type, 100));
     return why.within(at);
@@ -50,12 +50,12 @@ struct object_reader {
     object_reader(object_sink& s, std::string d, bool partial)
         : sink(&s), doing(std::move(d)), metadata_only(partial) {}
 
-    /// Empty where the object is quarantined, where `fatal` says that no other would fare better, where the text is not `proven`
-    /// to be that of an object and turns out to be none, and where it is `large`: then its steps are to be taken. An object that is
-    /// bad for another reason proves its text.
+    /// Returns an empty object in four cases: the object is quarantined; `fatal` is set, because every other object
+    /// would fail, too; the text was not `proven` to be that of an object and turns out to be none; or it is `large`,
+    /// and its steps are to be taken. An object that is bad for another reason proves its text.
     object decode(std::string_view text, bool& proven, bad_object& about, failure& fatal) {
         if (metadata_only) text = without_partial_type(text, scratch);
-        if (text.size() > large_text && proven) { // a line is not longer than what came in one go
+        if (text.size() > large_text && proven) { // an unproven text is not larger: see longest_guess
             large.emplace(text, std::move(about));
             return {};
         }
@@ -68,7 +68,7 @@ struct object_reader {
         object o = sink->pool().decode(text, previous, why);
         return judge(std::move(o), text, why, proven, about, fatal);
     }
-    /// The same for what a framer has cut. A cut that was wrong goes back to it.
+    /// The same for a text that a framer has cut. If the cut was wrong, the framer cuts it again.
     template <typename Framer>
     object decode_from(Framer& framer, std::string_view text, bad_object& about, failure& fatal) {
         bool proven = !framer.unproven();
@@ -76,7 +76,7 @@ struct object_reader {
         if (!o && !proven && !fatal) framer.look_again();
         return o;
     }
-    /// True when all are taken: `end_of_large` is next.
+    /// True after the last step: `end_of_large` is next.
     bool step_of_large() {
         if (large->steps) return large->steps->step();
         if (!large->key.step(large_text)) return false;
@@ -98,10 +98,10 @@ struct object_reader {
     std::string doing;
     bool metadata_only;
     std::string scratch;
-    /// An object that takes long.
+    /// An object that is decoded in steps.
     struct large_object {
         large_object(std::string_view t, bad_object b) : text(t), about(std::move(b)), key(t) {}
-        std::string_view text; ///< stays where it is until this is gone
+        std::string_view text; ///< must stay in place as long as this lives
         bad_object about;
         key_peek key;
         std::unique_ptr<decoding> steps; ///< once the key is known
@@ -109,7 +109,7 @@ struct object_reader {
     std::optional<large_object> large;
 
 private:
-    /// `text`: what its key can still be read from.
+    /// `text`: where the key can be read from, if it is not known yet.
     object judge(object o, std::string_view text, failure& why, bool& proven, bad_object& about, failure& fatal) const {
         if (why == errc::pool_full) {
             fatal = why.within(doing + ": decode");
@@ -120,7 +120,8 @@ private:
             why = failure(errc::no_metadata, "");
         }
         if (!why) return o;
-        // The parser was done with it by then. A transform is not to see an object twice.
+        // Errors that come after the whole text was parsed prove it. not_an_object may come from a transform, which
+        // must not see an object twice.
         proven = proven || why == errc::no_metadata || why == errc::bad_configuration ||
                  (why == errc::not_an_object && sink->pool().options().transform_);
         if (!proven) return {};
@@ -132,7 +133,7 @@ private:
     }
 };
 
-// ---- list ---------------------------------------------------------------------------------------------------------------
+// ---- list -----------------------------------------------------------------------------------------------------------
 
 struct list_reader : object_reader {
     list_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
@@ -181,18 +182,18 @@ struct list_reader : object_reader {
             f = refused_in_stream(framer.envelope(), doing);
             return;
         }
-        if (o->contains("items")) { // the framer takes arrays and null out
+        if (o->contains("items")) { // the framer takes an array or null out
             f = failure(errc::bad_response, doing + ": items of the list is no array");
             return;
         }
-        // A custom resource's listKind may be anything; what has items is a list (a Table has rows).
+        // A custom resource's listKind may be anything: an answer with items is a list (a Table has rows).
         if (kind.empty() || (!framer.has_items() && !kind.ends_with("List"))) {
             f = failure(errc::bad_response, doing + ": the answer is no list but " +
                                                 (kind.empty() ? "has no kind" : "a " + printable(kind, 100)));
             return;
         }
         const auto* metadata = object_member(*o, "metadata");
-        if (!metadata) { // nor a version: what is served from memory may have none
+        if (!metadata) { // so there is no version: servers that keep all in memory may have none
             const auto* other = o->if_contains("metadata");
             if (other && !other->is_null())
                 f = failure(errc::bad_response, doing + ": metadata of the list is no object");
@@ -207,7 +208,7 @@ struct list_reader : object_reader {
     }
 };
 
-/// An object that is too large for one step. False: the sink has seen enough.
+/// Decodes an object that is too large for one step. False: the sink has seen enough.
 template <typename Reader>
 asio::awaitable<bool> take_steps(std::shared_ptr<Reader> r, failure& f) {
     informer::detail::turn_watch pace(1);
@@ -227,7 +228,7 @@ asio::awaitable<bool> take_steps(std::shared_ptr<Reader> r, failure& f) {
     co_return true;
 }
 
-/// The body of an answer, a slice at a time, through the reader's framer into its sink.
+/// Reads the body of an answer slice by slice, through the reader's framer into its sink.
 template <typename Reader>
 asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer, failure& f) {
     const std::string content_type(answer.header("Content-Type"));
@@ -262,7 +263,7 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
         }
         if (f) break;
         if (wanted) wanted = co_await r->sink->ready();
-        if (!wanted) { // or it was asked to stop while it waited
+        if (!wanted) { // or the request was cancelled while the sink waited
             const auto asked = co_await asio::this_coro::cancellation_state;
             if (asked.cancelled() != asio::cancellation_type::none) f = failure(errc::cancelled, r->doing);
             answer.close();
@@ -275,7 +276,7 @@ asio::awaitable<void> read_body(std::shared_ptr<Reader> r, http::response answer
         r->finish(f);
 }
 
-// ---- watch --------------------------------------------------------------------------------------------------------------
+// ---- watch ----------------------------------------------------------------------------------------------------------
 
 struct watch_reader : object_reader {
     watch_reader(object_sink& s, std::string d, std::size_t max_object, bool partial)
@@ -294,8 +295,8 @@ struct watch_reader : object_reader {
                        : type == "MODIFIED" ? watch_event_type::modified
                                             : watch_event_type::added;
         if (type.empty() && framer.object().empty()) {
-            // Somebody else's answer: a proxy that wants a login, or a list from what ignores `watch`. As a bad event of a living
-            // watch it would pass for a sign of the server.
+            // This is not the answer to a watch: a proxy wants a login, or a server that ignores `watch` sent a list.
+            // As a bad event of an open watch it would count as a sign of life from the server.
             f = failure(errc::bad_response, doing + ": what came is no watch event");
         } else if (framer.oversized()) {
             context.key = peek_key(framer.object());
@@ -343,13 +344,14 @@ private:
         const auto* annotations = object_member(*metadata, "annotations");
         const bool end = annotations && string_member(*annotations, "k8s.io/initial-events-end") == "true";
         const std::string_view version = string_member(*metadata, "resourceVersion");
-        // Servers that keep all in memory send them without a version, which says nothing but where the initial events end.
+        // Servers that keep all in memory send bookmarks without a version; those only show where the initial events
+        // end.
         if (end || !version.empty()) sink->bookmark(resource_version(version), end);
     }
 };
 
 http::timeouts list_times(http::timeouts t) {
-    return t.request(std::chrono::milliseconds(0)); // as long as it moves
+    return t.request(std::chrono::milliseconds(0)); // no limit as long as data arrives
 }
 
 asio::awaitable<list_result> list_quietly(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,

@@ -17,11 +17,11 @@ asio::awaitable<list_result> list_into(std::shared_ptr<client::impl> c, api_reso
 asio::awaitable<void> watch_into(std::shared_ptr<client::impl> c, api_resource r, std::string name_space,
                                  watch_options options, object_sink& sink, failure& f);
 
-/// Lets others run; true.
+/// Gives the executor a turn; returns true.
 asio::awaitable<bool> take_turn(asio::any_io_executor executor);
 
-/// What a watch that asked to last so long may take: the server ends it, and where it does not we do, a little later. Its header has
-/// half a minute, or all that time.
+/// The time limits of a watch that is asked to last for `lasts`: the server ends it, and if the server does not, we do,
+/// a little later. The header may take half a minute, or (`late_header`) all of that time.
 http::timeouts watch_times(http::timeouts t, std::chrono::seconds lasts, bool late_header = false);
 
 /// The query part of a request, "?" included; parameters in client-go's (alphabetical) order.

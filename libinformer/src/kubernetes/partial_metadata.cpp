@@ -8,13 +8,13 @@
 namespace informer::kubernetes::detail {
 
 std::string_view without_partial_type(std::string_view text, std::string& scratch) {
-    // How Go writes it, always.
+    // Servers in Go always write it this way.
     static constexpr std::string_view usual = R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",)";
     if (text.starts_with(usual)) {
         scratch.assign(1, '{').append(text.substr(usual.size()));
         return scratch;
     }
-    // Metadata that is longer and written otherwise keeps a type that says nothing.
+    // A longer text that is written otherwise keeps its type, which says nothing about the object.
     if (text.size() > large_text || text.find("PartialObjectMetadata") == std::string_view::npos) return text;
     failure why;
     boost::json::value v = parse_small(text, why);

@@ -15,7 +15,7 @@ namespace {
 
 using address = boost::asio::ip::address;
 
-/// As Go compares them: an IPv4 address that is written as an IPv6 one is itself.
+/// As Go compares addresses: an IPv4 address that is written as an IPv6 one (IPv4-mapped) equals the IPv4 one.
 std::optional<address> parse_address(std::string_view text) {
     error_code ec;
     auto a = boost::asio::ip::make_address(std::string(text), ec);
@@ -40,7 +40,7 @@ bool same_prefix(const Bytes& a, const Bytes& b, unsigned bits) {
     return true;
 }
 
-/// "10.0.0.0/8"; nullopt: it is no such thing.
+/// Whether the host is in the network `entry` ("10.0.0.0/8"); nullopt: `entry` is no network.
 std::optional<bool> in_network(std::string_view entry, const std::optional<address>& host) {
     const auto slash = entry.find('/');
     if (slash == std::string_view::npos || entry.find('%') != std::string_view::npos) return std::nullopt;
@@ -133,7 +133,7 @@ http::proxy proxy_of_environment(const http::endpoint& to, const std::function<s
     const setting s =
         to.tls ? first_of(variable, "HTTPS_PROXY", "https_proxy") : first_of(variable, "HTTP_PROXY", "http_proxy");
     if (s.value.empty()) return {};
-    // There the peer sets it, by a header "Proxy".
+    // In a CGI environment the peer can set HTTP_PROXY, by a header "Proxy".
     if (!to.tls && !variable("REQUEST_METHOD").empty()) {
         f = failure(errc::bad_configuration, std::string(s.name) + " is not taken from a CGI environment");
         return {};

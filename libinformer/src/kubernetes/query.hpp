@@ -12,7 +12,7 @@ namespace informer::kubernetes::detail {
 /// "?a=b&c=d", percent-encoded; nothing when nothing was added.
 class query_builder {
 public:
-    /// What has no value is left out.
+    /// A parameter without a value is left out.
     void add(std::string_view key, std::string_view value) {
         if (value.empty()) return;
         text_ += text_.empty() ? '?' : '&';

@@ -16,7 +16,8 @@ namespace {
 using informer::detail::printable;
 
 constexpr std::size_t largest_message = std::size_t(64) << 10;
-/// More than an answer of `large_text` holds conflicts of an apply (80 bytes each at least); a bound for one that is full of nothing.
+/// More than the conflicts of an apply that an answer of `large_text` bytes can hold (at least 80 bytes each): a bound
+/// for an answer that is full of empty causes.
 constexpr std::size_t most_causes = 4096;
 
 std::optional<std::chrono::seconds> seconds_of(std::string_view text) {
@@ -65,7 +66,8 @@ api_status read_status(const json::object& o) {
                                                  printable(string_member(*c, "field"))});
         }
     }
-    // An expired `continue` comes with a fresh one that goes on at the same key, but not in the same state.
+    // The refusal of an expired `continue` comes with a fresh one, which goes on at the same key, but not in the same
+    // state.
     if (const auto* metadata = object_member(o, "metadata")) s.continue_token = text_member(*metadata, "continue");
     return s;
 }

@@ -18,7 +18,7 @@ api_status read_status(const boost::json::object& o);
 /// The failure that an answer with an HTTP error stands for. `retry_after` and `location` are the headers' values.
 failure refused(int http_status, std::string_view body, std::string_view retry_after, std::string_view location,
                 std::string doing);
-/// The failure of an ERROR event or of a Status where an object was expected; bad_response when it is none.
+/// The failure of an ERROR event or of a Status where an object was expected; bad_response if `object` is no Status.
 failure refused_in_stream(std::string_view object, std::string doing);
 
 } // namespace informer::kubernetes::detail

@@ -11,7 +11,7 @@
 namespace informer::kubernetes::detail {
 
 /// Re-reads a token file once a minute (client-go's interval; a projected service account token lives ten minutes at
-/// least). A file that cannot be read or is empty leaves the old token in use, and says so once.
+/// least). If the file cannot be read or is empty, the old token stays in use, and that is logged once.
 class token_source {
 public:
     /// `f`: errc::bad_configuration when there is a token file, but no token at all.

@@ -54,7 +54,7 @@ public:
             return a;
         }
         if (!n.IsScalar()) return nullptr;
-        if (n.Tag() != "?") return json::string(n.Scalar()); // quoted, or said to be one
+        if (n.Tag() != "?") return json::string(n.Scalar()); // quoted, or explicitly tagged
         bool b = false;
         if (YAML::convert<bool>::decode(n, b)) return b;
         if (const auto i = integer_of(n.Scalar())) return *i;
@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    // Not by the library's conversions: those read by the process's locale, for which 1.500 may be a thousand and a half.
+    // Not with yaml-cpp's conversions: they follow the process's locale, in which 1.500 may mean 1500.
     template <class Number, class How>
     static bool read_whole(std::string_view s, Number& to, How how) {
         if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);

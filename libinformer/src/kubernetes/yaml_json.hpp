@@ -7,8 +7,9 @@
 
 namespace informer::kubernetes::detail {
 
-/// Numbers, booleans and null are told from strings as YAML does it: by their looks, and not where they are quoted. `why` is not empty
-/// where it is larger than 64 KiB or nested too deeply, by aliases for example.
+/// Numbers, booleans and null are distinguished from strings as in YAML: by their form, unless they are quoted. `why`
+/// is not empty if the result is larger than 64 KiB or nested too deeply, for example by aliases, or if a key is no
+/// string.
 std::string yaml_to_json(const YAML::Node& n, std::string& why);
 
 } // namespace informer::kubernetes::detail

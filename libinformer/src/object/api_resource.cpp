@@ -7,11 +7,11 @@ namespace informer {
 
 namespace {
 
-// RFC 3986: everything but the unreserved characters, so that no part can become two.
+// Escapes everything but the unreserved characters of RFC 3986, so that no segment can become two.
 void append_segment(std::string& path, std::string_view segment) {
     constexpr std::string_view hex = "0123456789ABCDEF";
     path += '/';
-    const bool dots = segment == "." || segment == ".."; // would be resolved away on the road
+    const bool dots = segment == "." || segment == ".."; // would be resolved away on the way to the server
     for (const char c : segment) {
         const auto u = static_cast<unsigned char>(c);
         const bool unreserved = (u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9') ||

@@ -15,9 +15,10 @@ namespace informer::detail {
 
 namespace {
 
-/// Nodes: small pools intern everything and need no records.
+/// In nodes made. A smaller pool interns everything and needs no records.
 constexpr std::uint64_t interning_starts = 8192;
-/// Look-ups in vain at first. Deep objects have many paths of containers, each of which would be learnt of at length.
+/// A path of containers stops interning after this many first look-ups without a hit. Deep objects have many such
+/// paths, and a full window of look-ups for each would take long.
 constexpr std::uint16_t hopeless_containers = 64;
 
 } // namespace
@@ -90,7 +91,7 @@ void builder::forget() noexcept {
     values_.forget_if_large();
     keys_.forget_if_large();
     if (waiting_) waiting_->n = 0;
-    if (frames_.size() > 1) frames_.resize(1); // there is none where the first one had no room
+    if (frames_.size() > 1) frames_.resize(1); // it is empty if there was no memory for the first frame
 }
 
 void builder::begin_parts() {
@@ -147,7 +148,7 @@ void builder::begin(bool object) {
     if (older_) generation_->prefetch(f.cursor_values, std::min(f.cursor_size, 32u));
 }
 
-/// Puts what was passed of the cursor onto the stack, with room for more.
+/// Pushes the values of the cursor that were passed so far, and makes room for `more`.
 void builder::leave_values(frame& f, std::uint32_t more) {
     values_.need(f.at + more);
     f.same_values = false;
@@ -158,7 +159,7 @@ void builder::leave_values(frame& f, std::uint32_t more) {
     }
 }
 
-/// False: not yet.
+/// False: the generation is still small.
 bool builder::begin_policy() {
     if (generation_->nodes_made() < interning_starts) return false;
     *policy_place_ = std::make_unique<interning_policy>();
@@ -182,7 +183,7 @@ void builder::leaf(std::uint32_t header, const void* data, std::size_t bytes) {
     leaf_inline(header, data, bytes);
 }
 
-/// A number.
+/// A number that is stored in eight bytes.
 void builder::leaf_of_eight(std::uint32_t header, const void* data) {
     leaf_inline(header, data, 8);
 }
@@ -244,7 +245,7 @@ void builder::other_number(std::string_view text) {
     leaf(make_header(node_kind::number, size32(text.size())), text.data(), text.size());
 }
 
-/// A container that may be interned; if it is found no count is added.
+/// Finds or makes a container that may be interned. If it is found, no count is added.
 generation::interned builder::make_findable(path_id path, std::uint8_t fresh_child, std::uint32_t header,
                                             const handle* children, std::uint32_t n) {
     generation& g = *generation_;
@@ -258,7 +259,7 @@ generation::interned builder::make_findable(path_id path, std::uint8_t fresh_chi
     return {g.make_interned(hash, header, children, bytes), generation::fresh};
 }
 
-/// Replaces the children on top of the stack, whose counts are ours, by their container.
+/// Replaces the children on top of the stack, each of which owns a count, by their container.
 void builder::container(std::uint32_t header) {
     const frame& f = frames_.back();
     frame& parent = frames_[frames_.size() - 2];
@@ -272,7 +273,7 @@ void builder::container(std::uint32_t header) {
     } else {
         made = make_container(f.path, f.fresh, header, children, n);
     }
-    if (!made.fresh) { // it has its own counts of the same
+    if (!made.fresh) { // the existing node has counts of its own
         for (std::uint32_t i = 0; i < n; ++i) generation_->release(children[i]);
         if (f.object) generation_->release(header);
     }

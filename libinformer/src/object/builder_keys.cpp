@@ -16,14 +16,15 @@ namespace {
 constexpr std::uint32_t no_member = ~0u;
 constexpr std::uint8_t most_strange = 4;
 
-/// Numbers from 0 on, found by the hash of what has this number. It grows with these, not with how often each is looked for: a key that
-/// comes 20,000 times needs no memory.
+/// Finds the number of an item by the item's hash; numbers begin at 0. It grows with the number of items, not with the
+/// number of look-ups: a key that comes 20,000 times needs no more memory.
 class places_by_hash {
 public:
     places_by_hash() = default;
     places_by_hash(const places_by_hash&) = delete;
     places_by_hash& operator=(const places_by_hash&) = delete;
-    /// The number that `is` says yes to, or else `next`, which is in it from then on; `hash_of` gives the hash of a number that is.
+    /// Returns the number for which `is` is true; if there is none, adds `next` and returns it. `hash_of` gives the
+    /// hash of a number in the table.
     template <class Is, class Hash>
     std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, const Is& is, const Hash& hash_of) {
         if (next >= table_.size() / 2) grow(next, hash_of);
@@ -33,7 +34,7 @@ public:
     }
 
 private:
-    /// Of the number that `is` says yes to, or a free one.
+    /// The slot of the number for which `is` is true, or a free slot.
     template <class Is>
     std::uint32_t& slot(std::uint64_t hash, const Is& is) noexcept {
         const std::size_t mask = table_.size() - 1;
@@ -50,7 +51,7 @@ private:
 
     std::uint32_t small_[64] = {};
     std::vector<std::uint32_t> large_;
-    std::span<std::uint32_t> table_ = small_; ///< a number and one, or 0
+    std::span<std::uint32_t> table_ = small_; ///< a number plus one; 0: free
 };
 
 } // namespace
@@ -65,7 +66,8 @@ void builder::leave_keys(frame& f) {
     for (std::uint32_t i = 0; i < f.at; ++i) keys_.push(key_of_cursor(f, f.cursor_keys[i]));
 }
 
-/// A key of the cursor, with a count. What others share is interned, if it is not yet; versions of one object share anyway.
+/// A key of the cursor, with a count. A key that another object takes over is interned if it is not yet, unless its
+/// path has stopped interning; versions of one object share their keys anyway.
 handle builder::key_of_cursor(frame& f, handle key) {
     if (f.loose_cursor && !generation_->is_interned(key)) {
         const interning_record* const record = key_record(f);
@@ -92,10 +94,10 @@ std::uint32_t builder::find_handle(const frame& f, handle key) noexcept {
 /// equal values must meet all the same.
 std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) {
     const std::uint32_t n = f.cursor_size;
-    // Mostly the next one, or the one after a member that is gone.
+    // Mostly it is the next key, or the one after a member that is gone.
     for (std::uint32_t ahead = f.cursor_at; ahead < std::min(n, f.cursor_at + 2); ++ahead)
         if (key_is(f.cursor_keys[ahead], k)) return ahead;
-    // Or the same key again.
+    // Or the last key comes again.
     if (f.cursor_at > 0 && key_is(f.cursor_keys[f.cursor_at - 1], k)) return f.cursor_at - 1;
     if (k.size() <= 3 && n < wide_shape) return find_handle(f, make_small_string(k));
     if (shape_is_hashed(f.cursor_keys[-1])) {
@@ -109,8 +111,8 @@ std::uint32_t builder::find_in_cursor(const frame& f, std::string_view k) {
             found = i;
             return true;
         }
-        if (f.loose_cursor || --tries > 0) return false; // of a loose one few look alike
-        // Keys made to look alike; these are all interned.
+        if (f.loose_cursor || --tries > 0) return false; // few keys of a loose shape look alike
+        // The keys were made to look alike. They are all interned, so the wanted one is found by its handle.
         const std::uint32_t header = make_header(node_kind::string, size32(k.size()));
         const handle key = generation_->find(generation_->hash(header, k.data(), k.size()), header, k.data(), k.size());
         if (key) found = find_handle(f, key);
@@ -124,14 +126,14 @@ void builder::other_key(std::string_view k) {
     if (f.same_keys) leave_keys(f);
     keys_.need(1);
     value_cursor_ = missing_handle;
-    // An object that went ways of its own so far goes on so.
+    // If the cursor is another object and lacked the last keys, it will hardly have this one.
     if (f.cursor && (older_ || f.strange < most_strange)) {
         if (const std::uint32_t i = find_in_cursor(f, k); i != no_member) return take_key_of_cursor(f, i);
     }
     if (f.strange < most_strange) ++f.strange;
     const std::uint64_t hash = k.size() > 3 ? quick_hash(k) : quick_hash_of_small(make_small_string(k));
     key_hashes_.add(f, keys_.size() - f.keys, hash);
-    // Interned as a value would be: where such keys hardly repeat, they are nodes that no look-up finds.
+    // Keys are interned by the rule for values: where they hardly repeat, they become nodes that no look-up finds.
     if (interning_record* const record = key_record(f); record && k.size() > 3 && !record->wanted(hash >> 32)) {
         check_length(k.size());
         f.loose = true;
@@ -150,7 +152,7 @@ void builder::take_key_of_cursor(frame& f, std::uint32_t i) {
     f.strange = 0;
 }
 
-/// A key that the cursor lacks, with a count; missing if it waits.
+/// A key that the cursor lacks, with a count; missing_handle if it waits for others (`waiting_keys`).
 handle builder::new_key(frame& f, std::string_view k) {
     if (k.size() <= 3) {
         f.known_key = true;
@@ -192,7 +194,7 @@ void builder::find_waiting() {
     w.n = 0;
 }
 
-/// The first place keeps the last value.
+/// If a key came more than once, its first place keeps the last value.
 void builder::remove_duplicates() {
     frame& f = frames_.back();
     key_hashes_.forget();
@@ -204,7 +206,7 @@ void builder::remove_duplicates() {
     const auto hash = [&](handle k) { return loose ? generation_->hash_of_key(k) : generation_->hash(k); };
     places_by_hash places;
     std::uint32_t kept = 0, next = 0;
-    // Also where there is no memory for the table: then members are left that were not looked at.
+    // Also called if there is no memory for the table: then the members not looked at yet are kept.
     const auto close_gap = [&]() noexcept {
         if (kept == next) return;
         std::copy(keys + next, keys + n, keys + kept);
@@ -249,8 +251,9 @@ handle builder::shape_of_top() {
     if (f.at > max_keys) throw value_is_too_long();
     if (waiting_ && waiting_->n > 0 && waiting_->keys[waiting_->n - 1].frame == frames_.size() - 1) find_waiting();
     if (f.loose) return loose_shape();
-    // A key made in this object is in no shape but those made since. Shapes have no duplicates, so only a new one needs the
-    // check, and not if no key was known.
+    // A key made in this object can be only in shapes made since. If no shape was made since, this one is new and is
+    // not looked for. Existing shapes have no duplicate keys, so only a new shape is checked, and only if one of its
+    // keys was known before.
     const bool is_new = f.new_key && f.shapes == shapes_;
     const auto find = [&] { return is_new ? missing_handle : generation_->find_shape(keys_.at(f.keys), f.at); };
     handle shape = find();

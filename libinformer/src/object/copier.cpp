@@ -41,8 +41,8 @@ bool copier::step(std::size_t bytes) {
 handle copier::take() noexcept {
     const handle made = done_.back();
     try {
-        remember(document_, made, true); // two roots of one document keep sharing it
-    } catch (const std::bad_alloc&) {    // they do not, then
+        remember(document_, made, true); // so that two roots of this document keep sharing it
+    } catch (const std::bad_alloc&) {    // then they no longer share it
     }
     forget();
     done_.forget_if_large();
@@ -69,7 +69,7 @@ void copier::forget() noexcept {
     open_.clear();
 }
 
-/// Pushes what `old` became before.
+/// If `old` was moved before, pushes the node that it became.
 bool copier::reuse(handle old) {
     if (!movable_) return false;
     const handle there = movable_->forwarded(old);
@@ -152,7 +152,7 @@ handle copier::shape(handle old) {
 /// The children of `p` lie on top of the stack.
 void copier::close(const place& p) {
     const std::uint32_t first = done_.size() - p.size;
-    if (movable_ && movable_->forwarded(p.old)) { // moved meanwhile, between two steps
+    if (movable_ && movable_->forwarded(p.old)) { // others moved it, between two steps
         for (std::uint32_t i = first; i < done_.size(); ++i) to_->release(*done_.at(i));
         done_.resize_down(first);
         reuse(p.old);
@@ -167,7 +167,7 @@ void copier::close(const place& p) {
         if (object) to_->release(header);
         throw;
     }
-    if (!made.fresh) { // it has its own counts of the same
+    if (!made.fresh) { // the existing node has counts of its own
         for (std::uint32_t i = first; i < done_.size(); ++i) to_->release(*done_.at(i));
         if (object) to_->release(header);
     }

@@ -22,7 +22,7 @@ std::shared_ptr<document_pool> make_pool(decode_options options, pool_limits lim
     return std::make_shared<pool>(std::move(options), limits);
 }
 
-/// For one document: a chunk that it nearly fills.
+/// For a pool of one document: a first chunk that the document nearly fills.
 pool_limits limits_for(std::size_t text_size) {
     pool_limits l;
     l.first_chunk = static_cast<std::uint32_t>(std::clamp<std::size_t>(text_size / 2 + 256, 512, 64 * 1024));

@@ -6,7 +6,7 @@ namespace informer::detail {
 
 namespace {
 
-constexpr std::size_t most_kept = 64 * 1024; // for the next document
+constexpr std::size_t most_kept = 64 * 1024; // bytes of a string that are kept for the next document
 
 } // namespace
 
@@ -65,7 +65,7 @@ void document_reader::end_part() noexcept {
     next_ = verdict::keep;
 }
 
-/// The type members held back, apiVersion first; the options' where the text had none.
+/// Stores the type members that were held back, apiVersion first; where the text had none, those of the options.
 void document_reader::put_type() {
     type_first_ = false;
     const auto put = [&](std::string_view name, bool has, std::string_view text, std::string_view fallback) {
@@ -103,7 +103,7 @@ document_reader::verdict document_reader::judge(std::string_view name, bool name
     child_ = {};
     child_.whole = parent.whole;
     child_.metadata = named && depth == 1 && name == "metadata";
-    // States of an earlier sibling lie above ours.
+    // Drop the states of an earlier sibling, which lie above those of the open levels.
     states_.resize(parent_end_);
     child_.states = static_cast<std::uint32_t>(states_.size());
     if (parent.whole) return verdict::keep;

@@ -1,4 +1,5 @@
-// What the framers of lists and watches stand on: the bytes that are not done with, and a loop over them.
+// Common parts of the list and watch framers: the window of bytes that are still needed, and the loop that steps over
+// them.
 #pragma once
 
 #include "detail/growing_block.hpp"
@@ -15,32 +16,33 @@
 
 namespace informer::detail {
 
-/// What is longer is never cut without a proof: it may be an object that takes several steps to read.
+/// A longer item or event is never cut by a guess: reading it, which proves the guess, may take several steps.
 inline constexpr std::size_t longest_guess = std::size_t(256) << 10;
 
-/// An envelope is parsed in one step. That of a list says its kind, its version and a token.
+/// An envelope is parsed in one step, hence the limit. That of a list has little more than a kind, a version and a
+/// token.
 inline constexpr std::size_t largest_envelope = std::size_t(256) << 10;
 
 /// How much of an oversized item is kept to name it.
 inline constexpr std::size_t oversize_prefix = std::size_t(64) << 10;
 
-/// The bytes that are not done with: [mark, …) is being cut, [at, …) is not scanned yet.
+/// The bytes that are still needed: [mark, …) is being cut, [at, …) is not scanned yet.
 ///
-/// Bytes are fed, that is copied, or lent. Lent ones are scanned where they lie; only what is cut and not whole yet is copied, and
-/// of what follows it as much as it takes.
+/// Bytes are either fed, that is copied, or lent. Lent bytes are scanned where they lie. Only the bytes of an item that
+/// is not whole yet are copied and, of the bytes lent next, as many as complete it.
 class framing_window {
 public:
     void feed(std::string_view bytes) {
         keep();
         append(bytes);
     }
-    /// They must stay until `keep()`.
+    /// The bytes must stay in place until `keep()`.
     void lend(std::string_view bytes) {
         keep();
         lent_ = bytes;
         turn_to_lent();
     }
-    /// Makes more of what is lent visible behind what is; false: there is no more.
+    /// Copies some more of the lent bytes behind the copied ones. False: all lent bytes are visible already.
     bool more() {
         if (turn_to_lent()) return true;
         if (lending_ || copied_ == lent_.size()) return false;
@@ -49,7 +51,7 @@ public:
         copied_ += some.size();
         return true;
     }
-    /// Where nothing before what is lent is needed any more: goes on in it. True when that shows more.
+    /// Goes on in the lent bytes themselves once no byte before them is needed. True if more bytes become visible.
     bool turn_to_lent() noexcept {
         const std::size_t before = end_ - copied_;
         if (lending_ || lent_.empty() || std::min(mark_, at_) < before) return false;
@@ -60,7 +62,7 @@ public:
         end_ = lent_.size();
         return shows_more;
     }
-    /// What is lent goes away: copies what is not done with.
+    /// The lent bytes go away: copies those that are still needed.
     void keep() {
         std::string_view lent = std::exchange(lent_, {});
         const std::size_t copied = std::exchange(copied_, 0);
@@ -83,7 +85,7 @@ public:
     bool empty() const noexcept { return at_ == end_; }
     char front() const noexcept { return bytes_[at_]; }
     void take(std::size_t n = 1) noexcept { at_ += n; }
-    void go_back(std::size_t offset) noexcept { at_ = offset - before_; } ///< only over what `next()` passed last
+    void go_back(std::size_t offset) noexcept { at_ = offset - before_; } ///< only over what the last `next()` passed
     void mark() noexcept { mark_ = at_; }
     void mark_offset(std::size_t offset) noexcept { mark_ = offset - before_; }
     void unmark() noexcept { mark_ = none; }
@@ -94,7 +96,7 @@ public:
     std::string_view at_offset(std::size_t offset, std::size_t size) const noexcept {
         return {bytes_ + (offset - before_), size};
     }
-    /// Scans on; what was scanned.
+    /// Scans on; returns the bytes that were scanned.
     std::string_view scan(value_scanner& s) noexcept {
         const std::size_t from = at_;
         at_ = static_cast<std::size_t>(s.scan(bytes_ + from, bytes_ + end_) - bytes_);
@@ -104,13 +106,13 @@ public:
 private:
     static constexpr std::size_t none = ~std::size_t(0);
     static constexpr std::size_t small_buffer = std::size_t(1) << 20;
-    /// Moved without a second thought.
+    /// This few bytes are moved to the front whether or not that pays.
     static constexpr std::size_t little = std::size_t(64) << 10;
-    /// While a giant comes: double, but not from 64 MB to 128.
+    /// While a giant item comes, the block doubles, but by at most this: not from 64 MB to 128.
     static constexpr std::size_t most_growth = std::size_t(8) << 20;
-    /// After a giant its room is given back at this pace: the system takes milliseconds for 48 MB.
+    /// After a giant item its memory is given back in steps of this size: the system takes milliseconds for 48 MB.
     static constexpr std::size_t most_given_back = std::size_t(8) << 20;
-    /// What is copied at once of what is lent: an item that was cut in two ends soon.
+    /// How many lent bytes are copied at a time: an item that began in earlier bytes mostly ends soon.
     static constexpr std::size_t piece = std::size_t(16) << 10;
 
     std::string_view between(std::size_t from, std::size_t to) const noexcept { return {bytes_ + from, to - from}; }
@@ -128,14 +130,14 @@ private:
         bytes_ = block();
         end_ = needed;
     }
-    /// Moves what is kept to the front where that keeps the total linear: it is little, or the smaller half.
+    /// Moves the bytes still needed to the front if the total cost stays linear: if they are few, or the smaller half.
     void drop_done() {
         const std::size_t keep = std::min(mark_, at_), kept = end_ - keep;
         if (kept > std::max(keep, little)) return;
         if (kept != 0 && keep != 0) std::memmove(block(), block() + keep, kept);
         move_origin(keep);
         end_ = kept;
-        // After a giant, give its room back.
+        // After a giant item, give its memory back.
         if (capacity_ > small_buffer && kept < capacity_ / 8) resize(kept);
     }
     void resize(std::size_t capacity) {
@@ -144,23 +146,24 @@ private:
     }
     char* block() const noexcept { return static_cast<char*>(block_.data()); }
 
-    growing_block block_; ///< no long pause while a giant comes
+    growing_block block_; ///< no long pause while a giant item comes
     std::size_t capacity_ = 0;
     std::string_view lent_;
-    std::size_t copied_ = 0; ///< of lent_, at the end of the block
+    std::size_t copied_ = 0; ///< bytes of lent_ that are copied, at the end of the block
     bool lending_ = false;
-    const char* bytes_ = nullptr; ///< the block's, or the lent ones
+    const char* bytes_ = nullptr; ///< the block, or the lent bytes
     std::size_t end_ = 0;
     std::size_t at_ = 0;
     std::size_t mark_ = none;
-    std::size_t before_ = 0; ///< bytes that were dropped
+    std::size_t before_ = 0; ///< bytes dropped before bytes_[0]
 };
 
 inline void append_up_to(std::string& to, std::string_view bytes, std::size_t limit) {
     if (to.size() < limit) to.append(bytes.substr(0, limit - to.size()));
 }
 
-/// An object may end where the text does, and nothing follow for long. `besides`: what may stand behind it with white space.
+/// Whether an object may end where the received text ends: the next bytes may not come for long. `besides`: what may
+/// stand behind the object besides white space.
 inline bool ends_with_brace(std::string_view s, std::string_view besides = {}) noexcept {
     while (!s.empty() && (is_space(s.back()) || besides.find(s.back()) != besides.npos)) s.remove_suffix(1);
     return s.ends_with('}');
@@ -176,7 +179,7 @@ inline failure over_limit(const char* what, std::size_t limit) {
     return failure(errc::too_large, std::string(what) + " over " + std::to_string(limit) + " bytes");
 }
 
-/// What fails half way leaves a framer that says so and does no more.
+/// If an exception ends `act` half way, the framer reports a failure from then on and does no more.
 template <typename Framer, typename Act>
 auto or_fail(Framer& s, const Act& act) {
     try {
@@ -187,7 +190,7 @@ auto or_fail(Framer& s, const Act& act) {
     }
 }
 
-/// Steps until something whole is there; false when more bytes are needed, at the end, or on error.
+/// Steps until an item or event is whole; false when more bytes are needed, at the end, or on error.
 template <typename Framer>
 bool advance(Framer& s, failure& f) {
     if (s.failed) {
@@ -198,7 +201,7 @@ bool advance(Framer& s, failure& f) {
     bool whole = false;
     while (!s.failed && !whole) {
         if (s.inside() ? s.text.empty() : !s.text.skip_space()) {
-            if (s.check_size() && s.text.more()) continue; // space between two tokens is kept like these
+            if (s.check_size() && s.text.more()) continue; // white space between two kept tokens counts, too
             break;
         }
         s.step(whole);

@@ -15,10 +15,12 @@ namespace {
 
 constexpr std::uint64_t unit_size = std::uint64_t{paged_segment::unit_words} * 4;
 
-/// So little is joined at once, in some 2 ms at most: a small pool would grow by a tenth meanwhile.
+/// If no more is free, it is joined at once, in some 2 ms at most. Were it joined in shares, a small pool would grow by
+/// a tenth meanwhile.
 constexpr std::uint64_t words_joined_at_once = 256 * 1024;
 
-/// Pages without a node that are kept for the next ones: to get them anew takes a fourth of the time that reading a text does.
+/// Units without a node whose memory is kept for the next nodes: getting it anew takes a fourth of the time of reading
+/// a text.
 constexpr std::uint64_t idle_units_kept(std::uint64_t taken) noexcept {
     return 256 + taken / 64;
 }
@@ -59,7 +61,7 @@ void generation::grow_directory(std::uint32_t slots) {
     directory_size_ = size;
 }
 
-/// A paged one has no memory yet.
+/// A paged segment has no memory yet, only address space.
 std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans, paged_segment* paged) {
     const std::uint64_t held = paged ? 0 : bytes;
     if (segment_bytes_ + held > limits_.max_bytes) throw pool_is_full();
@@ -71,14 +73,14 @@ std::uint32_t generation::add_segment(std::uint64_t bytes, std::uint32_t spans, 
     s.spans = spans;
     s.mapped = bytes >= segment_size / 2;
     s.paged = paged;
-    if (s.mapped) { // given back to the system when the generation dies, whatever the heap looks like
-        // A generation that has some will soon fill another: its pages come at once, which costs less than a fault for each. A node with
-        // memory of its own may be too large for that.
+    if (s.mapped) { // goes back to the system when the generation dies, whatever the heap looks like
+        // A generation that has several segments will soon fill another: its pages come at once, which costs less than
+        // a fault for each. A segment of several spans holds one node and may be too large for that.
         const int at_once = !paged && spans == 1 && segment_bytes_ >= 4 * segment_size ? MAP_POPULATE : 0;
         void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0);
         if (p == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_NOHUGEPAGE
-        // Where the system makes huge pages of its own accord, one would fill again what was given back.
+        // Where the system makes huge pages of its own accord, such a page would bring back memory that was given back.
         if (paged) static_cast<void>(::madvise(p, bytes, MADV_NOHUGEPAGE));
 #endif
         s.base = static_cast<std::uint32_t*>(p);
@@ -128,16 +130,16 @@ void generation::set_aside(range r) {
     set_free(r);
 }
 
-/// Where so much more would exceed it, what nobody needs goes back first.
+/// If `more` bytes would exceed the limit, memory that nobody needs goes back first.
 void generation::keep_to_limit(std::uint64_t more) noexcept {
     if (segment_bytes_ + more <= limits_.max_bytes) return;
     give_all_leaving_back();
     give_idle_pages_back(0);
 }
 
-/// False: there is no more room, by the limit or by what the system has.
+/// False: there is no more memory, by the limit or from the system.
 bool generation::refill(std::uint32_t size) {
-    if (small_.left() > 0) make_free_heads(); // set_aside must not fail half way
+    if (small_.left() > 0) make_free_heads(); // now, because set_aside must not fail half way
     if (!spare_.empty()) {
         const range taken = spare_.back();
         spare_.pop_back();
@@ -212,7 +214,7 @@ void generation::change(paged_segment& s, const F& f) noexcept {
     rooms_[s.place] = s.longest_room();
 }
 
-/// So that at most so many units are left.
+/// Gives idle pages back until at most `most` idle units are left.
 void generation::give_idle_pages_back(std::uint64_t most) noexcept {
     for (std::size_t i = paged_.size(); i-- > 0 && idle_units_ > most;) {
         paged_segment& s = *paged_[i];
@@ -230,10 +232,10 @@ void generation::give_idle_pages_back(std::uint64_t most) noexcept {
     }
 }
 
-/// `size` is what `rounded` makes of the words of a node.
+/// `size`: the words of a node, after `rounded`.
 std::uint32_t generation::allocate(std::uint32_t size) {
     if (size > small_words) {
-        // In a pool that is small each has memory of its own, too, which is as large as it is.
+        // In a small pool each of these nodes has memory of its own, too, which is no larger than the node.
         const bool alone = size > large_words || (paged_.empty() && segment_bytes_ < segment_size);
         return alone ? allocate_alone(size) : allocate_paged(size);
     }
@@ -244,7 +246,7 @@ std::uint32_t generation::allocate(std::uint32_t size) {
             free_list_words_ -= size;
             return head;
         }
-        // So much is free that it will hardly be wanted as it is.
+        // So much is on the lists that nodes of just these sizes will hardly use it up.
         if (free_list_words_ * 4 > segment_bytes_ / (small_.left() < size ? 32 : 16)) {
             if (worth_joining()) join_free_room(words_joined_at_once);
             if (const std::uint32_t piece = cut(size); piece != none) return piece;
@@ -254,7 +256,8 @@ std::uint32_t generation::allocate(std::uint32_t size) {
     return std::exchange(small_.next, small_.next + size);
 }
 
-/// The next larger piece on the lists, what is too much of it put back, or `none`.
+/// Takes the smallest piece on the lists that is large enough and puts the rest of it back; `none`: there is no such
+/// piece.
 std::uint32_t generation::cut(std::uint32_t size) {
     for (std::uint32_t c = class_of(size); free_heads_ && c < classes; ++c) {
         const std::uint32_t head = free_heads_[c];
@@ -267,7 +270,7 @@ std::uint32_t generation::cut(std::uint32_t size) {
     return none;
 }
 
-/// The last resort.
+/// The last resort when the lists have no piece of this size and there is no more memory.
 std::uint32_t generation::make_room(std::uint32_t size) {
     if (free_list_words_ > left_by_joining_ + segment_bytes_ / 4 / 64) {
         join_free_room(free_list_words_);
@@ -300,7 +303,7 @@ void generation::free_node(std::uint32_t index, std::uint32_t node_words) noexce
     free_list_words_ += size;
     try {
         make_free_heads();
-    } catch (const std::bad_alloc&) { // free until a compaction, and not to be found
+    } catch (const std::bad_alloc&) { // on no list: the memory is unused until a compaction
         return;
     }
     put_free(index, size);
@@ -331,7 +334,7 @@ std::size_t generation::payload_bytes(const std::uint32_t* header) const noexcep
     case node_kind::number: return n;
     case node_kind::uuid: return 16;
     case node_kind::array: return n * 4;
-    case node_kind::shape: return std::size_t{shape_size(h)} * 4; // what finds its keys follows from them
+    case node_kind::shape: return std::size_t{shape_size(h)} * 4; // fingerprints or hash table follow from the keys
     default: return 8;
     }
 }

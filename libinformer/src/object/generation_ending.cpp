@@ -14,7 +14,7 @@ namespace informer::detail {
 
 namespace {
 
-/// To give a segment back takes about as long as to free so many nodes.
+/// Giving a segment back takes about as long as freeing this many nodes.
 constexpr std::size_t nodes_a_segment = 512;
 
 } // namespace
@@ -39,7 +39,7 @@ bool generation::drop_forwards(generation& current, std::size_t& budget) noexcep
         std::uint32_t& c = count(forwarded_.back());
         forwarded_.pop_back();
         if (forwarded_to_ == current.number_) current.release(node_bit | (c & count_mask));
-        c = (c & interned_bit) | 2; // shared is all that is known now
+        c = (c & interned_bit) | 2; // now it is only known that it was shared
     }
     if (!forwarded_.empty()) return false;
     std::vector<handle>().swap(forwarded_);
@@ -48,14 +48,14 @@ bool generation::drop_forwards(generation& current, std::size_t& budget) noexcep
 
 bool generation::dismantle(generation& current, std::size_t& budget) noexcept {
     if (!drop_forwards(current, budget)) return false;
-    // What is left of it holds nothing, nor is it room for anything.
+    // For the statistics: what is left of this generation holds no nodes and has no room for any.
     std::ranges::fill(bytes_by_kind_, std::uint64_t{0});
     nodes_ = references_ = free_list_words_ = 0;
     small_ = range();
     std::size_t i = segments_.size();
     while (i > 0 && budget > 0) {
         const segment& s = segments_[--i];
-        if (!s.base) continue; // inside of a large one
+        if (!s.base) continue; // inside a segment of several spans
         budget -= std::min<std::size_t>(budget, nodes_a_segment * s.spans);
         drop_segment(static_cast<std::uint32_t>(i));
         segments_.resize(i);
@@ -82,7 +82,8 @@ bool generation::collect(std::size_t& budget) noexcept {
             children = header_length(header);
         else if (header_kind(header) == node_kind::shape)
             children = shape_size(header);
-        // A long array dies in pieces; children that die on the way lie above the rest of it and go first.
+        // A long array is freed in pieces. Children that die meanwhile come before the rest of it in the list and go
+        // first.
         const std::uint32_t end = std::min(children, begin + 4096);
         const handle first = n[1];
         if (end < children) {
@@ -107,9 +108,9 @@ bool generation::collect(std::size_t& budget) noexcept {
 
 // ---- memory
 
-/// Nothing lives here: the memory goes back, in shares, and with it whatever pieces it had fallen into.
+/// Nothing lives here: all memory goes back, in shares, however fragmented it was.
 void generation::start_over() noexcept {
-    const bool at_once = !leaving_.empty(); // then these are but few
+    const bool at_once = !leaving_.empty(); // then the segments are few
     for (std::uint32_t i = 0; i < segments_.size(); ++i)
         if (segments_[i].base && (at_once || segments_[i].paged)) drop_segment(i);
     if (!at_once) {

@@ -1,8 +1,9 @@
-// Free room: on a list by its size, and joined with its neighbours when a generation would grow though much is free.
+// Free room: kept on lists by size, and joined with free neighbours when a generation would grow although much is free.
 //
-// A list serves nodes of its own size only, so where texts get longer, or are of any length, room would be freed that nobody wants
-// again. No node says whether the one before it is free, which would take room in each of them; so all that is free is marked
-// and joined at once, in shares of what frees nodes, and not before the lists hold more than the last time left there.
+// A list serves nodes of its own size only, so where texts get longer, or have any length, freed room would never be
+// used again. No node says whether the node before it is free, because that would take room in each node. So all free
+// room is marked and joined together, in shares of `collect`, and only when the lists hold more than the last joining
+// left there.
 #include "detail/joining.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace informer::detail {
 
 namespace {
 
-/// To make and to walk the marks of a segment takes about as long as to free so many nodes.
+/// Making and walking the marks of a segment takes about as long as freeing this many nodes.
 constexpr std::size_t nodes_a_map = 64;
 
 } // namespace
@@ -34,7 +35,8 @@ void generation::put_free(std::uint32_t index, std::uint32_t size) noexcept {
     head = index;
 }
 
-/// Puts on the lists what is counted among them already. A word alone is found again between its neighbours when they are free.
+/// Puts free room on the lists whose words `free_list_words_` counts already. A single word goes on no list: joining
+/// finds it again when its neighbours are free.
 void generation::set_free(range r) noexcept {
     if (r.left() > small_words) {
         try {
@@ -53,20 +55,21 @@ void generation::set_free(range r) noexcept {
     free_list_words_ -= r.left();
 }
 
-/// A 16th of what is held, and a 32nd more than what could not be joined the last time.
+/// The lists hold more than a 16th of the memory, and more than the last joining left on them plus a 32nd.
 bool generation::worth_joining() const noexcept {
     const std::uint64_t held = segment_bytes_ / 4;
     return !joining_ && free_list_words_ > std::max(held / 16, left_by_joining_ + held / 32);
 }
 
-/// Begins, or goes on. Where so many words or fewer are free it is done at once, else in shares by `collect`.
+/// Begins to join, or goes on. If at most `most_at_once` words are free, it is done at once, else in shares by
+/// `collect`.
 void generation::join_free_room(std::uint64_t most_at_once) noexcept {
     if (!joining_ && free_heads_) joining_.reset(new (std::nothrow) joining);
     std::size_t all = std::numeric_limits<std::size_t>::max();
     if (joining_ && free_list_words_ <= most_at_once) join(all);
 }
 
-/// Takes what it took off the budget, in nodes; true when it is done.
+/// Takes its cost, in nodes, off the budget; true when it is done.
 bool generation::join(std::size_t& budget) noexcept {
     joining& j = *joining_;
     for (; j.list < classes; ++j.list) {
@@ -75,7 +78,7 @@ bool generation::join(std::size_t& budget) noexcept {
             if (budget == 0) return false;
             --budget;
             const std::uint32_t next = words(head)[0];
-            if (!mark(head, size_of_class(j.list))) break; // then it stays on its list
+            if (!mark(head, size_of_class(j.list))) break; // no memory: the rest stays on its list
             head = next;
         }
     }
@@ -89,7 +92,7 @@ bool generation::join(std::size_t& budget) noexcept {
     return true;
 }
 
-/// False: there is no memory for it.
+/// False: there is no memory for the marks.
 bool generation::mark(std::uint32_t index, std::uint32_t size) noexcept {
     joining& j = *joining_;
     const std::uint32_t of = index >> segment_shift, at = index & (segment_words - 1);
@@ -107,7 +110,7 @@ bool generation::mark(std::uint32_t index, std::uint32_t size) noexcept {
     return true;
 }
 
-/// What it took, in nodes.
+/// Joins what is marked in one segment; returns the cost, in nodes.
 std::size_t generation::join_in(std::uint32_t slot) noexcept {
     joining& j = *joining_;
     const std::uint32_t first = slot << segment_shift, maps = segments_[slot].words / 64 + 1;
@@ -119,7 +122,7 @@ std::size_t generation::join_in(std::uint32_t slot) noexcept {
         for (std::uint64_t bits = marks[m]; bits; bits &= bits - 1, ++nodes) {
             const std::uint32_t at = first + m * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
             const std::uint32_t size = words(at)[1];
-            if (run.left() > 0 && at - run.end <= 1) { // no node has one word: that was left over
+            if (run.left() > 0 && at - run.end <= 1) { // a gap of one word is no node: it was left over
                 free_list_words_ += at - run.end;
             } else {
                 set_free(run);

@@ -18,7 +18,7 @@ handle generation::find_shape(const handle* keys, std::uint32_t n) {
     return found;
 }
 
-/// Of a short key, which is looked for by its handle, any will do.
+/// A short key is looked for by its handle, so any hash will do for it.
 [[gnu::always_inline]] inline std::uint64_t generation::quick_hash_of_key(handle key) const noexcept {
     if (!is_node(key)) return quick_hash_of_small(key);
     const std::uint32_t* const k = node(key);
@@ -43,8 +43,9 @@ handle generation::make_shape(const handle* keys, std::uint32_t n) {
     return h;
 }
 
-/// The fingerprints of fewer than 256 keys, and whether a key is there twice: nearly all differ in the eleven bits that begin with the
-/// fingerprint. Only so many of the others are compared that to make a hash table would cost no less.
+/// Writes the fingerprints of fewer than 256 keys and tells whether a key is there twice. Nearly all keys differ in the
+/// eleven bits that begin with the fingerprint. Of the others only so many pairs are compared that a hash table would
+/// cost no less.
 template <class HashOf>
 generation::alike generation::compare_keys(const handle* keys, std::uint32_t n, unsigned char* prints,
                                            const HashOf& hash_of) const noexcept {
@@ -97,8 +98,8 @@ handle generation::make_loose_shape(const handle* keys, std::uint32_t n, const s
     return missing_handle;
 }
 
-// A slot of a hashed shape is free or holds the number of a key and one, and above it as many bits of the key's hash as fit. False:
-// it has a key twice.
+// A slot of a hashed shape is 0 (free) or holds the index of a key plus one and, above that, as many bits of the key's
+// hash as fit. False: a key is there twice.
 template <bool loose, class Slot>
 [[gnu::flatten]] bool generation::index_keys(const handle* keys, std::uint32_t n, Slot* slots) const noexcept {
     const std::uint32_t size = shape_slots(n);
@@ -106,7 +107,7 @@ template <bool loose, class Slot>
     const std::uint32_t number_mask = (1u << number_bits) - 1;
     std::fill_n(slots, size, Slot());
     const auto home = [&](std::uint64_t hash) { return static_cast<std::uint32_t>((hash >> 32) * size >> 32); };
-    // A large table lies in no near cache: a key's slot comes while those before it are stored.
+    // A large table is in no near cache: a key's slot is prefetched while the keys before it are stored.
     constexpr std::uint32_t ahead = sizeof(Slot) == 2 ? 1 : 16;
     std::uint64_t hashes[ahead];
     for (std::uint32_t next = 0; next < n + ahead - 1; ++next) {

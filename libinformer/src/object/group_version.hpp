@@ -1,11 +1,11 @@
-// What `apiVersion` says.
+// The two parts of `apiVersion`.
 #pragma once
 
 #include <string_view>
 
 namespace informer::detail {
 
-/// "apps" and "v1" of "apps/v1"; of "v1" the group is empty.
+/// "apps" and "v1" of "apps/v1"; for "v1" the group is empty.
 struct group_version {
     explicit group_version(std::string_view api_version) noexcept {
         const auto slash = api_version.find('/');
@@ -13,7 +13,7 @@ struct group_version {
         group = core ? std::string_view() : api_version.substr(0, slash);
         version = core ? api_version : api_version.substr(slash + 1);
     }
-    std::string_view group, version; ///< views of it
+    std::string_view group, version; ///< views of the argument
 };
 
 } // namespace informer::detail

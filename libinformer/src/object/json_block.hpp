@@ -74,7 +74,8 @@ inline block_bits block_bits_sse2(const char* p) noexcept {
 }
 #endif
 
-/// Bit i: how many bits up to and with i are set, odd or even. Of quotes: what is inside of strings (the opening quote too).
+/// Bit i is the parity of the bits 0 to i. Applied to quotes, it gives the bytes inside strings (with the opening
+/// quote).
 constexpr std::uint64_t prefix_parity(std::uint64_t x) noexcept {
     x ^= x << 1;
     x ^= x << 2;
@@ -84,11 +85,13 @@ constexpr std::uint64_t prefix_parity(std::uint64_t x) noexcept {
     return x ^ x << 32;
 }
 
-/// Which bytes are escaped by the backslash before them; `carry`: the first one is, then the one behind the block is.
+/// Which bytes are escaped by the backslash before them. `carry`: whether the first byte is, and on return whether the
+/// byte behind the block is.
 constexpr std::uint64_t escaped_bytes(std::uint64_t backslashes, bool& carry) noexcept {
     if (backslashes == 0) return std::exchange(carry, false) ? 1 : 0;
-    // Runs of backslashes alternate between escaping and escaped; the subtraction carries along each run and so tells whether it
-    // began at an odd or an even place. (The way of simdjson: Langdale and Lemire, Parsing Gigabytes of JSON per Second, 3.1.1.)
+    // Runs of backslashes alternate between escaping and escaped; the subtraction carries along each run and so tells
+    // whether it began at an odd or an even place. (The method of simdjson: Langdale and Lemire, Parsing Gigabytes of
+    // JSON per Second, 3.1.1.)
     constexpr std::uint64_t odd = 0xaaaaaaaaaaaaaaaa;
     const std::uint64_t first = carry ? 1 : 0;
     const std::uint64_t may_escape = backslashes & ~first;
@@ -97,7 +100,7 @@ constexpr std::uint64_t escaped_bytes(std::uint64_t backslashes, bool& carry) no
     return ends ^ (backslashes | first);
 }
 
-/// Without the instruction, which is not part of x86-64, the compiler calls a function.
+/// Not `std::popcount`: the instruction is not part of x86-64, and without it the compiler calls a function.
 constexpr unsigned count_bits(std::uint64_t x) noexcept {
     x -= x >> 1 & 0x5555555555555555;
     x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
@@ -105,9 +108,9 @@ constexpr unsigned count_bits(std::uint64_t x) noexcept {
     return static_cast<unsigned>(x * 0x0101010101010101 >> 56);
 }
 
-// ---- what processors do in their own ways: a scan is a template over one of these
+// ---- what depends on the processor: a scan is a template over one of these
 
-/// What every machine of the architecture has: nothing to ask at run time.
+/// Uses what every machine of the architecture has, so that no check is needed at run time.
 struct plain_blocks {
     static block_bits bits(const char* p) noexcept {
 #if defined(INFORMER_SSE2)
@@ -125,7 +128,7 @@ struct plain_blocks {
 };
 
 #if defined(INFORMER_AVX2)
-/// A third of the instructions. Only where `scan_with_avx2`, and inlined only into functions of the same target.
+/// Takes a third of the instructions. Only if `scan_with_avx2`; inlined only into functions of the same target.
 struct avx2_blocks {
 #define INFORMER_TARGET_AVX2 gnu::target("avx2,bmi,popcnt,pclmul")
     [[INFORMER_TARGET_AVX2]] static block_bits bits(const char* p) noexcept {
@@ -140,7 +143,7 @@ struct avx2_blocks {
         b.closing = where('}', folded_low, folded_high);
         return b;
     }
-    /// A product without carries by all ones adds up, at each bit, the bits below it and its own.
+    /// A carry-less product with all ones has, at each bit, the parity of that bit and all below it.
     [[INFORMER_TARGET_AVX2]] static std::uint64_t parity(std::uint64_t x) noexcept {
         const __m128i product =
             _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(x)), _mm_set1_epi8(-1), 0);

@@ -1,8 +1,8 @@
-// The only unit of this room that instantiates Boost.JSON's parser with a handler of ours.
+// The only translation unit of this directory that instantiates Boost.JSON's parser with a handler of ours.
 
-// How much of a string the parser gathers before it hands it on: 256 bytes but on x86, if not said. Then long strings come in more
-// parts, and where one ends the place of an error in an escape is another than when the text comes in slices. (It is a template over
-// our handler, so nobody else's is meant.)
+// How much of a string the parser gathers before it hands that part on. The default is 256 bytes except on x86: then
+// long strings come in more parts, and at the end of a part an error in an escape is reported at another place than
+// when the text comes in slices. (The parser is a template over our handler, so no other user's parser is affected.)
 #if !defined(BOOST_JSON_STACK_BUFFER_SIZE)
 #define BOOST_JSON_STACK_BUFFER_SIZE 4096
 #endif
@@ -80,7 +80,7 @@ public:
 
 private:
     std::string_view whole(std::string_view last) { return scratch_.empty() ? last : gathered(last); }
-    // What is rare stands apart: what the parser calls for each value is to be short.
+    // Rare cases have functions of their own, so that what the parser calls for each value is short.
     [[gnu::noinline]] std::string_view gathered(std::string_view last) {
         scratch_.append(last);
         return scratch_;
@@ -100,7 +100,7 @@ private:
     std::string& scratch_;
 };
 
-/// The parser reports a leading surrogate without its other half as any other syntax error, at the character that follows.
+/// The parser reports a leading surrogate without its other half like any syntax error, at the character that follows.
 bool after_half_pair(std::string_view text, std::size_t offset) noexcept {
     if (offset < 6 || offset > text.size()) return false;
     std::string_view s = text.substr(offset - 6, 6);
@@ -118,7 +118,7 @@ failure explain(const error_code& ec, std::string_view text, std::size_t offset)
         (ec == json::error::syntax && after_half_pair(text, offset)))
         return failure(errc::bad_utf8, "half of a surrogate pair" + at(offset));
     if (ec != json::error::incomplete) {
-        // The parser stops at what is no UTF-8, so that it begins near here; what was read before is in order.
+        // The parser stops at invalid UTF-8, so the bad bytes begin near here; what was read before them is valid.
         std::size_t near = offset < 8 ? 0 : offset - 8;
         while (near < offset && (static_cast<unsigned char>(text[near]) & 0xc0) == 0x80) ++near;
         const std::size_t bad = near + utf8_end(text.substr(near, 32));
@@ -162,15 +162,16 @@ bool read(document_reader& to, const json::value& v, std::size_t depth_left, fai
     return ok;
 }
 
-/// The parser may have stopped in an escape, a pair of surrogates at the longest, or have just left it: there it tells another place
-/// of an error than if it went on.
+/// A slice that ended here might end in an escape (the longest is a pair of surrogates) or right behind one. There the
+/// parser reports an error at another place than if the text went on.
 bool is_soon_behind_escape(std::string_view text, std::size_t at) noexcept {
     const std::size_t from = at < 12 ? 0 : at - 12;
     return text.substr(from, at - from).find('\\') != std::string_view::npos;
 }
 
-/// Within a character, or within the digits of an escape. Where Boost.JSON 1.83 goes on there, it may write beyond its buffer: it
-/// says more than it has taken (boostorg/json#876).
+/// Within a character, or within the digits of an escape. If Boost.JSON 1.83 goes on from there, it may write beyond
+/// its buffer, because the character adds more bytes to the buffer than the rest of it has in the text
+/// (boostorg/json#876).
 bool is_within_character(std::string_view text, std::size_t p) noexcept {
     if ((static_cast<unsigned char>(text[p]) & 0xc0) == 0x80) return true;
     for (std::size_t k = 2; k <= 4 && k < p; ++k)
@@ -178,8 +179,9 @@ bool is_within_character(std::string_view text, std::size_t p) noexcept {
     return false;
 }
 
-/// Where to end a slice at `at` or soon behind it: not within a character, an escape or a literal, so that the parser finds
-/// errors at the same bytes as without slices. Where there is no such place for long, anywhere.
+/// Where to end a slice, at `at` or soon behind it: not within a character, an escape or a literal, so that the parser
+/// finds errors at the same bytes as without slices. If there is no such place for long, anywhere but within a
+/// character.
 std::size_t border(std::string_view text, std::size_t at) noexcept {
     static constexpr std::string_view literals = "truefalsn";
     const std::size_t last = std::min(at + 4096, text.size());
@@ -191,7 +193,7 @@ std::size_t border(std::string_view text, std::size_t at) noexcept {
     if (last == text.size()) return last;
     for (std::size_t p = at; p < last; ++p)
         if (!is_within_character(text, p)) return p;
-    return at; // the parser does not come so far
+    return at; // only continuation bytes follow: the parser stops at the error
 }
 
 } // namespace
@@ -200,7 +202,7 @@ class parser_slices::parser {
 public:
     parser(document_reader& to, std::size_t max_depth, std::string& gathered)
         : parser_(options(max_depth), to, gathered) {}
-    /// Reads `text` from `done` to `until`, and says where it stopped.
+    /// Reads `text` from `done` to `until`; returns where it stopped.
     std::size_t read(std::string_view text, std::size_t done, std::size_t until, error_code& ec) {
         const std::size_t end = done + parser_.write_some(until < text.size(), text.data() + done, until - done, ec);
         if (!ec && end < until) ec = json::error::extra_data;
@@ -252,11 +254,11 @@ json::object* metadata_of(json::value& v) {
     return metadata ? metadata->if_object() : nullptr;
 }
 
-/// Which object it is, and which state of it, is the server's to say: a watch goes on from that state, and a deletion and what
-/// cannot be used are known by the key of the text.
+/// The server decides which object this is, and which state of it: a watch continues from that state, and deletions and
+/// objects that cannot be used are identified by the key in the text.
 void keep_identity(json::value& v, const json::object& was) {
     json::object* const metadata = metadata_of(v);
-    if (!metadata) return; // it is refused
+    if (!metadata) return; // the object will be refused
     for (const std::string_view member : identity_members) {
         if (const json::value* const one = was.if_contains(member))
             (*metadata)[member] = *one;

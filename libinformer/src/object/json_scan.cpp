@@ -41,7 +41,7 @@ const char* value_scanner::scan(const char* p, const char* end) noexcept {
     return scan_scalar(p, end);
 }
 
-// Up to behind the closing quote, or to the end.
+// Scans to the place behind the closing quote, or to the end.
 const char* value_scanner::scan_string(const char* p, const char* end) noexcept {
     if (escaped_ && p != end) {
         escaped_ = false;
@@ -54,7 +54,7 @@ const char* value_scanner::scan_string(const char* p, const char* end) noexcept 
             in_string_ = false;
             return p + 1;
         }
-        if (p + 1 == end) { // behind a backslash
+        if (p + 1 == end) { // the byte behind the backslash comes later
             escaped_ = true;
             return end;
         }
@@ -82,12 +82,12 @@ const char* value_scanner::scan_blocks(const char* p, const char* end) noexcept 
 }
 #endif
 
-/// As many whole blocks as there are.
+/// Scans all whole blocks.
 template <class Processor>
 const char* value_scanner::scan_blocks_by(const char* p, const char* end) noexcept {
     std::size_t depth = depth_;
     bool escaped = escaped_;
-    std::uint64_t in_string = in_string_ ? ~std::uint64_t(0) : 0; // of the byte before, in all bits
+    std::uint64_t in_string = in_string_ ? ~std::uint64_t(0) : 0; // all bits set if the byte before is in a string
     const auto leave = [&]() noexcept {
         depth_ = depth;
         escaped_ = escaped;
@@ -110,7 +110,7 @@ const char* value_scanner::scan_blocks_by(const char* p, const char* end) noexce
         const std::uint64_t opening = b.opening & ~inside, closing = b.closing & ~inside;
         const unsigned closed = Processor::ones(closing);
         if (closed >= depth) {
-            // The end may be here.
+            // The value may end in this block.
             for (std::uint64_t both = opening | closing; both != 0; both &= both - 1) {
                 const std::uint64_t lowest = both & ~(both - 1);
                 if (opening & lowest) {
@@ -150,7 +150,7 @@ const char* value_scanner::scan_bytes(const char* p, const char* end) noexcept {
                 return p;
             }
             break;
-        default: break; // a backslash outside of strings: for whoever reads it
+        default: break; // a backslash outside of strings is left to the parser to refuse
         }
     }
 }
@@ -171,7 +171,7 @@ const char* value_scanner::scan_scalar(const char* p, const char* end) noexcept 
 
 namespace {
 
-constexpr std::size_t between = 3; // bytes
+constexpr std::size_t between = 3; // bytes of "},{"
 
 const char* find_between_portable(const char* p, const char* end) noexcept {
     for (; static_cast<std::size_t>(end - p) >= 8 + between - 1; p += 8) {
@@ -247,8 +247,8 @@ int hex_digit(char c) noexcept {
     return -1;
 }
 
-// Steps of a string, some bytes at once: copies them and says how many come before the first quote, backslash or control character.
-// `odd` becomes true where one of those is not ASCII.
+// One step of reading a string: copies `step` bytes and returns how many of them come before the first quote, backslash
+// or control character. `odd` becomes true if one of those is not ASCII.
 #if defined(INFORMER_SSE2)
 constexpr std::size_t step = 16;
 
@@ -274,7 +274,7 @@ std::size_t copy_plain(const char* p, char* to, bool& odd) noexcept {
 }
 #endif
 
-/// What the letter behind a backslash stands for; nothing for a `u` and where there is no such escape.
+/// What the letter behind a backslash stands for; 0 for a `u` and where there is no such escape.
 constexpr std::array<char, 256> make_escapes() {
     std::array<char, 256> t{};
     t['"'] = '"', t['\\'] = '\\', t['/'] = '/', t['b'] = '\b', t['f'] = '\f', t['n'] = '\n', t['r'] = '\r',
@@ -314,7 +314,7 @@ char* put_utf8(char* to, std::uint32_t c) noexcept {
     return to;
 }
 
-// `s` stands behind "\u"; takes what it used off `s`. nullptr: it is no character.
+// `s` begins behind "\u"; removes the digits it reads from `s`. nullptr: they are not a character.
 char* put_unicode(char* to, std::string_view& s) noexcept {
     const auto first = hex4(s);
     if (!first) return nullptr;
@@ -327,9 +327,9 @@ char* put_unicode(char* to, std::string_view& s) noexcept {
     return put_utf8(to, 0x10000 + ((*first - 0xd800) << 10) + (*second - 0xdc00));
 }
 
-constexpr std::size_t longest_character = 4; ///< bytes; an escape says one
+constexpr std::size_t longest_character = 4; ///< bytes; an escape stands for one character
 
-// `s` begins with a backslash; takes the escape off it. nullptr: it is none.
+// `s` begins with a backslash; removes the escape from `s`. nullptr: it is not an escape.
 char* put_escaped(char* to, std::string_view& s) noexcept {
     if (s.size() < 2) return nullptr;
     const char letter = s[1], meant = escapes[static_cast<unsigned char>(letter)];
@@ -340,7 +340,7 @@ char* put_escaped(char* to, std::string_view& s) noexcept {
     return to + 1;
 }
 
-/// Room for a step and an escape, of which there is so much left.
+/// Makes room for at least a step and an escape; `left` bytes of text are still to come.
 char* make_room(std::string& room, char* to, std::size_t left) {
     const auto done = static_cast<std::size_t>(to - room.data());
     room.resize(room.size() + std::clamp<std::size_t>(left + 2 * step, 64, room.size() + 1024));
@@ -352,7 +352,7 @@ char* make_room(std::string& room, char* to, std::size_t left) {
 std::optional<std::string> unescape(std::string_view s) {
     if (s.size() < 2 || s.front() != '"' || s.back() != '"') return std::nullopt;
     s = s.substr(1, s.size() - 2);
-    std::string text(s.size(), '\0'); // nothing it says is longer than how it is said
+    std::string text(s.size(), '\0'); // no escape stands for more bytes than it has
     char* to = text.data();
     while (!s.empty()) {
         const std::size_t n = std::min(s.find('\\'), s.size());
@@ -366,13 +366,14 @@ std::optional<std::string> unescape(std::string_view s) {
 
 namespace {
 
-/// False where it is not UTF-8. (An escape says whole characters, so that what is said is in order exactly where its spelling is.)
+/// False if the content is not UTF-8. (An escape stands for a whole character, so the content is valid exactly if the
+/// text is.)
 bool read_so_far(std::string_view content, bool odd, bool whole, string_part& part) noexcept {
     part.size = content.size();
     part.checked = odd ? part.checked + utf8_end(content.substr(part.checked)) : part.size;
     part.odd = part.checked != part.size;
     part.whole = whole;
-    return part.size - part.checked < (whole ? 1 : longest_character); // the last one may go on
+    return part.size - part.checked < (whole ? 1 : longest_character); // the last character may go on
 }
 
 } // namespace
@@ -385,7 +386,8 @@ const char* read_string(const char* p, const char* stop, const char* end, std::s
         const auto left = static_cast<std::size_t>(end - p);
         if (static_cast<std::size_t>(room.data() + room.size() - to) < step + longest_character)
             to = make_room(room, to, left);
-        // JSON within a string has an escape every few bytes: a search for each would cost more than to look at all.
+        // JSON within a string has an escape every few bytes: searching for each would cost more than looking at all
+        // bytes.
         std::size_t n = 0;
         if (left > step) {
             n = copy_plain(p, to, odd);

@@ -1,5 +1,5 @@
-// Scanning JSON text without parsing it: where values end, what a string says. For the framers, for peek_key and for
-// those who read documents.
+// Scanning JSON text without parsing it: where values end, what a string literal stands for. For the framers, for
+// peek_key and for the readers of documents.
 #pragma once
 
 #include <array>
@@ -31,14 +31,14 @@ constexpr bool is_space(char c) noexcept {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/// Finds the end of one value that may come in pieces. Brackets are counted, not matched: what is inside is the parser's
-/// concern, and nesting costs no stack. Objects and arrays are read in blocks of 64 bytes.
+/// Finds the end of one value that may come in pieces. Brackets are counted, not matched: what is inside is the
+/// parser's concern, and nesting costs no stack. Objects and arrays are read in blocks of 64 bytes.
 class value_scanner {
 public:
     /// Forgets the last value; `first` is the first byte of the next. False when no value can start with it.
     bool begin(char first) noexcept;
-    /// Scans on from `p`; returns where it stopped: behind the value if `complete()`, at a byte that cannot be part of it
-    /// if `bad()`, else `end`. The first call must start at the value's first byte.
+    /// Scans on from `p`; returns where it stopped: behind the value if `complete()`, at a byte that cannot be part of
+    /// it if `bad()`, else `end`. The first call must start at the value's first byte.
     const char* scan(const char* p, const char* end) noexcept;
     bool complete() const noexcept { return complete_; }
     bool bad() const noexcept { return bad_; }
@@ -64,32 +64,34 @@ private:
     bool bad_ = false;
 };
 
-/// The first "},{" from `p` on, or `end`. Strings are not told apart.
+/// The first "},{" from `p` on, or `end`. It may lie within a string.
 const char* find_between_objects(const char* p, const char* end) noexcept;
 
-/// Nobody writes so long a key, a name, a number, or white space in a row: who looks for one looks no further.
+/// No real text has a key, a name, a number or a run of white space of this length, so a search for the end of one
+/// stops here.
 inline constexpr std::size_t longest_token = std::size_t(64) << 10;
 
-/// What a string literal, quotes included, says; nullopt if it is none.
+/// The text that a string literal, quotes included, stands for; nullopt if it is not a string literal.
 std::optional<std::string> unescape(std::string_view literal);
-/// A string that is being read into a room, which grows where it must and never shrinks.
+/// A string that is being read into `room`, which grows where it must and never shrinks.
 struct string_part {
     std::size_t size = 0;    ///< of the content so far
-    std::size_t checked = 0; ///< as much of it is UTF-8
+    std::size_t checked = 0; ///< bytes of it that are known to be UTF-8
     bool odd = false;        ///< the rest is not all ASCII
     bool whole = false;
 };
-/// Reads a string on at `p`, behind its opening quote at first, if a parser would take it: without control characters, in UTF-8. Gives
-/// the place behind its closing quote, where `part` is whole then, or behind `stop` where it is not; nullptr where it is refused.
+/// Reads on in a string at `p`, which is behind the opening quote at first. Returns the place behind the closing quote,
+/// with `part` whole, or a place at or behind `stop`, with `part` not whole. Returns nullptr if a parser would refuse
+/// the string, say for a control character or invalid UTF-8.
 const char* read_string(const char* p, const char* stop, const char* end, std::string& room, string_part& part);
-/// All of it: the place behind its closing quote and what it says, or nullptr.
+/// Reads a whole string: returns the place behind its closing quote and sets `content`, or returns nullptr.
 inline const char* read_string(const char* p, const char* end, std::string& room, std::string_view& content) {
     string_part part;
     p = read_string(p, end, end, room, part);
     content = std::string_view(room).substr(0, part.size);
     return part.whole ? p : nullptr;
 }
-/// Whether it says `word`, without a copy where it holds no escapes.
+/// Whether the literal stands for `word`; makes no copy if it has no escapes.
 bool says(std::string_view literal, std::string_view word);
 
 } // namespace informer::detail

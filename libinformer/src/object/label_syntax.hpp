@@ -1,4 +1,4 @@
-// What names, and keys and values of labels, may look like, as apimachinery checks it.
+// The syntax of names and of label keys and values, as apimachinery checks it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ inline bool is_alphanumeric(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// ([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?
+// [A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?
 inline bool is_label_name(std::string_view s) noexcept {
     if (s.empty() || s.size() > 63 || !is_alphanumeric(s.front()) || !is_alphanumeric(s.back())) return false;
     return std::all_of(s.begin(), s.end(),
@@ -21,7 +21,7 @@ inline bool is_label_value(std::string_view s) noexcept {
     return s.empty() || is_label_name(s);
 }
 
-// RFC 1123 in lower case, of any length.
+// A label of RFC 1123 in lower case, but of any length.
 inline bool is_dns_part(std::string_view s) noexcept {
     const auto outer = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
     return !s.empty() && outer(s.front()) && outer(s.back()) &&
@@ -32,7 +32,7 @@ inline bool is_dns_label(std::string_view s) noexcept {
     return s.size() <= 63 && is_dns_part(s);
 }
 
-// Labels between dots. As apimachinery: 253 in all, no limit for one label.
+// Labels between dots. As in apimachinery: 253 characters in all, no limit for a single label.
 inline bool is_dns_subdomain(std::string_view s) noexcept {
     if (s.size() > 253) return false;
     for (;;) {

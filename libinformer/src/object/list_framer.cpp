@@ -25,7 +25,7 @@ struct list_framer::impl {
     };
 
     explicit impl(std::size_t limit) : max_object(limit) {}
-    /// Within a token, where white space counts.
+    /// Inside a token, where white space must not be skipped.
     bool inside() const noexcept { return at == state::key || at == state::in_value || at == state::in_item; }
 
     std::size_t max_object;
@@ -46,10 +46,10 @@ struct list_framer::impl {
 
     bool guesses = false;
     bool unproven = false;
-    bool by_braces = false;       ///< the item at hand
-    std::string separator;        ///< an end, a comma, and how the last item began
-    std::size_t searched = 0;     ///< offset up to which there is none
-    std::size_t guessed_from = 0; ///< offset of the last item that was cut so
+    bool by_braces = false;       ///< the current item is cut by its braces, without a guess
+    std::string separator;        ///< "}," and how the last item that was cut by its braces began
+    std::size_t searched = 0;     ///< offset up to which no separator was found
+    std::size_t guessed_from = 0; ///< offset of the last item that was cut by a guess
     std::size_t wasted = 0;       ///< bytes in which guessing found nothing, or the wrong thing
 
     bool fail(failure f) {
@@ -84,13 +84,13 @@ bool list_framer::impl::next(failure& f) {
             text.take();
             at = state::item;
         }
-        // A text made to mislead costs a quarter more, not the square.
+        // So a text made to mislead costs a quarter more time, not quadratic time.
         if (at != state::item || !text.skip_space() || wasted > text.offset() / 4) break;
         const guessed found = cut_item();
         if (found == guessed::cut) return true;
         if (found == guessed::unfinished) {
             if (text.more()) continue;
-            if (!detail::ends_with_brace(text.rest(), ",]")) { // else an item may end here, or the whole list
+            if (!detail::ends_with_brace(text.rest(), ",]")) { // if it does, an item or the list may end here
                 text.keep();
                 return false;
             }
@@ -101,7 +101,7 @@ bool list_framer::impl::next(failure& f) {
     return detail::advance(*this, f);
 }
 
-/// An item, if the beginning of one that is alike is seen behind it.
+/// Cuts an item if the beginning of a similar one follows it.
 list_framer::impl::guessed list_framer::impl::cut_item() {
     const std::string_view all = text.rest();
     if (!all.starts_with(std::string_view(separator).substr(2))) return guessed::nothing;
@@ -122,8 +122,8 @@ list_framer::impl::guessed list_framer::impl::cut_item() {
     return guessed::cut;
 }
 
-/// After an item that was cut by its braces. What the items of a list have in common is all before the first value that is
-/// no string: {"metadata": or {"apiVersion":"example.com/v1","kind":"Thing","metadata":
+/// Called after an item was cut by its braces. The items of a list are taken to have in common all that comes before
+/// the first value that is no string: {"metadata": or {"apiVersion":"example.com/v1","kind":"Thing","metadata":
 void list_framer::impl::learn_separator() {
     static constexpr std::size_t longest = 160;
     const std::string_view head = item.substr(0, longest);
@@ -159,7 +159,7 @@ bool list_framer::impl::step(bool& have_item) {
         return scan_key();
     case state::key: return scan_key();
     case state::colon:
-        if (!check_size()) return false; // as where the text breaks here
+        if (!check_size()) return false; // as `advance` does where the bytes end here
         if (c != ':') return expected("':'");
         text.take();
         at = state::value;
@@ -234,7 +234,7 @@ bool list_framer::impl::scan_member_value() {
 
 void list_framer::impl::keep_member() {
     const std::string_view member = text.since_mark();
-    // An empty Go slice without omitempty.
+    // Go writes a nil slice without omitempty as null.
     if (items_member && text.since(value_start) == "null") {
         has_items = true;
         return;

@@ -13,7 +13,7 @@ informer::value object::value() const& noexcept {
 
 namespace {
 
-// These two come first in what a pool has read.
+// A pool stores apiVersion and kind as the first two members of what it has read.
 value api_version_of(const value& v) noexcept {
     return detail::member_at(v, 0, "apiVersion");
 }

@@ -37,8 +37,9 @@ struct pattern {
     }
 };
 
-/// Whether the characters are digits where the pattern has zeros and its own elsewhere; the digits become their values, the
-/// others zero. What is anything else carries into the upper half of its byte, if it is not there already.
+/// Whether the characters are digits where the pattern has zeros, and the pattern's own characters elsewhere. Digits
+/// become their values, the others zero. Any other character then has a bit in the upper half of its byte, or the
+/// addition carries one into it.
 template <pattern P>
 bool take_pattern(std::uint64_t& characters) noexcept {
     characters ^= P.bytes;
@@ -67,14 +68,15 @@ constexpr std::uint64_t whole_powers[] = {1,
                                           1'000'000'000'000'000,
                                           10'000'000'000'000'000};
 
-/// Appends digits to the number, 19 in all at most. False: something else is among them. Eight characters before `end` may be read.
+/// Appends the digits from `p` to `end` to `number`, which may have 19 digits at most. False: there is another
+/// character among them. Eight characters before `end` must be readable.
 bool append_digits(const char* p, const char* end, std::uint64_t& number) noexcept {
     for (; end - p > 8; p += 8) {
         std::uint64_t eight = eight_at({p, 8}, 0);
         if (!take_pattern<"00000000">(eight)) return false;
         number = number * whole_powers[8] + eight_digits(eight);
     }
-    // The rest, with zeros in place of what is before.
+    // The rest, with zeros in place of the characters before it.
     const std::ptrdiff_t n = end - p;
     if (n == 0) return true;
     const auto before = static_cast<unsigned>(64 - 8 * n);
@@ -86,7 +88,7 @@ bool append_digits(const char* p, const char* end, std::uint64_t& number) noexce
 }
 
 #if defined(INFORMER_SSE2)
-/// The same for at most 16 digits, where so many characters before `end` may be read; it takes half as long.
+/// The same for at most 16 digits, in half the time; 16 characters before `end` must be readable.
 bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexcept {
     alignas(16) static constexpr unsigned char kept[32] = {0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,
                                                            0,   0,   0,   0,   0,   255, 255, 255, 255, 255, 255,
@@ -96,7 +98,7 @@ bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexc
     const __m128i digits = _mm_and_si128(_mm_sub_epi8(load(end - 16), _mm_set1_epi8('0')), load(kept + n));
     const __m128i nine = _mm_set1_epi8(9);
     if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, nine), nine)) != 0xffff) return false;
-    // Pairs, fours, eights: each the sum of two neighbours, the first one by its power of ten.
+    // Pairs, fours, eights: each is the sum of two neighbours, the first one multiplied by its power of ten.
     const __m128i pairs = _mm_add_epi16(
         _mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(0xff)), _mm_set1_epi16(10)), _mm_srli_epi16(digits, 8));
     const __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(100 | 1 << 16));
@@ -114,9 +116,10 @@ bool append_sixteen(const char* p, const char* end, std::uint64_t& number) noexc
 constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
                                     1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 
-/// Without an exponent, whole numbers of up to 18 digits and others of up to 15. So few digits are the only ones that read as their
-/// double, so they are what it prints as, unless the last is a zero or an exponent would be shorter: no need to print it. And it is
-/// a whole number below 2^53 by an exact power of ten, which one division rounds right. False: not so simple.
+/// Classifies numbers without an exponent: whole numbers of up to 18 digits and others of up to 15. No other text of
+/// so few digits reads as the same double, so the double prints as this text, unless the last digit is a zero or an
+/// exponent would be shorter: there is no need to print it. And the value is a whole number below 2^53 divided by an
+/// exact power of ten, so one division rounds it correctly. False: the number is not that simple.
 bool classify_simple(std::string_view text, number_form& form) noexcept {
     const bool negative = text.starts_with('-');
     const char* const first = text.data() + negative;
@@ -145,7 +148,7 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
         return true;
     }
     if (point == first || end - point < 2 || number > 999'999'999'999'999) return false;
-    if (end[-1] == '0') return true; // nothing prints so
+    if (end[-1] == '0') return true; // no double prints like this
     if (*first == '0') {
         if (point != first + 1) return false;
         if (const char* digit = point + 1; *digit == '0') {
@@ -159,18 +162,19 @@ bool classify_simple(std::string_view text, number_form& form) noexcept {
     return true;
 }
 
-/// Eight lower-case hexadecimal digits, the first one in the lowest byte, as four bytes; `wrong` gets bits where there are others.
+/// Packs eight lower-case hexadecimal digits, the first one in the lowest byte, into four bytes. Sets bits of `wrong`
+/// where there are other characters.
 std::uint32_t four_bytes(std::uint64_t digits, std::uint64_t& wrong) noexcept {
     constexpr std::uint64_t each = 0x0101'0101'0101'0101;
-    const std::uint64_t values = (digits & 0x0f * each) + (digits >> 6 & each) * 9; // letters have this bit
-    // Right is what is below 16 and prints as the same characters.
+    const std::uint64_t values = (digits & 0x0f * each) + (digits >> 6 & each) * 9; // letters have bit 6
+    // A digit is valid if its value is below 16 and prints as the same character.
     wrong |= (values & 0xf0 * each) |
              (digits ^ (values + '0' * each + ((values + 6 * each) >> 4 & each) * ('a' - '0' - 10)));
     std::uint64_t pairs = (values << 4 | values >> 8) & 0x00ff'00ff'00ff'00ff;
     pairs = (pairs | pairs >> 8) & 0x0000'ffff'0000'ffff;
     return static_cast<std::uint32_t>(pairs | pairs >> 16);
 }
-/// Where the digits of each byte of a UUID stand in its text; between them the dashes.
+/// Where each byte of a UUID begins in its text, and where the dashes between them are.
 constexpr std::array<unsigned char, 16> uuid_digits{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34};
 constexpr std::array<unsigned char, 4> uuid_dashes{8, 13, 18, 23};
 
@@ -198,7 +202,7 @@ bool pack_timestamp(std::string_view s, std::uint32_t& seconds) noexcept {
     std::uint64_t date = eight_at(s, 0), time = eight_at(s, 8), end = eight_at(s, 12);
     if (!take_pattern<"0000-00-">(date) || !take_pattern<"00T00:00">(time) || !take_pattern<"0:00:00Z">(end))
         return false;
-    // Each byte becomes the number of two digits that begins there.
+    // Each byte becomes the two-digit number that begins there.
     const auto pair = [](std::uint64_t digits, unsigned at) {
         return static_cast<unsigned>((digits * 10 + (digits >> 8)) >> 8 * at & 0xff);
     };
@@ -214,7 +218,7 @@ bool pack_timestamp(std::string_view s, std::uint32_t& seconds) noexcept {
 }
 
 void unpack_timestamp(std::uint32_t seconds, char* out) noexcept {
-    // Days since 2000-03-01 in years that begin in March, so that the leap day is the last one ("civil_from_days").
+    // Days since 0000-03-01, in years that begin in March, so that the leap day is the last one ("civil_from_days").
     const unsigned second_of_day = seconds % 86'400;
     const unsigned z = seconds / 86'400 + 730'425; // days from 0000-03-01 to 2000-01-01
     const unsigned era = z / 146'097;
@@ -298,7 +302,7 @@ std::string print_double(double d) {
 }
 
 decimal::decimal(std::string_view text) noexcept {
-    std::size_t i = 0, first = 0, end = 0; // of the digits
+    std::size_t i = 0, first = 0, end = 0; // [first, end): the digits
     if (i < text.size() && text[i] == '-') {
         negative = true;
         ++i;
@@ -383,7 +387,7 @@ double to_double(std::string_view text) noexcept {
     double d = 0;
     const auto r = std::from_chars(text.data(), text.data() + text.size(), d);
     if (r.ec != std::errc::result_out_of_range) return d;
-    // from_chars says neither which end it left nor by what: the exponent of the decimal does.
+    // from_chars does not say at which end the value leaves the range; the exponent of the decimal does.
     const decimal exact(text);
     const std::size_t e = text.find_first_of("eE");
     const bool tiny = exact.huge ? e + 1 < text.size() && text[e + 1] == '-' : exact.exponent < 0;

@@ -10,18 +10,18 @@ namespace informer::detail {
 
 namespace {
 
-/// All four units of each page that has one of these.
+/// All four units of each page that has at least one of `units`.
 constexpr std::uint64_t whole_pages(std::uint64_t units) noexcept {
     units |= units >> 1;
     units |= units >> 2;
     return (units & 0x1111'1111'1111'1111u) * 15;
 }
 
-/// Calls f(first, count) for each run of ones, in order, until it says true.
+/// Calls f(first, count) for each run of ones, in order, until f returns true.
 template <class Map, class F>
 void each_run(const Map& m, const F& f) noexcept {
     const auto size = static_cast<std::uint32_t>(m.size() * 64);
-    // The next unit from here on that is set, or not.
+    // The first unit from `from` on that is set (or that is not, if `set` is false).
     const auto next = [&](std::uint32_t from, bool set) {
         for (; from < size; from = (from / 64 + 1) * 64)
             if (const std::uint64_t w = (set ? m[from / 64] : ~m[from / 64]) >> from % 64; w != 0)
@@ -79,7 +79,8 @@ void paged_segment::take(std::uint32_t at, std::uint32_t n) noexcept {
         present_[i] |= lacks;
     });
 #ifdef MADV_POPULATE_WRITE
-    // All at once: a fault for each costs more. Where the system cannot (before Linux 5.14), each comes with its fault.
+    // All pages at once: a fault for each costs more. Where the system cannot (before Linux 5.14), each comes with
+    // its fault.
     if (first < end)
         static_cast<void>(
             ::madvise(base_ + first * unit_words, std::size_t{end - first} * unit_words * 4, MADV_POPULATE_WRITE));
@@ -94,11 +95,11 @@ void paged_segment::give(std::uint32_t at, std::uint32_t n) noexcept {
 
 void paged_segment::give_pages_back() noexcept {
     static const bool usual_pages = ::sysconf(_SC_PAGESIZE) == page_bytes;
-    if (!usual_pages || idle_units_ == 0) return; // of larger ones a part would be somebody's
+    if (!usual_pages || idle_units_ == 0) return; // part of a larger page may be in use
     map idle;
     for (std::uint32_t i = 0; i < map_words; ++i) idle[i] = present_[i] & ~whole_pages(taken_[i]);
     each_run(idle, [&](std::uint32_t first, std::uint32_t count) {
-        // Memory that is locked stays.
+        // This fails for locked memory, which stays.
         if (::madvise(base_ + first * unit_words, std::size_t{count} * unit_words * 4, MADV_DONTNEED) == 0)
             each(first, count, [&](std::uint32_t i, std::uint64_t mask) { present_[i] &= ~mask; });
         return false;

@@ -13,8 +13,8 @@ namespace {
 
 namespace json = boost::json;
 
-/// Limits on what a small patch can blow up: "copy" doubles a document, "move" walks through what it moves as often as it is
-/// asked to, "add" and "remove" move what lies behind, and every recursion below trusts the depth.
+/// Limits on the work that a small patch can cause: each "copy" can double a document, each "move" walks through the
+/// value it moves, "add" and "remove" shift what lies behind, and every recursion below relies on `max_depth`.
 constexpr std::size_t max_handled_values = 1'000'000;
 constexpr std::size_t max_depth = 1000;
 
@@ -39,7 +39,7 @@ extent measure(const json::value& v) {
     return e;
 }
 
-/// As an integer: of two neighbours a double may be able to hold but one.
+/// Compares as integers: of two neighbouring integers a double may be able to hold only one.
 template <class Integer>
 bool is_integer(double d, Integer n) noexcept {
     constexpr double beyond = 2.0 * static_cast<double>(std::uint64_t{1} << (std::numeric_limits<Integer>::digits - 1));
@@ -75,7 +75,7 @@ bool equal(const json::value& a, const json::value& b) {
 
 using tokens = std::vector<std::string>;
 
-// RFC 6901. False when it is no pointer.
+// RFC 6901. False if `s` is no pointer.
 bool parse_pointer(std::string_view s, tokens& to) {
     to.clear();
     while (!s.empty()) {
@@ -121,7 +121,7 @@ json::value* find(json::value& root, tokens::const_iterator from, tokens::const_
     return at;
 }
 
-/// One run over a document. The functions return what is wrong, or nullptr.
+/// Applies operations to one document. The functions return what is wrong, or nullptr.
 class patcher {
 public:
     explicit patcher(json::value& document) : document_(document) {}
@@ -195,7 +195,7 @@ private:
         handled_ += values;
         return handled_ > max_handled_values ? "copies or moves too much" : nullptr;
     }
-    /// What lies behind a member or element makes room or closes up: far cheaper than to copy it.
+    /// Counts the values behind an inserted or removed one: they are shifted, which is far cheaper than copying them.
     const char* shift(std::size_t values) { return handle(values / 8); }
 
     const char* transfer(const json::object& operation, bool move) {
@@ -246,7 +246,7 @@ void apply_merge_patch(json::value& target, const json::value& patch) {
             gone += object.count(m.key());
     }
     if (gone == 0) return;
-    // All at once: to take out one member and keep the order moves all behind it.
+    // Removes all of them at once: removing a single member in order moves all members behind it.
     json::object kept(object.storage());
     kept.reserve(object.size() - gone);
     for (auto& m : object)
@@ -285,7 +285,7 @@ json::value make_merge_patch(const json::value& from, const json::value& to) {
     for (const auto& m : *after) {
         const auto* old = before->if_contains(m.key());
         if (old == nullptr) {
-            if (!m.value().is_null()) patch[m.key()] = m.value(); // a null takes out what is not there
+            if (!m.value().is_null()) patch[m.key()] = m.value(); // a null would remove a member that is not there
         } else if (old->is_object() && m.value().is_object()) {
             auto inner = make_merge_patch(*old, m.value());
             if (!inner.get_object().empty()) patch[m.key()] = std::move(inner);

@@ -13,15 +13,16 @@ namespace {
 
 using detail::longest_token;
 
-// Walks the members of one object, which may be cut off anywhere; it ends at what is too long as where the text breaks off.
+// Walks the members of one object, whose text may be cut off anywhere. A token that is too long ends the walk as the
+// end of a cut-off text does.
 class member_walk {
 public:
     explicit member_walk(std::string_view text) : rest_(text) {
         if (!skip_space() || !take('{')) stop();
     }
 
-    /// The next member, when the value of the one before is behind us. False at the end or where the text breaks off; `closed()`
-    /// tells which.
+    /// Goes to the next member; the value of the one before must have been taken or passed over. False at the end of
+    /// the object or where the text is cut off; `closed()` tells which.
     bool next() {
         if (stopped_ || !skip_space()) return stop();
         if (!first_ && !rest_.empty() && rest_.front() != '}' && !(take(',') && skip_space())) return stop();
@@ -36,7 +37,7 @@ public:
         return (skip_space() && take(':') && skip_space()) || stop();
     }
     std::string_view key() const noexcept { return key_; }
-    /// Takes the text of the value; nullopt where it is cut off, or long.
+    /// Takes the text of the value; nullopt if it is cut off or too long.
     std::optional<std::string_view> value() noexcept {
         detail::value_scanner scanner;
         if (rest_.empty() || !scanner.begin(rest_.front())) return std::nullopt;
@@ -47,7 +48,7 @@ public:
         rest_.remove_prefix(text.size());
         return text;
     }
-    /// Passes over the value, over at most `bytes` of it now. True when it is behind us, or cut off.
+    /// Passes over at most `bytes` of the value. True when all of it was passed over, or where it is cut off.
     bool pass(std::size_t bytes) {
         if (!passing_ && (rest_.empty() || !scanner_.begin(rest_.front()))) return !stop();
         const char* const from = rest_.data();
@@ -57,7 +58,7 @@ public:
         if (!passing_ && !scanner_.complete()) stop();
         return !passing_;
     }
-    /// The text from the value on.
+    /// The text from the current value on.
     std::string_view rest() const noexcept { return rest_; }
     bool closed() const noexcept { return closed_; }
 
@@ -66,7 +67,7 @@ private:
         stopped_ = true;
         return false;
     }
-    /// False where there is too much of it.
+    /// False if there is too much white space.
     bool skip_space() noexcept {
         std::size_t n = 0;
         while (n < rest_.size() && n < longest_token && detail::is_space(rest_[n])) ++n;
@@ -81,11 +82,12 @@ private:
 
     std::string_view rest_, key_;
     bool first_ = true, stopped_ = false, closed_ = false, passing_ = false;
-    detail::value_scanner scanner_; ///< of the value that is passed
+    detail::value_scanner scanner_; ///< of the value that is passed over
 };
 
-/// As servers write it, without spaces, and with nothing but strings before metadata and up to name and namespace. Anything
-/// else is left to the walk, which takes four times as long; so is a text that breaks off.
+/// Reads the key of a text as servers write it: without spaces, and with no value but strings before metadata and,
+/// inside it, up to name and namespace. Any other text, or one that is cut off, is left to the walk, which takes four
+/// times as long.
 class quick_peek {
 public:
     explicit quick_peek(std::string_view json) noexcept
@@ -132,12 +134,12 @@ private:
     std::string_view text_, ignored_;
 };
 
-/// Down to metadata, and to the name and the namespace in it.
+/// Walks down to metadata, and to the name and the namespace in it.
 class key_walk {
 public:
     explicit key_walk(std::string_view json) : members_(json) {}
 
-    /// Goes on over about `bytes`. True when nothing more is to be read.
+    /// Goes on over about `bytes`. True when there is nothing more to read.
     bool step(std::size_t bytes) {
         const std::size_t left = members_.rest().size(), most = std::max<std::size_t>(bytes, 1);
         for (std::size_t done = 0; done < most; done = left - members_.rest().size())
@@ -160,7 +162,7 @@ private:
         passing_ = !is_name && !(in_metadata_ && detail::says(members_.key(), "namespace"));
         return !passing_ && (!read(is_name) || (has_name_ && has_namespace_));
     }
-    /// False where it is cut off.
+    /// False if the value is cut off or too long.
     bool read(bool is_name) {
         const auto literal = members_.value();
         if (!literal) return !end();
@@ -171,13 +173,13 @@ private:
         return true;
     }
     bool end() {
-        // Cut off before a namespace was seen: half a key would name another object.
+        // The text is cut off before a namespace was seen: half a key would name another object.
         if (!has_name_ || (!has_namespace_ && !members_.closed())) key_ = object_key();
         return true;
     }
 
     member_walk members_;
-    bool passing_ = false; ///< the value of one that says nothing
+    bool passing_ = false; ///< inside the value of a member that is not needed
     bool in_metadata_ = false, has_name_ = false, has_namespace_ = false;
     object_key key_;
 };

@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-/// Takes the first token off a JSON pointer. False where it is none.
+/// Takes the first token off a JSON pointer. False if it is no JSON pointer.
 bool next_token(std::string_view& pointer, std::string_view& token, std::string& unescaped) {
     if (pointer.front() != '/') return false;
     pointer.remove_prefix(1);
@@ -33,7 +33,7 @@ bool next_token(std::string_view& pointer, std::string_view& token, std::string&
     return true;
 }
 
-/// An element of an array, or nothing of anything else.
+/// An element of an array; missing for any other value.
 value element_at(const generation* g, const children& of, std::string_view token) noexcept {
     std::size_t index = 0;
     const auto r = std::from_chars(token.data(), token.data() + token.size(), index);

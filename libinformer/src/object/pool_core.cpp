@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t slab_size = 2048;
 
-constinit root closed_mark; // on the retire list: the owner is gone, count `left` down instead
+constinit root closed_mark; // on the retire list it means: the owner is gone, count `left` down
 
 } // namespace
 
@@ -40,7 +40,7 @@ void pool_core::begin_generation() {
     free_roots = nullptr;
     abandoned.clear(); // an old generation is freed as a whole
     generations.push_back(std::move(fresh));
-    shapes_known_until = ~std::uint64_t{0}; // it may lie where another one was
+    shapes_known_until = ~std::uint64_t{0}; // `fresh` may lie where an old generation was
 }
 
 void pool_core::retire(root* r) noexcept {
@@ -71,7 +71,7 @@ root* pool_core::make_root(generation& g, handle document) {
     r->count.store(1, std::memory_order_relaxed);
     r->document = document;
     r->generation = &g;
-    if (shapes_known_until != g.shapes_died()) { // their handles may mean others now
+    if (shapes_known_until != g.shapes_died()) { // their handles may mean other shapes now
         metadata = member_reader("metadata");
         name_space = member_reader("namespace");
         name = member_reader("name");
@@ -125,7 +125,7 @@ bool pool_core::collect(std::size_t budget) noexcept {
         generation* g = r->generation;
         --live_roots;
         --g->roots;
-        if (g != &current()) continue; // its roots go with it
+        if (g != &current()) continue; // its roots are freed with it
         g->release(r->document);
         r->next = free_roots;
         free_roots = r;
@@ -142,7 +142,7 @@ void pool_core::drop_free_roots() noexcept {
 }
 
 void pool_core::close() noexcept {
-    // Whoever still holds a handle only reads: the tables go at once.
+    // The handles that are left only read: the tables are freed at once.
     for (const auto& g : generations) g->seal();
     left.store(live_roots + 1, std::memory_order_relaxed);
     root* taken = retired.exchange(&closed_mark, std::memory_order_acq_rel);

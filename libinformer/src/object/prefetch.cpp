@@ -17,7 +17,7 @@ void prefetch(const value& v) noexcept {
 }
 
 void prefetch_members(const object& o) noexcept {
-    constexpr std::uint32_t most = 8; // of any kind there are hardly more
+    constexpr std::uint32_t most = 8; // objects of any kind hardly have more members
     if (!o) return;
     const detail::root& r = *o.root();
     const detail::generation& g = *r.generation;

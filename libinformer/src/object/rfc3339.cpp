@@ -22,7 +22,7 @@ std::string rfc3339(std::chrono::system_clock::time_point t, int digits) {
     std::string out(text.data());
     if (digits > 0) {
         auto rest = std::chrono::nanoseconds(t.time_since_epoch() % std::chrono::seconds(1)).count();
-        if (rest < 0) rest += 1'000'000'000; // t - second may not fit, at the beginning of time
+        if (rest < 0) rest += 1'000'000'000; // t - second may not fit near time_point::min()
         std::snprintf(text.data(), text.size(), ".%09d", static_cast<int>(rest));
         out.append(text.data(), static_cast<std::size_t>(std::min(digits, 9)) + 1);
     }

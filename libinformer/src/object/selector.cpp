@@ -293,7 +293,7 @@ std::string label_selector::str() const {
 
 namespace {
 
-// The commas that separate terms are those without a backslash.
+// A comma separates terms unless there is a backslash before it.
 std::size_t end_of_term(std::string_view s, std::size_t from) noexcept {
     for (; from < s.size() && s[from] != ','; ++from)
         if (s[from] == '\\' && from + 1 < s.size()) ++from;
@@ -362,7 +362,7 @@ field_selector field_selector::parse(std::string_view s, failure& f) {
     complaint wrong;
     for (std::size_t from = 0; from < s.size();) {
         const std::size_t end = end_of_term(s, from);
-        // Empty terms say nothing, as in apimachinery.
+        // Empty terms are ignored, as in apimachinery.
         if (end != from &&
             !parse_term(s.substr(from, end - from), from, selector.requirements_.emplace_back(), wrong)) {
             f = bad_selector("field", s, wrong);

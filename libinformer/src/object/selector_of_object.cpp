@@ -1,4 +1,4 @@
-// Label selectors that stand in objects, not in a query.
+// Label selectors in objects, not in a query.
 #include <informer/object/selector.hpp>
 
 #include "object/label_syntax.hpp"
@@ -45,7 +45,7 @@ public:
         return true;
     }
 
-    /// What we do not know may narrow the choice.
+    /// Refuses unknown members: one of them may narrow the selection.
     bool only(const value& v, std::initializer_list<std::string_view> known, const std::string& where) {
         if (!v.is_object()) return complain(where, found(v) + ", not an object");
         for (const auto& [key, ignored] : v.members())

@@ -1,4 +1,5 @@
-// Builds a document from a template's and what its text has otherwise, and shares with the previous version what both have.
+// Builds a document from a template's document and the differences of its text, and shares with the previous version
+// what both have.
 #include "detail/text_difference.hpp"
 
 #include "detail/builder_nodes.hpp"
@@ -17,16 +18,17 @@ namespace {
 
 constexpr std::uint32_t none = text_template::none;
 
-/// The nodes of a document lie where they were made, the outermost one last. While the texts are compared they can come.
+/// The nodes of a document lie where they were made, the outermost one last. They are loaded while the texts are
+/// compared.
 void prefetch(const generation& g, handle document) noexcept {
     if (!is_node(document)) return;
     const auto* const at = reinterpret_cast<const char*>(g.node(document));
-    for (std::ptrdiff_t i = -1280; i <= 64; i += 64) // out of bounds or not: nothing is read
+    for (std::ptrdiff_t i = -1280; i <= 64; i += 64) // out of bounds does no harm: nothing is read
         __builtin_prefetch(
             reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + static_cast<std::uintptr_t>(i)));
 }
 
-/// A whole number of at most eight digits, which nearly all are.
+/// The handle of a whole number of at most eight digits, as nearly all are; else missing.
 handle short_number(std::string_view s) noexcept {
     if (s.empty() || s.size() > 8 || (s.size() > 1 && s[0] == '0')) return missing_handle;
     const char* const end = s.data() + s.size();
@@ -34,7 +36,7 @@ handle short_number(std::string_view s) noexcept {
     return take_digits(s.data(), end, v) == end ? make_small_int(v) : missing_handle;
 }
 
-/// That, or a word.
+/// The same, or true, false or null.
 handle short_scalar(std::string_view s) noexcept {
     if (const handle h = short_number(s)) return h;
     return s == "true" ? true_handle : s == "false" ? false_handle : s == "null" ? null_handle : missing_handle;
@@ -92,8 +94,8 @@ bool text_difference::read(generation& g, document_reader& to, handle previous, 
     return h != missing_handle;
 }
 
-/// The changes come in the order of the text: the containers around them open and close as they do for the parser, and what
-/// a document repeats of itself is found alike.
+/// The changes come in the order of the text, so the containers around them open and close as they do for the parser,
+/// and values that the document repeats are found as the parser finds them.
 handle text_difference::build(std::string_view json, std::size_t max_depth, std::string& scratch) {
     hard_ = false;
     values_.resize(template_->values);
@@ -108,14 +110,14 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
                 if (is_first && in.end <= next && put_alone(c, next, json)) continue;
                 open(c.parent);
             }
-            if (c.what == text_change::kind::plain) { // as most are: no more is to be decided
+            if (c.what == text_change::kind::plain) { // as most are: nothing else is to be decided
                 put_string(c, json.substr(c.begin + 1, c.end - c.begin - 2));
                 continue;
             }
         }
         if (!read_change(c, json, max_depth, scratch)) return missing_handle;
     }
-    if (open_.empty()) { // only what is not stored differs, if anything
+    if (open_.empty()) { // nothing that is stored differs
         std::uint8_t made_now = generation::known;
         const handle whole = reconcile(template_->document, previous_, template_->containers[0].path, made_now);
         return hard_ ? missing_handle : whole;
@@ -124,14 +126,14 @@ handle text_difference::build(std::string_view json, std::size_t max_depth, std:
     return hard_ ? missing_handle : whole;
 }
 
-/// Puts the value into the container open innermost, any but a plain string. False: the parser would refuse it, or is to say so.
+/// Puts any value but a plain string into the innermost open container. False: the parser refuses it or has to judge.
 bool text_difference::read_change(const text_change& c, std::string_view json, std::size_t max_depth,
                                   std::string& scratch) {
     const std::string_view s = json.substr(c.begin, c.end - c.begin);
     const bool stored = c.slot != none;
     switch (c.what) {
     case text_change::kind::container: return read_part(c, s, max_depth, scratch);
-    case text_change::kind::plain: return true; // one that is not stored: nothing in it can be wrong
+    case text_change::kind::plain: return true; // one that is not stored: it cannot be wrong
     case text_change::kind::string: {
         std::string_view text;
         const char* const end = s.data() + s.size();
@@ -154,7 +156,7 @@ bool text_difference::read_change(const text_change& c, std::string_view json, s
     return true;
 }
 
-/// A container, as it is.
+/// Reads a container as a whole.
 bool text_difference::read_part(const text_change& c, std::string_view part, std::size_t max_depth,
                                 std::string& scratch) {
     std::size_t depth = 0;
@@ -170,7 +172,7 @@ bool text_difference::read_part(const text_change& c, std::string_view part, std
     return true;
 }
 
-// ---- the members of what is open
+// ---- the members of open containers
 
 void text_difference::put_string(const text_change& c, std::string_view s) {
     const string_form f(s);
@@ -191,9 +193,10 @@ void text_difference::put(std::uint32_t slot, handle h) noexcept {
     open_.back().values[slot] = h;
 }
 
-/// A plain value that is all that changes in the container around it, which is not open, of a document without a previous version. Such
-/// containers are made at once, from the inside out: to open and close each takes twice as long. `next`: where the next change is, behind
-/// that container. False: it is not so plain, or the container is the document, and nothing was done.
+/// For a document without a previous version: puts a plain value that is the only change in the container around it,
+/// which is not open. That container, and those around it that hold no other change, are made at once, from the
+/// inside out; opening and closing each of them takes twice as long. `next`: where the next change is, behind that
+/// container. False: nothing was done, as the value is not that plain or the container is the document.
 bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::string_view json) {
     using container = text_template::container;
     const container* const all = template_->containers.data();
@@ -211,7 +214,7 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
     kept_.need(1);
     if (!member.h)
         member = reader_->nodes().make(child_path(in->path, key_of(*in, c.slot)), form.header, form.data, form.bytes);
-    kept_.push(member.h); // in case that there is no room
+    kept_.push(member.h); // for `guard`, in case that there is no memory
     handle& kept = *kept_.at(kept_.size() - 1);
     std::uint32_t slot = c.slot;
     do {
@@ -227,7 +230,7 @@ bool text_difference::put_alone(const text_change& c, std::uint32_t next, std::s
     return true;
 }
 
-/// The container of the template with another member, of which it takes over the count.
+/// The template's container with another member, whose count it takes over.
 [[gnu::always_inline]] inline generation::interned
 text_difference::with_member(const text_template::container& c, std::uint32_t slot, generation::interned member) {
     handle* const values = values_.data() + c.values;
@@ -236,7 +239,7 @@ text_difference::with_member(const text_template::container& c, std::uint32_t sl
         values[slot] = member.h;
         const auto made = reader_->nodes().make_container(c.path, fresh, c.header, values, n);
         if (made.fresh) {
-            values[slot] = missing_handle; // its count is taken over
+            values[slot] = missing_handle; // the new node takes over its count
             generation_->retain_members(c.header, values, n);
         } else {
             generation_->release(member.h);
@@ -255,7 +258,7 @@ text_difference::with_member(const text_template::container& c, std::uint32_t sl
     if (is_node(h)) owned_.push(h, slot);
 }
 
-/// The builder's next value belongs here; `take_part` takes it.
+/// Tells the builder where its next value belongs; `take_part` takes that value.
 void text_difference::place(std::uint32_t slot) {
     const open_container& in = open_.back();
     const text_template::container& t = *in.of;
@@ -289,11 +292,11 @@ void text_difference::take_part(std::uint32_t slot) {
     copy_bytes(in.values, generation_->node(c.h) + 1, std::size_t{c.n} * 4);
 }
 
-/// Opens the container, which is not the one open innermost, and those around it that are not open yet.
+/// Opens the container, which is not the innermost open one, and those around it that are not open yet.
 void text_difference::open(std::uint32_t i) {
     const text_template::container* const containers = template_->containers.data();
     const std::uint32_t innermost = open_.empty() ? none : static_cast<std::uint32_t>(open_.back().of - containers);
-    // Upwards first. There may be a thousand of them: recursion would take much more memory.
+    // First goes upwards. There may be a thousand containers: recursion would take much more memory.
     for (; containers[i].parent != innermost; i = containers[i].parent) {
         way_.need(1);
         way_.push(i);
@@ -302,16 +305,18 @@ void text_difference::open(std::uint32_t i) {
     for (enter(i); !way_.empty();) enter(way_.pop());
 }
 
-/// Two shapes may have the same keys by their text. Then the new version needs that of the previous one: left to the parser.
+/// Whether two different shapes may have the same keys by text. Then the new version needs the shape of the previous
+/// one, which is left to the parser.
 bool text_difference::may_be_alike(handle a, handle b) noexcept {
     return header_is_object(a) && a != b && (generation_->is_loose(a) || generation_->is_loose(b));
 }
 
-/// The value at this place in the previous version, where members were added or went.
+/// The value at this place in the previous version, where that has other members or another number of elements.
 handle text_difference::moved_value(const open_container& in, std::uint32_t slot) {
     const children theirs = children_of(generation_, in.previous);
     if (!theirs.keys) return slot < theirs.n ? theirs.values[slot] : missing_handle;
-    // Keys of one generation are the same handles, or the parser reads the text. Very many would take quadratic time.
+    // Equal keys have the same handle, or else the parser reads the text. A search among very many takes quadratic
+    // time.
     if (theirs.n > 256) {
         hard_ = true;
         return missing_handle;
@@ -321,12 +326,13 @@ handle text_difference::moved_value(const open_container& in, std::uint32_t slot
     return at == theirs.keys + theirs.n ? missing_handle : theirs.values[at - theirs.keys];
 }
 
-/// The container open innermost is complete and becomes a member of the one around it. The count is ours, or another's
-/// that lasts as long. `is_new`: of the previous version there is nothing, and a member is new and not to be found by its content; so
-/// will the container be, which is what most are in a first list.
+/// Completes the innermost open container and makes it a member of the one around it. The returned handle is counted
+/// in `owned_`, or by another owner that lasts as long. `is_new`: the previous version has no such container, and a
+/// member is new and cannot be found by its content. The same then holds for the container, as for most of a first
+/// list.
 template <bool is_new>
 [[gnu::always_inline]] inline handle text_difference::close() {
-    const open_container& in = open_.back(); // a copy would wait for what the member before has just written
+    const open_container& in = open_.back(); // a copy would wait for what the last member has just written
     const text_template::container& c = *in.of;
     handle* const values = in.values;
     generation::interned made{in.previous, in.fresh};
@@ -344,7 +350,7 @@ template <bool is_new>
     } else {
         made.fresh = generation::known;
     }
-    // A new node takes over the counts of new members and needs its own of the others.
+    // A new node takes over the counts of new members and needs counts of its own for the others.
     const bool takes_over = is_new || (counted && made.fresh);
     const std::uint32_t owned = in.owned;
     for (const owned_member *m = owned_.begin() + owned, *const end = owned_.end(); m != end; ++m) {
@@ -363,7 +369,7 @@ template <bool is_new>
     return made.h;
 }
 
-/// Closes what ends before that place of the template's text. The outermost one that was.
+/// Closes the containers that end at or before that place of the template's text. Returns the outermost one of them.
 handle text_difference::close_until(std::uint32_t place) {
     handle h = missing_handle;
     while (!open_.empty() && open_.back().of->end <= place)
@@ -372,10 +378,11 @@ handle text_difference::close_until(std::uint32_t place) {
     return h;
 }
 
-/// What the template lends unchanged: the previous version's, where it reads alike. Members that a change has made are counted as what
-/// they are, and were reconciled when they were made: they stay, also where they came out as what the template has.
+/// Replaces members that come unchanged from the template by those of the previous version that read alike. Members
+/// made by a change stay, even if they are the same as the template's: they were reconciled when they were made, and
+/// their count is owned by that handle.
 void text_difference::reconcile_members(const open_container& in, std::uint8_t& made_now) {
-    if (hard_) return; // thrown away anyhow
+    if (hard_) return; // the result is thrown away anyway
     const text_template::container& c = *in.of;
     const handle* const ours = generation_->node(c.h) + 1;
     handle* const values = in.values;
@@ -388,13 +395,14 @@ void text_difference::reconcile_members(const open_container& in, std::uint8_t& 
     for (const owned_member* m = mine; m != end; ++m) values[m->slot] = m->h;
 }
 
-/// A value of the template at the place of another in the previous version. What is stored without interning may be there
-/// twice; two versions of an object share what they have in common all the same. `made_now` is set, never cleared.
+/// `ours` is a value of the template, `theirs` the one at its place in the previous version. Values stored without
+/// interning may exist twice; this lets two versions of an object share what they have in common all the same.
+/// `made_now` is set, never cleared.
 handle text_difference::reconcile(handle ours, handle theirs, path_id path, std::uint8_t& made_now) {
     if (ours == theirs || !is_node(ours) || !is_node(theirs)) return ours;
     const std::uint32_t header = *generation_->node(ours), other = *generation_->node(theirs);
     const children a = children_of(generation_, ours), b = children_of(generation_, theirs);
-    reconciled_ += !a.values ? 8 : 32 + 2 * std::int64_t{a.n}; // as costs are reckoned elsewhere
+    reconciled_ += !a.values ? 8 : 32 + 2 * std::int64_t{a.n}; // in the units of text_difference_templates.cpp
     if (!a.values) {
         const std::uint32_t* const n = generation_->node(ours);
         const bool same =

@@ -13,36 +13,37 @@ namespace {
 
 constexpr std::uint32_t none = text_template::none;
 constexpr std::size_t max_templates = 8;
-constexpr std::size_t max_tried = 3;         // of them for one text
-constexpr std::size_t max_text = 256 * 1024; // of a template
-constexpr std::uint32_t refresh_after = 32;  // uses: perhaps the neighbours are more alike
+constexpr std::size_t max_tried = 3;         // templates compared with one text
+constexpr std::size_t max_text = 256 * 1024; // the longest of a template
+constexpr std::uint32_t refresh_after = 32;  // uses; the neighbours of a later text may be more alike
 
-// Costs in units of some 13 instructions, about a nanosecond: fitted to what pods of 10.6 KB and objects of 209 bytes take by callgrind
-// (docs/design/text-difference.md). What counts is how they stand to each other.
+// Costs in units of some 13 instructions, about a nanosecond, fitted to what callgrind counts for pods of 10.6 KB and
+// objects of 209 bytes (docs/design/text-difference.md). Only their ratios matter.
 std::int64_t parse_cost(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(256 + bytes - bytes / 8);
 }
-/// Within a text of which the rest is told: it has to be reconciled with the previous version, too.
+/// A container that the parser reads within a text whose rest is read by its differences: the document has to be
+/// reconciled with the previous version, too.
 std::int64_t part_cost(std::size_t bytes) noexcept {
     return 768 + parse_cost(bytes);
 }
-std::int64_t skip_cost(std::size_t bytes) noexcept { // it is only checked
+std::int64_t skip_cost(std::size_t bytes) noexcept { // what is not stored is only checked
     return static_cast<std::int64_t>(128 + bytes / 4);
 }
 std::int64_t learn_cost(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(512 + bytes + bytes / 2);
 }
 constexpr std::int64_t build_cost = 64;
-/// Where a string ends that is not plain is found no faster than the reader reads it.
+/// Finding the end of a string that is not plain is no faster than reading the string.
 std::int64_t scalar_cost(const text_change& c) noexcept {
     return 33 + (c.what == text_change::kind::string ? std::int64_t{c.end} - c.begin : 0);
 }
 
 } // namespace
 
-/// Attempts in vain, and templates that nobody uses, cost more than nothing: they are paid for by the uses that save something. Where these
-/// do not suffice (texts of more structures than there are templates, in no order) the parser has the texts to itself for a while, and
-/// then there is a loan for one template and a few attempts.
+/// Whether to try templates for this text. Failed attempts and unused templates cost time, which the uses that save
+/// time must pay for. Where they do not suffice (texts of more structures than there are templates, in no order), the
+/// parser reads all texts for a while, and then there is a loan for one template and a few attempts.
 bool text_difference::awake(std::string_view json) {
     if (pause_ > 0 && !tireless) {
         --pause_;
@@ -54,7 +55,8 @@ bool text_difference::awake(std::string_view json) {
 
 void text_difference::settle(bool used, std::size_t bytes, std::int64_t cost) {
     const std::int64_t whole = parse_cost(bytes);
-    // A text that nothing was tried for counts, too: else a balance that suffices for no template would stay.
+    // A text for which no template was tried costs something, too: otherwise a balance too low for a template would
+    // stay.
     balance_ = std::min(balance_ + (used ? whole : -whole / 64) - cost, std::max(16 * whole, 2 * wish_));
     if (balance_ >= 4 * whole) next_pause_ = first_pause;
     if (balance_ >= 0) return;
@@ -63,8 +65,9 @@ void text_difference::settle(bool used, std::size_t bytes, std::int64_t cost) {
     next_pause_ = std::min(2 * next_pause_, longest_pause);
 }
 
-/// The template whose text is nearest; its changes are in changes_. The one used last is tried first, which mostly is the end of it, then
-/// some whose texts are about as long: texts of one structure are, and most attempts with others would be in vain.
+/// The template whose text is nearest; its changes are in `changes_`. The template used last is tried first, and
+/// mostly fits. Then come some whose texts are about as long: texts of one structure are, and most attempts with
+/// others would fail.
 text_difference::entry* text_difference::choose(std::string_view json, std::int64_t& cost) {
     const std::int64_t whole = parse_cost(json.size());
     std::size_t best = templates_.size();
@@ -84,7 +87,7 @@ text_difference::entry* text_difference::choose(std::string_view json, std::int6
         best_cost = its;
         scalars_ = scalars;
         std::swap(changes_, other_changes_);
-        return scalars || its < whole / 2; // an attempt with another may cost as much
+        return scalars || its < whole / 2; // to try another one may cost as much
     };
     const auto apart_from = [&](std::size_t i) {
         const std::size_t length = templates_[i]->t.text.size();
@@ -135,13 +138,13 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
                             std::uint64_t live_documents) noexcept {
     if (!wanted_ || json.size() > max_text || !is_node(document)) return;
     if (live_documents < min_documents_) {
-        balance_ = -1; // it has not begun
+        balance_ = -1; // too few documents so far
         return;
     }
     const std::uint64_t most = budget(g);
     if (json.size() > most) return;
     const std::int64_t price = learn_cost(json.size());
-    if (balance_ < price) { // never below zero by this: that would be a loan without a pause
+    if (balance_ < price) { // a template never takes it below zero: that would be a loan without a pause
         wish_ = std::max(wish_, price);
         return;
     }
@@ -149,14 +152,14 @@ void text_difference::learn(generation& g, handle document, std::string_view jso
     try {
         templates_.reserve(max_templates);
         auto e = std::make_unique<entry>();
-        balance_ -= price; // also for what cannot be mapped
+        balance_ -= price; // also if the text cannot be mapped
         if (!e->t.map(g, json, document) || e->t.bytes() > most) return;
         e->last_use = hits_ + misses_;
         while (templates_.size() == max_templates || (!templates_.empty() && template_bytes() + e->t.bytes() > most))
             drop_last(g);
         g.retain(document);
         templates_.insert(templates_.begin(), std::move(e));
-    } catch (const std::bad_alloc&) { // then without
+    } catch (const std::bad_alloc&) { // then there is no new template
     }
 }
 
@@ -201,7 +204,7 @@ void text_difference::add_to(pool_statistics& s) const noexcept {
                                (values_.capacity() + kept_.capacity() + way_.capacity()) * 4;
     s.table_bytes += side;
     s.bytes += side;
-    s.referenced_nodes -= templates_.size(); // which are neither nodes nor roots
+    s.referenced_nodes -= templates_.size(); // the templates' own, which come neither from nodes nor from roots
     s.templates += templates_.size();
     s.template_bytes += template_bytes();
     s.template_hits += hits_;

@@ -11,7 +11,8 @@ namespace {
 
 // A text that is rebuilt in many pieces, or for the most part, is better parsed as a whole.
 constexpr std::uint32_t max_rebuilt = 8;
-// So is one that hardly keeps anything: with many changes, one in so many bytes. What begins so is not read to its end.
+// So is a text that keeps hardly anything: one with so many changes, more than one in so many bytes. Twice as many
+// changes end the comparison before the end of the text.
 constexpr std::size_t many_changes = 32, bytes_a_change = 32;
 
 class matcher {
@@ -20,7 +21,7 @@ public:
         : template_(t), old_begin_(t.text.data()), old_end_(old_begin_ + t.text.size()), begin_(text.data()),
           end_(begin_ + text.size()), rebuild_(rebuild), changes_(changes) {}
 
-    /// What it has taken, as costs are reckoned where templates are chosen.
+    /// What the match has taken so far, in the units of the choice of templates.
     std::int64_t cost() const noexcept {
         return static_cast<std::int64_t>(32 + static_cast<std::size_t>(at_ - begin_) / 32 + rebuilt_bytes_ / 5 +
                                          12 * changes_.size());
@@ -43,7 +44,8 @@ private:
     bool is_dense(std::size_t from) const noexcept {
         return changes_.size() >= from && changes_.size() * bytes_a_change > static_cast<std::size_t>(at_ - begin_);
     }
-    /// The difference lies in a scalar that has another scalar in its place.
+    /// Takes a difference that lies in a place of the template (a scalar or an empty container): the value that
+    /// stands there now becomes a change. False: it lies elsewhere, or that value cannot be such a change.
     bool in_place(std::uint32_t offset) {
         const auto& places = template_.places;
         next_ = std::max(next_, template_.place_at(offset));
@@ -52,7 +54,7 @@ private:
         if (offset < p.begin) return false;
         const char* const from = at_ - (offset - p.begin);
         const char first = old_begin_[p.begin];
-        if (first == '"' && from != end_ && *from == '"') [[likely]] { // of a string: none of the questions below
+        if (first == '"' && from != end_ && *from == '"') [[likely]] { // a string for a string needs no checks
             bool plain = true;
             const char* const to = string_end(from + 1, end_, plain);
             if (!to) return false;
@@ -71,12 +73,12 @@ private:
         add(p, p.reach - (bare ? 1 : 0), from, to, what);
         return true;
     }
-    /// Anything else: the innermost container is read anew, or the one around it if this was tried.
+    /// Any other difference: the innermost container around it is read anew, or the next one if that was tried before.
     bool rebuild(std::uint32_t offset) {
         const std::uint32_t i = template_.container_at(offset);
         if (i == text_template::none || template_.containers[i].parent == text_template::none) return false;
         const text_template::container& o = template_.containers[i];
-        // A projection judges by the way down and by the kind of value: not here.
+        // A projection decides by the path and by the kind of value, which is not possible here.
         if (o.slot != text_template::none && !rebuild_) return false;
         while (!changes_.empty() && changes_.back().old_begin >= o.begin) changes_.pop_back();
         const char* const from =
@@ -89,7 +91,7 @@ private:
         next_ = o.last;
         return true;
     }
-    /// Counts what was tried in vain as well.
+    /// Counts failed attempts as well.
     bool may_rebuild(const char* from, const char* to) noexcept {
         rebuilt_bytes_ += static_cast<std::size_t>(to - from);
         return ++rebuilt_ <= max_rebuilt && rebuilt_bytes_ <= static_cast<std::size_t>(end_ - begin_) / 2;
@@ -108,7 +110,7 @@ private:
         old_ = old_begin_ + old_end;
         at_ = to;
     }
-    /// Behind the value at `from`, nullptr if there is none.
+    /// The place behind the value at `from`, nullptr if there is none.
     const char* cut(const char* from, text_change::kind& what) const {
         if (from == end_) return nullptr;
         if (*from == '"') {

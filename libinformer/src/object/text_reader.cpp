@@ -10,12 +10,13 @@ namespace informer::detail {
 
 namespace {
 
-/// Where a number or a key that goes on at `p` is given up. The parser takes what is longer, in parts.
+/// Where to give up a number or a key that goes on at `p`. The parser takes longer ones, in parts.
 const char* give_up(const char* p, const char* end) noexcept {
     return p + std::min(static_cast<std::size_t>(end - p), longest_token);
 }
 
-/// There is something but white space from `p` on, and mostly at once. Where it is given up, something else is expected.
+/// Passes over white space, mostly none. Some other byte must follow. Where there is too much of it, this returns the
+/// place of a space, which no caller expects.
 [[gnu::always_inline]] inline const char* behind_space(const char* p) noexcept {
     if (static_cast<unsigned char>(*p) > ' ') [[likely]]
         return p;
@@ -24,7 +25,7 @@ const char* give_up(const char* p, const char* end) noexcept {
     return p;
 }
 
-/// A container: these brackets differ in that bit alone.
+/// Whether a container begins: the two brackets differ in that bit alone.
 constexpr bool opens(char c) noexcept {
     return (c | 0x20) == '{';
 }
@@ -39,8 +40,8 @@ std::string_view between(const char* from, const char* to) noexcept {
 
 } // namespace
 
-// The last byte is a bracket. So white space, strings and bare tokens all end before the text does, and only behind a bracket is it
-// to be asked whether there is more.
+// Cuts the text at `end_` so that its last byte is a bracket. Then white space, strings and bare tokens all end
+// before the text does, and only behind a bracket it must be checked whether there is more.
 text_reader::text_reader(document_reader& to, std::string_view text, std::size_t max_depth, std::string& room) noexcept
     : to_(to), room_(room), at_(text.data()), stop_(at_), end_(text.data() + text.size()),
       max_depth_(std::min(max_depth, deepest)) {
@@ -48,10 +49,10 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
     if (end_ != at_ && end_[-1] != '}' && end_[-1] != ']') end_ = at_;
 }
 
-// Places are handed to and fro by their value: one whose address is known to others would be stored and loaded at every call. All
-// of these give nullptr for what is refused.
+// Places in the text are passed and returned by value: one whose address is taken would be stored and loaded at every
+// call. All of these functions return nullptr for what is refused.
 
-/// Opens the container that begins at `p`. Gives the place of its first member, or of its end.
+/// Opens the container that begins at `p`. Returns the place of its first member, or of its end.
 [[gnu::always_inline]] inline const char* text_reader::enter(const char* p) {
     if (depth_ == max_depth_) return nullptr;
     const bool object = *p == '{';
@@ -68,17 +69,18 @@ text_reader::text_reader(document_reader& to, std::string_view text, std::size_t
     in_object_ = objects_[--depth_];
 }
 
-/// Gives the place of the value.
+/// Returns the place of the value.
 [[gnu::always_inline]] inline const char* text_reader::colon(const char* p) {
     p = behind_space(p);
     return *p == ':' ? behind_space(p + 1) : nullptr;
 }
 
-/// With its colon. Gives the place of the value, or the place behind it where it is `done`: a short string right behind its key.
+/// Reads a key with its colon. Returns the place of the value, or, if `done`, the place behind it: a short string
+/// right behind its key is read at once.
 [[gnu::always_inline]] inline const char* text_reader::key(const char* p, bool& done) {
     if (*p != '"') return nullptr;
 #if defined(INFORMER_SSE2)
-    if (end_ - p > 36) [[likely]] { // what ends the key and what ends the value is mostly found in one look
+    if (end_ - p > 36) [[likely]] { // one look mostly finds the end of the key and of the value
         const std::uint32_t stops = string_stops(p + 1) | string_stops(p + 17) << 16;
         const int n = std::countr_zero(stops);
         if (stops != 0 && p[1 + n] == '"') [[likely]] {
@@ -113,7 +115,8 @@ const char* text_reader::odd_key(const char* p) {
     return p;
 }
 
-/// One that is no container. Gives the place behind it, or where it stops within a string that goes on.
+/// Reads a value that is no container. Returns the place behind it, or where the step stops within a string that goes
+/// on.
 [[gnu::always_inline]] inline const char* text_reader::value(const char* p) {
     if (*p == '"') {
         if (const char* const end = plain_string_end(p + 1, end_)) [[likely]]
@@ -122,7 +125,8 @@ const char* text_reader::odd_key(const char* p) {
         inside_ = inside::string;
         return in_string(p + 1);
     }
-    // Most numbers are whole ones that fit. What comes behind them, be it a digit, is seen where the value has to end.
+    // Most numbers are whole and fit. If anything but the end of the value follows, even a digit, `bare` reads the
+    // number.
     if (const unsigned first = digit(*p); first <= 9) {
         std::int64_t v = 0;
         const char* const q = first != 0 ? take_digits(p, end_, v) : p + 1;
@@ -153,8 +157,8 @@ const char* text_reader::bare(const char* p) {
     return end && to_.number(between(p, end)) ? end : nullptr;
 }
 
-/// The value need have but complete strings and balanced brackets, and end in the one it began with: a third of an object, with two
-/// thirds of its containers, and nobody's concern.
+/// Skips managedFields. The value only needs complete strings and balanced brackets, and must end in the bracket that
+/// matches its first: it is a third of an object, with two thirds of its containers, and nobody needs it.
 const char* text_reader::skip(const char* p) {
     if (p < stop_) p = scanner_.scan(p, stop_); // the slice may have ended in the key
     if (!scanner_.complete()) return p;
@@ -162,14 +166,14 @@ const char* text_reader::skip(const char* p) {
     return p[-1] == skipped_to_ && to_.literal(null_handle) ? p : nullptr;
 }
 
-/// Until the next step, if there is one.
+/// Ends the step. At the end of the text there is no next one: a document that is not complete is refused.
 text_reader::outcome text_reader::pause(const char* p) noexcept {
     at_ = p;
     return p == end_ ? outcome::refused : outcome::more;
 }
 
 text_reader::outcome text_reader::read(std::size_t bytes) {
-    if (at_ == end_) return outcome::refused; // nothing, or not a container
+    if (at_ == end_) return outcome::refused; // empty, or not a container
     const char* p = at_;
     const char* const stop = p + std::min(bytes, static_cast<std::size_t>(end_ - p));
     stop_ = stop;
@@ -205,7 +209,7 @@ text_reader::outcome text_reader::read(std::size_t bytes) {
         }
         if (!p) return outcome::refused;
         if (inside_ != inside::nothing) return pause(p);
-        // What is complete is closed.
+        // Closes what is complete.
         if (p == end_) return outcome::refused;
         for (p = behind_space(p); *p != ','; p = behind_space(p)) {
             if (*p != closing()) return outcome::refused;

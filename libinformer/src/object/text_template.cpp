@@ -15,8 +15,9 @@ namespace {
 using container = text_template::container;
 constexpr std::uint32_t none = text_template::none;
 
-/// Walks a text that a parser has accepted along the document that came of it. Of managedFields, which were cut out unread, it is
-/// only known that their brackets balance: what the walk does not expect, or is deeper than any document, ends it.
+/// Walks a text that a parser has accepted and, alongside, the document made of it. Of managedFields, which were
+/// skipped unread, it is only known that their brackets balance: anything that the walk does not expect, or that is
+/// deeper than any document, ends it.
 class mapper {
 public:
     mapper(text_template& to, const generation& g) : to_(to), generation_(g), p_(to.text.data()), seen_() {}
@@ -30,14 +31,15 @@ private:
     std::uint32_t here() const noexcept { return static_cast<std::uint32_t>(p_ - to_.text.data()); }
     const char* end() const noexcept { return to_.text.data() + to_.text.size(); }
 
-    /// Goes behind the string at hand. False: there is none.
+    /// Goes behind the string at the current place. False if there is none.
     bool string(bool& plain) noexcept {
         const char* const behind = *p_ == '"' ? string_end(p_ + 1, end(), plain) : nullptr;
         if (behind) p_ = behind;
         return behind != nullptr;
     }
     enum class at_hand { leaf, opening, nothing };
-    /// Goes behind the value at hand if it is a scalar or empty, which is a place then, and into it if it is a container with members.
+    /// Goes behind the current value if it is a scalar or an empty container, and adds a place for it; goes into it
+    /// if it is a container with members.
     at_hand leaf(std::uint32_t owner, std::uint32_t slot, bool& object, std::uint32_t& begin) {
         const char c = next();
         begin = here();
@@ -65,13 +67,13 @@ private:
         std::uint32_t index = 0, values = 0, elements = 0, next_slot = 0;
         bool object = false;
     };
-    /// A value: its place in the container around it, if that is stored, else none; and what is stored of it.
+    /// A value: its place in the container around it if that is stored, else none; and its handle if it is stored.
     struct where {
         std::uint32_t parent = none, slot = none;
         handle h = missing_handle;
     };
 
-    /// One whole value. No recursion: texts may be a thousand levels deep, and threads have small stacks.
+    /// Walks one whole value. No recursion: texts may be a thousand levels deep, and threads have small stacks.
     bool walk(where at) {
         for (;;) {
             bool object = false;
@@ -79,14 +81,14 @@ private:
             const at_hand what = leaf(at.h ? at.parent : none, at.slot, object, begin);
             if (what == at_hand::nothing) return false;
             if (what == at_hand::opening) {
-                // Below the outermost container left out, the parent is none.
+                // Inside the outermost container that is not stored, the parent is none.
                 if (at.h || at.parent != none) {
                     if (!open(object, begin, at) || !begin_member(at)) return false;
                     continue;
                 }
                 if (!part_left_out(object)) return false;
             }
-            for (;;) { // what is complete is closed
+            for (;;) { // closes what is complete
                 if (open_.empty()) return true;
                 if (!next()) return false;
                 const char after = *p_++;
@@ -131,17 +133,17 @@ private:
         const level& l = open_.back();
         --depth_;
         if (with != (l.object ? '}' : ']')) return false;
-        // The document has up to two members that the text has not: its type.
+        // The document may have two members that the text lacks: apiVersion and kind.
         if (l.h && l.elements != l.c.n && (l.index != 0 || !only_type_missing(l.c, l.values))) return false;
         to_.containers[l.index].end = here();
         to_.containers[l.index].last = static_cast<std::uint32_t>(to_.places.size());
         open_.pop_back();
         return true;
     }
-    /// A container deeper in a part that is not stored, from its first member on: only its places are of interest. A third of
-    /// an object's text may be such, and two thirds of its containers.
+    /// Walks a container inside a part that is not stored, from its first member on: only its places matter. Such
+    /// parts may be a third of an object's text, with two thirds of its containers.
     bool part_left_out(bool object) {
-        std::bitset<deepest + 1> objects; // around the one at hand
+        std::bitset<deepest + 1> objects; // for the containers around the current one: is it an object?
         const unsigned outside = depth_++;
         for (;;) {
             if (depth_ > deepest) return false;
@@ -174,8 +176,8 @@ private:
             }
         }
     }
-    /// Reads "key":. False if there is none, and for a key that came before. `next_slot`: where its member probably is, and where the one
-    /// behind it will be.
+    /// Reads "key":. False if there is none, and for a key that came before. `next_slot`: the probable slot of its
+    /// member, and on return that of the next one.
     bool member(const children& c, bool stored, std::uint32_t values, std::uint32_t& found, std::uint32_t& next_slot,
                 std::uint32_t& slot) {
         next();
@@ -229,7 +231,7 @@ private:
     const char* p_;
     unsigned depth_ = 0;
     std::vector<level> open_;
-    std::vector<std::uint8_t> seen_; ///< not of bits: containers are small, and there are many
+    std::vector<std::uint8_t> seen_; ///< bytes, not bits: containers are small, and there are many
 };
 
 } // namespace
@@ -238,7 +240,7 @@ bool text_template::map(const generation& g, std::string_view json, handle h) {
     text.assign(json);
     places.clear();
     containers.clear();
-    places.reserve(json.size() / 16); // of pods one in 18
+    places.reserve(json.size() / 16); // pods have one in 18 bytes
     containers.reserve(json.size() / 64);
     values = 0;
     document = h;
@@ -266,7 +268,7 @@ void text_template::rebase(const generation& g, std::string_view json, handle h,
     marks.reserve(needed);
     text.assign(json); // nothing below can fail
     marks.resize(needed);
-    // How far what lies behind each change moves. Places and beginnings of containers come in the order of the text.
+    // How far the text behind each change moves. Places and beginnings of containers come in the order of the text.
     std::uint32_t shift = 0; // modulo 2^32
     auto next = changes.begin();
     const auto pass = [&](std::uint32_t offset) {
@@ -293,7 +295,7 @@ void text_template::rebase(const generation& g, std::string_view json, handle h,
         }
     }
     document = h;
-    // Not only what changed: an equal part of a previous version may have taken the place of ours.
+    // All handles, not only those that changed: an equal part of a previous version may have replaced the template's.
     for (container& c : containers)
         if (c.parent == none)
             c.h = h;

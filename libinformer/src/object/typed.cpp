@@ -12,7 +12,8 @@ namespace informer {
 
 namespace {
 
-/// What a value is: numbers and truths as they stand, of the others what may be long or secret is not shown.
+/// Describes a value for an error message. Booleans and numbers stored in binary are shown as they are; other values
+/// may be long or secret, so only their kind is shown.
 std::string shown(const value& v) {
     switch (v.kind()) {
     case value_kind::string: return "a string";
@@ -83,7 +84,7 @@ void conversion<float>::read(const value& from, float& to, failure& f) {
     if (!f) to = static_cast<float>(wide);
 }
 
-/// 0.1 stays 0.1: the shortest digits that give this float, and not those of the double which it is.
+/// 0.1f is written as 0.1: with the shortest digits that give this float, not with those of its value as a double.
 boost::json::value conversion<float>::write(float from) {
     std::array<char, 32> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), from).ptr;
@@ -111,7 +112,7 @@ void conversion<std::chrono::system_clock::time_point>::read(const value& from,
 boost::json::value
 conversion<std::chrono::system_clock::time_point>::write(std::chrono::system_clock::time_point from) {
     using time_point = std::chrono::system_clock::time_point;
-    if (from == time_point::min()) return "0001-01-01T00:00:00Z"; // what is read so: Go's zero
+    if (from == time_point::min()) return "0001-01-01T00:00:00Z"; // Go's zero, which `read` turns into min()
     if (from == time_point::max()) return "9999-12-31T23:59:59Z";
     const bool whole = from.time_since_epoch() % std::chrono::seconds(1) == std::chrono::seconds(0);
     return boost::json::value(rfc3339(from, whole ? 0 : 6));

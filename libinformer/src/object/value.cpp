@@ -74,7 +74,7 @@ std::uint32_t find_member(const generation* g, const children& c, std::string_vi
 
 std::uint32_t member_finder::find(const generation* g, handle key, std::uint32_t guess) {
     if (in_.n == 0) return 0;
-    // Short keys are told by their handle, and keys of one generation are equal if their handles are.
+    // Short keys are identified by their handle, and keys of one generation are equal if their handles are.
     if (guess < in_.n && in_.keys[guess] == key && (g == generation_ || !is_node(key))) return guess;
     if (!is_node(key)) {
         if (shape_is_hashed(in_.keys[-1])) return generation_->find_small_key(in_.keys - 1, key);
@@ -174,7 +174,7 @@ bool equal(const generation* ga, handle a, const generation* gb, handle b) {
         }
         return true;
     }
-    case value_kind::boolean: return false; // each of the two has one handle, and these differ
+    case value_kind::boolean: return false; // true and false have one handle each, and these differ
     default: return true;                   // null, missing
     }
 }
@@ -264,7 +264,7 @@ std::int64_t value::int64_or(std::int64_t fallback) const noexcept {
     const value_kind k = kind();
     if (k == value_kind::int64)
         return is_small_int(handle_) ? small_int(handle_) : load<std::int64_t>(generation_->node(handle_));
-    if (k != value_kind::floating && k != value_kind::number) return fallback; // no uint64 fits
+    if (k != value_kind::floating && k != value_kind::number) return fallback; // no value stored as uint64 fits
     char buffer[number_buffer_size];
     const std::uint32_t* const n = generation_->node(handle_);
     const std::string_view written =

@@ -12,11 +12,11 @@ struct watch_framer::impl {
     enum class role { other, type, object };
 
     explicit impl(std::size_t limit) : max_object(limit) {}
-    /// Within a token, where white space counts.
+    /// Inside a token, where white space must not be skipped.
     bool inside() const noexcept { return at == state::key || at == state::in_value; }
 
     std::size_t max_object;
-    /// marked at the event's first byte unless it is skipped, then at the token that is kept
+    /// marked at the event's first byte or, if the event is skipped, at the token that is kept
     detail::framing_window text;
     detail::value_scanner scanner;
     state at = state::idle;
@@ -34,14 +34,14 @@ struct watch_framer::impl {
     std::string_view object;
     std::size_t events = 0;
 
-    bool writes_lines = false;     ///< the server, as far as is known
-    std::size_t line_searched = 0; ///< offset up to which the line has no end
-    std::size_t line_start = 0;    ///< offset of the last one that was cut whole
+    bool writes_lines = false;     ///< the server writes an event as one line, as far as is known
+    std::size_t line_searched = 0; ///< offset up to which the end of the line was not found
+    std::size_t line_start = 0;    ///< offset of the last line that was cut as a whole
     bool unproven = false;
-    bool by_braces = false; ///< the event at hand
+    bool by_braces = false; ///< the current event is cut by its braces, not as a line
 
-    char last_byte = 0;      ///< that is no space, of the token
-    bool line_begun = false; ///< only spaces since a line feed outside of strings
+    char last_byte = 0;      ///< the last one of the token that is no white space
+    bool line_begun = false; ///< there was only white space since a line feed outside of strings
 
     bool fail(failure f) {
         failed = std::move(f);
@@ -69,7 +69,7 @@ bool watch_framer::impl::next(failure& f) {
         if (found == line::cut) return true;
         if (found == line::none) break;
         if (text.more()) continue;
-        // it may be whole, and nothing follow for long
+        // the event may be complete, and nothing may follow for long
         if (!writes_lines || detail::ends_with_brace(text.rest())) break;
         text.keep();
         return false;
@@ -77,7 +77,7 @@ bool watch_framer::impl::next(failure& f) {
     return detail::advance(*this, f);
 }
 
-/// An event as API servers write it, if it is all there.
+/// Cuts an event that is one line, as API servers write it, if the whole line is there.
 watch_framer::impl::line watch_framer::impl::cut_line() {
     using namespace std::string_view_literals;
     static constexpr std::string_view head = R"({"type":")", middle = R"(","object":{)";
@@ -158,7 +158,7 @@ bool watch_framer::impl::step(bool& have_event) {
     return true;
 }
 
-// Past the limit only the token being read is kept, and the beginning of the object.
+// Past the limit only the current key or type is kept, and the beginning of the object.
 bool watch_framer::impl::check_size() {
     if (at == state::idle) return true;
     const bool keeps_token = at == state::key || (at == state::in_value && member == role::type);
@@ -182,8 +182,8 @@ bool watch_framer::impl::begin_token(char first) {
     return scanner.begin(first);
 }
 
-/// Scans on. A quote or a bracket too few makes the next events part of this one, and brackets alone do not tell; the line
-/// feeds between the events do.
+/// Scans on. If an event lacks a quote or a bracket, the next events become part of it. Counting brackets does not
+/// reveal that; the line feeds between the events do.
 std::string_view watch_framer::impl::scan() {
     const detail::value_scanner before = scanner;
     const std::string_view scanned = text.scan(scanner);
@@ -193,7 +193,7 @@ std::string_view watch_framer::impl::scan() {
     return scanned;
 }
 
-/// No string holds a line feed, and no '{' stands but behind a ':', ',' or '['.
+/// Refuses a line feed in a string, and a '{' at the beginning of a line that does not follow a ':', ',' or '['.
 void watch_framer::impl::check_lines(detail::value_scanner s, std::string_view scanned) {
     const auto wrong = [&](const char* where, std::string_view what) {
         const auto behind = static_cast<std::size_t>(scanned.data() + scanned.size() - where);
@@ -203,7 +203,7 @@ void watch_framer::impl::check_lines(detail::value_scanner s, std::string_view s
     for (std::string_view rest = scanned; !rest.empty();) {
         const std::string_view one = rest.substr(0, std::min(rest.find('\n'), rest.size() - 1) + 1);
         rest.remove_prefix(one.size());
-        // Its beginning first, which may come before the rest of it does.
+        // First the beginning of the line, which may arrive before the rest of it.
         const auto first = one.find_first_not_of(" \t\r\n");
         if (first != one.npos) {
             const bool follows = last == ':' || last == ',' || last == '[';

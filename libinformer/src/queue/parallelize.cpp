@@ -47,9 +47,9 @@ asio::awaitable<void> share_out(std::size_t workers, std::size_t pieces,
                                 std::function<asio::awaitable<void>(std::size_t)> work) {
     const auto executor = co_await asio::this_coro::executor;
     const auto p = std::make_shared<parallel_work>(executor, pieces, std::move(work));
-    // Whatever happens, the workers are joined before we return: they may use what our caller owns.
+    // Whatever happens, the workers are joined before this returns: they may use what the caller owns.
     task_group group(executor);
-    group.on_error([p](std::exception_ptr e) { // one that could not begin
+    group.on_error([p](std::exception_ptr e) { // a worker could not begin
         p->stopped = true;
         if (!p->failed) p->failed = std::move(e);
         --p->workers;

@@ -29,13 +29,14 @@ void ticket_line::leave(queue_ticket& t) noexcept {
     (t.next != nullptr ? t.next->previous : from->tail_) = t.previous;
 }
 
-/// The one coroutine that sleeps for all delayed items of a queue; it ends when there is nothing to wait for. What hangs on the
-/// executor is there as long as its frame: the queue, which items and triggers may keep, can outlive the context.
+/// The one coroutine that sleeps for all delayed items of a queue; it ends when there is nothing to wait for. What
+/// depends on the executor lives no longer than its frame, since the queue, which items and triggers may hold, can
+/// outlive the context.
 class queue_timer {
 public:
     explicit queue_timer(const asio::any_io_executor& e) : event_(e), group_(e) {}
 
-    /// Starts it, or lets it look again. On the runtime's executor.
+    /// Starts the timer, or makes it look again. On the runtime's executor.
     static void poke(const std::shared_ptr<queue_shell>& s) {
         try {
             if (s->timer_) {
@@ -79,7 +80,7 @@ private:
                 co_await s.timer_->event_.wait_until(s.rt_.clock(), when);
             }
             f.ended = true;
-        } catch (...) { // no memory, or a clock of the user's
+        } catch (...) { // no memory, or the user's clock threw
             if (is_cancellation(std::current_exception())) throw;
             s.rt_.log(
                 log_level::error,
@@ -94,19 +95,19 @@ private:
 
 queue_shell::queue_shell(runtime rt, std::string name)
     : rt_(std::move(rt)), name_(std::move(name)), sink_(name_.empty() ? nullptr : rt_.metrics()) {
-    // A counter that begins with its first event hides that one from `increase()`.
+    // A counter that appears with its first event hides that event from `increase()`.
     if (sink_ == nullptr) return;
     for (const auto* counter : {"workqueue_adds_total", "workqueue_retries_total"})
         sink_->add(counter, 0, {{"name", name_}});
 }
 
-/// Names of queues have no end, a sink's room has.
+/// There is no limit to the names of queues, but there is one to a sink's memory.
 queue_shell::~queue_shell() {
     if (sink_ == nullptr) return;
     const metrics_sink::label name("name", name_);
     for (const auto* gauge :
          {"workqueue_depth", "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds"}) {
-        sink_->set(gauge, 0, {name}); // for who keeps what he was told last
+        sink_->set(gauge, 0, {name}); // for a sink that keeps the last value
         sink_->forget(gauge, {name});
     }
     for (const auto* other : {"workqueue_adds_total", "workqueue_retries_total", "workqueue_queue_duration_seconds",
@@ -161,7 +162,7 @@ void queue_shell::carry_out(aftermath& a) noexcept {
     try {
         if (a.arm) home_of(rt_).post([s = shared_from_this()] { queue_timer::poke(s); });
     } catch (...) {
-        timer_lost(); // who needs it next arms it
+        timer_lost(); // the next call that needs it arms it
     }
     if (a.report) publish(*a.report);
 }
@@ -176,8 +177,9 @@ void queue_shell::publish(const queue_report& r) noexcept {
     if (untold_.fetch_add(1, std::memory_order_acq_rel) == 0) tell_depth();
 }
 
-/// By one at a time, and under no lock: the sink may use the queue. Who comes meanwhile leaves it to us to go round again, so the
-/// gauge ends with the last value; and so that a busy queue does not keep us, the executor goes on after some rounds.
+/// In one thread at a time, and under no lock: the sink may use the queue. A thread that comes meanwhile leaves it to
+/// the first one to go round again, so the gauge ends with the last value. After some rounds the executor goes on, so
+/// that a busy queue does not hold up the calling thread.
 void queue_shell::tell_depth() noexcept {
     constexpr int most_rounds = 16;
     const metrics_sink::label name("name", name_);
@@ -188,7 +190,7 @@ void queue_shell::tell_depth() noexcept {
         if (round % most_rounds != 0) continue;
         try {
             if (home_of(rt_).post([s = shared_from_this()] { s->tell_depth(); })) return;
-        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: then it is us
+        } catch (...) { // NOLINT(bugprone-empty-catch) no memory: then this thread goes on
         }
     }
 }

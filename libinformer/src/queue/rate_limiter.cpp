@@ -9,14 +9,15 @@ namespace {
 
 using duration = rate_limiter::duration;
 
-// Nanoseconds from a double, without the undefined conversion of what does not fit. The nearest: where the compiler makes one
-// instruction of a product and a sum (on 64-bit ARM it does), the last digit is another one, and what lies below would be taken.
+// Nanoseconds from a double, without the undefined conversion of a value that does not fit. Rounds to the nearest:
+// where the compiler makes one instruction of a product and a sum (on 64-bit ARM it does), the last digit differs,
+// and truncation would give the value below.
 duration bounded(double nanoseconds, duration max) {
     if (!(nanoseconds < static_cast<double>(max.count()))) return max;
     return duration(static_cast<duration::rep>(std::round(std::max(nanoseconds, 0.0))));
 }
 
-/// Now, and not in a coroutine of whoever adds the first key.
+/// Checked now, and not in the coroutine that adds the first key.
 void check(const rate_limiter_ptr& inner) {
     if (!inner) throw error(errc::bad_configuration, "a rate limiter around none");
 }
@@ -36,7 +37,7 @@ duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
     }
     if (!started_ || now > last_) last_ = now;
     started_ = true;
-    if (tokens_ >= 0) without_turn_ = 0; // their time has come
+    if (tokens_ >= 0) without_turn_ = 0; // the time of keys without a turn has come
     const std::chrono::duration<double> longest = longest_;
     const double most_promised = -longest.count() * rate_;
     tokens_ -= 1.0;
@@ -49,7 +50,7 @@ duration token_bucket_limiter::delay(std::uint32_t, time_point now) {
 }
 
 void token_bucket_limiter::give_back() {
-    if (without_turn_ > 0) { // it took none, or its turn is that one's
+    if (without_turn_ > 0) { // the key took no turn, or another key gets its turn
         --without_turn_;
         return;
     }

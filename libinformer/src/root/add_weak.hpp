@@ -1,4 +1,4 @@
-// Lists of those who come and go by themselves.
+// Lists of objects whose lifetime ends elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace informer::detail {
 
-/// Those that have gone are dropped whenever there is no room left: a constant cost for each that comes, and at most twice as many
-/// places as there ever were at a time.
+/// Adds to a list. Expired entries are dropped whenever there is no room left: a constant cost per addition, and at
+/// most twice as many places as there ever were live entries at a time.
 template <class T>
 void add_weak(std::vector<std::weak_ptr<T>>& to, const std::shared_ptr<T>& one) {
     if (to.size() == to.capacity()) {

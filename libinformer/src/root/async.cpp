@@ -22,7 +22,7 @@ struct async_event::state {
     bool set = false;
     bool closed = false; ///< the event is gone
 
-    /// Where there is no time of the system to wait for: a fraction of the price of a timer. Made when it is first needed.
+    /// For waits without a deadline by the real clock: it costs a fraction of a timer. Made when it is first needed.
     waiter_ptr waiter;
 
     bool take() noexcept { return std::exchange(set, false); }
@@ -33,11 +33,11 @@ struct async_event::state {
             timer.cancel();
     }
 
-    /// Made before the coroutine suspends: what is thrown then, for lack of memory, would leave the io_context.
+    /// Made before the coroutine suspends: a bad_alloc thrown after that would leave io_context::run().
     class place {
     public:
         explicit place(state* s) : at_(s) {
-            // One that was cancelled may still be on its way.
+            // A coroutine whose wait was cancelled may not have been resumed yet.
             if (at_->waiter && !at_->waiter->idle()) waiter::part(std::move(at_->waiter));
             if (!at_->waiter) at_->waiter = std::make_shared<detail::waiter>();
         }
@@ -114,7 +114,7 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
     const auto passed = std::make_shared<bool>(false);
     const auto failed = std::make_shared<std::exception_ptr>();
     task_group ticker(executor);
-    ticker.on_error([s, passed, failed](std::exception_ptr e) { // the clock's, or there was no memory to begin
+    ticker.on_error([s, passed, failed](std::exception_ptr e) { // the clock threw, or there was no memory to begin
         *failed = std::move(e);
         *passed = true;
         s->look_again();
@@ -128,7 +128,7 @@ asio::awaitable<bool> async_event::state::wait_by(std::shared_ptr<state> s, info
         const auto asked = co_await asio::this_coro::cancellation_state;
         if (notified || *passed || s->closed || asked.cancelled() != asio::cancellation_type::none) break;
     }
-    // The clock may go as soon as we return, so the ticker must have left it, cancelled or not.
+    // The clock may be destroyed as soon as this returns, so the ticker must have left it, cancelled or not.
     ticker.stop();
     co_await ticker.join();
     if (*failed) std::rethrow_exception(*failed);
@@ -146,7 +146,7 @@ asio::awaitable<bool> async_event::wait_until(informer::clock& c, informer::cloc
 
 clock::duration stretched(clock::duration d, double share) noexcept {
     d = std::max(d, clock::duration(0));
-    if (!(share > 0)) return d; // also where it is no number
+    if (!(share > 0)) return d; // also for NaN
     const double extra = static_cast<double>(d.count()) * share;
     if (extra >= static_cast<double>((clock::duration::max() - d).count())) return clock::duration::max();
     return d + clock::duration(static_cast<clock::duration::rep>(extra));
@@ -201,14 +201,14 @@ asio::awaitable<void> carry(std::shared_ptr<bounded_work> w, asio::awaitable<voi
 asio::awaitable<bool> run_by(informer::clock* c, informer::clock::time_point deadline, asio::awaitable<void> work) {
     const auto executor = co_await asio::this_coro::executor;
     const auto w = std::make_shared<bounded_work>(executor);
-    w->group.on_error([of = w.get()](std::exception_ptr e) { // it could not begin
+    w->group.on_error([of = w.get()](std::exception_ptr e) { // the work could not begin
         of->failed = std::move(e);
         of->finished = true;
         of->done.notify();
     });
-    // Whatever happens, the work is joined before we return: it may use what our caller owns.
+    // Whatever happens, the work is joined before this returns: it may use what the caller owns.
     w->group.spawn(carry(w, std::move(work)));
-    std::exception_ptr broken; // the clock
+    std::exception_ptr broken; // thrown by the clock
     try {
         co_await w->done.wait_until(*c, deadline);
     } catch (...) {

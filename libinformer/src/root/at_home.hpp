@@ -1,4 +1,4 @@
-// Work on the executor that it belongs to, whoever awaits it.
+// Runs work on the executor that it belongs to, on whichever executor it is awaited.
 #pragma once
 
 #include "root/quietly.hpp"
@@ -18,8 +18,8 @@
 
 namespace informer::detail {
 
-/// Where threads serve both executors, Asio resumes who awaited within the turn of the other one, whose strand would be held up by
-/// whatever he does next. So he goes behind a post.
+/// If threads serve both executors, Asio resumes the awaiting coroutine inside the handler of the other executor, and
+/// whatever that coroutine does next would hold up the other one's strand. So it comes back through a post.
 template <class T>
 boost::asio::awaitable<T> and_come_back(boost::asio::any_io_executor here, boost::asio::awaitable<T> there) {
     std::optional<T> result;
@@ -46,9 +46,9 @@ inline boost::asio::awaitable<void> and_come_back(boost::asio::any_io_executor h
     if (failed) std::rethrow_exception(failed);
 }
 
-/// Runs `work` on `home` and comes back; without a detour where the awaiter is there already (or the context of `home` is gone).
-/// The awaiter's context must be there until he has: as ever with Asio, `work` does not see that it goes. *Cancellation*: the
-/// awaiter's is emitted on `home`.
+/// Runs `work` on `home` and comes back; without a detour if the awaiter is there already (or the context of `home` is
+/// gone). The awaiter's context must exist until the awaiter has come back: as always with Asio, `work` does not notice
+/// its end. *Cancellation*: the awaiter's is emitted on `home`.
 template <class T>
 boost::asio::awaitable<T> at_home(boost::asio::any_io_executor home, boost::asio::awaitable<T> work) {
     const boost::asio::any_io_executor here = co_await boost::asio::this_coro::executor;
@@ -59,7 +59,7 @@ boost::asio::awaitable<T> at_home(boost::asio::any_io_executor home, boost::asio
     co_return co_await std::move(work);
 }
 
-/// The same, and quietly: what a verb of the library is that may be awaited anywhere.
+/// The same, quietly: for public operations of the library that may be awaited on any executor.
 template <class T>
 boost::asio::awaitable<T> quietly_at_home(const runtime& rt, boost::asio::awaitable<T> work) {
     return at_home(rt.executor(), quietly(std::move(work)));

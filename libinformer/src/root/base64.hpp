@@ -8,11 +8,12 @@
 
 namespace informer::detail {
 
-/// One text, decoded as it comes. Strict: padded, nothing else in between. Bits that the padding leaves over are not looked at, as by Go.
+/// Decodes one text piece by piece. Strict: padding is required, and no other character may be in between. The bits
+/// that the padding leaves over are ignored, as in Go.
 class base64_decoder {
 public:
     void begin() noexcept { *this = base64_decoder(); }
-    /// Appends what this piece says. False: it is not base64.
+    /// Appends the decoded bytes. False: the text is not base64.
     bool feed(std::string_view piece, std::string& to);
     bool complete() const noexcept { return count_ == 0; }
 
@@ -23,7 +24,7 @@ private:
 };
 
 std::string base64_encode(std::string_view bytes);
-/// White space is skipped (YAML folds long lines); nullopt when it is not base64.
+/// White space is skipped (YAML folds long lines); nullopt if the text is not base64.
 std::optional<std::string> base64_decode(std::string_view text);
 
 } // namespace informer::detail

@@ -1,4 +1,4 @@
-// Bytes that are mostly few: compared and copied without a call.
+// Compares and copies bytes, mostly few, without a function call.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// System calls on file descriptors: who closes one, and what a signal interrupts.
+// File descriptors: an owner that closes them, and system calls that a signal may interrupt.
 #pragma once
 
 #include <cerrno>
@@ -9,7 +9,7 @@
 
 namespace informer::detail {
 
-/// Closes it, unless somebody takes it before. Negative, as from a call that failed: there is none.
+/// Closes the descriptor, unless it was released. A negative number, as a failed call returns it, means none.
 class descriptor {
 public:
     descriptor() = default;
@@ -25,7 +25,8 @@ public:
     explicit operator bool() const noexcept { return fd_ >= 0; }
     int get() const noexcept { return fd_; }
     int release() noexcept { return std::exchange(fd_, -1); }
-    /// A child's 0, 1 and 2 are made one after another: none of what they are made from may be in their place. False: errno says why.
+    /// Moves the descriptor above 2. A child's 0, 1 and 2 are set one after another, so none of the descriptors that
+    /// they are copied from may have one of these numbers. False: errno says why.
     bool out_of_the_way() noexcept {
         if (fd_ > 2) return true;
         descriptor moved(::fcntl(fd_, F_DUPFD_CLOEXEC, 3));
@@ -38,7 +39,7 @@ private:
     int fd_ = -1;
 };
 
-/// The call again where a signal came in between: of a pipe that is waited for, for instance.
+/// Repeats the call as long as a signal interrupts it, for instance a read that waits for a pipe.
 template <class Call>
 auto uninterrupted(const Call& call) {
     auto result = call();

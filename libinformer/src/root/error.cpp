@@ -148,7 +148,8 @@ bool matches(errc e, condition c) noexcept {
     return false;
 }
 
-// By their numbers, drawn once, two copies of the library in one process (a program's and a plugin's) know each other's errors.
+// The ids are random numbers, drawn once. By them two copies of the library in one process (a program's and a plugin's)
+// recognize each other's errors.
 class informer_category final : public boost::system::error_category {
 public:
     constexpr informer_category() noexcept : error_category(0x6e8f'2b71'c09d'4a53) {}
@@ -191,7 +192,8 @@ boost::system::error_condition make_error_condition(condition c) noexcept {
 
 errc errc_of(const api_status& status) noexcept {
     const std::string_view reason = status.reason;
-    // The reason is the finer word (apimachinery, api/errors: ReasonForError first, the code where it says nothing).
+    // The reason is more precise than the code (apimachinery, api/errors: ReasonForError first, the code if that says
+    // nothing).
     if (status.code == 410 || reason == "Expired" || reason == "Gone") return errc::gone;
     if (reason == "Timeout" || status.code == 504) {
         for (const auto& c : status.causes)

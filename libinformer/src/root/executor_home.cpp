@@ -12,11 +12,11 @@
 
 namespace informer::detail {
 
-/// The homes in one context. Outlives it for those that do.
+/// All homes of one context. Outlives the context if one of the homes does.
 struct executor_home::all {
     std::mutex mutex;
     executor_home* first = nullptr;
-    std::size_t visits = 0; ///< under way: the context waits for them
+    std::size_t visits = 0; ///< under way: the context's destruction waits for them
     bool gone = false;
 
     void add(executor_home& h) noexcept {
@@ -31,7 +31,7 @@ struct executor_home::all {
     void shut_down() noexcept {
         std::unique_lock lock(mutex);
         gone = true;
-        while (visits != 0) { // each is about to end: it only hands something to the executor
+        while (visits != 0) { // each visit is about to end: it only hands something to the executor
             lock.unlock();
             std::this_thread::yield();
             lock.lock();
@@ -53,7 +53,7 @@ private:
     void shutdown() noexcept override { homes->shut_down(); }
 };
 
-/// The context stays meanwhile.
+/// While it lasts, the context is not destroyed.
 class executor_home::visit {
 public:
     explicit visit(all& a) : all_(a) {
@@ -85,15 +85,15 @@ executor_home::executor_home(asio::any_io_executor e) : executor_(std::move(e)) 
 
 executor_home::~executor_home() {
     if (!in_) return;
-    // The executor goes under the lock, so that its context cannot go meanwhile.
+    // The executor is emptied under the lock, so that its context cannot be destroyed meanwhile.
     const std::lock_guard lock(in_->mutex);
-    if (executor_) in_->remove(*this); // not emptied yet: the context may be about to, and waits for a visit
+    if (executor_) in_->remove(*this); // not emptied yet, though shut_down() may have begun and wait for a visit
     executor_ = asio::any_io_executor();
 }
 
 bool executor_home::dispatch(std::function<void()> f) {
     if (!in_) return false;
-    const std::shared_ptr<all> keep = in_; // what is called may let us go
+    const std::shared_ptr<all> keep = in_; // the called function may destroy this
     const visit there(*keep);
     if (there) asio::dispatch(executor_, std::move(f));
     return static_cast<bool>(there);

@@ -1,4 +1,5 @@
-// An executor for as long as its execution context is there: what may outlive the context holds this, not the executor.
+// An executor that becomes empty when its execution context ends: objects that may outlive the context hold this, not
+// the executor.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -10,11 +11,11 @@ namespace informer::detail {
 
 namespace asio = boost::asio;
 
-/// A strand must not outlive its context: its destructor takes a lock that the context owned. So a copy that somebody may keep
-/// longer is found by the context when it is destroyed, and emptied.
+/// A strand must not outlive its context: its destructor takes a lock that the context owned. So the context, when it
+/// is destroyed, finds and empties every copy that may be kept longer.
 ///
-/// *Thread safety*: `dispatch()`, `post()` and the destructor on any thread, also beside the destruction of the context; `executor()` not
-/// beside that.
+/// *Thread safety*: `dispatch()`, `post()` and the destructor on any thread, also during the destruction of the
+/// context; `executor()` not during it.
 class executor_home {
 public:
     explicit executor_home(asio::any_io_executor e);
@@ -24,9 +25,9 @@ public:
 
     /// Empty once the context is gone.
     const asio::any_io_executor& executor() const noexcept { return executor_; }
-    /// Dispatches `f`; false, and nothing was done, where the context is gone or going.
+    /// Dispatches `f`. False if the context is gone or being destroyed; then nothing was done.
     bool dispatch(std::function<void()> f);
-    /// Posts it.
+    /// The same by post.
     bool post(std::function<void()> f);
 
 private:
@@ -35,7 +36,7 @@ private:
     class visit;
 
     asio::any_io_executor executor_;
-    std::shared_ptr<all> in_; ///< of its context
+    std::shared_ptr<all> in_; ///< of the context
     executor_home *previous_ = nullptr, *next_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// A seeded 64-bit hash of bytes, after the construction of wyhash (Wang Yi, public domain): 64x64→128-bit multiply, fold.
-// The seed is random and never leaves the process, so nobody outside can aim for collisions.
+// A seeded 64-bit hash of bytes, after the construction of wyhash (Wang Yi, public domain): 64x64→128-bit multiply,
+// fold. The seed is random and never leaves the process, so nobody outside can aim for collisions.
 #pragma once
 
 #include "bytes.hpp"

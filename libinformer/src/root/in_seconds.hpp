@@ -1,4 +1,4 @@
-// A duration as messages tell it.
+// A duration as text for messages.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace informer::detail {
 
-/// "5 s"; what is no whole number of them in milliseconds.
+/// "5 s"; in milliseconds if it is not a whole number of seconds.
 inline std::string in_seconds(std::chrono::milliseconds d) {
     const auto whole = std::chrono::duration_cast<std::chrono::seconds>(d);
     return whole == d ? std::to_string(whole.count()) + " s" : std::to_string(d.count()) + " ms";

@@ -1,4 +1,4 @@
-// What others chose or sent must not break the one line it is shown in, or play with the terminal.
+// Text that others chose or sent must not break the line in which it is shown, nor control the terminal.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ inline bool is_control(char c) noexcept {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
-/// No header can carry such a text, nor one line show it.
+/// Whether the text has control characters: no header can carry it then, and no single line can show it.
 inline bool has_controls(std::string_view text) noexcept {
     return std::any_of(text.begin(), text.end(), is_control);
 }
@@ -22,10 +22,11 @@ inline std::string one_line(std::string text) {
     return text;
 }
 
-/// Of a stranger's words, as much as is shown unless it is told otherwise: bytes.
+/// How many bytes of a stranger's text are shown by default.
 inline constexpr std::size_t most_words = 2048;
 
-/// At most `limit` bytes of them on one line, in valid, printable UTF-8: what is none is a question mark, what is cut ends in an ellipsis.
+/// At most `limit` bytes of the text on one line, in valid, printable UTF-8: an invalid byte becomes a question mark,
+/// and a text that was cut ends in an ellipsis.
 std::string printable(std::string_view text, std::size_t limit = most_words);
 
 } // namespace informer::detail

@@ -16,12 +16,12 @@
 
 namespace informer::detail {
 
-// Knows who is parked in an execution context. Without it a coroutine that waits and the object it waits on, which its
-// frame owns, would keep each other for ever when the context goes first. Who was woken stands in line for a turn of the context:
-// a post for each would cost more than all the rest of a wake-up.
+// Knows the waiters that are parked in an execution context. Without it, a coroutine that waits and the object it waits
+// on, which its frame owns, would keep each other alive for ever when the context is destroyed first. Woken waiters
+// stand in line for a turn of the context: a post for each would cost more than all the rest of a wake-up.
 //
-// Who waits is the coroutine's, and it owns what it waits on: so the waiter is there as long as somebody is in it. The lot
-// outlives the context for the waiters that are kept, who leave it when they go.
+// A suspended coroutine owns what it waits on, so a waiter exists as long as a coroutine is in it. Waiters that are
+// used again keep the lot alive beyond the context, and leave it in their destructor.
 class parking_lot {
 public:
     explicit parking_lot(asio::execution_context& c) : context_(c) {}
@@ -36,18 +36,19 @@ public:
         const guard lock(mutex_);
         if (std::exchange(w.entered_, false)) parked_.remove(w);
     }
-    /// Those of its own waiters that the caller has claimed; null is none.
+    /// Wakes waiters of this lot, which the caller has claimed; null entries are skipped.
     template <class Pointer>
     void release(std::span<Pointer> all, bool woken);
-    /// The same, of whatever lots.
+    /// The same for waiters of any lots.
     template <class Pointer>
     static void release_all(std::span<Pointer> all);
     void shut_down() noexcept;
 
 private:
-    // What one turn resumes. A turn is asked for whenever those asked for are full, so that each waiter comes where a post of its
-    // own would have come; and whenever one begins and leaves somebody in line: who is resumed may run the context himself, or block
-    // where there are other threads.
+    // How many waiters one turn resumes. A turn is asked for whenever the turns asked for are full, so that each waiter
+    // is resumed where a post of its own would have resumed it. One is also asked for when a waiter is about to be
+    // resumed, others are in line and no turn is pending: the resumed coroutine may run the context itself, or block
+    // while other threads could resume the others.
     static constexpr std::size_t most_at_once = 16;
     using guard = std::lock_guard<spin_lock>;
 
@@ -78,7 +79,8 @@ private:
             return w;
         }
     };
-    /// Somebody has done here and has yet to post: that the context waits for. At its end the lot may be gone.
+    /// A thread has left the mutex and has yet to post: the destruction of the context waits for it. When this object
+    /// ends the lot may be gone.
     class posting {
     public:
         posting() noexcept = default;
@@ -95,26 +97,26 @@ private:
     private:
         std::atomic<std::size_t>* all_ = nullptr;
     };
-    class turn; // in which some are resumed
-    class lone; // one that is resumed by its own executor
+    class turn; // a handler in which some waiters are resumed
+    class lone; // a handler for one waiter that is resumed by its own executor
 
-    bool needs_turn() noexcept { // under the mutex; true: ask for it
+    bool needs_turn() noexcept { // under the mutex; true: the caller must ask for one
         if (n_ready_ <= turns_ * most_at_once) return false;
         ++turns_;
         return true;
     }
     void ask_for(std::size_t turns);
-    void try_to_ask() noexcept; // for one
-    // asked by those who know it is one
+    void try_to_ask() noexcept; // for one turn
+    // Called only where the context is known to be an io_context.
     asio::io_context& own_context() { return static_cast<asio::io_context&>(context_); }
 
     asio::execution_context& context_;
     spin_lock mutex_;
     list parked_;
     line ready_;
-    line held_up_; // there was no memory to post them to their own executors: they come with the next wake-up
-    std::size_t n_ready_ = 0, turns_ = 0; // turns: asked for, not begun
-    std::atomic<std::size_t> posting_{0}; // added to under the mutex
+    line held_up_;                        // no memory to post them to their own executors: posted at the next wake-up
+    std::size_t n_ready_ = 0, turns_ = 0; // turns_: asked for, not begun
+    std::atomic<std::size_t> posting_{0}; // incremented under the mutex
     bool shut_down_ = false;
 };
 
@@ -127,8 +129,9 @@ public:
     explicit parking_service(asio::execution_context& c) : service(c), lot_(std::make_shared<parking_lot>(c)) {}
     ~parking_service() override { gone_.fetch_add(1, std::memory_order_relaxed); }
 
-    /// To find a service its context locks and searches all it has, but who waits mostly waits where this thread's last one did.
-    /// That may be gone, and another at its address: hence the count.
+    /// To find a service a context locks and searches all that it has, but a coroutine mostly waits in the same context
+    /// as the last one on this thread, which is therefore remembered. That context may be gone, and another at its
+    /// address: hence the count.
     static const std::shared_ptr<parking_lot>& lot_of(asio::execution_context& context) {
         struct place {
             asio::execution_context* context = nullptr;
@@ -157,7 +160,7 @@ public:
     explicit turn(parking_lot& l) noexcept : lot_(l) {}
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
-    /// What a handler that throws leaves has a turn again.
+    /// If a resumed handler throws, the waiters that this turn leaves in line get another turn.
     ~turn() {
         if (left_ == 0) return;
         bool ask = false;
@@ -186,8 +189,8 @@ public:
     }
 
 private:
-    /// Who is not resumed yet stays in line, where another turn finds him: the one who is resumed now may run the context, or block, or not
-    /// suspend for long.
+    /// A waiter stays in line until it is resumed, so that another turn can find it: the coroutine that is resumed now
+    /// may run the context, or block, or not suspend for long.
     waiter* take(bool& ask) noexcept { // under the mutex
         ask = false;
         if (lot_.ready_.empty()) left_ = 0;
@@ -206,7 +209,7 @@ private:
     std::size_t left_ = 0; ///< how many more it may resume
 };
 
-/// Not called, it destroys who waits; but not where it could not be posted.
+/// If it is destroyed without having been called, it destroys the waiting coroutine, unless the post itself failed.
 class parking_lot::lone {
 public:
     lone(lone&& o) noexcept : waiter_(std::exchange(o.waiter_, nullptr)) {}
@@ -286,7 +289,7 @@ void parking_lot::release(std::span<Pointer> all, bool woken) {
 
 template <class Pointer>
 void parking_lot::release_all(std::span<Pointer> all) {
-    std::exception_ptr no_memory; // for one lot: that is nothing to the others
+    std::exception_ptr no_memory; // for one lot: the others are woken all the same
     for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
         next = first + 1;
         if (!all[first]) continue;
@@ -302,7 +305,8 @@ void parking_lot::release_all(std::span<Pointer> all) {
 }
 
 void parking_lot::ask_for(std::size_t turns) {
-    // Those that could not be asked for, for lack of memory, must not be counted: who stands in line comes with the next wake-up.
+    // Turns that could not be asked for, for lack of memory, must not be counted: the waiters in line are resumed after
+    // the next wake-up.
     struct rest {
         ~rest() {
             if (turns == 0) return;
@@ -338,14 +342,14 @@ void parking_lot::shut_down() noexcept {
                 if (ours || w.state_.load(std::memory_order_relaxed) != waiter::state::claimed) {
                     w.entered_ = false;
                     parked_.remove(w);
-                    if (!ours) continue; // nobody is in it, or its own executor has it
+                    if (!ours) continue; // no coroutine is in it, or it is posted to its own executor
                 }
             } else if (posting_.load(std::memory_order_acquire) == 0) {
                 return;
             }
         }
         if (!ours) {
-            std::this_thread::yield(); // whoever claimed it is about to come, or who came has yet to post
+            std::this_thread::yield(); // a thread that claimed a waiter is about to release it, or has yet to post
             continue;
         }
         ours->executor_ = asio::any_io_executor();
@@ -357,14 +361,14 @@ waiter::~waiter() {
     if (its_lot_)
         its_lot_->remove(*this);
     else if (entered_)
-        lot_->remove(*this); // it could not be made
+        lot_->remove(*this); // make_waiter() failed
 }
 
 void waiter::enter(const asio::any_io_executor& executor) {
     const auto* const plain = executor.target<asio::io_context::executor_type>();
     asio::execution_context& context = plain ? plain->context() : asio::query(executor, asio::execution::context);
     if (!plain) executor_ = executor;
-    if (context_ == &context && entered_) return; // else another may be at its address
+    if (context_ == &context && entered_) return; // otherwise another context may be at that address
     const std::shared_ptr<parking_lot>& lot = parking_service::lot_of(context);
     if (!single_) {
         if (its_lot_) its_lot_->remove(*this);

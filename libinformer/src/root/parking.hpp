@@ -1,4 +1,5 @@
-// Coroutines that wait to be woken, by whatever thread: parked where the destruction of their io_context finds them.
+// Coroutines that wait until some thread wakes them. They are parked where the destruction of their io_context finds
+// them.
 #pragma once
 
 #include <informer/detail/only_thread.hpp>
@@ -23,7 +24,8 @@
 
 namespace informer::detail {
 
-/// Calls what wakes somebody. Where there is no memory for that, he is resumed with the next one who is woken there.
+/// Calls a function that wakes waiters. If there is no memory for that, they are resumed with the next waiter that is
+/// woken in their context.
 template <class Wakes>
 void wake_soon(const Wakes& wakes) noexcept {
     try {
@@ -36,20 +38,22 @@ class parking_lot;
 class waiter;
 using waiter_ptr = std::shared_ptr<waiter>;
 
-/// Resumes the waiter through its executor, never inline; from any thread. The first call counts. Waiters of one io_context that
-/// are woken one after another are resumed in the same order, some in one turn of it. *Errors*: bad_alloc; who was woken then is
-/// resumed with the next one who is woken there.
+/// Resumes the waiter through its executor, never inline. May be called from any thread; only the first call counts.
+/// Waiters of one io_context that are woken one after another are resumed in the same order, several in one turn of it.
+/// *Errors*: bad_alloc; the waiter is then resumed with the next one that is woken in its context.
 void wake(const waiter_ptr& w, bool woken = true);
-/// The same for many, in their order, for the price of one or two of them; empties `all`. Null is not waiting.
+/// The same for many, in their order, at the cost of waking one or two; empties `all`. A null entry is not waiting.
 void wake_all(std::vector<waiter_ptr>& all);
-/// Nobody woke it yet. Null is not waiting.
+/// Whether a coroutine waits in it and was not woken yet. Null is not waiting.
 bool is_waiting(const waiter_ptr& w) noexcept;
 
-/// A place for one to wait in. Who waits is resumed once, with true where it was woken and false where it was cancelled; or it is
-/// destroyed, not resumed, when the execution context is destroyed first. It is no outstanding work: the coroutine that waits is.
+/// A place in which one coroutine waits. The coroutine is resumed once, with true if it was woken and false if it was
+/// cancelled; or it is destroyed, not resumed, if the execution context is destroyed first. A waiter is no outstanding
+/// work; the coroutine that waits is.
 ///
-/// One is made for a single wait, by wait_parked(), and keeps itself while it lasts. Or it is a part of what is waited for, which
-/// the coroutines that wait own, and serves one of their waits after another: half the price.
+/// A waiter is made for a single wait, by wait_parked(), and keeps itself alive during it. Or it is a part of the
+/// object that is waited for, which the waiting coroutines own, and serves one of their waits after another: half the
+/// cost.
 class waiter : public std::enable_shared_from_this<waiter> {
 public:
     waiter() noexcept = default;
@@ -57,12 +61,13 @@ public:
     waiter& operator=(const waiter&) = delete;
     ~waiter();
 
-    /// Nobody is in it: nobody waits, nor was woken and not resumed yet.
+    /// No coroutine is in it: none waits, and none was woken and not resumed yet.
     bool idle() const noexcept { return state_.load(std::memory_order_acquire) == state::idle; }
     bool waiting() const noexcept { return state_.load(std::memory_order_acquire) == state::waiting; }
-    /// Somebody was woken, or is about to be, and was not resumed yet.
+    /// A coroutine was woken, or is about to be, and was not resumed yet.
     bool leaving() const noexcept { return state_.load(std::memory_order_acquire) >= state::claimed; }
-    /// True for one of those who call it while somebody waits: that one must wake it, before anything else that may wait or end.
+    /// True for exactly one of its callers while a coroutine waits: that caller must wake it before it does anything
+    /// else that may wait or end.
     bool claim() noexcept {
         if (!waiting()) return false;
         state expected = state::waiting;
@@ -71,9 +76,10 @@ public:
         state_.store(state::claimed, std::memory_order_relaxed);
         return true;
     }
-    /// What was claimed. It must be kept until this returns.
+    /// Wakes a claimed waiter, which must be kept alive until this returns.
     void wake_claimed(bool woken = true);
-    /// Lets the last reference go; one who is in it is kept until he has left. On the executor of that one.
+    /// Drops the owner's reference; if a coroutine is in the waiter, the waiter is kept alive until the coroutine has
+    /// left. Must be called on that coroutine's executor.
     static void part(waiter_ptr w) {
         if (!w->idle()) w->keep_ = w;
     }
@@ -85,8 +91,9 @@ public:
         static_assert(sizeof(Handler) <= sizeof(room_) && alignof(Handler) <= alignof(void*));
         static_assert(std::is_nothrow_move_constructible_v<Handler>);
         enter(asio::get_associated_executor(h));
-        // Cancellation is emitted on the executor we are on, so it cannot come before we are through. The slot may outlive us where
-        // the context is destroyed. When we resume the coroutine it clears the slot itself.
+        // Cancellation is emitted on the executor that runs this function, so it cannot come before the function is
+        // through. The slot may outlive the waiter if the context is destroyed. When the coroutine is resumed it clears
+        // the slot itself.
         auto slot = asio::get_associated_cancellation_slot(h);
         if (slot.is_connected()) slot.assign(canceller{weak_from_this()});
         ::new (static_cast<void*>(room_)) Handler(std::move(h));
@@ -102,8 +109,8 @@ private:
     enum class state : std::uint8_t {
         idle,
         waiting,
-        claimed, ///< its waker is about to come to the lot
-        ready,   ///< it was there
+        claimed, ///< its waker is about to release it to the lot
+        ready,   ///< its waker has released it
     };
     struct canceller {
         void operator()(asio::cancellation_type_t type) const {
@@ -130,20 +137,20 @@ private:
 
     std::atomic<state> state_{state::idle};
     bool woken_ = false;
-    bool single_ = false;  ///< for one wait: it is in the lot's list while it waits; else from the first wait there on
+    bool single_ = false;  ///< for one wait: in the lot's list during that wait; else from its first wait there on
     bool entered_ = false; ///< it is in the lot's list
     alignas(void*) std::byte room_[2 * sizeof(void*)];
     void (*leave_)(waiter& w, bool resumes, bool woken) = nullptr;
-    asio::any_io_executor executor_; ///< while somebody waits; none where it is the io_context's own
+    asio::any_io_executor executor_; ///< during a wait; empty if it is the io_context's own
     asio::execution_context* context_ = nullptr;
     parking_lot* lot_ = nullptr;
-    std::shared_ptr<parking_lot> its_lot_; ///< of one that is not for a single wait
+    std::shared_ptr<parking_lot> its_lot_; ///< only if the waiter is not for a single wait
     waiter_ptr keep_;
-    // Of the lot, under its mutex.
+    // Used by the lot, under its mutex.
     waiter *previous_ = nullptr, *next_ = nullptr, *next_ready_ = nullptr;
 };
 
-/// Some who are woken together, when no lock is held any more.
+/// Collects waiters, to wake them together when no lock is held any more.
 class wake_list {
 public:
     wake_list() noexcept {}
@@ -152,7 +159,7 @@ public:
     ~wake_list() {
         wake_soon([this] { wake_all(); });
     }
-    /// Where somebody waits in it: true. It must be kept until all are woken, and nothing may be awaited before.
+    /// True if a coroutine waits in `w`. `w` must be kept alive until all are woken, and nothing may be awaited before.
     bool add(waiter& w) {
         if (n_ == all_.size()) wake_all();
         if (!w.claim()) return false;
@@ -167,7 +174,7 @@ private:
     std::array<waiter*, 32> all_;
 };
 
-/// Parks a coroutine for once.
+/// Parks a coroutine for a single wait.
 template <class Handler>
 waiter_ptr make_waiter(Handler h) {
     waiter_ptr w = std::allocate_shared<waiter>(asio::recycling_allocator<void>());
@@ -183,7 +190,7 @@ class parked_wait {
 public:
     explicit parked_wait(Start s) : start_(std::move(s)) {}
     template <class Token>
-    auto operator()(Token&& token) && // says what it gives, so that Asio sees for which tokens it is one
+    auto operator()(Token&& token) && // the type tells Asio for which tokens this is an operation
         -> decltype(asio::async_initiate<Token, void(bool)>(std::declval<Start>(), token)) {
         return asio::async_initiate<Token, void(bool)>(std::move(start_), token);
     }
@@ -192,8 +199,8 @@ private:
     Start start_;
 };
 
-/// Suspends the calling coroutine and hands it to `park` as a handler, which it puts into a waiter. `co_await` gives what the waiter was
-/// woken with.
+/// Suspends the calling coroutine and hands it as a handler to `park`, which puts it into a waiter. `co_await` returns
+/// the value that the waiter was woken with.
 template <class Park>
 parked_wait<Park> wait_in(Park park) {
     return parked_wait<Park>(std::move(park));

@@ -1,4 +1,4 @@
-// Cancellation that is looked at, not thrown: for one call, whatever its caller wants for himself.
+// Cancellation that is checked, not thrown: for one call, whatever setting its caller has.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -10,8 +10,9 @@
 
 namespace informer::detail {
 
-/// Runs `work` so that no co_await in it throws because it was cancelled (Asio's do, before they begin). The setting belongs to the
-/// whole chain of coroutines, so the caller's is restored, also where `work` throws: else his own next co_await would not throw.
+/// Runs `work` so that no co_await in it throws because it was cancelled (Asio's do, before they begin). The setting
+/// belongs to the whole chain of coroutines, so the caller's setting is restored, also if `work` throws: otherwise the
+/// caller's next co_await would not throw.
 template <class T>
 boost::asio::awaitable<T> quietly(boost::asio::awaitable<T> work) {
     const bool throwing = co_await boost::asio::this_coro::throw_if_cancelled();

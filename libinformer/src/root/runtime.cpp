@@ -20,7 +20,7 @@ namespace detail {
 
 asio::awaitable<bool> real_clock::sleep_until(time_point when) {
     const auto state = co_await asio::this_coro::cancellation_state;
-    // An operation that starts after the signal was emitted would never hear of it.
+    // An operation that starts after the signal was emitted is never notified of it.
     if (state.cancelled() != asio::cancellation_type::none) co_return false;
     const auto executor = co_await asio::this_coro::executor;
     asio::steady_timer timer(executor, when);
@@ -64,7 +64,8 @@ std::uint64_t system_seed() {
     return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
-/// A broken sink must not stop what reports to it: most do so amid their work, as the coroutines of an informer.
+/// A broken sink must not stop the code that reports to it: most of it reports in the middle of its work, as the
+/// coroutines of an informer do.
 class contained_sink final : public metrics_sink {
 public:
     explicit contained_sink(std::shared_ptr<metrics_sink> s) : inner_(std::move(s)) {}

@@ -1,4 +1,4 @@
-// A token or a password that stands in a file, and is replaced there.
+// A token or a password in a file, which may be replaced there.
 #pragma once
 
 #include "root/file.hpp"
@@ -12,24 +12,25 @@
 
 namespace informer::detail {
 
-/// Why a header cannot carry this; empty where it can.
+/// Why a header cannot carry this; empty if it can.
 std::string unfit_for_a_header(std::string_view secret);
 
-/// What cannot be read, is empty or cannot be sent leaves the old one in use, which is logged once. A pipe is read once, and not
-/// missed later.
+/// If the file cannot be read, is empty or holds what cannot be sent, the old secret stays in use, and that is logged
+/// once. A pipe is read once; later its absence is no error.
 class secret_file {
 public:
     enum class goes { anywhere, into_a_header };
-    /// `what` stands there, for messages: "token", of whom: "etcd: " or none. `content`: the file's text without what is around it.
+    /// For messages: `what` is in the file ("token"), and `of` whom ("etcd: ", or empty). `content` returns the secret
+    /// from the file's text, without what is around it.
     secret_file(std::string path, std::string of, std::string what, std::string_view (*content)(std::string_view),
                 goes where = goes::anywhere)
         : path_(std::move(path)), of_(std::move(of)), what_(std::move(what)), content_(content), where_(where) {}
 
-    /// None is named, or it was a pipe.
+    /// No file is named, or it was a pipe that has been read.
     bool empty() const noexcept { return path_.empty(); }
-    /// At the start; where it cannot be read `why` says so, with the file's name.
+    /// At the start. If the file cannot be used, `why` says so, with its name.
     std::optional<std::string> read_first(std::string& why);
-    /// Later, on an executor that others wait for. Nothing where the old one stays in use.
+    /// Later, on an executor that others need. Nullopt if the old secret stays in use.
     std::optional<std::string> read_again(const runtime& log_to);
 
 private:

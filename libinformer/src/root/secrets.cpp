@@ -11,7 +11,7 @@ namespace informer::detail {
 namespace {
 
 constexpr auto npos = std::string_view::npos;
-constexpr std::size_t shortest_mixed = 24; // that looks like a secret by itself
+constexpr std::size_t shortest_mixed = 24; // shortest word that looks like a secret by itself
 constexpr std::string_view mask = "[redacted]", blank = " \t";
 
 bool in(char c, char first, char last) noexcept {
@@ -43,13 +43,13 @@ std::size_t find_no_case(std::string_view text, std::string_view word, std::size
     return hit == text.end() ? npos : static_cast<std::size_t>(hit - text.begin());
 }
 
-/// A text, parts of which are masked: written anew, once, however many they are.
+/// A text in which parts are masked. It is copied once, however many parts there are.
 class masking {
 public:
     explicit masking(std::string text) : text_(std::move(text)) {}
 
     std::string_view text() const noexcept { return text_; }
-    /// From left to right.
+    /// Must be called from left to right.
     void hide(std::size_t begin, std::size_t end, std::string_view instead = mask) {
         masked_.append(text_, shown_, begin - shown_).append(instead);
         shown_ = end;
@@ -119,7 +119,7 @@ std::string without_logins(masking m) {
     return std::move(m).result();
 }
 
-/// What a name says of the value behind it.
+/// What a name says about the value behind it.
 enum class meaning {
     nothing,
     perhaps, ///< a secret, or a word about one
@@ -138,7 +138,7 @@ meaning meaning_of(std::string_view name, bool strictly) {
         "token", "secret", "credential", "cookie", "authorization", "passwd", "apikey", "password", "passphrase"};
     static constexpr std::array<std::string_view, 10> about = {"file", "path", "uri", "url",    "endpoint",
                                                                "type", "name", "dir", "expiry", "expiration"};
-    std::string plain; // clientSecret, client_secret and CLIENT-SECRET are one
+    std::string plain; // clientSecret, client_secret and CLIENT-SECRET are the same
     for (const char c : name.substr(name.size() - std::min(name.size(), longest)))
         if (!one_of(c, "-_")) plain += lower(c);
     const std::string_view p = plain;
@@ -161,7 +161,7 @@ bool mixed(std::string_view word) noexcept {
 bool plain_word(std::string_view value) {
     constexpr std::size_t longest = 40, longest_head = 16, shortest_secret = 6;
     if (value.size() > longest) return false;
-    // One base64 in 64 begins with a slash, too; what is as long as a key of AWS's (40) mostly mixes.
+    // One base64 text in 64 begins with a slash, too; one as long as an AWS key (40) mostly mixes cases and digits.
     if (value.starts_with('/') && value.size() >= shortest_mixed && mixed(value)) return false;
     if (value.starts_with('/') || value.starts_with("./") || value.starts_with("~/") || value.find("://") != npos)
         return true;
@@ -172,7 +172,7 @@ bool plain_word(std::string_view value) {
     return std::all_of(value.begin(), value.end(), [](char c) { return letter(c) || one_of(c, "-'/"); });
 }
 
-/// Authorization=Basic abc: the secret is what comes then.
+/// Authorization=Basic abc: the secret is the word behind the scheme.
 bool is_scheme(std::string_view value) noexcept {
     static constexpr std::array<std::string_view, 4> all = {"basic", "bearer", "digest", "negotiate"};
     return std::any_of(all.begin(), all.end(), [value](std::string_view s) {
@@ -197,7 +197,7 @@ name_before name_of(std::string_view text, std::size_t sign) {
     std::size_t begin = end;
     while (begin > 0 && name_char(text[begin - 1])) --begin;
     n.quoted = quote != 0;
-    // .../token": dial tcp is no key but the end of a URL.
+    // In '.../token": dial tcp' this is not a key but the end of a URL.
     if (n.quoted && (begin == 0 || text[begin - 1] != quote)) return n;
     n.chained = begin > 0 && text[begin - 1] == ':';
     n.name = text.substr(begin, end - begin);
@@ -225,7 +225,8 @@ range value_at(std::string_view text, std::size_t at, bool& quoted) {
     return {open + 1, end - (end < text.size() ? seen : 0)};
 }
 
-/// Where the value may begin: in a list or not. At the end where there is none to hide.
+/// Where the value begins, behind the bracket of a list if there is one. The end of the text if there is no value to
+/// hide.
 std::size_t begin_of_value(std::string_view text, std::size_t at, std::string_view skipped) {
     const std::size_t first = std::min(text.find_first_not_of(skipped, at), text.size());
     at = std::min(text.find_first_not_of("[(", first), text.size());
@@ -240,9 +241,10 @@ std::string without_values(masking m, bool strictly) {
         const name_before n = name_of(text, at++);
         const meaning what = n.name.empty() ? meaning::nothing : meaning_of(n.name, strictly);
         if (what == meaning::nothing || (colon && n.chained && at < text.size() && !one_of(text[at], blank))) continue;
-        // A colon may as well be the end of a sentence's part.
+        // A colon may as well end a part of a sentence.
         const bool word = colon && what == meaning::perhaps && !strictly;
-        if (word && !n.quoted) continue; // before the value is looked at: of a text full of names it is all the rest
+        // Decided before the value is searched: in a text full of names the value may be all the rest.
+        if (word && !n.quoted) continue;
         const std::size_t begin = begin_of_value(text, at, colon ? " \t" : " \t=");
         bool quoted = false;
         range v = value_at(text, begin, quoted);

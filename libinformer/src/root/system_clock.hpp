@@ -1,4 +1,4 @@
-// The real clock, named so that waits can be done by one timer where it is the clock.
+// The real clock. It has a named type so that a wait can recognize it and use a single timer.
 #pragma once
 
 #include <informer/runtime.hpp>

@@ -31,7 +31,7 @@ struct task_group::state : std::enable_shared_from_this<task_group::state> {
 
     asio::any_io_executor executor;
     asio::steady_timer empty; ///< cancelled when the last child is gone
-    children running, told;   ///< to stop
+    children running, told;   ///< `told`: asked to stop
     std::size_t count = 0;    ///< children running or waiting to be started
     bool stopping = false;
     std::exception_ptr first;
@@ -52,13 +52,13 @@ asio::awaitable<void> task_group::state::run(asio::awaitable<void> child) {
     } catch (...) {
         failed = std::current_exception();
     }
-    // co_spawn's own frame awaits a post when a child never suspended; for one that was cancelled meanwhile this would
-    // throw out of io_context::run().
+    // co_spawn's own frame awaits a post if a child never suspended. If the child was cancelled meanwhile, that await
+    // would throw out of io_context::run().
     co_await asio::this_coro::throw_if_cancelled(false);
     if (failed) std::rethrow_exception(failed);
 }
 
-/// `one`: its place, which was made where the caller hears that there is no memory.
+/// `one`: the child's place in the list, allocated in spawn_on(), where a bad_alloc reaches the caller.
 void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<void> work, children one) {
     if (stopping) {
         finish(nullptr);
@@ -91,7 +91,7 @@ void task_group::state::start(const asio::any_io_executor& on, asio::awaitable<v
 void task_group::state::finish(std::exception_ptr e) noexcept {
     --count;
     if (e && !(stopping && detail::is_cancellation(e))) {
-        if (const auto called = on_error) { // it may set another
+        if (const auto called = on_error) { // the handler may set another
             try {
                 (*called)(std::move(e));
             } catch (...) {
@@ -107,7 +107,7 @@ void task_group::state::finish(std::exception_ptr e) noexcept {
 task_group::task_group(asio::any_io_executor executor) : state_(std::make_shared<state>(std::move(executor))) {}
 
 task_group::~task_group() {
-    // First: children may end while they are told to stop, and what the handler refers to may be gone already.
+    // First drop the handler: children may end during stop(), and what the handler refers to may be gone already.
     const auto called = std::exchange(state_->on_error, nullptr);
     stop();
 }
@@ -138,7 +138,7 @@ void task_group::spawn_on(asio::any_io_executor executor, asio::awaitable<void> 
 
 void task_group::stop() {
     if (std::exchange(state_->stopping, true)) return;
-    // Emitting may end children, which takes them off their list. Nothing is allocated: the destructor comes here.
+    // Emitting may end children, which takes them off their list. Nothing is allocated: the destructor calls this.
     const auto s = state_;
     while (!s->running.empty()) {
         s->told.splice(s->told.end(), s->running, s->running.begin());
@@ -165,7 +165,7 @@ asio::awaitable<void> task_group::state::join(std::shared_ptr<state> s) {
 }
 
 asio::awaitable<void> task_group::join() {
-    return detail::quietly(state::join(state_)); // the group may go while we wait
+    return detail::quietly(state::join(state_)); // the group may be destroyed during the wait
 }
 
 } // namespace informer

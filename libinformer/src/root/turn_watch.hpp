@@ -7,27 +7,27 @@
 
 namespace informer::detail {
 
-/// How long we hold the executor before everybody else is to have their turn. Design: no step of ours takes more than 5 ms, and the one
-/// at hand may be long. Real time, whatever the runtime's clock is.
+/// How long a loop holds the executor before other handlers get their turn. By design no step of the library takes more
+/// than 5 ms, and the step under way may be long. Real time, whatever the runtime's clock is.
 inline constexpr std::chrono::milliseconds longest_turn(2);
 
-/// Says when that is over.
+/// Says when a turn is over.
 class turn_watch {
     using real = std::chrono::steady_clock;
 
 public:
-    /// `steps` between two looks at the clock, which cost as much as a small one.
+    /// `steps` between two readings of the clock, each of which costs as much as a small step.
     explicit turn_watch(std::size_t steps = 16) noexcept : look_every_(steps) {}
     /// After each step: true when it is time for a post.
     bool over() noexcept {
         if (++steps_ % look_every_ != 0) return false;
         const real::time_point now = real::now();
-        if (!began_) began_ = now; // not before: mostly there are but a few
+        if (!began_) began_ = now; // not earlier: mostly there are only a few steps
         if (now - *began_ < longest_turn) return false;
         began_.reset();
         return true;
     }
-    /// From now on: where a step may be long, not only their number.
+    /// Begins the turn now: for loops in which single steps may be long, not only their number large.
     void begin() noexcept {
         steps_ = 0;
         began_ = real::now();

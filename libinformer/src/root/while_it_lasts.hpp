@@ -1,4 +1,4 @@
-// A flag that says something goes on, however that ends.
+// A flag that is set while something goes on, however that ends.
 #pragma once
 
 namespace informer::detail {

@@ -42,7 +42,7 @@ public:
     answer ask(std::string_view what, std::string_view only, const http::server_request& q) const {
         std::string lines;
         bool well = true, any = only.empty();
-        const auto asked = all_; // a check may put another, or itself anew
+        const auto asked = all_; // a copy: a check may add another one, or replace itself
         for (const auto& c : asked) {
             if (!only.empty() && c.name != only) continue;
             any = true;
@@ -120,7 +120,7 @@ answer http_endpoint::impl::find(const http::server_request& q) const {
         a.content_type = std::string(prometheus_metrics::content_type());
         a.body = metrics->text();
     } else if (const auto found = pages.find(path); found != pages.end()) {
-        const page_of_yours shown = found->second; // it may take its own place
+        const page_of_yours shown = found->second; // a copy: the page may replace itself
         a.content_type = shown.content_type;
         a.body = shown.text();
     } else {
@@ -162,7 +162,7 @@ http_endpoint::http_endpoint(runtime r, endpoint_options options) : impl_(std::m
         });
 }
 
-// Whoever still has a hold on the inside: nothing is served any more.
+// Even if something still holds the `impl`, nothing is served any more.
 http_endpoint::~http_endpoint() {
     impl_->server.reset();
 }

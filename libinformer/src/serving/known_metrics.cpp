@@ -1,6 +1,6 @@
 // Names, labels and buckets of work queue, client and election: k8s.io/component-base/metrics/prometheus (client-go's
-// adapters); of controllers: sigs.k8s.io/controller-runtime. Work queue durations have controller-runtime's two buckets
-// more (100 s, 1000 s): queries by `le` of either find theirs.
+// adapters); of controllers: sigs.k8s.io/controller-runtime. Work queue durations have the two additional buckets of
+// controller-runtime (100 s, 1000 s), so that queries by `le` made for either find their buckets.
 #include "serving/known_metrics.hpp"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ std::vector<known_metric> all_known() {
     };
 }
 
-// Never destroyed: figures may come while the program's own statics are.
+// Never destroyed: metrics may be reported while the program's own statics are being destroyed.
 const std::vector<known_metric>& known() {
     static const std::vector<known_metric>& all = *new std::vector<known_metric>(all_known());
     return all;

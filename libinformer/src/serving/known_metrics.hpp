@@ -1,4 +1,4 @@
-// Help texts and buckets of the figures this library tells.
+// Help texts and buckets of the metrics that this library reports.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ struct known_metric {
     std::vector<double> buckets; ///< of a histogram
 };
 
-/// Null when it is none of ours.
+/// Null if the library reports no such metric.
 const known_metric* find_known_metric(std::string_view name);
 const std::vector<double>& default_buckets();
 

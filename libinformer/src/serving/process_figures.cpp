@@ -31,8 +31,9 @@ std::optional<process_figures> read_process_figures() {
     std::ifstream file("/proc/self/stat");
     std::string line;
     if (!std::getline(file, line)) return std::nullopt;
-    file.close(); // it would be counted
-    // Field 2, the program's name, may hold anything, spaces and parentheses included: the rest begins after its last one.
+    file.close(); // an open file would be counted below
+    // Field 2, the program's name in parentheses, may hold anything, also spaces and parentheses: field 3 begins after
+    // the last ')'.
     const auto end_of_name = line.rfind(')');
     if (end_of_name == std::string::npos) return std::nullopt;
     std::istringstream fields(line.substr(end_of_name + 1));
@@ -54,7 +55,7 @@ std::optional<process_figures> read_process_figures() {
     std::error_code ec;
     for (std::filesystem::directory_iterator i("/proc/self/fd", ec), end; !ec && i != end; i.increment(ec))
         p.open_fds += 1;
-    if (p.open_fds > 0) p.open_fds -= 1; // the one that we count with
+    if (p.open_fds > 0) p.open_fds -= 1; // the one that this count uses
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) p.max_fds = static_cast<double>(limit.rlim_cur);
     return p;

@@ -38,18 +38,19 @@ struct text_hash {
 struct description {
     std::string help;
     std::vector<double> buckets;
-    bool used = false; ///< there was a series: those that come later are to have the same buckets
+    bool used = false; ///< there was a series: later ones must have the same buckets
 };
 
 using constant_labels = std::map<std::string, std::string>;
 
-/// A series: the labels it was told with, and those that all of its sink have.
+/// A series: its name, the labels it was reported with, and the constant labels of its sink.
 struct series_name {
     std::string_view name;
     metrics_sink::labels told;
     const constant_labels& constant;
 
-    /// As one text. Names end where no name that Prometheus allows goes on; a value may be anything, and says how long it is.
+    /// The series as one text. Each name ends with a character that Prometheus allows in no name. A value may hold any
+    /// bytes, so its length comes before it.
     void assign_to(std::string& to) const {
         to.assign(name);
         for (const auto& [key, value] : told) append(to, key, value);
@@ -76,7 +77,7 @@ bool is_utf8(std::string_view s) {
     return informer::detail::utf8_end(s) == s.size();
 }
 
-/// `le` is a histogram's own, and what begins with two underscores is Prometheus'.
+/// `le` is reserved for histograms, and names that begin with two underscores for Prometheus.
 bool may_be_label(std::string_view name) {
     const auto fits = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -85,7 +86,7 @@ bool may_be_label(std::string_view name) {
            std::all_of(name.begin(), name.end(), fits) && name != "le" && !name.starts_with("__");
 }
 
-/// The serialiser escapes label values, help texts it does not: a line break would begin a line that is no comment.
+/// The serialiser escapes label values but not help texts: a line break would begin a line that is no comment.
 std::string escaped_help(std::string_view help) {
     std::string out;
     for (const char c : help.substr(0, informer::detail::utf8_end(help))) {
@@ -148,14 +149,15 @@ struct prometheus_metrics::impl {
     mutable std::mutex mutex;
     prometheus::Registry registry{prometheus::Registry::InsertBehavior::Merge};
     boost::unordered_flat_map<std::string, series, text_hash, std::equal_to<>> known;
-    boost::unordered_flat_map<const void*, unsigned> spellings; ///< of a series in `known`: labels come in any order
+    /// By series: how many keys it has in `known`, as labels come in any order.
+    boost::unordered_flat_map<const void*, unsigned> spellings;
     boost::unordered_flat_map<std::string, description, text_hash, std::equal_to<>> described;
     std::string scratch;
     std::uint64_t dropped = 0;
 
-    /// What a figure of this name has where nobody said otherwise.
+    /// The description of a metric for which describe() was not called.
     static description usual(std::string_view name);
-    /// The series, made at need; null when it cannot be kept.
+    /// The series, made if needed; null if it cannot be kept.
     template <class Metric, class Build>
     Metric* find(const series_name& which, Build build);
 };
@@ -178,13 +180,12 @@ Metric* prometheus_metrics::impl::find(const series_name& which, Build build) {
         if (one == nullptr) ++dropped;
         return one == nullptr ? nullptr : one->metric;
     }
-    // A scrape with a single byte in it that is no UTF-8 is refused as a whole.
-    // So is one with a bucket that has two bounds.
+    // Prometheus refuses a whole scrape for a single byte that is not UTF-8, and for a bucket that has two bounds.
     const bool readable = std::all_of(which.told.begin(), which.told.end(), [](const auto& l) {
         return is_utf8(l.second) && !(std::is_same_v<Metric, prometheus::Histogram> && l.first == "le");
     });
     if (readable && known.size() < options.max_series_) {
-        try { // bad names, bad labels, another type under this name
+        try { // throws for bad names, bad labels, another type under this name
             const auto said = described.find(which.name);
             description d = said != described.end() ? said->second : usual(which.name);
             auto& family = build().Name(std::string(which.name)).Help(d.help).Register(registry);
@@ -227,7 +228,7 @@ void prometheus_metrics::impl::observe(const series_name& histogram, double valu
     const std::lock_guard lock(mutex);
     auto* h = find<prometheus::Histogram>(histogram, prometheus::BuildHistogram);
     if (h == nullptr) return;
-    if (std::isfinite(value)) // one that is not would be the sum from then on
+    if (std::isfinite(value)) // infinity or NaN would be the sum from then on
         h->Observe(value);
     else
         ++dropped;
@@ -282,7 +283,7 @@ std::shared_ptr<metrics_sink> with_labels(std::shared_ptr<prometheus_metrics> to
 
 namespace {
 
-/// Of no static lifetime that begins or ends: figures may come from the constructors and destructors of others.
+/// Made at first use and never destroyed: metrics may be reported by constructors and destructors of static objects.
 const constant_labels& no_labels() {
     static const constant_labels& none = *new constant_labels;
     return none;
@@ -324,7 +325,7 @@ void prometheus_metrics::describe(std::string_view name, std::string_view help, 
 }
 
 std::string prometheus_metrics::text() const {
-    auto all = impl_->registry.Collect(); // has locks of its own
+    auto all = impl_->registry.Collect(); // the registry has locks of its own
     std::uint64_t lost = dropped();
     const auto* about = detail::find_known_metric("informer_metrics_dropped_total");
     all.push_back(single(std::string(about->name), std::string(about->help), prometheus::MetricType::Counter,

@@ -1,4 +1,4 @@
-// Whether what came of a body says anything.
+// Whether received parts of a body are more than blanks.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace informer::detail {
 
-/// Blanks between the parts of JSON are none: of a list that sends nothing else for minutes nothing more comes.
+/// Blanks between JSON tokens are no progress: from a list that sends nothing else for minutes, nothing more will come.
 inline bool is_progress(const std::vector<std::string_view>& came) {
     return std::any_of(came.begin(), came.end(),
                        [](std::string_view p) { return p.find_first_not_of(" \t\r\n") != p.npos; });

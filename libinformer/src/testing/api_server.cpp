@@ -40,7 +40,7 @@ write_by directly() {
     return by;
 }
 
-// What an object says about itself; without a namespace it goes to "default".
+// Where an object belongs by its own apiVersion, kind and metadata; without a namespace it goes to "default".
 target target_of(const type_registry& types, const json::value& o) {
     if (!o.is_object()) throw bad_request("the object is no JSON object");
     const auto& body = o.get_object();
@@ -148,7 +148,7 @@ std::string api_server::kubeconfig() const {
     std::vector<kubeconfig_user> users;
     for (const auto& t : impl_->options_.tokens_) {
         const auto same = [&t](const kubeconfig_user& u) { return u.context == t.user; };
-        if (std::any_of(users.begin(), users.end(), same)) continue; // a name stands there once
+        if (std::any_of(users.begin(), users.end(), same)) continue; // one context per user
         kubeconfig_user u;
         u.context = t.user;
         u.token = t.token;
@@ -222,7 +222,7 @@ void api_server::restore(std::uint64_t checkpoint) {
     if (!impl_->api_->restore(checkpoint)) {
         throw error(errc::bad_configuration, "there is no checkpoint " + std::to_string(checkpoint));
     }
-    // A restored server is a new process: nobody's watch survives it.
+    // A restored server is a new process: no watch survives it.
     const auto streams = impl_->streams_;
     for (const auto& s : streams) s->reset();
 }

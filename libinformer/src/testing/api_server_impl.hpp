@@ -1,4 +1,4 @@
-// The embedded server's inside: transport on one side, the sans-io API on the other.
+// The implementation of the embedded server: it connects the transport to the sans-io API.
 #pragma once
 
 #include "access.hpp"
@@ -26,7 +26,7 @@ struct api_server::impl : std::enable_shared_from_this<api_server::impl> {
 
     impl(runtime r, api_server_options o);
 
-    /// An answer that fits into memory, a list or a watch.
+    /// A whole answer (`body`), a list or a watch.
     struct answer {
         int status = 200;
         std::string type = "application/json";
@@ -61,7 +61,7 @@ struct api_server::impl : std::enable_shared_from_this<api_server::impl> {
     std::deque<request_info> requests_;
     std::uint64_t request_count_ = 0;
     std::set<std::shared_ptr<detail::watch_session>> watches_;
-    std::set<response_ptr> streams_; ///< of open watches, to break them
+    std::set<response_ptr> streams_; ///< responses of open watches, to reset them
     std::optional<certificate_authority> authority_;
     std::string no_ca_;
     std::optional<key_pair> admin_;

@@ -18,11 +18,11 @@ using namespace detail;
 
 namespace {
 
-// Lists above this are streamed in pieces of it.
+// A larger list is streamed in pieces of about this size.
 constexpr std::size_t piece_size = 256 * 1024;
 constexpr std::size_t requests_kept = 10'000, bodies_kept = 1'000, largest_body_kept = 64 * 1024;
 
-/// C0, DEL and C1: what of Unicode certainly is no print.
+/// C0, DEL and C1: the Unicode characters that are certainly not printable.
 bool control_at(std::string_view s, std::size_t i) {
     const auto c = static_cast<unsigned char>(s[i]);
     return c < 0x20 || c == 0x7F || (c == 0xC2 && i + 1 < s.size() && static_cast<unsigned char>(s[i + 1]) < 0xA0);
@@ -30,7 +30,8 @@ bool control_at(std::string_view s, std::size_t i) {
 
 constexpr std::size_t longest_manager = 128; // bytes
 
-/// Of the given name a bad one is refused, of the agent's what is bad is left out: so does the real server.
+/// The field manager: `fieldManager`, which is refused if it is bad, or else the name in User-Agent without its bad
+/// characters. The real server does the same.
 std::string manager_of(const http::server_request& request, std::string_view options) {
     const auto given = valid_utf8(request.query_value("fieldManager"));
     std::string why;
@@ -77,7 +78,7 @@ std::string success_text(const resource_type& type, const stored_object& o) {
     return json::serialize(s);
 }
 
-/// Whether this is a dry run; anything but "All" is refused, lest it be a real one.
+/// Whether this is a dry run. Any value but "All" is refused, so that a misspelt dry run does not become a real write.
 bool runs_dry(const json::array& asked, std::string_view options) {
     const json::value all("All");
     if (std::all_of(asked.begin(), asked.end(), [&all](const json::value& v) { return v == all; }))
@@ -119,7 +120,7 @@ api_server::impl::answer api_server::impl::of_refusal(const api_status& status) 
     return a;
 }
 
-// ---- what is answered
+// ---- making answers
 
 api_server::impl::answer api_server::impl::answer_to(const http::server_request& request, const route& r) {
     try {
@@ -176,7 +177,8 @@ api_server::impl::answer api_server::impl::answer_object(const http::server_requ
     const bool misplaced = t.type && !t.type->api.namespaced && !r.info.name_space.empty();
     const bool lacks_namespace = wants_namespace && t.type->custom && verb != "list" && verb != "watch";
     if (!t.type || misplaced || lacks_namespace) {
-        // Built-in groups answer with a Status; groups of definitions come and go, and are no page when they are gone.
+        // A built-in group answers with a Status. The group of a definition comes and goes; when it is gone, its paths
+        // are unknown pages.
         if (api_->types().has_built_in(r.info.group, r.info.version)) {
             throw refused(404, "NotFound", "the server could not find the requested resource");
         }
@@ -221,7 +223,7 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
     answer a;
     write_by by;
     const auto& verb = r.info.verb;
-    if (verb == "create" || verb == "update" || verb == "patch") { // who deletes becomes no manager
+    if (verb == "create" || verb == "update" || verb == "patch") { // a deletion has no field manager
         const char* options = verb == "create" ? "CreateOptions" : verb == "update" ? "UpdateOptions" : "PatchOptions";
         by.manager = manager_of(request, options);
         by.dry_run = runs_dry(dry_run_of(request.query), options);
@@ -270,7 +272,7 @@ api_server::impl::answer api_server::impl::answer_write(const http::server_reque
     return a;
 }
 
-// ---- how it is sent
+// ---- sending answers
 
 asio::awaitable<void> api_server::impl::handle(std::shared_ptr<impl> self, request_ptr request, response_ptr response) {
     auto r = route_of(request->method, request->path, request->query);
@@ -281,7 +283,7 @@ asio::awaitable<void> api_server::impl::handle(std::shared_ptr<impl> self, reque
     auto trouble = self->faults_.take(r.info);
     if (trouble.delay.count() > 0) {
         const bool slept = co_await self->runtime_.clock().sleep_for(trouble.delay);
-        if (!slept) co_return; // the server stops: what it has not begun is not done
+        if (!slept) co_return; // the server stops: it does not begin this request any more
     }
     if (trouble.what) {
         auto f = std::make_shared<fault>(*trouble.what);
@@ -302,7 +304,7 @@ asio::awaitable<void> api_server::impl::handle(std::shared_ptr<impl> self, reque
     }
 }
 
-// Faults that are an answer by themselves; false when the request is to be answered as usual.
+// Plays a fault that is an answer by itself; returns false when the request is to be answered as usual.
 asio::awaitable<bool> api_server::impl::play_fault(std::shared_ptr<impl> self, std::shared_ptr<fault> f,
                                                    request_info info, response_ptr response) {
     using kind = fault::kind;
@@ -335,7 +337,7 @@ asio::awaitable<bool> api_server::impl::play_fault(std::shared_ptr<impl> self, s
             std::string event = error_event(status);
             co_await response->begin(200, "application/json");
             co_await response->write(std::move(event));
-            co_await response->end(); // each says false by itself when the peer is gone
+            co_await response->end(); // if the peer is gone, each of the three returns false and does nothing
             co_return true;
         }
         break;
@@ -383,7 +385,7 @@ asio::awaitable<void> api_server::impl::send_watch(std::shared_ptr<impl> self, s
                                                    watch_plan plan) {
     auto session = std::make_shared<watch_session>(self->runtime_, std::move(plan), self->options_.bookmark_every_,
                                                    self->options_.default_watch_timeout_);
-    struct registration { // however the watch ends
+    struct registration { // is undone however the watch ends
         registration(std::shared_ptr<impl> i, std::shared_ptr<watch_session> s, response_ptr r)
             : in(std::move(i)), session(std::move(s)), response(std::move(r)) {
             in->watches_.insert(session);

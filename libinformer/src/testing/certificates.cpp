@@ -78,7 +78,7 @@ void add_extension(X509* to, X509* issuer, int nid, const std::string& value) {
     must(e && X509_add_ext(to, e.get(), -1) == 1, "extension");
 }
 
-/// Everything but the names, the extensions and the signature.
+/// A certificate without names, extensions and signature.
 certificate blank(EVP_PKEY* k, std::chrono::seconds since, std::chrono::seconds until) {
     certificate c(X509_new());
     must(c != nullptr, "certificate");
@@ -122,7 +122,7 @@ void add_leaf_extensions(X509* c, X509* issuer, const char* usage) {
     add_extension(c, issuer, NID_authority_key_identifier, "keyid:always");
 }
 
-/// One element of subjectAltName in OpenSSL's own little language; a comma in it would begin another.
+/// One element of subjectAltName in OpenSSL's configuration syntax, where a comma would begin another element.
 std::string alternative(const std::string& name) {
     if (name.empty() || name.find_first_of(",\n\r") != std::string::npos)
         throw error(errc::tls_failed, "make a certificate: '" + name + "' is no host name");

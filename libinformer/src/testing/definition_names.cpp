@@ -25,7 +25,7 @@ json::object names_at(const json::object& definition, std::string_view part, std
     return v != nullptr && v->is_object() ? v->get_object() : json::object();
 }
 
-/// What others have got: names of resources, and of kinds.
+/// The accepted names of the other definitions: those of resources and those of kinds.
 struct taken_names {
     std::set<std::string, std::less<>> resources, kinds;
 
@@ -92,7 +92,7 @@ void settle_names(json::object& definition, const std::vector<json::object>& oth
     const auto wanted = names_at(definition, "spec", "names");
     auto got = names_at(definition, "status", "acceptedNames");
     std::string reason, message;
-    const auto refuse = [&](std::string_view why, std::string_view name) { // the last one speaks
+    const auto refuse = [&](std::string_view why, std::string_view name) { // the last conflict is reported
         reason = why;
         message = json::serialize(json::value(name)) + " is already in use";
     };

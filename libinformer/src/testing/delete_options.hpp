@@ -1,4 +1,4 @@
-// What a DELETE asks for beside the object.
+// The options of a DELETE.
 #pragma once
 
 #include "rest_api.hpp"
@@ -9,9 +9,9 @@
 
 namespace informer::testing::detail {
 
-/// DeleteOptions: those of the body, which speaks alone, else those of the query (kubectl uses the one, curl the other).
-/// Refuses what the real server refuses: 400 for what cannot be read, 422 for policies that are none. `dryRun` is an array
-/// where it is there at all.
+/// DeleteOptions from the body; only if there is no body, from the query (kubectl sends a body, curl users write a
+/// query). Refuses what the real server refuses: 400 for options that cannot be read, 422 for an unknown
+/// propagationPolicy or one beside orphanDependents. `dryRun`, if present, is an array.
 boost::json::object delete_options_of(std::string_view body, const parameters& query);
 
 } // namespace informer::testing::detail

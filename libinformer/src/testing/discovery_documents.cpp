@@ -92,7 +92,7 @@ json::object aggregated_resource(const resource_type& t) {
 } // namespace
 
 bool accepts_aggregated(std::string_view accept) {
-    // Media types are separated by commas; ours needs all three of its parameters.
+    // Media types are separated by commas; the aggregated one must have all three parameters.
     while (!accept.empty()) {
         const auto end = accept.find(',');
         const auto type = accept.substr(0, end);

@@ -1,4 +1,4 @@
-// What the server says about itself: plain discovery, and the aggregated form (apidiscovery.k8s.io/v2).
+// The discovery documents of the server: plain, and aggregated (apidiscovery.k8s.io/v2).
 #pragma once
 
 #include "resource_types.hpp"

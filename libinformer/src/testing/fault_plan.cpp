@@ -19,7 +19,7 @@ namespace detail {
 
 misfortune fault_plan::take(const request_info& request) {
     misfortune m;
-    const auto planned = faults_; // a condition may clear them, or inject another
+    const auto planned = faults_; // a condition may clear the faults or inject another one
     for (const auto& one : planned) {
         fault& f = *one;
         const bool for_watches = f.what == fault::kind::error_event || f.what == fault::kind::end_watch;

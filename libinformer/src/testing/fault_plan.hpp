@@ -1,4 +1,4 @@
-// Which planned faults hit which request.
+// The planned faults, and which of them hit a request.
 #pragma once
 
 #include <informer/testing/api_server.hpp>
@@ -11,7 +11,7 @@
 
 namespace informer::testing::detail {
 
-/// What is to go wrong with one request: waiting first, then at most one other fault.
+/// The faults that hit one request: a delay first, then at most one other fault.
 struct misfortune {
     std::chrono::milliseconds delay{};
     std::optional<fault> what;
@@ -25,7 +25,8 @@ public:
     void clear() { faults_.clear(); }
     /// Faults that have not hit as often as they should.
     std::size_t size() const noexcept { return faults_.size(); }
-    /// In the order of injection; delays add up with the first other fault. Faults of a stream hit watches only.
+    /// The faults for `request`, in the order of injection: all delays up to the first other fault, which ends the
+    /// search. `error_event` and `end_watch` hit watches only.
     misfortune take(const request_info& request);
 
 private:

@@ -15,17 +15,17 @@ namespace json = boost::json;
 
 namespace {
 
-// Below it everything is one field: objects may be a thousand levels deep.
+// Below this depth everything is one field, because objects may be a thousand levels deep.
 constexpr int deepest = 60;
 
-/// Where we are: the rules depend on the name of the field, and on who defined it.
+/// A position in an object. The rules depend on the name of the field and on whether the kind is a custom resource.
 struct place {
     place(bool custom_, std::string_view field_, int depth_, bool in_metadata_)
         : custom(custom_), field(field_), depth(depth_), in_metadata(in_metadata_) {}
     place inside(std::string_view member) const {
         return place(custom, member, depth + 1, in_metadata || (depth <= 1 && member == "metadata"));
     }
-    /// The item of a list: the name of the field still says what it is.
+    /// The position of an item of the list here: its rules still go by the name of the list's field.
     place item() const { return place(custom, field, depth + 1, in_metadata); }
 
     bool atomic_map() const {
@@ -87,7 +87,7 @@ auto find_item(Array& items, const std::string& element, const list_rule& rule) 
                         [&](const json::value& v) { return element_of(v, rule) == element; });
 }
 
-/// All leaves of a value. `new_maps`: maps that came with it count themselves, too.
+/// Adds all leaves of a value. With `new_maps`, maps and keyed lists in it are fields themselves, too.
 void collect(const json::value& v, const place& at, bool new_maps, field_set& to) {
     if (const auto* o = v.if_object(); o != nullptr && !o->empty() && !at.atomic_map()) {
         if (new_maps && at.map()) to.here = true;
@@ -249,7 +249,7 @@ bool remove_from(json::value& v, const field_set& gone, const field_set* owned, 
     for (const auto& c : gone.children()) {
         const auto it = find_item(*a, c.element, *rule);
         if (it == a->end()) continue;
-        json::object keys; // an item without them would be none
+        json::object keys; // kept: an item without its keys is invalid
         if (it->is_object()) {
             for (const auto key : rule->map_keys) {
                 if (const auto* k = key.empty() ? nullptr : it->get_object().if_contains(key)) keys[key] = *k;
@@ -264,7 +264,7 @@ bool remove_from(json::value& v, const field_set& gone, const field_set* owned, 
     return a->empty() && (owned == nullptr || !owned->here);
 }
 
-/// What is wrong with the first list that has two items of one key; empty: nothing.
+/// A description of the first list that has two items of one key; empty when there is none.
 std::string duplicate_in(const json::value& v, const place& at, const std::string& path) {
     if (const auto* o = v.if_object(); o != nullptr && !at.atomic_map()) {
         for (const auto& [key, member] : *o) {

@@ -1,6 +1,6 @@
-// Server-side apply on trees: which fields a configuration holds, merging it into an object, what differs between two
-// objects, and taking fields out again. Lists and maps are merged as `list_rules` says; lists of custom resources are
-// atomic, but for those of metadata.
+// Server-side apply on trees: finds the fields of a configuration, merges it into an object, compares two objects, and
+// removes fields. Lists and maps are merged as `list_rules` says; lists of custom resources are atomic, except those of
+// metadata.
 #pragma once
 
 #include "field_set.hpp"
@@ -14,10 +14,11 @@ namespace informer::testing::detail {
 /// The leaves of an applied configuration, without what identifies the object (apiVersion, kind, metadata.name, …).
 field_set fields_of(const boost::json::object& configuration, bool custom);
 
-/// What is wrong with the first list that has two items of one key, as the real server says it; empty: there is none.
+/// A description of the first list that has two items of one key, in the words of the real server; empty when there is
+/// none.
 std::string duplicate_entry(const boost::json::object& configuration, bool custom);
 
-/// Fields by what happened to them. What is new or gone is listed with all its leaves.
+/// Fields by what happened to them. A value that is new or gone is listed with all its leaves.
 struct field_changes {
     field_set changed; ///< added or modified
     field_set removed;
@@ -27,8 +28,8 @@ field_changes compare(const boost::json::object& before, const boost::json::obje
 /// Merges `configuration` into `live`.
 void merge_configuration(boost::json::object& live, const boost::json::object& configuration, bool custom);
 
-/// Takes the members of `gone` out of `from`, except what is (or holds) a member of `owned`. Keys of list items stay as
-/// long as their item does; maps and lists that become empty go.
+/// Removes the members of `gone` from `from`, except those that are (or contain) a member of `owned`. The keys of a
+/// list item stay as long as the item does; maps and lists that become empty are removed.
 void remove_fields(boost::json::object& from, const field_set& gone, const field_set& owned, bool custom);
 
 } // namespace informer::testing::detail

@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int deepest = 200; // of what comes from outside
+constexpr int deepest = 200; // levels of fieldsV1 that are read: it may come from a client
 
 constexpr auto by_element = [](const field_set::child& c, std::string_view element) { return c.element < element; };
 

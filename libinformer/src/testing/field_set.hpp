@@ -1,4 +1,4 @@
-// Sets of fields of an object: what metadata.managedFields says in `fieldsV1`.
+// Sets of fields of an object, as metadata.managedFields has them in `fieldsV1`.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -9,14 +9,14 @@
 
 namespace informer::testing::detail {
 
-/// A tree of path elements, each written as in fieldsV1: `f:spec`, `k:{"name":"web"}` (an item by its keys), `v:"x"` (an
-/// item of a set). A node is in the set itself (`here`), or on the way to one, or both.
+/// A tree of path elements, each written as in fieldsV1: `f:spec`, `k:{"name":"web"}` (an item by its keys), `v:"x"`
+/// (an item of a set). A node is a member of the set (`here`), or on the path to a member, or both.
 class field_set {
 public:
     bool here = false;
 
     bool empty() const noexcept { return !here && children_.empty(); }
-    field_set& at(std::string_view element); ///< made if it is absent
+    field_set& at(std::string_view element); ///< added if it is absent
     const field_set* find(std::string_view element) const;
     void drop(std::string_view element);
 
@@ -32,7 +32,7 @@ public:
     std::vector<std::string> paths() const;
 
     boost::json::object to_json() const;
-    /// What cannot be read is left out.
+    /// Leaves out what it cannot read.
     static field_set from_json(const boost::json::object& fields);
 
 private:

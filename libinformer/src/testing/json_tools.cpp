@@ -89,7 +89,7 @@ void append_json(std::string& to, const json::value& v) {
         return;
     }
     case json::kind::double_: {
-        if (!std::isfinite(v.get_double())) { // the parser's idea of 1e400; there is no text for it
+        if (!std::isfinite(v.get_double())) { // the parser reads 1e400 as infinity, which JSON cannot express
             throw bad_request("the object provided cannot be read: a number is too large");
         }
         char buffer[32];

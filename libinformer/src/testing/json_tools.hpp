@@ -10,12 +10,12 @@
 
 namespace informer::testing::detail {
 
-/// The value at a path of member names; null when something on the way is absent or no object.
+/// The value at a path of member names; null when a member on the path is absent or is not an object.
 const boost::json::value* find_at(const boost::json::object& o, std::initializer_list<std::string_view> path);
 const boost::json::value* find_at(const boost::json::object& o, std::span<const std::string> path);
-/// The string at a path; empty when absent or no string.
+/// The string at a path; empty when the value is absent or is not a string.
 std::string string_at(const boost::json::object& o, std::initializer_list<std::string_view> path);
-/// Puts `v` at a path (not empty), whose objects are made as `object_at` does.
+/// Puts `v` at a path (not empty); makes the objects on the path as `object_at` does.
 void set_at(boost::json::object& o, std::span<const std::string> path, boost::json::value v);
 /// The object at `key`, made if it is absent or something else.
 boost::json::object& object_at(boost::json::object& o, std::string_view key);
@@ -23,13 +23,13 @@ boost::json::object& object_at(boost::json::object& o, std::string_view key);
 std::string scalar_text(const boost::json::value& v);
 /// JSON as Go writes it: Boost.JSON would print 2.5 as 2.5E0.
 void append_json(std::string& to, const boost::json::value& v);
-/// The text with U+FFFD in place of each byte that is no UTF-8, as Go reads strings.
+/// The text with U+FFFD in place of each byte that is not UTF-8, as Go reads strings.
 std::string valid_utf8(std::string_view text);
-/// With a to z for A to Z.
+/// Replaces A to Z by a to z.
 std::string lower(std::string_view text);
-/// Parses as the server does: depth 1,000, exact doubles. Refuses (400) what is not JSON or no object.
+/// Parses as the server does: depth 1,000, exact doubles. Refuses (400) a text that is not a JSON object.
 boost::json::object parse_body(std::string_view text);
-/// The same for patches, which may be arrays.
+/// The same for any JSON value: a patch may be an array.
 boost::json::value parse_any(std::string_view text);
 
 } // namespace informer::testing::detail

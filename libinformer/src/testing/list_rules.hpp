@@ -1,5 +1,5 @@
-// How lists and maps of the Kubernetes API are merged, by the name of their field: what the types in k8s.io/api say in
-// patchMergeKey, listType, listMapKey and mapType.
+// How lists and maps of the Kubernetes API are merged, by the name of their field. Source: patchMergeKey, listType,
+// listMapKey and mapType of the types in k8s.io/api.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -15,14 +15,14 @@ struct list_rule {
     std::array<std::string_view, 2> map_keys; ///< of server-side apply; {"="}: a set of scalars; {}: atomic
 };
 
-/// The rule of a list; null: it is atomic in all respects. `ports` of containers and of services differ, so that the
-/// items decide.
+/// The rule of a list; null when the list is atomic in all respects. The rules for `ports` of containers and of
+/// services differ, so the items decide.
 const list_rule* rule_of_list(std::string_view list, const boost::json::array& items);
 
 /// True for maps that server-side apply takes as one value (mapType: atomic): selectors and references.
 bool is_atomic_map(std::string_view field);
 
-/// True for maps (as opposed to structs): who creates one owns the map itself, too.
+/// True for maps (as opposed to structs): the manager that creates one owns the map itself, too.
 bool is_map(std::string_view field);
 
 } // namespace informer::testing::detail

@@ -18,18 +18,18 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t most_updates = 10; // managers; the real server joins the oldest from there on, too
+constexpr std::size_t most_updates = 10; // managers; beyond that, the real server joins the oldest ones, too
 constexpr std::string_view joined_name = "ancient-changes";
 
 struct entry {
     field_manager who;
     field_set fields;
-    bool touched = false; ///< its fields changed: its time is that of the write
+    bool touched = false; ///< its fields changed, so it gets the time of the write
 };
 
 bool same_manager(const field_manager& a, const field_manager& b) {
     if (a.name != b.name || a.operation != b.operation || a.subresource != b.subresource) return false;
-    return a.operation == "Apply" || a.api_version == b.api_version; // who applies may go on in another version
+    return a.operation == "Apply" || a.api_version == b.api_version; // an applier may go on in another version
 }
 
 std::vector<entry> read(const json::array& entries) {
@@ -68,7 +68,7 @@ void join_oldest_updates(std::vector<entry>& entries) {
         }
         if (updates.size() <= most_updates) return;
         std::sort(updates.begin(), updates.end(), [](const entry* a, const entry* b) {
-            return std::tie(a->who.time, a) < std::tie(b->who.time, b); // of equal times the first one
+            return std::tie(a->who.time, a) < std::tie(b->who.time, b); // of equal times the first entry
         });
         updates[1]->fields.add(updates[0]->fields);
         updates[1]->who.name = joined_name;
@@ -104,7 +104,7 @@ json::array write(std::vector<entry> entries, const std::string& now) {
     return out;
 }
 
-/// Takes `lost` from everybody but `who`.
+/// Removes the fields `lost` from all managers except `who`.
 void take_away(std::vector<entry>& entries, const field_manager& who, const field_set& lost) {
     for (auto& e : entries) {
         if (same_manager(e.who, who)) continue;

@@ -18,25 +18,25 @@ struct field_manager {
     std::string time;        ///< RFC 3339
 };
 
-/// The entries after an update that turned `before` (null on creation) into `after`; both are whole objects. What it
-/// changed is its own from now on, whoever had it.
+/// The entries after an update that turned `before` (null on creation) into `after`; both are whole objects. `who` now
+/// owns the fields that the update changed, whoever owned them before.
 boost::json::array managed_after_update(const boost::json::array& entries, const field_manager& who,
                                         const boost::json::object* before, const boost::json::object& after,
                                         bool custom);
 
-/// What an apply comes to.
+/// The result of an apply.
 struct applied {
-    boost::json::object object; ///< merged, and without what `who` applied before and nobody owns now
+    boost::json::object object; ///< merged, without the fields that `who` applied before and nobody owns now
     boost::json::array entries;
 };
 
-/// Applies `configuration` to `live` (empty: there is none). Throws the refusal (409) that lists the conflicts unless
-/// `force`.
+/// Applies `configuration` to `live` (empty if the object does not exist). Without `force`, throws a refusal (409) that
+/// lists the conflicts.
 applied apply_configuration(const boost::json::array& entries, const field_manager& who,
                             const boost::json::object& live, const boost::json::object& configuration, bool force,
                             bool custom);
 
-/// True when both say the same, times aside.
+/// True when both have the same entries, apart from times and order.
 bool same_managers(const boost::json::array& a, const boost::json::array& b);
 
 } // namespace informer::testing::detail

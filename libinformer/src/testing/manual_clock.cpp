@@ -19,7 +19,7 @@ struct manual_clock::state {
     };
     using sleepers = std::multimap<time_point, sleeper*>;
 
-    // Away from zero, so that "a while ago" is a time too.
+    // Not zero, so that a time before the start is a valid time, too.
     std::atomic<duration::rep> now{duration(std::chrono::hours(1000)).count()};
     std::atomic<std::chrono::system_clock::rep> wall{0};
     sleepers asleep;
@@ -27,7 +27,7 @@ struct manual_clock::state {
     time_point current() const noexcept { return time_point(duration(now.load())); }
     void wake_due();
 
-    // Takes the sleeper off the list, also when its frame is destroyed instead of resumed.
+    // Removes the sleeper from the list, also when its coroutine frame is destroyed instead of resumed.
     class bed {
     public:
         bed(sleepers& all, time_point when, sleeper& who) : all_(all), who_(who), at_(all.emplace(when, &who)) {}
@@ -89,7 +89,7 @@ asio::awaitable<bool> manual_clock::sleep_until(time_point when) {
 
 void manual_clock::advance(duration by) {
     if (by <= duration::zero()) return;
-    const auto passed = std::min(by, time_point::max() - now()); // now() is never below its beginning, so no overflow
+    const auto passed = std::min(by, time_point::max() - now()); // now() is never negative, so no overflow
     state_->now += passed.count();
     using wall_duration = std::chrono::system_clock::duration;
     const auto on_wall = std::chrono::duration_cast<wall_duration>(passed).count();

@@ -18,7 +18,7 @@ std::string_view trimmed(std::string_view s) {
     return s;
 }
 
-/// Cuts off what is before the separator.
+/// Cuts off and returns the part before the separator.
 std::string_view cut(std::string_view& s, char separator) {
     const auto at = std::min(s.find(separator), s.size());
     const auto part = trimmed(s.substr(0, at));
@@ -58,7 +58,7 @@ std::optional<answer_form> form_of(std::string_view accept) {
 std::string partial_text(std::string_view stored_text) {
     std::string whole = "{";
     whole += stored_text;
-    const auto all = parse_body(whole); // as deep as what was stored may be
+    const auto all = parse_body(whole); // reads as deep as a stored object may be
     boost::json::object o;
     if (const auto* metadata = all.if_contains("metadata")) o["metadata"] = *metadata;
     return boost::json::serialize(o).substr(1);

@@ -70,7 +70,7 @@ void check_annotations(const resource_type& type, std::string_view name, const j
     constexpr std::size_t most = 256 << 10;
     std::size_t size = 0;
     for (const auto& [key, v] : annotations->get_object()) {
-        if (!informer::detail::is_label_key(lower(key))) { // here case does not matter
+        if (!informer::detail::is_label_key(lower(key))) { // annotation keys may have upper case
             invalid_field(type, name, "metadata.annotations",
                           "Invalid value: \"" + std::string(key) + "\": " + name_rule);
         }
@@ -280,11 +280,11 @@ stored render(const resource_type& type, json::object& object, std::uint64_t ver
         append_json(text, v);
     }
     text += '}';
-    if (informer::detail::utf8_end(text) != text.size()) { // nobody could read it back
+    if (informer::detail::utf8_end(text) != text.size()) { // it could not be read back
         throw bad_request("the object provided cannot be stored: it is no UTF-8");
     }
     text.shrink_to_fit();
-    // Only plain strings come before it in a tidy metadata, so that the first hit is the right one.
+    // In tidied metadata only plain strings come before resourceVersion, so the first hit is the right one.
     static constexpr std::string_view member = "\"resourceVersion\":\"";
     o->version_at = text.find(member) + member.size();
     return o;
@@ -292,7 +292,7 @@ stored render(const resource_type& type, json::object& object, std::uint64_t ver
 
 stored render_dry(const resource_type& type, json::object& object) {
     auto o = std::make_shared<stored_object>(*render(type, object, 0));
-    constexpr std::string_view member = ",\"resourceVersion\":\"0\""; // never the first: the name is
+    constexpr std::string_view member = ",\"resourceVersion\":\"0\""; // never the first member: that is the name
     o->text.erase(o->text.find(member), member.size());
     return o;
 }
@@ -328,7 +328,8 @@ bool specification_differs(const resource_type& type, const json::object& a, con
         }
         return false;
     };
-    if (type.api.group == "scheduling.k8s.io" && type.api.plural == "priorityclasses") return false; // it stays at 1
+    // The generation of a PriorityClass stays at 1.
+    if (type.api.group == "scheduling.k8s.io" && type.api.plural == "priorityclasses") return false;
     if (one_way(a, b) || one_way(b, a)) return true;
     const auto member_differs = [&](std::string_view key) {
         const auto* x = find_at(a, {"metadata", key});

@@ -69,7 +69,7 @@ std::optional<std::vector<stored>> object_store::state_at(const table& t, std::u
                                                           std::string_view prefix, std::string_view after) const {
     if (version < oldest(t)) return std::nullopt;
     const auto in_range = [&](const std::string& key) { return key.starts_with(prefix) && key > after; };
-    // What the changes since have to be undone to: per key the state before the first of them.
+    // Undoes the changes since `version`: for each changed key, the state before the first of its changes.
     std::map<std::string, stored, std::less<>> then;
     for (auto it = t.history.rbegin(); it != t.history.rend() && it->version > version; ++it) {
         auto key = it->now->key();

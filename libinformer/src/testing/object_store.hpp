@@ -1,5 +1,5 @@
-// Where the embedded server keeps its objects: tables of rendered, immutable states under one version counter, and a
-// history per table from which watches resume and old states are rebuilt. No sockets, no JSON trees, no clock.
+// The store of the embedded server: tables of rendered, immutable states under one version counter, and a history per
+// table, from which watches resume and old states are rebuilt. No sockets, no JSON trees, no clock.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace informer::testing::detail {
 
-/// One state of one object, rendered once and shared by the table, the history and whoever is sending it.
+/// One state of one object, rendered once and shared by the table, the history and the answers that send it.
 struct stored_object {
     std::uint64_t version = 0;
     std::string name_space, name, uid;
-    /// The JSON text after kind and apiVersion: `"metadata":{…},"spec":{…}}`. Those two differ by the version of the API
-    /// that is asked and are absent in lists of built-in kinds, so the sender puts them (or a bare `{`) before it.
+    /// The JSON text after kind and apiVersion: `"metadata":{…},"spec":{…}}`. Kind and apiVersion depend on the API
+    /// version of the request and are absent in lists of built-in kinds, so the sender adds them (or only `{`).
     std::string text;
     std::size_t version_at = 0; ///< where the digits of the resource version begin in `text`
     std::vector<std::pair<std::string, std::string>> labels;
@@ -36,7 +36,7 @@ struct stored_object {
 };
 using stored = std::shared_ptr<const stored_object>;
 
-/// One write. `now` of a removal is the last state with the version of the removal; `before` of a creation is null.
+/// One write. For a removal, `now` is the last state with the version of the removal; for a creation, `before` is null.
 struct change {
     enum class kind { added, modified, removed };
     kind what = kind::added;
@@ -44,14 +44,14 @@ struct change {
     stored now, before;
 };
 
-/// A field that selectors may name, and where it lies.
+/// A field that selectors may name, and its path.
 struct selectable_field {
     std::string label;             ///< "spec.nodeName"
     std::vector<std::string> path; ///< {"spec", "nodeName"}
-    std::string absent;            ///< what selectors see where there is none: "", "0", "false"
+    std::string absent;            ///< the value for selectors if the field is absent: "", "0", "false"
 };
 
-/// All objects of one resource, whichever API version it is asked by.
+/// All objects of one resource, shared by all its API versions.
 struct table {
     std::map<std::string, stored, std::less<>> objects; ///< by key
     std::deque<change> history;
@@ -68,7 +68,7 @@ struct table {
 
 class object_store {
 public:
-    /// Of no history at all open watches could send nothing: at least one change is kept.
+    /// At least one change is kept: without any history, open watches could send nothing.
     explicit object_store(std::size_t history_limit, std::uint64_t first_version = 1000);
 
     std::uint64_t current() const noexcept { return current_; }
@@ -81,7 +81,7 @@ public:
     void put(table& t, stored now);
     /// Removes an object; `last` is its last state, rendered with version `next()`.
     void erase(table& t, stored last);
-    /// Makes lists and watches from before now impossible; what watches still have to send stays.
+    /// Makes lists and watches from older versions impossible; open watches can still send the history.
     void compact() noexcept { compacted_ = current_; }
 
     /// The objects whose key is after `after` and starts with `prefix`, as they were at `version`, in order; null when
@@ -91,12 +91,12 @@ public:
 
     /// Called after each write.
     void on_change(std::function<void(table&)> f) { on_change_ = std::move(f); }
-    /// Calls it for another reason: perhaps the table is no longer served.
+    /// Calls the `on_change` function for another reason: perhaps the table is no longer served.
     void touched(table& t) {
         if (on_change_) on_change_(t);
     }
 
-    /// As after a restored backup: `objects` become the state of `t`; what was written since is unknown.
+    /// As after a restored backup: `objects` become the state of `t`; later writes are forgotten.
     void go_back(table& t, std::map<std::string, stored, std::less<>> objects, std::uint64_t version);
     void go_back_to(std::uint64_t version) noexcept;
 

@@ -11,7 +11,7 @@ outgoing::outgoing(std::shared_ptr<http::server_response> response, std::optiona
     case fault::kind::stall_after:
     case fault::kind::garbage_body:
     case fault::kind::end_watch: fault_ = std::move(f); break;
-    default: break; // hit before an answer is made
+    default: break; // these hit before the answer is made
     }
 }
 

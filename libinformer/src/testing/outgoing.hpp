@@ -1,4 +1,4 @@
-// An answer on its way out, with the faults that hit bodies.
+// An answer that is being sent, with the faults that hit bodies.
 #pragma once
 
 #include "fault_plan.hpp"
@@ -16,7 +16,7 @@ namespace informer::testing::detail {
 
 using header_list = std::vector<std::pair<std::string, std::string>>;
 
-/// Functions say false when the answer is over: the peer is gone, or a fault ended it.
+/// The functions return false when the answer is over: the peer is gone, or a fault ended it.
 class outgoing {
 public:
     outgoing(std::shared_ptr<http::server_response> response, std::optional<fault> f);

@@ -142,7 +142,7 @@ std::string status_text(const api_status& status) {
     if (status.retry_after) details["retryAfterSeconds"] = status.retry_after->count();
     if (!details.empty()) o["details"] = std::move(details);
     o["code"] = status.code;
-    return valid_utf8(json::serialize(o)); // it may quote what a client sent
+    return valid_utf8(json::serialize(o)); // the message may quote what a client sent
 }
 
 std::string error_event(const api_status& status) {

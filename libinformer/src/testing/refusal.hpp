@@ -1,4 +1,5 @@
-// How the embedded server says no: a Kubernetes Status, thrown by whatever refuses and rendered at the edge.
+// Refusals of the embedded server: each is a Kubernetes Status, thrown as an exception and rendered where the request
+// is answered.
 #pragma once
 
 #include <informer/error.hpp>
@@ -12,7 +13,7 @@ namespace informer::testing::detail {
 
 struct resource_type;
 
-/// What every refusal is thrown as.
+/// The exception for every refusal.
 class refusal : public std::exception {
 public:
     explicit refusal(api_status status) : status_(std::move(status)) {}
@@ -24,7 +25,7 @@ private:
 };
 
 using causes = std::vector<api_status::cause>;
-/// The usual case: one of them.
+/// The usual case: a single cause.
 causes one_cause(std::string reason, std::string field, std::string message);
 
 /// A Status without details.
@@ -44,7 +45,7 @@ causes one_cause(std::string reason, std::string field, std::string message);
 
 /// The JSON text of a Status that reports a failure.
 std::string status_text(const api_status& status);
-/// The watch event that says so.
+/// The ERROR event of a watch with this Status.
 std::string error_event(const api_status& status);
 
 } // namespace informer::testing::detail

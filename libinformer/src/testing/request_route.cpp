@@ -18,7 +18,7 @@ std::vector<std::string> segments_of(std::string_view path) {
     return out;
 }
 
-// `rest` begins after the version. namespaces/N is an object by itself; with more behind it, a place.
+// `rest` begins after the version. namespaces/N is an object; if more segments follow, it is their namespace.
 bool place(std::vector<std::string> rest, request_info& info) {
     const bool subresource_of_namespace = rest.size() == 3 && (rest[2] == "status" || rest[2] == "finalize");
     if (rest.size() >= 3 && rest[0] == "namespaces" && !subresource_of_namespace) {

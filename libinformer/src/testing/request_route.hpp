@@ -1,4 +1,4 @@
-// What a request line is about.
+// What a request is about, by its method, path and query.
 #pragma once
 
 #include "rest_api.hpp"

@@ -38,8 +38,8 @@ enum trait : unsigned {
 struct built_in_row {
     const char *group, *version, *plural, *kind, *short_names; ///< short names separated by spaces
     unsigned traits;
-    /// Selectable fields separated by spaces: "label", "label:path" where it lies elsewhere, "label=zero" where Go's zero
-    /// is not the empty string.
+    /// Selectable fields separated by spaces: "label", "label:path" if the path differs from the label, "label=zero" if
+    /// Go's zero value is not the empty string.
     const char* fields;
 };
 
@@ -249,7 +249,8 @@ namespace {
                   one_cause("FieldValueInvalid", std::move(field), std::move(message)));
 }
 
-/// Kubernetes' own groups need the word of its reviewers, or of the author that there is none.
+/// A definition in one of Kubernetes' own groups needs an annotation with the URL of its approval, or with a reason
+/// that begins with "unapproved".
 void check_approval(const json::object& definition, std::string_view group) {
     const auto within = [group](std::string_view domain) {
         return group == domain || (group.ends_with(domain) && group[group.size() - domain.size() - 1] == '.');
@@ -279,7 +280,7 @@ std::vector<std::string> strings_of(const json::value* v) {
     return out;
 }
 
-/// The names that it has got, before that those it asks for.
+/// The accepted names of a definition; before there are any, the names in its spec.
 const json::object& names_of(const json::object& definition) {
     static const json::object none;
     const auto* names = find_at(definition, {"status", "acceptedNames"});
@@ -320,7 +321,7 @@ void read_scale(const json::object& definition, const json::object& scale, resou
                    "Required value: specReplicasPath and statusReplicasPath");
 }
 
-/// Only ever appended: stored objects keep the values in this order.
+/// Fields are only appended, because stored objects keep their values in this order.
 void add_selectable(const json::array& fields, std::vector<selectable_field>& to) {
     for (const auto& f : fields) {
         if (!f.is_object()) continue;
@@ -342,7 +343,7 @@ void check_definition_change(const json::object& before, const json::object& aft
     };
     keep("spec.group", {"spec", "group"});
     keep("spec.names.plural", {"spec", "names", "plural"});
-    if (!is_established(before)) return; // nobody has seen it yet
+    if (!is_established(before)) return; // no client has seen its resource yet
     keep("spec.scope", {"spec", "scope"});
     keep("spec.names.kind", {"spec", "names", "kind"});
 }

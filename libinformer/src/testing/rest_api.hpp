@@ -1,5 +1,5 @@
-// The Kubernetes API of the embedded server without any transport: what a request does to the store and what it is
-// answered with. Refusals are thrown (`refusal`).
+// The Kubernetes API of the embedded server without any transport: what a request does to the store, and its answer.
+// Refusals are thrown (`refusal`).
 #pragma once
 
 #include "negotiation.hpp"
@@ -30,30 +30,30 @@ struct field_manager;
 using parameters = std::vector<std::pair<std::string, std::string>>;
 std::string_view parameter(const parameters& query, std::string_view name); ///< "" when absent
 bool has_parameter(const parameters& query, std::string_view name);
-/// A flag as the real server reads it: anything is true but its absence, "false" and "0".
+/// A flag as the real server reads it: absence, "false" and "0" are false, everything else is true.
 bool truth(const parameters& query, std::string_view name);
-/// The number in a resource version. Refuses (500) what is none, in the words of the real server.
+/// The number in a resource version. Refuses (500) any other text, in the words of the real server.
 std::uint64_t parse_version(std::string_view text);
-/// True for numbers but 0.
+/// True for every number except 0.
 bool names_a_version(std::string_view text);
 
-/// Who writes and how.
+/// The manager and the options of a write.
 struct write_by {
     std::string manager = "controller";
     bool dry_run = false;
-    /// A direct write: specification and status at once, without the demand for a resource version.
+    /// A direct write: specification and status are written together, and no resource version is required.
     bool direct = false;
     bool force = false; ///< apply only
-    bool patch = false; ///< a PATCH: the object that is written was made of the one that is there
-    /// metadata.managedFields of the result where they are known already (apply).
+    bool patch = false; ///< a PATCH: the new object was made from the stored one
+    /// metadata.managedFields of the result if they are already known (apply).
     std::shared_ptr<const boost::json::array> managed;
 };
 
-/// Which object.
+/// The object or collection that a request is about.
 struct target {
     type_ptr type;
     std::string name_space, name, subresource;
-    /// In the table of its type.
+    /// The key in the table of the type.
     std::string key() const { return type->api.namespaced ? name_space + "/" + name : name; }
 };
 
@@ -61,14 +61,14 @@ struct target {
 struct list_answer {
     std::string head, item_head, tail;
     std::vector<stored> items;
-    bool partial = false; ///< of each item the metadata only
+    bool partial = false; ///< only the metadata of each item
     std::string text_of(const stored_object& o) const { return partial ? partial_text(o.text) : o.text; }
 };
 
-/// One without items. Refuses (406) a form that is none of a list.
+/// An answer without items. Refuses (406) a form that does not fit a list.
 list_answer empty_list(const resource_type& type, const boost::json::object& metadata, answer_form form);
 
-/// What a watch is to send.
+/// What a watch has to send.
 struct watch_plan {
     explicit watch_plan(selection s) : chosen(std::move(s)) {}
 
@@ -76,13 +76,13 @@ struct watch_plan {
     selection chosen;
     std::vector<stored> initial; ///< sent as ADDED first
     std::uint64_t initial_version = 0;
-    bool mark_end_of_initial = false; ///< watch-list: then a bookmark that says so
+    bool mark_end_of_initial = false; ///< watch-list: a bookmark follows that marks it
     bool bookmarks = false;
-    std::uint64_t after = 0;              ///< live changes have a version above it …
-    std::uint64_t position = 0;           ///< … and this number in the table's history, or a later one
+    std::uint64_t after = 0;              ///< live changes have a version above this one …
+    std::uint64_t position = 0;           ///< … and at least this number in the table's history
     std::chrono::milliseconds time_out{}; ///< 0: the server's default
-    bool partial = false;                 ///< of each object the metadata only
-    std::optional<api_status> error;      ///< answered 200, then this as the only event
+    bool partial = false;                 ///< only the metadata of each object
+    std::optional<api_status> error;      ///< the watch answers 200, then this as its only event
 };
 
 class rest_options {
@@ -117,17 +117,17 @@ public:
     // ---- writes
     stored create(const target& t, boost::json::object body, const write_by& by);
     stored update(const target& t, boost::json::object body, const write_by& by);
-    /// PUT: an update, of some kinds also a creation; `created` says which.
+    /// PUT: an update, or for some kinds a creation; `created` says which.
     stored put(const target& t, boost::json::object body, const write_by& by, bool& created);
     /// `content_type` chooses the kind of patch.
     stored patch(const target& t, std::string_view content_type, std::string_view body, const write_by& by);
-    /// Server-side apply; `created` says whether there was none before.
+    /// Server-side apply; `created` says whether the object did not exist before.
     stored apply(const target& t, std::string_view body, const write_by& by, bool& created);
     stored merge_patch(const target& t, const boost::json::value& patch, const write_by& by);
-    /// `options` is a DeleteOptions object. The answer is the last state; `gone` says whether the object is, or waits for
-    /// its finalizers.
+    /// `options` is a DeleteOptions object. Returns the last state; `gone` is false if the object still waits for its
+    /// finalizers.
     stored remove(const target& t, const boost::json::object& options, const write_by& by, bool& gone);
-    /// Of these what is there still: the deletion of one may take others along.
+    /// Removes those that still exist: the deletion of one object may remove others.
     std::vector<stored> remove_each(const type_ptr& type, const std::vector<stored>& which,
                                     const boost::json::object& options, const write_by& by);
     std::vector<stored> remove_collection(const type_ptr& type, std::string name_space, const parameters& query,
@@ -154,12 +154,12 @@ private:
     std::string now_text() const;
     std::string new_uid();
     std::string random_suffix();
-    /// One that is free, if it can be found in a few attempts.
+    /// A name that is free, if one can be found in a few attempts.
     std::string generated_name(const target& t, std::string_view prefix);
     void check_body_identity(const target& t, const boost::json::object& body) const;
     void check_namespace_for_create(const target& t) const;
     stored must_find(const target& t) const;
-    /// Whether `body` may be written over `old`, by its uid and resource version.
+    /// Refuses a `body` whose uid or resource version does not allow it to overwrite `old`.
     void check_preconditions(const target& t, const stored_object& old, const boost::json::object& body,
                              const write_by& by) const;
     void check_size(const stored_object& o, const write_by& by) const;
@@ -173,7 +173,7 @@ private:
     field_manager manager(const target& t, const write_by& by, std::string_view operation) const;
     void add_managed(const target& t, boost::json::object& after, const boost::json::object* before,
                      const write_by& by);
-    /// Events live for an hour after they were written last: otherwise a server that runs for days fills up with them.
+    /// Deletes events an hour after their last write: otherwise a server that runs for days fills up with them.
     void forget_old_events();
     void written(const target& t, const stored& now);
     void stop_serving(const std::string& definition);
@@ -183,7 +183,7 @@ private:
     void finish_definition(const resource_type& type);
     void check_definition_for_create(const target& t) const;
     void prepare_definition(boost::json::object& definition);
-    /// The definitions of a group without the one of the name `but`.
+    /// The definitions of a group except the one with the name `but`.
     std::vector<boost::json::object> definitions_of_group(std::string_view group, std::string_view but) const;
     void name_definitions(std::string_view group);
     void serve_definition(const boost::json::object& definition);
@@ -191,7 +191,7 @@ private:
     void finish_namespace(const std::string& name);
     type_ptr definitions() const;
     stored definition_of(const resource_type& type) const;
-    type_ptr defined_by(const std::string& definition) const; ///< in one of its versions, served or not
+    type_ptr defined_by(const std::string& definition) const; ///< one of its versions, served or not
     std::string continue_token(std::int64_t version, std::string_view last_key) const;
 
     std::shared_ptr<informer::clock> clock_;
@@ -200,7 +200,7 @@ private:
     object_store store_;
     type_registry types_;
     std::deque<written_event> written_events_; ///< oldest first
-    std::size_t most_written_events_ = 64;     ///< before those that were overwritten are looked for
+    std::size_t most_written_events_ = 64;     ///< at this size, overwritten states are removed
     std::map<std::uint64_t, saved_state> checkpoints_;
     std::uint64_t last_checkpoint_ = 0;
 };

@@ -21,7 +21,7 @@ json::array managed_fields_of(const json::object& o) {
     return entries != nullptr && entries->is_array() ? entries->get_array() : json::array();
 }
 
-/// One value of a configuration, with what identifies the object: all that a subresource takes.
+/// One member of a configuration, with the metadata that identifies the object: a subresource takes nothing else.
 json::object part_of(const json::object& whole, std::string_view member, const json::value* v) {
     json::object o, metadata;
     for (const std::string_view key : {"name", "namespace", "uid", "resourceVersion"}) {
@@ -34,7 +34,7 @@ json::object part_of(const json::object& whole, std::string_view member, const j
 
 json::object configuration_of(json::object whole, const resource_type& type, const std::string& subresource) {
     if (subresource == "status") return part_of(whole, "status", whole.if_contains("status"));
-    if (subresource == "scale") { // what a Scale wants, said of the object that it scales
+    if (subresource == "scale") { // the replicas of the Scale, as a field of the scaled object
         auto part = part_of(whole, "spec", nullptr);
         if (const auto* replicas = find_at(whole, {"spec", "replicas"})) set_at(part, type.scale_wanted, *replicas);
         return part;
@@ -57,7 +57,7 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     }
     if (const auto* managed = find_at(configuration, {"metadata", "managedFields"});
         managed != nullptr && !managed->is_null()) {
-        throw bad_request("metadata.managedFields must be nil"); // empty is not nil
+        throw bad_request("metadata.managedFields must be nil"); // even if empty
     }
     configuration = configuration_of(std::move(configuration), *t.type, t.subresource);
 
@@ -66,7 +66,7 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     const auto version = string_at(configuration, {"metadata", "resourceVersion"});
     if (!version.empty()) parse_version(version);
     const auto uid = string_at(configuration, {"metadata", "uid"});
-    if (!old && !uid.empty()) { // who means that very object does not want another one
+    if (!old && !uid.empty()) { // the client means that very object, not a new one
         throw conflict(*t.type, t.name,
                        "uid mismatch: the provided object specified uid " + uid + ", and no existing object was found");
     }
@@ -86,7 +86,7 @@ stored rest_api::apply(const target& t, std::string_view body, const write_by& b
     auto& metadata = object_at(result.object, "metadata");
     created = !old;
     if (created) {
-        metadata.erase("resourceVersion"); // nobody looks at it
+        metadata.erase("resourceVersion"); // ignored on creation
         metadata["name"] = t.name;
         return create(t, std::move(result.object), as_applied);
     }

@@ -1,5 +1,5 @@
-// What the controllers of a cluster would do and clients rely on: namespaces that empty themselves, and
-// CustomResourceDefinitions that come into force. And time travel.
+// The work of cluster controllers that clients rely on: namespaces empty themselves, and CustomResourceDefinitions come
+// into force. Also checkpoints and restores.
 #include "rest_api.hpp"
 
 #include "definition_names.hpp"
@@ -51,7 +51,7 @@ void rest_api::finish_namespace(const std::string& name) {
     store_.erase(*namespaces->rows, render(*namespaces, last, store_.next()));
 }
 
-// A client that plays the namespace controller itself (there is none beside a bare kube-apiserver).
+// For a client that plays the namespace controller itself (a bare kube-apiserver has none).
 stored rest_api::finalize_namespace(const target& t, const json::object& body, const write_by& by) {
     const auto old = must_find(t);
     const auto* finalizers = find_at(body, {"spec", "finalizers"});
@@ -97,7 +97,7 @@ void rest_api::written(const target& t, const stored& now) {
     e.at = clock_->now();
     e.where = t;
     e.state = now;
-    if (written_events_.size() >= most_written_events_) { // a series is written again and again
+    if (written_events_.size() >= most_written_events_) { // a series overwrites its Event often
         std::erase_if(written_events_, [](const written_event& one) { return one.state.expired(); });
         most_written_events_ = std::max<std::size_t>(64, 2 * written_events_.size());
     }
@@ -107,9 +107,9 @@ void rest_api::written(const target& t, const stored& now) {
 // ---- definitions
 
 void rest_api::prepare_definition(json::object& definition) {
-    const auto types = types_of_definition(definition, nullptr); // refuses what cannot be served
+    const auto types = types_of_definition(definition, nullptr); // refuses a bad definition
     auto& spec = object_at(definition, "spec");
-    // first: it moves the other members
+    // This comes first, because the insertion moves the other members.
     if (!spec.contains("conversion")) object_at(spec, "conversion")["strategy"] = "None";
     auto& names = object_at(spec, "names");
     const auto kind = string_at(names, {"kind"});
@@ -120,7 +120,8 @@ void rest_api::prepare_definition(json::object& definition) {
                  definitions_of_group(string_at(spec, {"group"}), string_at(definition, {"metadata", "name"})),
                  now_text());
     auto& status = object_at(definition, "status");
-    // Versions in which objects may be stored: all that ever were for storage, until somebody takes one out.
+    // The versions in which objects may be stored: every version that was ever the storage version, until a client
+    // removes it.
     auto& stored_in = status["storedVersions"];
     if (!stored_in.is_array()) stored_in.emplace_array();
     auto& names_stored = stored_in.get_array();
@@ -157,7 +158,7 @@ std::vector<json::object> rest_api::definitions_of_group(std::string_view group,
     return out;
 }
 
-// Names have become free: who waits for them gets them.
+// Names have become free: gives them to the definitions that wait for them.
 void rest_api::name_definitions(std::string_view group) {
     target t;
     t.type = definitions();
@@ -180,15 +181,15 @@ void rest_api::serve_definition(const json::object& definition) {
     if (before)
         types_.remove(before->api.group, before->api.plural);
     else
-        rows->dropped = store_.current(); // it knows nothing of the objects of an earlier definition
+        rows->dropped = store_.current(); // the history does not include an earlier definition
     for (auto& t : types_of_definition(definition, rows)) types_.add(std::move(t));
-    for (auto& [key, o] : rows->objects) { // rendered before there were so many fields to select by
+    for (auto& [key, o] : rows->objects) { // rendered when there were fewer selectable fields
         if (o->fields.size() == rows->selectable.size()) continue;
         auto complete = std::make_shared<stored_object>(*o);
         complete->fields = selectable_values(*rows, parse_body("{" + o->text));
         o = std::move(complete);
     }
-    store_.touched(*rows); // watches of versions that are no longer served
+    store_.touched(*rows); // ends watches of versions that are no longer served
 }
 
 void rest_api::stop_serving(const std::string& definition) {

@@ -1,4 +1,4 @@
-// Patches: what they make of an object, which is written as any other update.
+// Patches: the patched object is written like any other update.
 #include "rest_api.hpp"
 
 #include "json_tools.hpp"
@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// The real server's `replace` also adds a member that is not there. In an object `add` does both.
+/// The real server's `replace` also adds a member that is absent. In an object, `add` does both.
 json::value with_lenient_replace(json::value operations) {
     auto* all = operations.if_array();
     if (all == nullptr) return operations;

@@ -86,12 +86,12 @@ void check_list_options(const parameters& query) {
 }
 
 struct list_token {
-    std::int64_t version = 0; ///< -1: continue on the newest state
+    std::int64_t version = 0; ///< -1: go on with the newest state
     std::string start;
-    std::int64_t issued = 0; ///< seconds of our clock
+    std::int64_t issued = 0; ///< seconds of the server's clock
 };
 
-// The alphabet for URLs, without padding, as the real server's.
+// base64url without padding, as on the real server.
 std::string url_base64(std::string_view bytes) {
     auto out = informer::detail::base64_encode(bytes);
     while (out.ends_with('=')) out.pop_back();
@@ -164,7 +164,7 @@ stored rest_api::must_find(const target& t) const {
 stored rest_api::get(const target& t, const parameters& query) const {
     if (const auto asked = parameter(query, "resourceVersion"); !asked.empty()) {
         std::uint64_t at_least = 0;
-        if (!read_number(asked, at_least)) { // of a list it is 400
+        if (!read_number(asked, at_least)) { // a list refuses it with 400
             throw refused(500, "",
                           "resourceVersion: Invalid value: \"" + std::string(asked) + "\": " + no_version(asked));
         }
@@ -186,7 +186,7 @@ list_answer empty_list(const resource_type& type, const json::object& metadata, 
     out.head = R"({"kind":")" + (out.partial ? "PartialObjectMetadataList" : type.list_kind) + R"(","apiVersion":")" +
                (out.partial ? "meta.k8s.io/v1" : type.api_version()) + R"(","metadata":)" + json::serialize(metadata) +
                R"(,"items":[)";
-    // Items of built-in kinds go without kind and apiVersion, custom and partial ones with them: so does the real server.
+    // As on the real server, items of built-in kinds lack kind and apiVersion, custom and partial items have them.
     out.item_head = out.partial ? std::string(partial_head) : type.custom ? type.head() : "{";
     out.tail = "]}\n";
     return out;
@@ -222,7 +222,8 @@ list_answer rest_api::list(const resource_type& type, std::string name_space, co
         }
     } else if (!asked.empty()) {
         const auto version = read_version(asked);
-        // Of any version the watch cache answers, which knows no pages; events have none.
+        // Version 0 means any version: the real server answers from its watch cache, which has no pages. Events have no
+        // watch cache.
         if (version == 0 && type.api.plural != "events") limit = 0;
         if (version > store_.current()) throw version_too_large(asked, std::to_string(store_.current()));
         // Without a match a limited list from a version means exactly that version.

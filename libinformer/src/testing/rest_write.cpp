@@ -50,13 +50,14 @@ void check_url_name(const target& t, std::string_view name) {
                       t.name + ")");
 }
 
-/// The version that a write depends on; 0: it overwrites whatever is there.
+/// The version that a write depends on; 0: it overwrites any version.
 std::uint64_t version_in(const json::object& body) {
     const auto text = string_at(body, {"metadata", "resourceVersion"});
     return text.empty() ? 0 : parse_version(text);
 }
 
-/// So says the store of the real server of what a PUT takes for there.
+/// The words of the real server's store for a request that expects an object with another uid. `real` is empty if the
+/// object does not exist.
 refusal other_uid(const target& t, std::string_view given, std::string_view real) {
     return conflict(*t.type, t.name,
                     "Precondition failed: UID in precondition: " + std::string(given) +
@@ -72,7 +73,7 @@ bool is_set(const json::value* v) {
     return v != nullptr && !v->is_null() && (!v->is_string() || !v->get_string().empty());
 }
 
-/// When an object is deleted and how is no client's to say, but nobody minds what is left out.
+/// A client cannot set when and how an object is deleted, but it may leave these fields out.
 void check_deletion(const target& t, const json::object& before, const json::object& after) {
     const auto* when = after.if_contains("deletionTimestamp");
     if (!before.contains("deletionTimestamp") && is_set(when)) immutable(t, "metadata.deletionTimestamp", *when);
@@ -131,7 +132,7 @@ std::string rest_api::random_suffix() {
 }
 
 std::string rest_api::generated_name(const target& t, std::string_view prefix) {
-    constexpr std::size_t longest = 58; // with the suffix a label
+    constexpr std::size_t longest = 58; // with the suffix, a label of at most 63
     constexpr int attempts = 8;
     target made = t;
     for (int i = 0; i < attempts; ++i) {
@@ -144,7 +145,7 @@ std::string rest_api::generated_name(const target& t, std::string_view prefix) {
 void rest_api::check_body_identity(const target& t, const json::object& body) const {
     const auto kind = string_at(body, {"kind"});
     const auto api_version = string_at(body, {"apiVersion"});
-    // Built-in kinds are known by the URL; a custom object that does not say what it is, is refused.
+    // The URL tells the type of a built-in object; a custom object must have kind and apiVersion.
     if (t.type->custom && (kind.empty() || api_version.empty())) {
         throw bad_request("the object provided is unrecognized (must be of type " + t.type->api.kind +
                           "): kind or apiVersion is missing");
@@ -202,7 +203,7 @@ void rest_api::add_managed(const target& t, json::object& after, const json::obj
 }
 
 void rest_api::check_size(const stored_object& o, const write_by& by) const {
-    // its words
+    // etcd's words
     if (!by.direct && o.text.size() > options_.max_object_) throw refused(500, "", "etcdserver: request is too large");
 }
 
@@ -211,7 +212,8 @@ void rest_api::check_size(const stored_object& o, const write_by& by) const {
 void rest_api::prepare_new(const target& t, json::object& body, const write_by& by) {
     const auto& plural = t.type->api.plural;
     const bool own = t.type->api.group.empty();
-    // Nodes register themselves with their status; everything else gets it from its controller later. (First: it moves the others.)
+    // Nodes register themselves with their status; all other objects get it from their controllers later. (This comes
+    // first, because `erase` moves other members.)
     if (t.type->status && !by.direct && !(own && plural == "nodes")) body.erase("status");
     auto& metadata = object_at(body, "metadata");
     for (const std::string_view key : {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields",
@@ -243,7 +245,7 @@ stored rest_api::create(const target& asked, json::object body, const write_by& 
     if (!t.subresource.empty()) throw refused(405, "MethodNotAllowed", "create is not supported on this subresource");
     check_body_identity(t, body);
     if (names_a_version(string_at(body, {"metadata", "resourceVersion"})) && !by.direct) {
-        throw refused(500, "", "resourceVersion should not be set on objects to be created"); // so says the real one
+        throw refused(500, "", "resourceVersion should not be set on objects to be created"); // as the real server
     }
     t.name = string_at(body, {"metadata", "name"});
     const auto prefix = string_at(body, {"metadata", "generateName"});
@@ -288,7 +290,7 @@ void rest_api::check_preconditions(const target& t, const stored_object& old, co
                       "Invalid value: 0: must be specified for an update");
     }
     if (version != 0 && version != old.version) throw conflict(*t.type, t.name, modified_meanwhile);
-    if (other) immutable(t, "metadata.uid", json::value(uid)); // a patch is of what is there
+    if (other) immutable(t, "metadata.uid", json::value(uid)); // it would change the uid
 }
 
 stored rest_api::update(const target& t, json::object body, const write_by& by) {
@@ -312,12 +314,12 @@ stored rest_api::put(const target& t, json::object body, const write_by& by, boo
     check_body_identity(t, body);
     check_url_name(t, string_at(body, {"metadata", "name"}));
     if (const auto uid = string_at(body, {"metadata", "uid"}); !uid.empty()) throw other_uid(t, uid, "");
-    version_in(body); // it must be one, and that is all
+    version_in(body); // must be a number, and is ignored otherwise
     object_at(body, "metadata").erase("resourceVersion");
     return create(t, std::move(body), by);
 }
 
-// `after` comes from a client; what it may not change is taken from `before`.
+// `after` comes from a client; the fields that a client may not change are taken from `before`.
 stored rest_api::replace(const target& t, const stored& old, json::object before, json::object after,
                          const write_by& by) {
     const bool status_only = t.subresource == "status";
@@ -358,21 +360,21 @@ stored rest_api::replace(const target& t, const stored& old, json::object before
     drop_empty_data(*t.type, after);
     tidy_metadata(after);
     const bool same_owners = !by.managed || same_managers(array_or_none(old_metadata, "managedFields"), *by.managed);
-    if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the old version
+    if (same_owners && same_but_bookkeeping(before, after)) return old; // no write, no event, the version stays
     if (t.type->generation && !status_only && specification_differs(*t.type, before, after)) {
         object_at(after, "metadata")["generation"] = integer_at(old_metadata, "generation") + 1;
     }
     add_managed(t, after, &before, by);
     if (by.dry_run) return render(*t.type, after, old->version);
     if (old->terminating && !object_at(after, "metadata").contains("finalizers") && !t.type->is_namespace()) {
-        return erase(t, old, std::move(after)); // that was the last finalizer
+        return erase(t, old, std::move(after)); // its last finalizer is gone
     }
     auto now = render(*t.type, after, store_.next());
     check_size(*now, by);
     if (t.type->is_definition() && !status_only) serve_definition(after);
     store_.put(*t.type->rows, now);
     written(t, now);
-    if (t.type->is_definition()) name_definitions(string_at(after, {"spec", "group"})); // it may have given up some
+    if (t.type->is_definition()) name_definitions(string_at(after, {"spec", "group"})); // it may have freed names
     if (t.type->is_namespace()) finish_namespace(t.name);
     return now;
 }

@@ -19,13 +19,13 @@ struct step {
     explicit step(kind k) : what(k) {}
     kind what;
     watch_event_type type = watch_event_type::added;
-    std::string text; // object, or version of a bookmark
+    std::string text; // JSON of an object, or version of a bookmark
     bool initial_events_end = false;
     std::size_t size = 0;
     failure why;
 };
 
-/// Counts a call as long as it runs, however it ends.
+/// Counts a call while it runs, however it ends.
 class running {
 public:
     explicit running(std::size_t& count) : count_(count) { ++count_; }
@@ -37,11 +37,11 @@ private:
     std::size_t& count_;
 };
 
-/// Callers that wait, any number.
+/// Any number of waiting callers.
 class waiting_room {
 public:
     explicit waiting_room(asio::any_io_executor executor) : executor_(std::move(executor)) {}
-    /// All of them look again.
+    /// Wakes all of them.
     void notify() {
         for (detail::async_event* one : waiting_) one->notify();
     }
@@ -70,7 +70,8 @@ private:
     std::list<detail::async_event*> waiting_;
 };
 
-/// Empty where the object is quarantined, and where `fatal` says that no other would fare better.
+/// Decodes one object. Returns an empty object if it is quarantined, or if the pool is full: then `fatal` is set, since
+/// decoding other objects would fail, too.
 object decode(object_sink& sink, const std::string& text, bad_object about, failure& fatal) {
     about.key = peek_key(text);
     const object previous = sink.previous(about.key, about.position);
@@ -254,7 +255,7 @@ asio::awaitable<list_result> scripted_list_watch::list(list_options options, obj
     state_->lists.pop_front();
     if (!script.failure_ || !script.items_.empty()) sink.opened();
     for (std::size_t i = 0; i < script.items_.size(); ++i) {
-        const std::string text = std::move(script.items_[i]); // all of them at once would take long in the end
+        const std::string text = std::move(script.items_[i]); // freeing all texts at the end would take long
         sink.received(text.size());
         bad_object about;
         about.position = i;

@@ -12,7 +12,8 @@ namespace informer::testing::detail {
 
 namespace {
 
-/// "shardRange(object.metadata.uid, '0x…', '0x…') || …" as Kubernetes 1.36 reads it, but for CEL's freedom in spelling.
+/// Parses "shardRange(object.metadata.uid, '0x…', '0x…') || …" as Kubernetes 1.36 does, without the other
+/// spellings that CEL allows.
 class shard_parser {
 public:
     explicit shard_parser(std::string_view text) : whole_(text), rest_(text) {}
@@ -43,7 +44,7 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& why) const {
-        // As in 1.36, which takes what it cannot read for a fault of its own.
+        // 500 as in 1.36, which reports a selector that it cannot parse as an internal error.
         throw refused(500, "", "invalid shard selector: " + why + " (" + std::string(whole_) + ')');
     }
     void skip() {
@@ -66,7 +67,7 @@ private:
         want(end);
         return found;
     }
-    /// Sixteen digits; an end is not included, and may be 2^64.
+    /// Reads sixteen digits. The end of a range is exclusive and may be 2^64; returns the last included value for it.
     std::uint64_t hash(bool end) {
         want("'0x");
         const std::string digits = word("'");

@@ -1,4 +1,4 @@
-// Which objects a list or a watch is about: a namespace, labels and fields.
+// The objects that a list or a watch selects: by namespace, labels, fields and shard.
 #pragma once
 
 #include "object_store.hpp"
@@ -15,7 +15,8 @@ namespace informer::testing::detail {
 
 class selection {
 public:
-    /// Refuses (400, parts 500) selectors that cannot be parsed and fields that the resource does not offer.
+    /// Refuses selectors that cannot be parsed (400, shard selectors 500) and fields that the resource does not offer
+    /// (400).
     selection(const resource_type& type, std::string name_space, std::string_view labels, std::string_view fields,
               std::string_view shard = {});
 
@@ -27,7 +28,7 @@ public:
 private:
     static constexpr int name_field = -1, namespace_field = -2;
     struct term {
-        int field = 0; ///< index into the table's selectable fields, or one of the two above
+        int field = 0; ///< index into the table's selectable fields, or one of the two constants above
         bool equal = true;
         std::string value;
     };

@@ -54,7 +54,7 @@ bool holds_directives(const json::value& v) {
            });
 }
 
-/// What a patch puts where there was nothing: maps and items with a directive are none, nor are nulls in maps.
+/// The value of a patch for an absent field: without maps and items that have a directive, and without nulls in maps.
 json::value without_directives(const json::value& v) {
     if (const auto* a = v.if_array()) {
         json::array out;
@@ -75,7 +75,7 @@ json::value without_directives(const json::value& v) {
 
 refusal cannot_merge(const std::string& why) {
     return refused(500, "", why);
-} // so says the real one
+} // 500 as on the real server
 
 refusal unknown_directive(const json::object& in) {
     return cannot_merge("unknown patch type: " + scalar_text(*directive_of(in)) + " in map: " + json::serialize(in));
@@ -133,7 +133,7 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
         target.clear();
         if (directive == "delete") return;
     }
-    if (const auto* names = patch.if_contains("$retainKeys"); names != nullptr && names->is_array()) { // of a union
+    if (const auto* names = patch.if_contains("$retainKeys"); names != nullptr && names->is_array()) { // for unions
         const auto& kept = names->get_array();
         json::object rest;
         for (auto& [key, v] : target) {
@@ -162,7 +162,7 @@ void apply_strategic_merge(json::object& target, const json::object& patch) {
         }
         const auto* rule = v.is_array() ? rule_of_list(key, v.get_array()) : nullptr;
         const auto by = rule != nullptr ? rule->strategic : std::string_view();
-        if (by.empty()) { // the directives in it would become data
+        if (by.empty()) { // directives in it would become data
             if (holds_directives(v))
                 throw bad_request("this server does not know how the items of " + std::string(key) + " are merged");
             place = v;

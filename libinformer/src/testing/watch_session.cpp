@@ -8,9 +8,10 @@ namespace informer::testing::detail {
 
 namespace {
 
-// Bytes gathered into one chunk: large enough that system calls do not count, small enough for a slow peer.
+// Bytes gathered into one chunk: large enough that the cost of system calls is small, small enough for a slow peer.
 constexpr std::size_t piece_size = 64 * 1024;
-// The real server sends a last bookmark so long before a watch times out, so that the next one need not start far back.
+// The real server sends a last bookmark this long before a watch times out, so that the next watch can start from a
+// recent version.
 constexpr std::chrono::seconds before_the_end(2);
 
 } // namespace
@@ -59,7 +60,7 @@ void watch_session::append_object(std::string& piece, std::string_view type, con
         append(piece, type, text);
 }
 
-// Objects that enter or leave the selection are ADDED and DELETED for its watchers.
+// An object that enters the selection is ADDED for this watch, one that leaves it is DELETED.
 void watch_session::append_change(std::string& piece, const change& c) {
     const bool was = c.before && plan_.chosen.matches(*c.before);
     const bool is = c.what != change::kind::removed && plan_.chosen.matches(*c.now);
@@ -94,7 +95,7 @@ void watch_session::append_bookmarks_due(std::string& piece, const rest_api& api
         last_bookmark_due_ = false;
         due = due || announced_ < current;
     }
-    // Never below what the peer has or asked for, which may lie in the future.
+    // The version of a bookmark is never below the version that the peer asked for, which may lie in the future.
     if (!due || current < plan_.after) return;
     announced_ = current;
     piece += bookmark_event(current, false);
@@ -107,7 +108,7 @@ std::string watch_session::next_piece(const rest_api& api) {
         over_ = true;
         return error_event(expired("The resource version is too old: the watch has been told to end.").status());
     }
-    if (plan_.position < t.first) { // so slow that the history has gone on without it
+    if (plan_.position < t.first) { // too slow: its next change has left the history
         over_ = true;
         return piece;
     }
@@ -121,7 +122,7 @@ std::string watch_session::next_piece(const rest_api& api) {
     return piece;
 }
 
-// Definitions go, come again, and take single versions out of service.
+// A definition can be deleted, created again, or stop serving single versions.
 bool watch_session::served(const rest_api& api) const {
     if (!plan_.type->custom) return true;
     const auto& r = plan_.type->api;

@@ -1,4 +1,4 @@
-// One open watch: sends a table's history from where it stands, in order, as fast as the peer reads.
+// One open watch: sends a table's history from its position on, in order, as fast as the peer reads.
 #pragma once
 
 #include "outgoing.hpp"
@@ -19,14 +19,14 @@ public:
 
     const table* rows() const noexcept { return plan_.type->rows.get(); }
     void wake() { wake_.notify(); }
-    /// Sends a bookmark if the peer asked for them.
+    /// Sends a bookmark if the peer asked for bookmarks.
     void bookmark();
-    /// Ends the stream cleanly once what is pending is sent.
+    /// Ends the stream cleanly after all pending changes are sent.
     void finish();
-    /// An ERROR event 410, then the end.
+    /// Sends an ERROR event 410, then ends the stream.
     void expire();
 
-    /// Runs until the time-out, the peer's end, or one of the above.
+    /// Runs until the time-out, until the peer leaves, or until `finish` or `expire`.
     static asio::awaitable<void> run(std::shared_ptr<watch_session> self, std::shared_ptr<outgoing> out,
                                      std::shared_ptr<const rest_api> api);
 
@@ -50,7 +50,7 @@ private:
     std::string head_;
     std::chrono::milliseconds bookmark_every_;
     time_point deadline_, next_bookmark_, last_bookmark_;
-    std::uint64_t announced_ = 0; ///< highest version the peer has been told
+    std::uint64_t announced_ = 0; ///< the highest version that was sent to the peer
     bool last_bookmark_due_ = false;
     bool bookmark_now_ = false, finishing_ = false, expiring_ = false, over_ = false;
 };

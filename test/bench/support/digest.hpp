@@ -1,4 +1,4 @@
-// What a cache holds, as one number: equal digests are equal caches.
+// The contents of a cache as one number: equal digests mean equal caches.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace informer::bench {
 
-/// SHA-256, in hexadecimal digits, over lines that are sorted here.
+/// Sorts the lines and returns their SHA-256 in hexadecimal digits.
 inline std::string digest(std::vector<std::string> lines) {
     std::sort(lines.begin(), lines.end());
     EVP_MD_CTX* const context = EVP_MD_CTX_new();

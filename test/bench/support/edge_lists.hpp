@@ -1,4 +1,4 @@
-// Lists of what an informer does not see every day: huge, tiny, and hostile.
+// Lists that an informer rarely sees: huge, tiny, and hostile ones.
 #pragma once
 
 #include "support/pod_generator.hpp"
@@ -108,12 +108,12 @@ inline const std::vector<edge>& edges() {
     return all;
 }
 
-/// The same as an API server has it, which gives every object three members of its own.
+/// The text of item i as an API server has it, which adds three members to the metadata of every object.
 inline std::string served(const edge& e, std::size_t i) {
     std::string text = e.text(i);
     static constexpr std::string_view ours = R"("namespace":"n"})";
     const std::size_t at = text.find(ours);
-    if (at >= 64) return text; // a pod has them
+    if (at >= 64) return text; // a pod has them already
     char more[160];
     std::snprintf(
         more, sizeof more,

@@ -1,4 +1,4 @@
-// The floor of every figure about reading JSON: Boost.JSON's SAX parser with a handler that does nothing.
+// The floor for all figures about reading JSON: Boost.JSON's SAX parser with a handler that does nothing.
 #pragma once
 
 #include <boost/json/basic_parser_impl.hpp>

@@ -1,4 +1,4 @@
-// Figures beside what they should be.
+// Measured figures compared with their goals.
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@ public:
     void at_most(const char* what, double measured, double most) {
         judge(what, measured, "<=", most, measured <= most);
     }
-    /// Were all met?
+    /// Returns true when all goals are met.
     bool print() const {
         std::printf("goals: %s\n", text_.c_str());
         return all_;

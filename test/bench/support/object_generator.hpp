@@ -1,11 +1,11 @@
-// Other kinds than pods, as an API server sends them: what a cache meets in a cluster beside pods.
+// Objects of other kinds than pods, as an API server sends them.
 //
-//   configmaps  1 KB to 1 MB, sizes spread evenly by their logarithm; long multi-line texts that nobody shares; an
-//               update makes one of them longer or shorter, in its middle
+//   configmaps  1 KB to 1 MB, sizes spread evenly by their logarithm; long multi-line texts that no other object has;
+//               an update makes one of them longer or shorter, in its middle
 //   secrets     4 to 8 KB, nearly all base64, nothing shared
 //   events      about 1.3 KB: core/v1 Events, with messages of their own
 //   crs         about 6.5 KB: custom resources, trees of depth 17 with many small arrays, a part of them shared
-//   leases      about 0.9 KB: node leases, made for being renewed every second
+//   leases      about 0.9 KB: node leases, meant to be renewed every second
 #pragma once
 
 #include "support/pod_generator.hpp"
@@ -43,8 +43,8 @@ struct object_options {
         : kind(kind_name), index(object_index) {}
     std::string_view kind;
     unsigned index = 0;
-    unsigned replicas = 20;  ///< pods per Deployment; objects that share what is shared, of crs
-    unsigned structures = 1; ///< of pods: see pod_options
+    unsigned replicas = 20;  ///< pods per Deployment; for crs, objects per group that shares parts
+    unsigned structures = 1; ///< for pods: see pod_options
     std::uint64_t resource_version = 0;
     unsigned revision = 0; ///< another value is another version, as an update would make it
     bool managed_fields = true;
@@ -55,7 +55,7 @@ namespace object_detail {
 
 using namespace pod_detail;
 
-/// A place that whoever replays an update may overwrite: see canned_server.
+/// Digits that a replay of an update overwrites: see recorded_corpus.
 inline std::string revision_mark(const object_options& o) {
     return "bench-revision-" + hex(o.index * 131ULL + o.revision * 7'919ULL, 8);
 }
@@ -76,7 +76,7 @@ inline std::string metadata(const object_options& o, const std::string& name, co
     return s + "}";
 }
 
-/// Words that no two objects have in the same order.
+/// Words in an order that differs from object to object.
 inline std::string prose(std::uint64_t seed, std::size_t bytes) {
     static constexpr std::string_view words[] = {"server",  "listen", "timeout", "upstream", "match", "level",
                                                  "info",    "route",  "policy",  "enabled",  "true",  "cluster",
@@ -98,7 +98,8 @@ inline std::string base64ish(std::uint64_t seed, std::size_t bytes) {
     std::string s(bytes / 4 * 4, '=');
     for (std::size_t i = 0; i + 1 < s.size(); ++i) {
         if (i % 10 == 0) seed = mix(seed + i + 1);
-        // Before the padding are 16 bits, of which the last digit has four: Go writes nothing else, Rust reads nothing else.
+        // The group before the padding has 16 bits, so its last digit has only four significant bits. The others must
+        // be zero: Go writes them so, and Rust reads nothing else.
         s[i] = digits[seed >> (i % 10 * 6) & (i + 2 == s.size() ? 60 : 63)];
     }
     return s;
@@ -108,7 +109,7 @@ inline std::string config_map(const object_options& o) {
     const double u = static_cast<double>(mix(o.index + 17) % 10'000) / 10'000;
     const auto bytes = static_cast<std::size_t>(1024 * std::exp2(10 * u));
     const std::string app = "service-" + number(o.index);
-    // What somebody edited: of another length in each of three revisions that follow each other.
+    // An edited line: its length differs in each of three successive revisions.
     const std::string line =
         "\\n  edited: " + prose(o.index * 1'000'033ULL + o.revision, 20 + 30 * (o.revision % 3)) + "\\n  ";
     return metadata(o, app + "-config", "team-" + number(o.index % 50),
@@ -161,7 +162,8 @@ inline std::string core_event(const object_options& o) {
            node + "\"";
 }
 
-/// A tree: below `depth` levels of objects, arrays of three small leaves; half of the branches do not depend on the object.
+/// A tree: `depth` levels of objects, and below them arrays of three small leaves. Half of the branches do not depend
+/// on the object.
 inline std::string tree(std::uint64_t own, std::uint64_t shared, unsigned depth) {
     if (depth == 0)
         return "[{\"weight\":" + number(mix(shared) % 100) + ",\"match\":{\"prefix\":\"/api/v" +

@@ -1,4 +1,4 @@
-// What this process holds, as the kernel and the heap count it. Bytes.
+// The memory of this process in bytes, as the kernel and the heap count it.
 #pragma once
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ inline double resident_bytes() {
     return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-/// The highest resident set since the beginning, or since somebody cleared it.
+/// The highest resident set since the start of the process, or since the peak was cleared.
 inline double peak_bytes() {
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);)

@@ -1,4 +1,4 @@
-// The corpus in memory, in the form it goes over the wire, in each encoding; and its updates, made in place.
+// The corpus in memory, as it goes over the wire in each encoding; updates are made in place.
 #pragma once
 
 #include "support/pod_generator.hpp"
@@ -28,8 +28,8 @@ namespace informer::bench {
 enum class encoding : unsigned { json, json_metadata, protobuf, protobuf_metadata };
 inline constexpr std::size_t encodings = 4;
 
-/// One version of one object. JSON: the members of the object behind kind and apiVersion, with the closing brace.
-/// Protobuf: `watch` is the watch event behind its type, `list` the object's message in it.
+/// One version of one object. JSON: the members of the object after kind and apiVersion, with the closing brace.
+/// Protobuf: `watch` is the watch event after its type, `list` is the object's message in it.
 struct wire_text {
     std::string_view watch, list;
 };
@@ -61,7 +61,7 @@ inline std::string_view field(std::string_view message, std::uint64_t number) {
     throw std::runtime_error("a protobuf field is missing");
 }
 
-/// Behind the brace that closes the one at `text[0]`.
+/// The position after the brace that closes the one at `text[0]`.
 inline std::size_t closing_brace(std::string_view text) {
     std::size_t depth = 0;
     bool in_string = false;
@@ -91,7 +91,7 @@ inline std::string_view string_after(std::string_view text, std::string_view key
 
 } // namespace wire_detail
 
-/// A file, mapped. Written to in private: pages that are overwritten become copies.
+/// A file, mapped privately: writes go to copies of its pages.
 class mapped_file {
 public:
     explicit mapped_file(const std::string& path) {
@@ -141,11 +141,11 @@ public:
     std::size_t size() const noexcept { return now_[0].size(); }
     std::size_t updates() const noexcept { return events_.size(); }
     bool has(encoding e) const noexcept { return !now_[static_cast<std::size_t>(e)].empty(); }
-    /// The newest version of an object that was given out.
+    /// The newest version of an object so far.
     const wire_text& now(encoding e, std::size_t index) const { return now_[static_cast<std::size_t>(e)][index]; }
     std::uint64_t resource_version() const noexcept { return version_; }
 
-    /// "namespace/name resourceVersion\n" of every object as it is now.
+    /// "namespace/name resourceVersion\n" of the current version of every object.
     std::vector<std::string> key_lines() const {
         std::vector<std::string> out;
         for (const wire_text& t : now_[0])
@@ -154,8 +154,9 @@ public:
         return out;
     }
 
-    /// Makes the next update, the newest version of its object from now on, and returns the index of that. Every round
-    /// over all objects differs from the ones before in version, container ids and times. `sent` goes into bench/sent.
+    /// Makes the next update, which is then the newest version of its object, and returns the index of the object. Each
+    /// round over all objects differs from the previous ones in version, container ids and times. `sent` goes into
+    /// bench/sent.
     std::size_t update(std::uint64_t sent) {
         const std::size_t n = static_cast<std::size_t>(sequence_ % events_.size());
         const std::uint64_t round = sequence_++ / size();
@@ -217,7 +218,7 @@ private:
         const std::size_t end =
             std::strlen("\"metadata\":") + wire_detail::closing_brace(body.substr(std::strlen("\"metadata\":")));
         to[0].push_back({body, body});
-        const std::string_view metadata = body.substr(0, end); // its owner adds the closing brace
+        const std::string_view metadata = body.substr(0, end); // the dialect adds the closing brace
         to[1].push_back({metadata, metadata});
     }
 
@@ -243,7 +244,7 @@ private:
         const char* at = files_.back()->data();
         for (const char* const end = at + files_.back()->size(); end - at >= 4;) {
             std::uint32_t size = 0;
-            std::memcpy(&size, at, 4); // little-endian, as we are
+            std::memcpy(&size, at, 4); // little-endian, like this machine
             at += 4;
             if (size > end - at) throw std::runtime_error(name + " is cut");
             out.emplace_back(at, size);
@@ -310,8 +311,8 @@ private:
     std::string folder_;
     std::vector<std::unique_ptr<mapped_file>> files_;
     std::array<std::vector<wire_text>, encodings> now_, updates_;
-    std::vector<std::uint32_t> events_; ///< which object the n-th update is of
-    std::vector<std::string> versions_; ///< of the updates as recorded
+    std::vector<std::uint32_t> events_; ///< the index of the object of the n-th update
+    std::vector<std::string> versions_; ///< resource versions of the recorded updates
     std::vector<spot> spots_;
     std::vector<std::size_t> spot_begin_;
     std::uint64_t version_ = 0, sequence_ = 0;

@@ -1,5 +1,5 @@
-// Answers on the wire, written as long gathers of spans that are in memory already: what is made for each object is a
-// head of a few dozen bytes.
+// Writes answers as long gathers of spans that are already in memory; only a head of a few dozen bytes is made for each
+// object.
 #pragma once
 
 #include "bench/support/recorded_corpus.hpp"
@@ -27,7 +27,7 @@ namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 inline constexpr auto as_result = asio::as_tuple(asio::use_awaitable);
 
-/// One connection, plain or TLS, with the spans that wait to be written.
+/// One connection, plain or TLS, with the spans that are not written yet.
 class wire {
 public:
     wire(tcp::socket s, asio::ssl::context* context) : plain_(std::move(s)) {
@@ -59,7 +59,7 @@ public:
         co_return ec ? 0 : n;
     }
 
-    /// Room for one more object (four spans and a head)?
+    /// True when there is no room for one more object (four spans and a head).
     bool full() const noexcept {
         return pieces_.size() + 4 > max_pieces || heads_used_ + max_head > heads_.size() || pending_ >= max_bytes;
     }
@@ -69,7 +69,7 @@ public:
         pieces_.emplace_back(text.data(), text.size());
         pending_ += text.size();
     }
-    /// Copied.
+    /// Copies the texts.
     template <typename... Texts>
     void add_head(const Texts&... texts) {
         char* const begin = heads_.data() + heads_used_;
@@ -85,7 +85,7 @@ public:
             co_return;
         }
         boost::system::error_code failed;
-        if (w->tls_) { // OpenSSL takes one span at a time: make it long
+        if (w->tls_) { // OpenSSL takes one span at a time, so join them into a long one
             w->record_.clear();
             for (const asio::const_buffer& b : w->pieces_)
                 w->record_.append(static_cast<const char*>(b.data()), b.size());
@@ -126,7 +126,7 @@ inline std::string hex_number(std::size_t v) {
     return std::string(text, std::to_chars(text, text + sizeof text, v, 16).ptr);
 }
 
-// ---- protobuf, as much of it as lists and marks need ------------------------------------------------------------------
+// ---- protobuf, as far as lists and bookmarks need it ------------------------------------------------------------
 
 inline std::string varint(std::uint64_t v) {
     std::string s;
@@ -137,14 +137,15 @@ inline std::string varint(std::uint64_t v) {
 inline std::string tagged(unsigned field, std::string_view value) {
     return varint(field << 3 | 2) + varint(value.size()).append(value);
 }
-/// "k8s\0" and runtime.Unknown around a message of `size` bytes, up to where the message begins; `unknown_tail` follows it.
+/// The bytes before a message of `size` bytes: "k8s\0" and the beginning of runtime.Unknown. `unknown_tail` follows the
+/// message.
 inline std::string unknown_head(std::string_view api_version, std::string_view kind, std::size_t size) {
     return std::string("k8s\0", 4) + tagged(1, tagged(1, api_version) + tagged(2, kind)) + varint(2 << 3 | 2) +
            varint(size);
 }
 inline constexpr std::string_view unknown_tail("\x1a\x00\x22\x00", 4); // contentEncoding, contentType: always there
 
-// ---- the parts of lists and watches in one encoding -----------------------------------------------------------------------
+// ---- the parts of lists and watches in one encoding -----------------------------------------------------------------
 
 class dialect {
 public:
@@ -156,7 +157,7 @@ public:
         type_ = "{\"kind\":\"" + kind_ + "\",\"apiVersion\":\"" + api_version_ + "\",";
         item_ = metadata
                     ? type_
-                    : "{"; // items of the list of a kind lack their kind, those of PartialObjectMetadataList do not
+                    : "{"; // items of a PodList lack kind and apiVersion, those of PartialObjectMetadataList do not
         for (const std::string_view type : {"ADDED", "MODIFIED"})
             event_heads_[type == "MODIFIED"] =
                 protobuf_ ? tagged(1, type) : "{\"type\":\"" + std::string(type) + "\",\"object\":" + type_;
@@ -195,7 +196,7 @@ public:
                      "\",\"creationTimestamp\":null" +
                      (initial_events_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "") + "}}}\n");
     }
-    /// ERROR 410: the version is too old.
+    /// An ERROR event 410: the version is too old.
     std::string gone() const {
         static constexpr std::string_view message = "too old resource version";
         if (protobuf_)
@@ -208,7 +209,7 @@ public:
                      std::string(message) + "\",\"reason\":\"Expired\",\"code\":410}}\n");
     }
 
-    /// The list of [begin, end): `head`, then all items, then `tail`. Content-Length is known before.
+    /// The list of [begin, end): `head`, then all items, then `tail`. Its size is known in advance for Content-Length.
     struct list_frame {
         std::string head, tail;
         std::size_t size = 0; ///< of everything
@@ -252,7 +253,7 @@ public:
         if (!item_tail_.empty()) to.add(item_tail_);
     }
 
-    /// All of a list in one piece.
+    /// A whole list in one piece.
     std::string text(const list_frame& f, std::size_t begin, std::size_t end) const {
         std::string s = f.head;
         s.reserve(f.size);

@@ -1,8 +1,8 @@
 // Turns a sequence of JSON events into nodes, with another document walked alongside: the cursor.
 //
-// The cursor is the older version of the object or, lacking one, the document stored before it. As long as the members of
-// a container are the cursor's, nothing is stored, counted or hashed; a container that is the cursor's to its end *is* that
-// node. At the first difference what was passed so far goes onto the stack.
+// The cursor is the older version of the object or, if there is none, the document stored before it. As long as the
+// members of a container are the cursor's, nothing is stored, counted or hashed; a container that is the cursor's to
+// its end *is* that node. At the first difference the members passed so far are pushed onto the stack.
 #pragma once
 
 #include "generation.hpp"
@@ -22,14 +22,14 @@ constexpr std::uint32_t size32(std::size_t n) noexcept {
     return static_cast<std::uint32_t>(n);
 }
 
-/// Thrown inside the pool only: whatever else there is room for, this has no place in any.
+/// Thrown inside the pool only: the value is longer than any node can be, however much room there is.
 struct value_is_too_long {};
 
 inline void check_length(std::size_t n) {
     if (n > max_length) throw value_is_too_long();
 }
 
-/// What stands for a string: a small value, or a node of this content.
+/// How a string is stored: as a small value, or as a node of this content.
 struct string_form {
     handle immediate = missing_handle;
     std::uint32_t header = 0;
@@ -45,37 +45,37 @@ struct string_form {
 /// Every handle on its stacks owns one count, so that `abort` after any error gives back exactly what was taken.
 class builder {
 public:
-    /// `cursor` is a document of the same generation that lives until `finish` or `abort`, or missing. `policy` is made when
-    /// the generation is no longer small; before, all is interned. `older`: the cursor is an older version, of which all that is
-    /// equal must be found again, and which is probably not in the processor's caches.
+    /// `cursor` is a document of the same generation that lives until `finish` or `abort`, or missing. `policy` is made
+    /// when the generation is no longer small; before, everything is interned. `older`: the cursor is an older version
+    /// of the object, so all that is equal in it must be found again, and it is probably not in the processor's caches.
     void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older);
-    /// The same once more, after `abort` or `abandon`.
+    /// Starts the same document again, after `abort` or `abandon`.
     void restart() { start(*generation_, root_cursor_, *policy_place_, older_); }
     /// The finished document; its count goes to the caller.
     handle finish() noexcept;
     void abort() noexcept;
-    /// Reads on after others used the generation and the policy: what is remembered of this document may be gone, and what is
-    /// new to it may have been found by them.
+    /// Goes on after others used the generation and the policy: values remembered of this document may be gone, and
+    /// nodes that are new to it may be in use by other documents.
     void resume() noexcept;
-    /// As `abort`, but the counts go with the stacks to whoever has the time.
+    /// As `abort`, but hands the stacks with their counts to `to`, to be released later.
     void abandon(std::vector<handle_stack>& to) noexcept;
-    /// As `abort` where the counts are needed no more: the generation goes as a whole.
+    /// As `abort`, but does not give the counts back: for a generation that goes as a whole.
     void forget() noexcept;
-    /// The finished document before `finish`.
+    /// The finished document before `finish`, without a count.
     handle built() const noexcept { return frames_.back().same_values ? root_cursor_ : values_.back(); }
 
     // ---- a document in parts, between `start` and `finish`: for text_difference
 
     void begin_parts();
-    /// Where the next value belongs, and what is there in the previous version.
+    /// Sets where the next value belongs, and the previous version's value there (`cursor`).
     void place(path_id container, handle key, handle cursor) noexcept;
-    /// That value, with its count, and whether it was made just now.
+    /// The value read since `place`, with its count, and whether it was made just now.
     handle take_part(std::uint8_t& fresh) noexcept;
     void end_parts() noexcept { abort(); }
     /// Finds or makes a node without children at this path, with one more count.
     generation::interned make(path_id path, std::uint32_t header, const void* data, std::size_t bytes);
     /// Finds or makes a container at this path; if it is fresh, it takes over one count of each child and of the shape.
-    /// `fresh_child`: what is new among them.
+    /// `fresh_child`: the `novelty` of the children together.
     generation::interned make_container(path_id path, std::uint8_t fresh_child, std::uint32_t header,
                                         const handle* children, std::uint32_t n);
     void document(handle h) { same(h); }
@@ -94,7 +94,7 @@ public:
         }
         other_key(k);
     }
-    /// `four`: so many bytes can be read where it begins, however few it has.
+    /// `four`: four bytes can be read from the beginning of `s`, even if it has fewer.
     template <bool four = false>
     [[gnu::always_inline]] void string(std::string_view s) {
         if (s.size() <= 3)
@@ -109,7 +109,7 @@ public:
         other_string(s);
     }
     void number(std::string_view text) {
-        // Up to eight digits, which is nearly all of them; the parser lets no leading zeros through.
+        // Nearly all numbers have up to eight digits. The parser lets no leading zeros through.
         const char* const end = text.data() + text.size();
         std::int64_t v = 0;
         if (text.size() <= 8 && take_digits(text.data(), end, v) == end) return immediate(make_small_int(v));
@@ -121,7 +121,8 @@ public:
     void literal(handle h) { immediate(h); } ///< null, true, false
 
     std::size_t depth() const noexcept { return frames_.size() - 1; }
-    /// Before `end_object` of the outermost object: apiVersion and kind first, the given ones where there are none.
+    /// Before `end_object` of the outermost object: moves apiVersion and kind to the front, and adds the given ones if
+    /// missing.
     void put_type_first(std::string_view api_version, std::string_view kind);
     /// Memory held for the next document.
     std::uint64_t bytes() const noexcept {
@@ -132,18 +133,18 @@ public:
 private:
     struct frame {
         bool object = false;
-        bool same_values = false; ///< all so far are the cursor's: none is on the stack
+        bool same_values = false; ///< all values so far are the cursor's: none is on the stack
         bool same_keys = false;   ///< likewise; true wherever same_values is
-        std::uint8_t fresh = 0;   ///< `novelty` of its values: holding a node made just now it is new itself
+        std::uint8_t fresh = 0;   ///< `novelty` of its values: a container of a new node is new itself
         bool new_key = false;     ///< one of its keys was made just now
-        /// one was not, nor is it in its place in the cursor: it may be there twice
+        /// one of its keys existed before and is not in its place in the cursor: it may be there twice
         bool known_key = false;
         bool loose = false;                    ///< one of its keys may not be interned
-        bool loose_cursor = false;             ///< likewise the cursor's
-        std::uint8_t strange = 0;              ///< keys in a row that the cursor lacks, as far as it matters
-        std::uint16_t record = unknown_record; ///< of its keys, once it was asked for
-        std::uint32_t at = 0;                  ///< members complete
-        std::uint32_t shapes = 0;              ///< made in the document when it began
+        bool loose_cursor = false;             ///< the same of the cursor's keys
+        std::uint8_t strange = 0;              ///< keys in a row that the cursor lacks; counted up to `most_strange`
+        std::uint16_t record = unknown_record; ///< that of its keys, once it was needed
+        std::uint32_t at = 0;                  ///< complete members
+        std::uint32_t shapes = 0;              ///< `shapes_` when it began
         std::uint32_t values = 0, keys = 0;    ///< where its part of the stacks begins, once it is there
         std::uint32_t cursor_size = 0;
         std::uint32_t cursor_at = 0; ///< the key expected next, once the keys are not the same
@@ -153,7 +154,7 @@ private:
         const handle* cursor_keys = nullptr;
     };
     void begin(bool object);
-    /// The value alongside the one about to come. Beyond the cursor's end of an array: the element before.
+    /// The cursor's value beside the one about to come. Beyond the end of the cursor's array: the element before.
     handle take_cursor() const noexcept {
         const frame& f = frames_.back();
         if (f.object) return value_cursor_;
@@ -177,7 +178,7 @@ private:
         }
         ++f.at;
     }
-    /// A node of the cursor, or of this document.
+    /// Adds a node of the cursor or of this document, with a count.
     void same(handle h) {
         frame& f = frames_.back();
         if (!is_expected(f, h)) {
@@ -227,14 +228,14 @@ private:
     interning_policy* policy_ = nullptr;
     std::unique_ptr<interning_policy>* policy_place_ = nullptr;
     handle root_cursor_ = missing_handle;
-    handle value_cursor_ = missing_handle; ///< of the key just read
+    handle value_cursor_ = missing_handle; ///< the cursor's value for the key just read
     bool older_ = false;
-    std::uint32_t shapes_ = 0; ///< made in the document
+    std::uint32_t shapes_ = 0; ///< made in this document
     handle_stack values_, keys_;
     std::vector<frame> frames_; ///< the first one holds the document
 
-    /// Keys nobody knows where to find but the table, where each would wait for memory twice: so they are looked for together.
-    /// Until then their places on `keys_` are empty.
+    /// Keys that only the table can find. Each look-up would wait for memory twice, so these keys are looked up
+    /// together. Until then their places on `keys_` are empty.
     struct waiting_keys {
         static constexpr std::uint32_t most = 32, longest = 64;
         struct one {
@@ -247,8 +248,9 @@ private:
     };
     std::unique_ptr<waiting_keys> waiting_; ///< made when needed
 
-    /// The first 16 bits of the quick hashes of keys, taken from their text while it is at hand: of one frame, as long as each of its
-    /// keys has come by `other_key`. Its place is where another one may be later, which begins anew or has these forgotten.
+    /// The first 16 bits of the quick hashes of one frame's keys, taken from their text while it is at hand. They are
+    /// kept only as long as each key of the frame comes by `other_key`. A later frame may have the same address: it
+    /// begins anew or calls `forget`.
     class key_hashes {
     public:
         void forget() noexcept { of_ = nullptr; }
@@ -266,7 +268,7 @@ private:
         }
 
     private:
-        static constexpr std::uint32_t most = 256; // with more keys a shape is found by other hashes
+        static constexpr std::uint32_t most = 256; // larger shapes use other hashes
         const frame* of_ = nullptr;
         std::uint32_t n_ = 0;
         std::uint16_t hashes_[most];

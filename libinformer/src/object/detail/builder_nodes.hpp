@@ -1,5 +1,5 @@
-// How a builder makes the nodes of values and of containers. Inlined into what asks for them: a document has dozens, and a call for
-// each takes as long as a third of the rest.
+// How a builder makes the nodes of values and of containers. Inlined into the callers: a document has dozens of nodes,
+// and a call for each takes a third as long as the rest.
 #pragma once
 
 #include "builder.hpp"
@@ -9,14 +9,14 @@
 
 namespace informer::detail {
 
-/// Where `bytes` is known most of it is.
+/// If `bytes` is a constant, the compiler can work out most of it.
 [[gnu::always_inline]] inline generation::interned builder::make(path_id path, std::uint32_t header, const void* data,
                                                                  std::size_t bytes) {
     generation& g = *generation_;
     if (!policy_ && !begin_policy()) return g.intern(header, data, bytes);
     const std::uint64_t hash = g.hash(header, data, bytes);
     generation::interned made{policy_->seen(hash), generation::known};
-    // It may have fallen out of the document since: a key came twice, or a part was read in vain.
+    // The node may have left the document since, and be dead: a key came twice, or a part was read in vain.
     if (made.h && g.is_alive(made.h) && g.has_content(made.h, header, data, bytes)) {
         g.retain(made.h);
         return made;
@@ -37,7 +37,7 @@ namespace informer::detail {
     return made;
 }
 
-/// Only what holds nothing but interned nodes can be found by its content and is interned.
+/// A container can be found by its content, and is interned, only if all that it holds is interned.
 [[gnu::always_inline]] inline generation::interned builder::make_container(path_id path, std::uint8_t fresh_child,
                                                                            std::uint32_t header, const handle* children,
                                                                            std::uint32_t n) {
@@ -54,7 +54,7 @@ namespace informer::detail {
         while (interned < n && g.is_interned(children[interned])) ++interned;
         plain = interned < n;
     }
-    // What a document repeats of itself is small.
+    // The containers that a document repeats are small.
     const bool may_repeat = n <= 8;
     if (plain && !may_repeat) return {g.make_plain(header, children, bytes), generation::fresh_and_plain};
     const std::uint64_t repeat_hash = may_repeat ? g.quick_hash(header, children, n) : 0;

@@ -8,7 +8,7 @@
 
 namespace informer::detail {
 
-/// As `operator==` of values; what has one handle is not looked into. Nodes that are compared must live until the end.
+/// As `operator==` of values; does not look into two values of one handle. The compared nodes must live until the end.
 class comparison {
 public:
     void start(const generation& g, handle a, handle b);

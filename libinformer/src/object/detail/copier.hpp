@@ -10,22 +10,24 @@
 
 namespace informer::detail {
 
-/// One document after the other. Between two steps both generations may be used by others, as long as both are there.
+/// Copies one document after the other. Between two steps others may use both generations, as long as both exist.
 class copier {
 public:
-    /// Out of an older generation of the same pool: what was shared there is shared again, what was interned is interned.
+    /// From an older generation of the same pool: nodes that were shared there are shared again, interned ones are
+    /// interned.
     void start_move(generation& to, generation& from, handle document) noexcept;
-    /// Out of another pool, whose counts belong to somebody else: all is interned.
+    /// From another pool, whose counts belong to its own writer: all nodes are interned.
     void start_copy(generation& to, const generation& from, handle document) noexcept;
-    /// Goes on over about so many bytes. True: the document is complete, `take` it. After an exception: one of those below.
+    /// Goes on over about so many bytes. True: the document is complete, `take` it. After an exception call `abort`,
+    /// `abandon` or `forget`.
     bool step(std::size_t bytes);
-    /// Its count goes to the caller.
+    /// The finished document; its count goes to the caller.
     handle take() noexcept;
     /// Gives back what was made.
     void abort() noexcept;
-    /// The same, but the counts go to whoever has the time.
+    /// As `abort`, but hands the stack with its counts to `to`, to be released later.
     void abandon(std::vector<handle_stack>& to) noexcept;
-    /// The same where the counts are needed no more: the generation goes as a whole.
+    /// As `abort`, but does not give the counts back: for a generation that goes as a whole.
     void forget() noexcept;
     std::uint64_t bytes() const noexcept {
         return std::uint64_t{done_.capacity()} * 4 + open_.capacity() * sizeof(place);
@@ -48,7 +50,7 @@ private:
 
     generation* to_ = nullptr;
     const generation* from_ = nullptr;
-    generation* movable_ = nullptr; ///< `from_`, if it is ours
+    generation* movable_ = nullptr; ///< `from_` in a move; null in a copy
     handle document_ = missing_handle;
     std::size_t budget_ = 0; ///< bytes left to the step
     handle_stack done_;

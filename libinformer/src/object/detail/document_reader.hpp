@@ -1,4 +1,5 @@
-// The stored form of a document out of its events: skips managedFields and what the projection leaves out, restores the type.
+// Makes the stored form of a document from its events: skips managedFields and what the projection leaves out, restores
+// the type.
 #pragma once
 
 #include "builder.hpp"
@@ -18,14 +19,14 @@ public:
 
     /// `plain`: no skipping, no projection. The rest as in `builder::start`.
     void start(generation& g, handle cursor, std::unique_ptr<interning_policy>& policy, bool older, bool plain);
-    /// The same document from its beginning, after `abort` and the like.
+    /// Reads the same document again from its beginning, after `abort` or `abandon`.
     void restart();
-    /// The same, to see what is wrong with it: nothing is stored.
+    /// The same, but only to find what is wrong with it: nothing is stored.
     void restart_to_check();
     handle finish() noexcept { return builder_.finish(); }
     void abort() noexcept { builder_.abort(); }
 
-    // Each returns false to stop: the document is no object.
+    // False: stop, the document is not an object.
     bool begin_object() {
         if (careful_) return careful_begin(true);
         builder_.begin_object();
@@ -44,7 +45,7 @@ public:
         if (careful_) return careful_end(false);
         builder_.end_array();
     }
-    [[gnu::always_inline]] void key(std::string_view k) { // as often as all the others together
+    [[gnu::always_inline]] void key(std::string_view k) { // called as often as all the others together
         if (careful_ || builder_.depth() <= watched_) return careful_key(k);
         builder_.key(k);
     }
@@ -74,7 +75,8 @@ public:
     bool at_skipped_managed_fields() const noexcept { return at_managed_fields_; }
 
     builder& nodes() noexcept { return builder_; }
-    /// What follows is one value of a document, at the builder's place; `end_part` makes ready for the whole.
+    /// What follows is one value of a document, at the builder's `place`; after `end_part` whole documents follow
+    /// again.
     void begin_part(bool is_metadata, bool is_skipped) noexcept;
     void end_part() noexcept;
     std::uint64_t bytes() const noexcept {
@@ -89,7 +91,7 @@ private:
         std::uint32_t states; ///< where its states begin
         std::uint32_t index;  ///< of the next element
         bool array;
-        bool whole;         ///< the projection says nothing more below: everything goes in
+        bool whole;         ///< the projection leaves nothing out below: everything is stored
         bool identity_only; ///< only the identity stays: of metadata, or of the document
         bool metadata;
     };
@@ -119,21 +121,21 @@ private:
     const projection_trie& projection_;
     const bool projecting_;
     builder builder_;
-    bool careful_ = true; ///< something other than handing on is to be done
-    /// down to this depth keys are looked at: that of the document, or of its metadata while these are read
+    bool careful_ = true; ///< events need more than being handed to the builder
+    /// keys are examined down to this depth: the document's or, while its metadata is read, the metadata's
     std::size_t watched_ = 1;
     bool plain_ = false;
     bool projected_ = false;
     bool at_managed_fields_ = false;
-    bool sort_type_ = false;  ///< apiVersion and kind may stand elsewhere than in front
-    bool type_first_ = false; ///< of the outermost object only apiVersion and kind came so far; they are held back
+    bool sort_type_ = false;  ///< apiVersion and kind may not be the first members
+    bool type_first_ = false; ///< so far only apiVersion and kind of the outermost object came; they are held back
     type_member type_awaited_ = type_member::none;
     bool has_type_[2] = {};
     std::string type_[2];
     std::size_t skipping_ = 0; ///< open containers being skipped
     verdict next_ = verdict::keep;
-    std::string key_; ///< whose value is kept if it is a container: not a trace of it otherwise
-    level child_{};   ///< what the container at the judged place would be
+    std::string key_; ///< a key that is stored only if its value is a container
+    level child_{};   ///< the level of a container at the judged place
     std::vector<level> levels_;
     std::vector<std::uint32_t> states_; ///< of the open levels, then of the child judged last
     std::size_t parent_end_ = 0;        ///< where the states of the innermost open level end

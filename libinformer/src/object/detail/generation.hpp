@@ -43,7 +43,8 @@ public:
 
     // ---- the writer
 
-    /// Whether a node was made just now, and whether it can be found by its content. Of several together: what any of them is.
+    /// Whether a node was made just now, and whether it can be found by its content. For several nodes the values are
+    /// combined by `|`.
     enum novelty : std::uint8_t { known = 0, fresh = 1, fresh_and_plain = 3 };
     struct interned {
         handle h;
@@ -51,38 +52,40 @@ public:
     };
     /// The interned node with this content, with one more count.
     interned intern(std::uint32_t header, const void* data, std::size_t bytes);
-    // The steps of it.
+    // The steps of `intern`.
     std::uint64_t hash(std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
         return hash_bytes(seed_, header, data, bytes);
     }
     handle find(std::uint64_t hash, std::uint32_t header, const void* data,
                 std::size_t bytes) const noexcept; ///< adds no count
-    /// The place of a key in a hashed shape, or the number of its keys. Any thread.
+    /// The index of a key in a hashed shape, or the number of keys if it is not there. Any thread.
     std::uint32_t find_key(const std::uint32_t* shape, std::string_view key) const noexcept;
     std::uint32_t find_small_key(const std::uint32_t* shape, handle key) const noexcept;
     handle make_interned(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
     /// A node that no look-up finds.
     handle make_plain(std::uint32_t header, const void* data, std::size_t bytes);
-    /// Whatever has this content is this node.
+    /// Whether a look-up of its content finds this node. True for small values.
     bool is_interned(handle h) noexcept { return !is_node(h) || (count(h) & interned_bit) != 0; }
-    /// A shape that may have keys which are not interned: others may have the same. Its keys are told by their text.
+    /// The shape may have keys that are not interned: other shapes may have the same keys, so they are compared by
+    /// their text.
     bool is_loose(handle shape) noexcept { return !is_interned(shape); }
     bool has_content(handle h, std::uint32_t header, const void* data, std::size_t bytes) const noexcept {
         const std::uint32_t* n = node(h);
         return *n == header && same_bytes(n + 1, data, bytes);
     }
-    /// Not on its way to be freed.
+    /// False: it waits to be freed.
     bool is_alive(handle h) noexcept { return (count(h) & dying_bit) == 0; }
     interned intern(std::uint64_t hash, std::uint32_t header, const void* data, std::size_t bytes);
-    /// Before `intern` of many: what it will read begins to come, first its place in the table, then the node found there.
+    /// Before many calls of `intern`: prefetch what it will read, first its place in the table, then the node found
+    /// there.
     void prefetch_slot(std::uint64_t hash) const noexcept { table_->prefetch(hash); }
     void prefetch_found(std::uint64_t hash) const noexcept {
         if (const handle h = table_->find(hash, [](handle) { return true; })) __builtin_prefetch(node(h));
     }
-    /// Where to put a handle in a table that hostile text must not fill unevenly.
+    /// Hash of a handle for a table that hostile text must not fill unevenly.
     std::uint64_t hash(handle h) const noexcept { return hash_mix(seed_.a ^ h, seed_.b); }
 
-    /// Of few handles, for a place where only the last one of equal hashes is kept: to collide costs no more than that.
+    /// Hash of few handles, for a table that keeps only the last of equal hashes: a collision costs no more than that.
     std::uint64_t quick_hash(std::uint32_t header, const handle* children, std::uint32_t n) const noexcept {
         std::uint64_t h = (seed_.a ^ header) * 0x9e37'79b9'7f4a'7c15U;
         for (std::uint32_t i = 0; i < n; ++i) h = (h ^ children[i]) * 0x9e37'79b9'7f4a'7c15U;
@@ -93,10 +96,10 @@ public:
     handle find_shape(const handle* keys, std::uint32_t count);
     /// A shape that `find_shape` did not find; takes over the counts of the keys.
     handle make_shape(const handle* keys, std::uint32_t count);
-    /// A shape of keys of which some are not interned; takes over their counts. 0: a key is there twice.
-    /// `hashes`: of each key the first 16 bits of its `quick_hash`, where they are at hand; else null.
+    /// A shape of keys some of which are not interned; takes over their counts. 0: a key is there twice. `hashes`: the
+    /// first 16 bits of each key's `quick_hash` if they are at hand, else null.
     handle make_loose_shape(const handle* keys, std::uint32_t count, const std::uint16_t* hashes = nullptr);
-    /// Of keys that are not all interned.
+    /// For keys that are not all interned.
     bool same_key(handle a, handle b) const noexcept {
         if (a == b || !is_node(a) || !is_node(b)) return a == b;
         const std::uint32_t* const n = node(a);
@@ -113,7 +116,7 @@ public:
         add_one(count(h));
         ++references_;
     }
-    /// What a new container refers to, its shape included.
+    /// Adds a count to all that a new container refers to, its shape included.
     void retain_members(std::uint32_t header, const handle* first, std::uint32_t n) noexcept {
         std::uint32_t nodes = 0;
         const auto one = [&](handle h) {
@@ -125,13 +128,13 @@ public:
         if (header_is_object(header)) one(header);
         references_ += nodes;
     }
-    /// At the last one the node leaves the table at once and waits for `collect` to free it.
+    /// With its last count a node leaves the table at once and waits for `collect` to free it.
     void release(handle h) noexcept {
         if (!is_node(h)) return;
         --references_;
         std::uint32_t& c = count(h);
         if ((c & count_mask) == count_mask) [[unlikely]]
-            return; // nobody knows how many: it stays
+            return; // the true count is unknown: the node stays
         if ((--c & count_mask) == 0) bury(h);
     }
     void prefetch(const handle* first, std::uint32_t n) const noexcept {
@@ -139,21 +142,23 @@ public:
             if (is_node(first[i])) __builtin_prefetch(node(first[i]));
     }
 
-    // ---- moving out of a generation that is no longer current. Its counts are needed no more: where a shared node went is
-    // noted in their place, and a count of the new node held until the move is over or this generation goes.
+    // ---- moving out of a generation that is no longer current. Its counts are no longer needed: their place notes
+    // where a shared node went, and the generation holds a count of the new node until the move is over or the
+    // generation goes.
     void begin_forwarding(generation& to) noexcept;
     handle forwarded(handle h) noexcept {
         return count(h) & forwarded_bit ? node_bit | (count(h) & count_mask) : missing_handle;
     }
     bool is_shared(handle h) noexcept { return (count(h) & count_mask) > 1; }
     void forward(handle h, handle made);
-    /// What was moved is no longer noted, and held no more; of what is left it is only known that it was shared. Takes off the
-    /// budget what that takes, in nodes; true when it is done.
+    /// Forgets where nodes were moved and gives back the counts of the new nodes; of the old nodes it is then only
+    /// known that they were shared. Takes its cost, in nodes, off the budget; true when it is done.
     bool drop_forwards(generation& current, std::size_t& budget) noexcept;
-    /// Nothing lives here any more: gives the memory back. Takes off the budget what that takes, in nodes; true when it is done.
+    /// Nothing lives here any more: gives the memory back. Takes its cost, in nodes, off the budget; true when it is
+    /// done.
     bool dismantle(generation& current, std::size_t& budget) noexcept;
     std::size_t
-    payload_bytes(const std::uint32_t* header) const noexcept; ///< of what the hash covers: all but fingerprints
+    payload_bytes(const std::uint32_t* header) const noexcept; ///< of what the hash covers: of a shape its keys
 
     /// Frees dead nodes, at most about `budget`, which is reduced; true when none is left.
     bool collect(std::size_t& budget) noexcept;
@@ -162,12 +167,12 @@ public:
     void seal() noexcept;
     void add_to(pool_statistics& s) const noexcept;
     std::uint64_t free_bytes() const noexcept; ///< not used by a node
-    std::uint64_t dead_bytes() const noexcept; ///< of those, what was used once
+    std::uint64_t dead_bytes() const noexcept; ///< of these, those that were used before
     std::uint64_t segment_bytes() const noexcept { return segment_bytes_; }
     std::uint64_t nodes_made() const noexcept { return nodes_made_; }
-    /// What `collect` will take for the nodes made so far.
+    /// What freeing all nodes made so far costs `collect`, in nodes.
     std::uint64_t work_made() const noexcept { return nodes_made_ + large_work_made_; }
-    /// While it is the same, the handle of a shape means the same shape.
+    /// While this number stays the same, the handle of a shape means the same shape.
     std::uint64_t shapes_died() const noexcept { return shapes_died_; }
 
     pool_core& owner() const noexcept { return owner_; }
@@ -177,26 +182,26 @@ private:
         if ((c & count_mask) != count_mask) [[likely]]
             ++c;
     }
-    // The word of the count. References lie in words of the pool, of which there are fewer than 2^30, and in what is being read: in
-    // a pool that is nearly full, nearly all of it one value, a count may come to its end. There it stays, and the node as long as
-    // its generation.
+    // The word of the count. References are in words of the pool, of which there are fewer than 2^30, and in documents
+    // being read: only in a pool that is nearly full, nearly all of it one value, can a count reach its maximum. It
+    // stays there, and the node lives as long as its generation.
     static constexpr std::uint32_t interned_bit = 1u << 31, forwarded_bit = 1u << 30, count_mask = forwarded_bit - 1;
-    // That of a node that waits to be freed holds the next one of these: to release must need no memory. How many children of a
-    // long one are released already, its first child says.
+    // In a node that waits to be freed, this word holds the next such node, because releasing must need no memory. The
+    // place of its first child tells how many children of a long node are released already.
     static constexpr std::uint32_t dying_bit = forwarded_bit, begun_bit = interned_bit, last_dying = count_mask;
-    static constexpr std::uint32_t exact_sizes = 257;  // free lists by the word up to 1 KiB, then 8 a doubling
-    static constexpr std::uint32_t small_words = 4096; // above 16 KiB in units of a segment that such nodes share
-    static constexpr std::uint32_t large_words = segment_words / 2; // above 512 KiB in memory of their own
+    static constexpr std::uint32_t exact_sizes = 257;  // a free list for each size up to 1 KiB, then 8 a doubling
+    static constexpr std::uint32_t small_words = 4096; // above 16 KiB: units of a segment that such nodes share
+    static constexpr std::uint32_t large_words = segment_words / 2; // above 512 KiB: memory of their own
     static constexpr std::uint32_t classes = exact_sizes + 4 * 8;
     static constexpr std::uint32_t page_words = 1024;
     static constexpr std::uint64_t segment_size = std::uint64_t{segment_words} * 4;
-    /// To give so many back takes about as long as to free a node: 1 KiB.
+    /// Giving this many words (1 KiB) back takes about as long as freeing a node.
     static constexpr std::uint32_t words_a_node = 256;
     static constexpr std::uint32_t inline_segments = 7;
     static constexpr std::uint32_t none = ~0u;
 
-    /// What a node of so many words takes: above the exact sizes the next of eight steps a doubling, 6 % more on average, then
-    /// whole units or pages.
+    /// The words that a node of `w` words takes: above the exact sizes the next of eight steps a doubling, 6 % more on
+    /// average; above `small_words` whole units or pages.
     static constexpr std::uint32_t rounded(std::uint32_t w) noexcept {
         if (w < exact_sizes) return w;
         if (w > small_words) {
@@ -209,7 +214,7 @@ private:
     static constexpr std::uint32_t step_shift(std::uint32_t w) noexcept {
         return static_cast<std::uint32_t>(std::bit_width(w - 1)) - 4;
     }
-    /// The largest of them that is no larger.
+    /// The largest of these sizes that is no larger than `w`.
     static constexpr std::uint32_t rounded_down(std::uint32_t w) noexcept {
         return rounded(w) == w ? w : (w - 1) >> step_shift(w) << step_shift(w);
     }
@@ -230,7 +235,7 @@ private:
         std::uint32_t words = 0;
         std::uint32_t spans = 0; ///< directory slots; 0 inside a large one
         bool mapped = false;
-        paged_segment* paged = nullptr; ///< where nodes of more than 16 KiB share it
+        paged_segment* paged = nullptr; ///< if nodes of more than 16 KiB share it
     };
     struct range {
         std::uint32_t next = 0, end = 0;
@@ -299,9 +304,9 @@ private:
     const pool_limits limits_;
     const hash_seed seed_;
     std::uint32_t directory_size_ = inline_segments;
-    std::vector<std::unique_ptr<std::uint32_t*[]>> directories_; // old ones stay: a reader may be looking
+    std::vector<std::unique_ptr<std::uint32_t*[]>> directories_; // old ones stay: a reader may be using one
     std::vector<segment> segments_;
-    std::vector<segment> leaving_; ///< nothing lives there, and their handles mean others: they go back in shares
+    std::vector<segment> leaving_; ///< empty, and their handles mean other nodes now; given back in shares
     std::uint64_t leaving_bytes_ = 0;
     std::uint64_t next_segment_bytes_;
     bool no_memory_ = false; ///< the last segment was refused by the system, not by the limit
@@ -310,21 +315,21 @@ private:
     std::vector<range> spare_;                    ///< each longer than any small node
     std::unique_ptr<std::uint32_t[]> free_heads_; // by class; made when the first node dies
     std::unique_ptr<intern_table> table_;
-    std::uint32_t dying_ = last_dying; ///< the one that goes next
-    std::vector<handle> forwarded_;    // nodes of ours
+    std::uint32_t dying_ = last_dying; ///< the node that is freed next
+    std::vector<handle> forwarded_;    // nodes of this generation
     std::uint64_t number_, forwarded_to_ = 0;
 
-    // the first four bits of the header: objects have 01xx, the others 1 and their kind
+    // by the first four bits of the header: objects have 01xx, the others 1 and their kind
     std::uint64_t bytes_by_kind_[16] = {};
     std::uint64_t nodes_ = 0, nodes_made_ = 0, shapes_died_ = 0, references_ = 0;
-    std::uint64_t large_work_made_ = 0; ///< beyond one a node
+    std::uint64_t large_work_made_ = 0; ///< beyond one for each node
     std::uint64_t free_list_words_ = 0;
-    std::unique_ptr<joining> joining_;  ///< while it goes on
-    std::uint64_t left_by_joining_ = 0; ///< on the lists, by the last one
+    std::unique_ptr<joining> joining_;  ///< while free room is being joined
+    std::uint64_t left_by_joining_ = 0; ///< words on the lists after the last joining
     std::vector<std::unique_ptr<paged_segment>> paged_;
-    /// the longest of each, side by side: of thousands a look at each itself takes too long
+    /// the longest room of each, side by side: reading it from thousands of segments would take too long
     std::vector<std::uint32_t> rooms_;
-    std::uint64_t taken_units_ = 0, present_units_ = 0, idle_units_ = 0; ///< of all these
+    std::uint64_t taken_units_ = 0, present_units_ = 0, idle_units_ = 0; ///< of all paged segments
 
 public:                      // the writer's
     std::uint64_t roots = 0; ///< live ones
@@ -349,7 +354,7 @@ inline std::uint32_t* generation::begin_node(std::uint32_t* w, std::uint32_t hea
 [[gnu::always_inline]] inline handle generation::make_node(std::uint32_t header, const void* data, std::size_t bytes,
                                                            std::uint32_t count_word) {
     if (bytes <= copied_inline) [[likely]] {
-        const std::uint32_t size = 2 + words_of(bytes); // also that of its place
+        const std::uint32_t size = 2 + words_of(bytes); // also the size of its place
         std::uint32_t* const head = free_heads_ ? &free_heads_[size] : nullptr;
         std::uint32_t index = head ? *head : none;
         std::uint32_t* w = nullptr;

@@ -5,8 +5,8 @@
 
 namespace informer::detail {
 
-/// Small ones are the heap's. From 1 MiB on it is mapped and grows by being remapped, whatever the heap would do (glibc copies
-/// blocks of up to 32 MiB once one of this size was freed).
+/// A small block comes from the heap. From 1 MiB on it is mapped and grows by being remapped, whatever the heap would
+/// do (glibc copies blocks of up to 32 MiB once one of this size was freed).
 class growing_block {
 public:
     growing_block() = default;
@@ -16,7 +16,7 @@ public:
 
     void* data() const noexcept { return data_; }
     std::size_t size() const noexcept { return size_; }
-    /// What fits stays; the rest is indeterminate. Throws std::bad_alloc, and is then as before.
+    /// Keeps the content that fits; new bytes are indeterminate. If it throws std::bad_alloc, the block is unchanged.
     void resize(std::size_t size);
 
 private:

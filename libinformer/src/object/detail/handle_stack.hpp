@@ -1,4 +1,4 @@
-// Handles that own a count each.
+// A stack of handles that own a count each.
 #pragma once
 
 #include "growing_block.hpp"
@@ -8,7 +8,7 @@
 
 namespace informer::detail {
 
-/// Room is made before a count is taken: `push` cannot fail.
+/// `need` makes room before a count is taken, so that `push` cannot fail.
 class handle_stack {
 public:
     std::uint32_t size() const noexcept { return size_; }
@@ -28,7 +28,7 @@ public:
 private:
     void grow(std::uint32_t n);
     growing_block block_;
-    handle* data_ = nullptr; ///< in it
+    handle* data_ = nullptr; ///< in `block_`
     std::uint32_t size_ = 0, capacity_ = 0;
 };
 

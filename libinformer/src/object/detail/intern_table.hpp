@@ -1,6 +1,6 @@
-// Finds a node by its content: extendible hashing over small open-addressing pages, so that growing never touches more than one
-// page at a time (no long pauses) and the load stays between 0.65 and 0.86. A page is sorted: what is not there is missed after
-// a few slots even at that load, and growing is one walk from front to back.
+// Finds a node by its content: extendible hashing over small open-addressing pages, so that growing never touches more
+// than one page at a time (no long pauses) and the load stays between 0.65 and 0.86. A page is sorted: a look-up of
+// what is not there ends after a few slots even at that load, and growing is one walk from front to back.
 #pragma once
 
 #include "node.hpp"
@@ -27,7 +27,7 @@ public:
             if (same(static_cast<handle>(*s))) return static_cast<handle>(*s);
         return 0;
     }
-    /// `find` will be asked for this hash.
+    /// Prefetches what `find` will read for this hash.
     void prefetch(std::uint64_t hash) const noexcept {
         const std::uint32_t tag = tag_of(hash);
         const page& p = page_of(tag);
@@ -64,7 +64,7 @@ public:
             if (*s >> 32 != tag || *s == free_slot) return;
             ++s;
         }
-        // Close the gap instead of leaving a tombstone: move back whoever is not at home.
+        // Close the gap instead of leaving a tombstone: move back the entries that are not at their home.
         for (; s[1] != free_slot && p.home(static_cast<std::uint32_t>(s[1] >> 32)) <= s - p.slots.get(); ++s)
             s[0] = s[1];
         *s = free_slot;
@@ -76,12 +76,12 @@ public:
 
 private:
     static constexpr std::uint32_t max_page = 8192;               // slots: 64 KiB
-    static constexpr std::uint32_t tail = 32;                     // at first
+    static constexpr std::uint32_t tail = 32;                     // slots behind the homes, at first
     static constexpr std::uint64_t free_slot = ~std::uint64_t{0}; // sorts behind all others
     struct page {
         std::uint32_t depth = 0;      ///< how many leading bits of the tag all its entries share
-        std::uint32_t capacity = 0;   ///< slots that are a home
-        std::uint32_t slot_count = 0; ///< and those behind them, for who finds his home taken
+        std::uint32_t capacity = 0;   ///< slots that are the home of some tag
+        std::uint32_t slot_count = 0; ///< all: also those behind them, for entries whose home is taken
         std::uint32_t used = 0;
         bool tail_full = false;
         std::unique_ptr<std::uint64_t[]> slots; ///< tag << 32 | handle; in the order of tags with gaps
@@ -115,7 +115,7 @@ private:
         return sizeof(page) + 16 + std::uint64_t{p.slot_count} * 8;
     }
 
-    /// Into an empty page; false if its tail is too short.
+    /// Fills an empty page; false if its tail is too short.
     static bool fill(page& to, const std::uint64_t* first, const std::uint64_t* last) noexcept {
         std::uint64_t* const slots = to.slots.get();
         const std::uint32_t end = to.slot_count - 1;
@@ -146,7 +146,7 @@ private:
         const page_ptr old = directory_[slot];
         const std::uint64_t* const first = old->slots.get();
         const std::uint64_t* const last = first + old->slot_count;
-        const bool crowded = old->used + 1 <= old->limit(); // only its tail is full
+        const bool crowded = old->used + 1 <= old->limit(); // only the tail is full
         const std::uint32_t bigger = crowded                ? old->capacity
                                      : old->capacity < 1024 ? old->capacity * 2
                                                             : old->capacity + old->capacity / 4;
@@ -171,7 +171,7 @@ private:
             if (*middle >> (63 - old->depth) & 1) break;
             ++below;
         }
-        // A skewed split (no chance with a good hash, but certain to be handled): a page never overflows.
+        // A skewed split, which has no chance with a good hash, would overflow a page: then the page only grows.
         if (const std::uint32_t limit = half - half / 7; below > limit || old->used - below > limit) {
             const page_ptr p = filled(old->depth, bigger, first, last);
             replace(old, slot, p, p);
@@ -182,7 +182,7 @@ private:
             const page_ptr low = filled(old->depth + 1, half, first, middle);
             const page_ptr high = filled(old->depth + 1, half, middle, last);
             replace(old, slot, low, high);
-        } catch (...) { // the first of them goes again
+        } catch (...) { // the first of them is gone again
             bytes_ = before;
             throw;
         }

@@ -1,4 +1,4 @@
-// What joining the free room of a generation knows while it goes on.
+// The state of joining the free room of a generation, which goes on in steps.
 #pragma once
 
 #include "generation.hpp"
@@ -9,11 +9,12 @@
 
 namespace informer::detail {
 
-/// First the lists are emptied and each node on them is marked where it begins, then each segment is walked by its marks.
+/// First the free lists are emptied and the beginning of each node on them is marked, then each segment is walked by
+/// its marks.
 struct generation::joining {
-    std::uint32_t list = 2;    ///< the class that is emptied next
-    std::uint32_t segment = 0; ///< the one that is walked next
-    /// By segment, as far as something is free there: a bit for each word. The second word of a free node holds its size.
+    std::uint32_t list = 2;    ///< the size class whose list is emptied next
+    std::uint32_t segment = 0; ///< the segment that is walked next
+    /// For each segment in which something is free, a bit for each word. The second word of a free node holds its size.
     std::vector<std::unique_ptr<std::uint64_t[]>> marks;
     std::uint64_t marked_words = 0;
 

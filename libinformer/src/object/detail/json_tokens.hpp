@@ -10,13 +10,13 @@
 
 namespace informer::detail {
 
-/// Of eight bytes less that of a zero each, which makes a digit's less than ten: the lowest bit set is the top one of the first
-/// that is none. What carries comes behind it.
+/// `x` are eight bytes, each XORed with '0', so that digits are below ten. The lowest bit set in the result is the
+/// top bit of the first byte that is no digit. Bits above it mean nothing, since the addition carries.
 constexpr std::uint64_t first_no_digit(std::uint64_t x) noexcept {
     return ((x + 0x76 * each_byte) | x) & top_bits;
 }
 
-/// Behind the digits that come, if any.
+/// The place behind the digits at `p`, if any.
 inline const char* digits_end(const char* p, const char* end) noexcept {
     for (; end - p >= 8; p += 8) {
         if (const std::uint64_t other = first_no_digit(eight_bytes(p) ^ '0' * each_byte)) return p + place_of(other);
@@ -25,7 +25,8 @@ inline const char* digits_end(const char* p, const char* end) noexcept {
     return p;
 }
 
-/// The number that eight digits make, each as its value, the first one in the lowest byte. They become pairs, then fours, then all.
+/// The number that eight digits form. Each byte holds the value of a digit, the lowest byte that of the first. Digits
+/// are joined into pairs, then fours, then all.
 constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
     digits = digits * 10 + (digits >> 8);
     return ((digits & 0x0000'00ff'0000'00ff) * (100 + (std::uint64_t{1'000'000} << 32)) +
@@ -33,14 +34,14 @@ constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
            32;
 }
 
-/// Reads the digits at `p` into a number that is zero, 18 at most, and gives the place behind them. There is one, or no more than
-/// eight bytes are left.
+/// Reads the digits at `p`, 18 at most, into `number`, which must be zero, and returns the place behind them. There
+/// must be a digit at `p`, or at most eight bytes left.
 [[gnu::always_inline]] inline const char* take_digits(const char* p, const char* end, std::int64_t& number) noexcept {
     const char* const most = p + std::min<std::ptrdiff_t>(end - p, 18);
     if (end - p > 8 && static_cast<unsigned char>(p[1] - '0') <= 9) {
         const std::uint64_t x = eight_bytes(p) ^ '0' * each_byte, other = first_no_digit(x);
         const int n = other != 0 ? place_of(other) : 8;
-        number = static_cast<std::int64_t>(eight_digits(x << 8 * (8 - n))); // those that are not there are zeros before
+        number = static_cast<std::int64_t>(eight_digits(x << 8 * (8 - n))); // missing digits become leading zeros
         p += n;
         if (n < 8) return p;
     }
@@ -48,9 +49,10 @@ constexpr std::uint64_t eight_digits(std::uint64_t digits) noexcept {
     return p;
 }
 
-/// Behind a number as JSON spells it (RFC 8259, section 6), or nullptr. A digit behind a leading zero is no part of it.
+/// The place behind a number as JSON spells it (RFC 8259, section 6), or nullptr. A digit behind a leading zero is
+/// not part of it.
 inline const char* number_end(const char* p, const char* end) noexcept {
-    const auto digits = [&] { // one at least
+    const auto digits = [&] { // at least one
         const char* const from = p;
         p = digits_end(p, end);
         return p != from;
@@ -72,7 +74,7 @@ inline bool is_number(std::string_view s) noexcept {
     return number_end(s.data(), s.data() + s.size()) == s.data() + s.size();
 }
 
-/// Behind the characters of which numbers, true, false and null consist.
+/// The place behind the characters of which numbers, true, false and null consist.
 inline const char* bare_end(const char* p, const char* end) noexcept {
     const auto is_bare = [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';

@@ -7,12 +7,12 @@
 //   0001 00ll c c c   string of at most three bytes
 //   0000…      missing, null, false, true, {}, []
 //
-// A node is an array of 32-bit words: [count][header][payload…]. The count is read and written by the writer alone; what
-// follows is never written again while the node lives, so readers need no lock. The header is
+// A node is an array of 32-bit words: [count][header][payload…]. The count is read and written by the writer alone;
+// what follows is never written again while the node lives, so readers need no lock. The header is
 //   01xxxxxx…  an object: the handle of its shape (its ordered keys); payload: one handle a member
 //   1kkk nnnn… kind and 28 bits of length: bytes of a string or number text, elements of an array, keys of a shape
-// Behind the keys of a shape lies what finds them by their text: a byte of fingerprint each, or a hash table; a bit of the
-// length says which.
+// Behind the keys of a shape lies what finds them by their text: one byte of fingerprint for each key, or a hash
+// table; a bit of the length says which.
 #pragma once
 
 #include "root/bytes.hpp"
@@ -69,10 +69,10 @@ constexpr handle make_small_string(std::string_view s) noexcept {
     const auto n = static_cast<std::uint32_t>(s.size());
     if (n == 0) return string_bit;
     const auto at = [&](std::uint32_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(s[i])); };
-    // The middle and the last one are the others, or the first again: those go.
+    // With fewer than three bytes, the middle and the last one repeat another: the mask removes those.
     return string_bit | n << 24 | ((at(0) | at(n / 2) << 8 | at(n - 1) << 16) & ((1u << 8 * n) - 1));
 }
-/// The same of `s[0]` to `s[n - 1]`, where four bytes from `s` on can be read.
+/// The same for `s[0]` to `s[n - 1]`, where four bytes from `s` on can be read.
 [[gnu::always_inline]] inline handle make_small_string_of_four(const char* s, std::uint32_t n) noexcept {
     std::uint32_t four;
     std::memcpy(&four, s, sizeof four);
@@ -104,8 +104,9 @@ constexpr std::uint32_t words_of(std::size_t bytes) noexcept {
     return static_cast<std::uint32_t>((bytes + 3) / 4);
 }
 
-/// From here on keys of a shape are found by a hash table: who knows the fingerprint can make them all alike. So are fewer keys
-/// that look alike and are not all interned: there is no other way to tell soon whether a key is there twice.
+/// From this number of keys on a hash table finds them: whoever knows the fingerprint function can make all
+/// fingerprints equal. Fewer keys have a hash table too if many fingerprints are equal and not all keys are interned:
+/// nothing else tells quickly whether a key is there twice.
 inline constexpr std::uint32_t wide_shape = 257;
 inline constexpr std::uint32_t hashed_bit = 1u << 27;
 inline constexpr std::uint32_t max_keys = hashed_bit - 1;
@@ -119,7 +120,7 @@ constexpr std::uint32_t shape_size(std::uint32_t header) noexcept {
 constexpr bool shape_is_hashed(std::uint32_t header) noexcept {
     return (header & hashed_bit) != 0;
 }
-/// The slots of that table, of half a word in a narrow one, else a word each; one at least stays free.
+/// The number of slots of that table, each half a word in a narrow table, else a word; at least one stays free.
 constexpr std::uint32_t shape_slots(std::uint32_t keys) noexcept {
     return keys + keys / 2 + 1;
 }
@@ -133,14 +134,14 @@ constexpr std::uint32_t shape_finder_words(std::uint32_t header) noexcept {
     return words_of(std::size_t{shape_slots(keys)} * (has_narrow_slots(keys) ? 2 : 4));
 }
 
-/// Of a key of at least four bytes: of its ends and its middle, where keys that are numbered differ.
+/// For a key of at least four bytes. Uses its ends and its middle, where numbered keys differ.
 [[gnu::always_inline]] inline std::uint64_t quick_hash(std::string_view key) noexcept {
     const auto* const p = reinterpret_cast<const unsigned char*>(key.data());
     const std::uint64_t ends = load_u32(p) << 32 | load_u32(p + key.size() - 4),
                         middle = load_u32(p + key.size() / 2 - 2);
     return (ends + middle * 0x9e37'79b9'7f4a'7c15U) * 0xff51'afd7'ed55'8ccdU;
 }
-/// Of a key that is no node.
+/// For a key that is no node.
 constexpr std::uint64_t quick_hash_of_small(handle key) noexcept {
     return key * 0x9e37'79b9'7f4a'7c15U;
 }

@@ -22,7 +22,7 @@ void unpack_uuid(const unsigned char* in16, char* out) noexcept;
 /// How the text of a JSON number is stored: binary where that prints back exactly the same characters.
 struct number_form {
     enum class type { int64, uint64, floating, text } type = type::text;
-    union { // by the type; so few bytes are returned in registers
+    union { // by `type`; a struct this small is returned in registers
         std::int64_t i = 0;
         std::uint64_t u;
         double d;
@@ -32,14 +32,14 @@ number_form classify_number(std::string_view text) noexcept;
 /// The shortest text that reads back as `d`, and reads as a floating-point number ("1.0"); "null" when not finite.
 std::string print_double(double d);
 inline constexpr std::size_t number_buffer_size = 32;
-/// Exactly what `classify_number` compared with.
+/// Prints exactly the text that `classify_number` compares with.
 std::size_t print_shortest(double d, char* out) noexcept;
 
 /// The value of a decimal number: 0.d1d2d3… × 10^exponent, digits without zeros at either end. A view of its text.
 struct decimal {
     bool negative = false;
-    bool huge = false;       ///< the exponent is beyond reckoning; only the text compares
-    std::string_view digits; ///< with the point, where it is among them
+    bool huge = false;       ///< the exponent is too large to compute with; only the texts are compared
+    std::string_view digits; ///< includes the point if it lies between digits
     std::int64_t exponent = 0;
     explicit decimal(std::string_view text) noexcept;
     bool zero() const noexcept { return digits.empty(); }

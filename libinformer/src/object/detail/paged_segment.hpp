@@ -8,40 +8,41 @@
 
 namespace informer::detail {
 
-/// Its memory comes with the nodes, by the page, and can go back when they die: what lies free between them costs room for handles
-/// alone. Which units of it are taken is known without a look at it, so neighbours that are free are one room.
+/// Its pages get memory when nodes are placed in them and can give it back when the nodes die: free room between
+/// nodes costs handles only. A map kept outside the segment says which units are taken, so free neighbours are one
+/// room.
 class paged_segment {
 public:
     static constexpr std::uint32_t unit_words = 256; ///< 1 KiB
     static constexpr std::uint32_t units = segment_words / unit_words;
 
-    /// Mapped by somebody else, and untouched.
+    /// `base` was mapped by the caller and is untouched.
     void begin(std::uint32_t* base, std::uint32_t first_index) noexcept {
         base_ = base;
         first_index_ = first_index;
     }
 
     std::uint32_t first_index() const noexcept { return first_index_; }
-    std::uint32_t place = 0;                                          ///< where its generation has it
+    std::uint32_t place = 0;                                          ///< its index in the generation's list
     std::uint32_t longest_room() const noexcept { return longest_; }  ///< units
     std::uint32_t taken() const noexcept { return taken_units_; }     ///< units
     std::uint32_t present() const noexcept { return present_units_; } ///< units that have memory, four a page
-    std::uint32_t idle() const noexcept { return idle_units_; }       ///< of those, the pages of which nothing is taken
+    std::uint32_t idle() const noexcept { return idle_units_; }       ///< of those, on pages where nothing is taken
 
-    /// The first room of so many units, which the longest one has.
+    /// The first room of at least `n` units; the longest room must have as many.
     std::uint32_t find(std::uint32_t n) const noexcept;
-    /// How much memory taking these needs, in units.
+    /// How much more memory it needs to take these units, in units.
     std::uint32_t lacking(std::uint32_t at, std::uint32_t n) const noexcept;
     void take(std::uint32_t at, std::uint32_t n) noexcept;
     void give(std::uint32_t at, std::uint32_t n) noexcept;
-    /// Gives pages back to the system of which nothing is taken.
+    /// Gives the pages in which nothing is taken back to the system.
     void give_pages_back() noexcept;
 
 private:
     static constexpr std::uint32_t page_units = 4, map_words = units / 64;
     using map = std::array<std::uint64_t, map_words>;
 
-    /// Calls f(word, mask) for all words that have units of these.
+    /// Calls f(index, mask) for each word of a map that has bits for these units.
     template <class F>
     static void each(std::uint32_t at, std::uint32_t n, const F& f) noexcept;
     void recount() noexcept;

@@ -11,7 +11,7 @@
 
 namespace informer::detail {
 
-/// Room is made before: `push` cannot fail, and is a store or two where a vector asks again.
+/// Room is made before by `need`: `push` cannot fail, and is a store or two, where a vector checks its capacity again.
 template <class T>
 class plain_stack {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -29,7 +29,7 @@ public:
         if (capacity_ - size_ < n) [[unlikely]]
             grow(n);
     }
-    /// Made in its place: a copy would wait for each of its parts to be written.
+    /// Makes the element in its place: a copy would wait until each of its parts is written.
     template <class... Parts>
     T& push(Parts... parts) noexcept {
         return *::new (&data_[size_++]) T{parts...};

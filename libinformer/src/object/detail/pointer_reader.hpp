@@ -11,17 +11,17 @@
 
 namespace informer::detail {
 
-/// What `value::at_pointer` gives, without reading the pointer each time, and each member looked for first where the last one
-/// was found: objects of one kind have their members mostly at the same places.
+/// Finds what `value::at_pointer` finds, but reads the pointer only once, and looks for each member first where it
+/// was found last: objects of one kind have their members mostly at the same places.
 ///
 /// *Thread safety*: any number of threads at once.
 class pointer_reader {
 public:
     explicit pointer_reader(std::string_view pointer);
-    /// A pointer by its keys, none of them an index.
+    /// A pointer given as its keys; none of them is an index.
     explicit pointer_reader(const std::vector<std::string>& keys);
     value operator()(value v) const noexcept;
-    /// Whether it was a JSON pointer; else it points at nothing.
+    /// Whether the text was a JSON pointer. If not, this finds nothing.
     bool valid() const noexcept { return valid_; }
 
 private:

@@ -1,4 +1,4 @@
-// The pool: documents come in here, as texts, values and moves, and leave as handles of roots.
+// The pool: takes documents as texts, as values and by moves, and returns them as handles of roots.
 #pragma once
 
 #include "copier.hpp"
@@ -21,7 +21,7 @@
 
 namespace informer::detail {
 
-/// Without words where there is no memory for any.
+/// A failure without a message if there is no memory for one.
 inline failure said(errc code, const char* what) noexcept {
     try {
         return failure(code, what);
@@ -30,7 +30,7 @@ inline failure said(errc code, const char* what) noexcept {
     }
 }
 
-/// What ends a document while it is being stored.
+/// The failure of a document whose storing ended by this exception.
 inline failure said_of(const pool_is_full&) noexcept {
     return said(errc::pool_full, "store a document");
 }
@@ -55,7 +55,7 @@ public:
     object decode(std::string_view json, const object& previous, failure& f) override {
         if (options_.transform_) {
             f = failure();
-            boost::json::value v; // outside of `build`, which may run twice
+            boost::json::value v; // outside of `build`, which may call its function twice
             try {
                 if (!parse_transformed(v, json, options_.max_depth_, options_.transform_, f)) return {};
             } catch (const std::bad_alloc& e) {
@@ -66,7 +66,7 @@ public:
                              [&](generation&, handle) { return read_value(reader_, v, options_.max_depth_, f); });
             if (f == errc::too_deep)
                 f = said(errc::bad_configuration,
-                         "the transform made the document nested too deeply"); // its text was not
+                         "the transform made the document nested too deeply"); // the text itself was not
             return o;
         }
         return build(previous, f, false, [&](generation& g, handle old) {
@@ -108,7 +108,7 @@ public:
     bool collect(std::size_t budget) override {
         if (!core_->drop_forwards(budget) || !core_->collect(budget)) return false;
         core_->drop_free_roots();
-        // What is left may live for the templates alone.
+        // Templates alone may keep alive what is left.
         if (!difference_.trim(core_->current(), core_->live_roots)) return true;
         return core_->collect(budget);
     }
@@ -116,7 +116,7 @@ public:
     pool_statistics statistics() const override {
         pool_statistics s;
         for (const auto& g : core_->generations) g->add_to(s);
-        std::uint64_t retired = 0; // only we take from these lists
+        std::uint64_t retired = 0; // only the writer takes from these lists
         for (const root* list : {core_->pending, core_->retired.load(std::memory_order_acquire)})
             for (; list; list = list->next) ++retired;
         s.objects = core_->live_roots - retired;
@@ -155,7 +155,7 @@ private:
         handle document; ///< or missing_handle
         bool is_older;   ///< the older version
     };
-    /// What is walked alongside a new document: its older version, or else one that probably looks alike.
+    /// The document walked alongside a new one: its older version, or else one that is probably similar.
     companion alongside(const generation& g, const object& previous) const noexcept {
         const auto here = [&g](const root* r) { return r && r->generation == &g; };
         if (here(previous.root())) return {previous.root()->document, true};
@@ -170,22 +170,22 @@ private:
             by.start_copy(to, *r->generation, r->document);
     }
 
-    /// What is refused, and why, the parser says.
+    /// The parser decides what is refused, and says why.
     bool read_text(std::string_view json, failure& f) {
         if (!core_->limits.parser_only) {
             if (text_reader(reader_, json, options_.max_depth_, scratch_).read_all()) return true;
             reader_.abort();
-            reader_.restart_to_check(); // there may be no room for it twice
+            reader_.restart_to_check(); // stores nothing: there may be no room for the document twice
             if (!read_by_parser(reader_, json, options_.max_depth_, f)) return false;
-            reader_.restart(); // what the parser takes is stored: the reader refuses, say, white space that is long
+            reader_.restart(); // stores what the parser takes: the reader refuses long white space, for example
         }
         return read_by_parser(reader_, json, options_.max_depth_, f);
     }
 
-    /// Makes an object of what `read` hands to the reader.
+    /// Makes an object of what `read` passes to the reader.
     template <class Read>
     object build(const object& previous, failure& f, bool plain, const Read& read) {
-        // As much as the last document made, and some: the dead never pile up.
+        // Twice as much as the last document made, and some more: dead nodes never pile up.
         core_->collect(256 + 2 * last_made_);
         return retrying(f, [&](generation& g) -> object {
             const auto [cursor, has_old] = alongside(g, previous);
@@ -201,7 +201,7 @@ private:
                     return {};
                 }
                 const handle h = reader_.nodes().built();
-                // Equal but for the order of members or the spelling of numbers is unchanged too.
+                // A document that differs only in the order of members or the spelling of numbers is unchanged too.
                 unchanged = has_old && (h == cursor || value(&g, h) == value(&g, cursor));
             } catch (...) {
                 reader_.abort();
@@ -214,7 +214,7 @@ private:
         });
     }
 
-    /// A full generation is emptied of what died and tried once more.
+    /// If the generation is full, frees what died in it and tries once more.
     template <class Make>
     object retrying(failure& f, const Make& make) {
         for (bool again = true;; again = false) {
@@ -251,7 +251,7 @@ private:
     document_reader reader_;
     text_difference difference_;
     copier copier_;
-    std::unique_ptr<interning_policy> policy_; ///< belongs to the current generation: paths are known by its handles
+    std::unique_ptr<interning_policy> policy_; ///< belongs to the current generation, whose handles identify paths
     std::string scratch_;
     std::size_t last_made_ = 0;
     pool_core* core_; // frees itself

@@ -1,4 +1,4 @@
-// What outlives the pool's owner: roots and generations. Freed by whoever comes last, the owner or the last handle.
+// What outlives the pool's owner: roots and generations. The last one to go, the owner or a handle, frees them.
 #pragma once
 
 #include "generation.hpp"
@@ -19,41 +19,43 @@ struct pool_core {
     pool_core(const pool_core&) = delete;
     pool_core& operator=(const pool_core&) = delete;
 
-    // Any thread. The root's count reached zero; afterwards neither it nor the core may be touched.
+    // Any thread. The root's count reached zero; afterwards the caller may touch neither the root nor the core.
     void retire(root* r) noexcept;
 
     // The writer.
     root* make_root(generation& g, handle document); ///< takes over one count of the document
     generation& current() noexcept { return *generations.back(); }
     void begin_generation();
-    /// A decode in slices keeps its generation, as a root does.
+    /// A decode in slices keeps its generation alive, as a root does.
     void hold(generation& g) noexcept { ++g.roots; }
     void let_go(generation& g) noexcept { --g.roots; }
-    /// A move is over: what it noted in old generations would keep all that was moved for as long as one of them lives.
+    /// Called after a move: drops what it noted in old generations, which would keep all that was moved alive as long
+    /// as one of them lives.
     bool drop_forwards(std::size_t& budget) noexcept;
     /// Takes the retired roots and frees what they held; at most about `budget` nodes. True when nothing is left.
     bool collect(std::size_t budget) noexcept;
-    /// Gives the slabs of roots back, when the current generation has none that anybody holds.
+    /// Gives the slabs of roots back if nobody holds a root of the current generation.
     void drop_free_roots() noexcept;
-    /// The owner goes: frees everything now, or leaves it to the last handle. The core may be gone afterwards.
+    /// The owner is destroyed: frees everything now, or leaves that to the last handle. The core may be gone
+    /// afterwards.
     void close() noexcept;
 
     alignas(64) std::atomic<root*> retired{nullptr};
     std::atomic<std::uint64_t> left{
-        0}; ///< once closed: handles' roots still there, and one for the owner while closing
+        0}; ///< once closed: roots that handles still hold, and one for the owner while closing
 
     alignas(64) pool_limits limits;
     hash_seed seed;
     std::vector<std::unique_ptr<generation>> generations; ///< the last one is current
     root* free_roots = nullptr;                           ///< in slabs of the current generation
     root* last = nullptr; ///< the document stored last, while it lives: the cursor of the next
-    member_reader metadata{"metadata"}, name_space{"namespace"}, name{"name"}; ///< of `shapes_known_until`
-    std::uint64_t shapes_known_until = 0;
+    member_reader metadata{"metadata"}, name_space{"namespace"}, name{"name"}; ///< see `shapes_known_until`
+    std::uint64_t shapes_known_until = 0; ///< the readers are valid while `shapes_died()` is this
     std::uint64_t generations_made = 0;
-    root* pending = nullptr;             ///< taken from `retired`, not yet dealt with
-    std::uint64_t live_roots = 0;        ///< made and not yet dealt with
-    std::vector<handle_stack> abandoned; ///< of documents that were given up, in the current generation
-    std::uint64_t work_bytes = 0;        ///< what documents on their way held besides nodes, after their last steps
+    root* pending = nullptr;             ///< taken from `retired`, not yet freed
+    std::uint64_t live_roots = 0;        ///< made and not yet freed
+    std::vector<handle_stack> abandoned; ///< handles of documents that were given up, in the current generation
+    std::uint64_t work_bytes = 0;        ///< what unfinished documents held besides nodes after their last steps
 };
 
 } // namespace informer::detail

@@ -14,7 +14,8 @@
 
 namespace informer::detail {
 
-/// A document on its way. It holds the generation that it builds in; when another one begins, it starts over there.
+/// An unfinished document. It holds the generation that it builds in; when another generation begins, it starts over
+/// in that one.
 class pool::sliced : public decoding {
 public:
     sliced(const sliced&) = delete;
@@ -46,17 +47,18 @@ public:
 protected:
     explicit sliced(std::shared_ptr<pool> of) : pool_(std::move(of)), core_(*pool_->core_) {}
 
-    /// True: it took no more than one step, and `result_` and `failure_` are there.
+    /// True: the document took no more than one step, and `result_` and `failure_` are set.
     virtual bool at_once(std::size_t bytes) = 0;
     virtual void start(generation& g) = 0;
     /// Calls `done` in the end, or sets `failure_`.
     virtual void go_on(generation& g, std::size_t bytes) = 0;
-    /// What was built goes: to those who free it in shares, or with its generation if that is not current any more.
+    /// Give up what was built: `abandon` leaves it to `pool_core::collect`, which frees it in shares; `forget` drops
+    /// it if its generation is not current any more and is freed as a whole.
     virtual void abandon() noexcept = 0;
     virtual void forget() noexcept = 0;
-    /// What it holds besides nodes.
+    /// The memory held besides nodes.
     virtual std::uint64_t bytes() const noexcept = 0;
-    /// After any of these: nothing is left but what `start` needs.
+    /// Called after any of these: keeps nothing but what `start` needs.
     virtual void leave(bool current) noexcept = 0;
 
     void done(object o) {
@@ -64,7 +66,7 @@ protected:
         let_go();
         at_ = stage::done;
     }
-    /// By the destructors of those above us.
+    /// Called by the destructors of derived classes.
     void give_up() noexcept {
         if (!generation_) return;
         if (generation_ == &core_.current())
@@ -98,7 +100,7 @@ private:
             generation_ = &g;
             at_ = stage::work;
         }
-        core_.collect(256 + 2 * made_); // its share: as much as the last slice made, and some
+        core_.collect(256 + 2 * made_); // twice as much as the last slice made, and some more
         const std::uint64_t made_before = g.work_made();
         go_on(g, bytes);
         if (generation_) note(this->bytes());
@@ -117,7 +119,7 @@ private:
         at_ = stage::done;
     }
 
-    /// A full generation is emptied of what died and tried once more.
+    /// If the generation is full, frees what died in it and tries once more.
     void full(failure f) noexcept {
         if (std::exchange(tried_, true)) return end(std::move(f));
         give_up();
@@ -133,12 +135,12 @@ private:
 
     stage at_ = stage::begin;
     bool tried_ = false;
-    generation* generation_ = nullptr; ///< held, while there is something of ours
+    generation* generation_ = nullptr; ///< held while it has something of this document
     std::size_t made_ = 0;
     std::uint64_t noted_ = 0;
 };
 
-/// With a reader of its own, and the document alongside.
+/// Decodes text. Has a reader of its own, and holds the document alongside.
 class pool::text_slices final : public sliced {
 public:
     text_slices(std::shared_ptr<pool> of, std::string_view json, object previous)
@@ -163,7 +165,7 @@ private:
         else
             text_.emplace(reader_, json_, pool_->options_.max_depth_, room_);
         reader_.start(g, cursor_, pool_->policy_, has_old_, false);
-        g.retain(cursor_); // the document stored last may die meanwhile
+        g.retain(cursor_); // the document stored last may die between steps
     }
 
     void go_on(generation& g, std::size_t bytes) override {
@@ -225,14 +227,14 @@ private:
     document_reader reader_;
     std::string room_;
     std::optional<text_reader> text_;
-    std::optional<parser_slices> parser_; ///< once that refused
+    std::optional<parser_slices> parser_; ///< once `text_` refused, or instead of it
     comparison comparison_;
     bool has_old_ = false, comparing_ = false;
-    bool checking_ = false;          ///< nothing is stored yet
-    handle cursor_ = missing_handle; ///< a count of it is ours
+    bool checking_ = false;          ///< the parser looks for errors only: nothing is stored
+    handle cursor_ = missing_handle; ///< with one count
 };
 
-/// Moves. Small ones come one after the other, so the pool lends its copier with the memory it has.
+/// Moves a document. Small ones come one after the other, so the pool lends its copier with the memory that it has.
 class pool::move_slices final : public sliced {
 public:
     move_slices(std::shared_ptr<pool> of, object o) : sliced(std::move(of)), from_(std::move(o)) {}

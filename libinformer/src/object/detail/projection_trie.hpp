@@ -18,10 +18,11 @@ public:
     explicit projection_trie(const projection& p);
     bool empty() const noexcept { return nodes_.size() == 1 && !nodes_[0].ends && !keep_; }
     bool keeps() const noexcept { return keep_; }
-    /// One of the pointers is that of the whole document.
+    /// Whether one of the pointers points to the whole document.
     bool ends_at_once() const noexcept { return nodes_[start].ends; }
 
-    /// Adds to `to` the states a child `name` of the states [first, last) leads to; true when a pointer ends there.
+    /// Adds to `to` the states to which a child `name` leads from `states[first]` to `states[last - 1]`; true when a
+    /// pointer ends there.
     bool step(const std::vector<std::uint32_t>& states, std::size_t first, std::size_t last, std::string_view name,
               std::vector<std::uint32_t>& to) const;
     static constexpr std::uint32_t start = 0;
@@ -36,9 +37,11 @@ private:
     bool keep_;
 };
 
-/// What of the metadata no projection drops and no transform changes: without it an object has no place in a cache.
+/// The members of the metadata that no projection drops and no transform changes: without them an object has no place
+/// in a cache.
 inline constexpr std::array<std::string_view, 4> identity_members = {"name", "namespace", "uid", "resourceVersion"};
-/// Nor does a projection drop what controllers decide by: who believed that an object has no finalizers would write over those it has.
+/// Nor does a projection drop what controllers decide by: a controller that believes an object has no finalizers
+/// would overwrite those it has.
 inline constexpr std::array<std::string_view, 3> decisive_members = {"generation", "deletionTimestamp", "finalizers"};
 inline bool is_always_stored(std::string_view metadata_key) noexcept {
     const auto is_one_of = [&](const auto& all) {

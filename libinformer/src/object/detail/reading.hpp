@@ -43,7 +43,7 @@ inline std::string_view node_text(const std::uint32_t* header) noexcept {
 
 /// The text of a string handle (of a key as well); empty for anything else.
 text string_of(const generation* g, handle h) noexcept;
-/// Whether that is `s`.
+/// Whether that text is `s`.
 inline bool is_text(const generation* g, handle h, std::string_view s) noexcept {
     if (is_node(h)) {
         const std::uint32_t* n = g->node(h);
@@ -54,9 +54,9 @@ inline bool is_text(const generation* g, handle h, std::string_view s) noexcept 
     }
     return string_of(g, h) == s;
 }
-/// Index of the member with this key, or c.n.
+/// Index of the member with this key, or c.n. `c` must be of an object that has members.
 std::uint32_t find_member(const generation* g, const children& c, std::string_view key) noexcept;
-/// The same, which is probably `guess`; of anything that has members.
+/// The same; the index is probably `guess`.
 inline std::uint32_t find_member(const generation* g, const children& c, std::string_view key,
                                  std::uint32_t guess) noexcept {
     return guess < c.n && is_text(g, c.keys[guess], key) ? guess : find_member(g, c, key);
@@ -71,7 +71,7 @@ inline value member_at(const value& of, std::uint32_t guess, std::string_view ke
     return at < c.n ? value(g, c.values[at]) : value();
 }
 
-/// One member of many objects: those of one shape have it at one place, so its key is looked for once a shape.
+/// Reads one member of many objects. Objects of one shape have it at one place, so its key is looked up once per shape.
 class member_reader {
 public:
     explicit member_reader(std::string_view key) noexcept : key_(key) {}
@@ -93,7 +93,7 @@ private:
     struct known {
         const generation* of = nullptr;
         handle shape = 0;
-        std::uint32_t word = 0; ///< of the payload, from 1; 0: these have no such member
+        std::uint32_t word = 0; ///< of the payload, from 1; 0: objects of this shape have no such member
     };
     static constexpr unsigned known_bits = 4;
     std::string_view key_;

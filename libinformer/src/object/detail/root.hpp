@@ -9,12 +9,12 @@ namespace informer::detail {
 
 class generation;
 
-/// A document somebody holds. 24 bytes, in slabs of its generation.
+/// A document that somebody holds. 24 bytes, in slabs of its generation.
 struct root {
     shared_count count{0};
     handle document = 0;
     informer::detail::generation* generation = nullptr;
-    /// The document's own, so that whoever looks for a key need not walk there.
+    /// The handles of the document's namespace and name, so that a look-up of a key need not walk there.
     struct key_handles {
         handle name_space, name;
     };

@@ -13,43 +13,46 @@
 
 namespace informer::detail {
 
-/// The fast path beside the reader of texts, which stays the reference: what this builds is what that would have built, node by
-/// node, and of what it cannot judge it builds nothing. Templates belong to one generation: `forget` before it is left.
+/// The fast path beside `text_reader`, which stays the reference: this builds, node by node, what the reader would
+/// have built, and builds nothing of a text that it cannot judge. Templates belong to one generation: call `forget`
+/// before leaving it.
 class text_difference {
 public:
-    /// With fewer live documents there are no templates: they would weigh more than they help.
+    /// With fewer live documents than `min_documents` there are no templates: they would cost more than they help.
     text_difference(std::uint64_t min_documents, const projection_trie& projection)
         : min_documents_(min_documents), projecting_(!projection.empty()) {}
 
-    /// True: the document is on `to`'s stack, as the reader would have left it. False: nothing is; the text may be anything.
+    /// True: the document is on `to`'s stack, as the reader would have left it. False: nothing is; the text may be
+    /// anything.
     bool read(generation& g, document_reader& to, handle previous, std::string_view json, std::size_t max_depth,
               std::string& scratch);
-    /// The reader made `document` of `json`: a template, if one is wanted. Never fails the decoding.
+    /// `json` was read as `document`: makes a template of it if one is wanted. Never fails the decoding.
     void learn(generation& g, handle document, std::string_view json, std::uint64_t live_documents) noexcept;
     /// Gives back all templates. True if there were any.
     bool forget(generation& g) noexcept;
-    /// Gives back those that weigh too much beside what lives by now: all, if hardly any documents do. True if there were any.
+    /// Gives back those that are too large compared with what is alive now; all of them if hardly any documents are.
+    /// True if any were.
     bool trim(generation& g, std::uint64_t live_documents) noexcept;
 
     void add_to(pool_statistics& s) const noexcept;
 
-    /// For tests whose texts are as unlike as can be: it tries whether or not that pays.
+    /// For tests whose texts are as unlike as can be: templates are tried whether or not that pays.
     static inline bool tireless = false;
 
 private:
     struct entry {
         text_template t;
-        std::uint32_t usual = 0;    ///< changes of the first text compared with it as it is now, and one
+        std::uint32_t usual = 0;    ///< changes of the first text that used it as it is now, plus one
         std::uint32_t uses = 0;     ///< since then
-        std::uint64_t last_use = 0; ///< in texts read
+        std::uint64_t last_use = 0; ///< counted in texts read
     };
     struct guard; // gives back what is owned
-    /// A container around the change at hand; those that are open lie inside each other.
+    /// A container around the current change; open containers lie inside each other.
     struct open_container {
         const text_template::container* of;
         handle* values;       ///< its members as they will be
         const handle* theirs; ///< as they are in the previous version, if they have the same keys in the same order
-        handle previous;      ///< the container of its kind there, or missing
+        handle previous;      ///< the previous version's container of the same kind, or missing
         std::uint32_t owned;  ///< where the counts of its new members begin
         std::uint8_t fresh;   ///< `novelty` of the new members
     };
@@ -103,7 +106,7 @@ private:
     std::uint32_t pause_ = 0; ///< texts left to the parser before the next attempt
     static constexpr std::uint32_t first_pause = 16, longest_pause = 256;
     std::uint32_t next_pause_ = first_pause;
-    bool wanted_ = false; ///< the last text fitted badly or not at all
+    bool wanted_ = false; ///< as a template: the last text, which fitted badly or not at all
     std::uint64_t hits_ = 0, misses_ = 0;
 
     // While a document is built.
@@ -111,15 +114,15 @@ private:
     document_reader* reader_ = nullptr;
     const text_template* template_ = nullptr;
     handle previous_ = missing_handle;
-    bool hard_ = false;           ///< comparing with the previous version is left to the parser's way
-    bool scalars_ = false;        ///< nothing else is among the changes
+    bool hard_ = false;           ///< comparing with the previous version is left to the parser
+    bool scalars_ = false;        ///< all changes are scalars
     std::int64_t reconciled_ = 0; ///< what comparing with the previous version has cost
     std::vector<text_change> changes_, other_changes_;
     plain_stack<open_container> open_;
     plain_stack<std::uint32_t> way_;  ///< containers about to be opened, the outermost one last
     std::vector<handle> values_;      ///< the members of the containers opened so far, in the template's order
-    plain_stack<owned_member> owned_; ///< of the open containers
-    handle_stack kept_;               ///< until the document is complete
+    plain_stack<owned_member> owned_; ///< new members of the open containers
+    handle_stack kept_;               ///< counts to hold until the document is complete
 };
 
 } // namespace informer::detail

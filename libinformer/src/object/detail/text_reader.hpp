@@ -1,11 +1,13 @@
-// Feeds a document_reader from JSON text that is there as a whole.
+// Feeds a document_reader from JSON text that is complete in memory.
 //
-// Boost.JSON's parser takes text in pieces that end anywhere, so it keeps its place within every token, gathers what it may have to
-// put together, and goes through the bytes of a string before its reader compares them with what it expects. A document's text is in
-// one piece, and nearly all of its strings are plain: here they are cut sixteen bytes at a time and handed on where they lie.
+// Boost.JSON's parser takes text in pieces that end anywhere, so it keeps its place within every token, gathers the
+// parts of tokens, and goes through the bytes of a string before its reader compares them with what it expects. A
+// document's text is in one piece, and nearly all of its strings are plain: here they are cut sixteen bytes at a time
+// and passed on where they lie.
 //
-// What is taken here is what the parser would take, and says the same; but in `managedFields` that are skipped only strings and the
-// balance of brackets count. What is refused goes to the parser, which says what is wrong and where: json_reader.hpp.
+// Every text accepted here is one that the parser would accept, with the same meaning; but in skipped `managedFields`
+// only strings and the balance of brackets are checked. A refused text goes to the parser, which says what is wrong
+// and where: json_reader.hpp.
 #pragma once
 
 #include "document_reader.hpp"
@@ -21,7 +23,7 @@ namespace informer::detail {
 
 class text_reader {
 public:
-    /// `max_depth` is at most `deepest`. `room` is for strings with escapes; it keeps its memory.
+    /// A `max_depth` above `deepest` counts as `deepest`. `room` is for strings with escapes; it keeps its memory.
     text_reader(document_reader& to, std::string_view text, std::size_t max_depth, std::string& room) noexcept;
     text_reader(const text_reader&) = delete;
     text_reader& operator=(const text_reader&) = delete;
@@ -32,10 +34,10 @@ public:
         whole,
         refused, ///< the reader holds a part that must be aborted
     };
-    /// Reads on over about `bytes`: plain strings are not divided, nor what is closed in a row. Nor are white space, numbers and keys with
-    /// escapes, which are refused where they are long.
+    /// Reads on over about `bytes`. A step does not end within a plain string or a row of closing brackets, nor
+    /// within white space, a number or a key with escapes, which are refused if they are long.
     outcome read(std::size_t bytes);
-    /// All that is left of it.
+    /// Reads all that is left.
     bool read_all() { return read(static_cast<std::size_t>(end_ - at_)) == outcome::whole; }
 
 private:
@@ -58,13 +60,13 @@ private:
     const char* end_;  ///< behind the last bracket
     const std::size_t max_depth_;
     std::size_t depth_ = 0;
-    bool in_object_ = false; ///< of the container open innermost
+    bool in_object_ = false; ///< the innermost open container is an object
     enum class inside : unsigned char { nothing, skipped, string };
     inside inside_ = inside::nothing; ///< a value that the next step goes on with
-    char skipped_to_ = ' ';           ///< what managedFields end in
-    value_scanner scanner_;           ///< of them
+    char skipped_to_ = ' ';           ///< the bracket in which managedFields must end
+    value_scanner scanner_;           ///< of managedFields
     string_part part_;                ///< of a string that is not plain
-    /// of each container around it, whether that is an object; of others not written
+    /// for each container around the innermost one, whether it is an object; the other elements are not written
     std::array<bool, deepest> objects_;
 };
 

@@ -1,4 +1,4 @@
-// Comparing and cutting JSON text by sixteen bytes at a time, or eight: what reading it stands on.
+// Compares and cuts JSON text sixteen bytes at a time, or eight: the base of the readers.
 #pragma once
 
 #include "root/processor.hpp"
@@ -14,24 +14,25 @@ namespace informer::detail {
 
 inline constexpr std::uint64_t each_byte = 0x0101010101010101, top_bits = each_byte << 7;
 
-/// The first one lowest.
+/// Eight bytes, the first one lowest.
 inline std::uint64_t eight_bytes(const char* p) noexcept {
     std::uint64_t v;
     std::memcpy(&v, p, sizeof v);
     return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
 }
-/// The lowest bit set is the top one of the first byte that is zero. Those above it say nothing: the subtraction borrows.
+/// The lowest bit set is the top bit of the first byte that is zero. Bits above it mean nothing: the subtraction
+/// borrows.
 constexpr std::uint64_t first_zero(std::uint64_t x) noexcept {
     return (x - each_byte) & ~x & top_bits;
 }
 constexpr std::uint64_t first_of(char c, std::uint64_t x) noexcept {
     return first_zero(x ^ static_cast<unsigned char>(c) * each_byte);
 }
-/// The same of the first byte that is a control character or not ASCII.
+/// The same for the first byte that is a control character or not ASCII.
 constexpr std::uint64_t first_odd(std::uint64_t x) noexcept {
     return ((x - 0x20 * each_byte) | x) & top_bits;
 }
-/// Of what these tell.
+/// The index of the byte that one of these functions found.
 constexpr int place_of(std::uint64_t found) noexcept {
     return std::countr_zero(found) / 8;
 }
@@ -46,7 +47,8 @@ inline std::size_t common_prefix_portable(const char* a, const char* b, std::siz
     return i;
 }
 
-/// The first byte from `p` on that is no plain part of a string, or `end`: a quote, an escape, a control character or what is not ASCII.
+/// The first byte from `p` on that is no plain character of a string (a quote, a backslash, a control character or a
+/// byte that is not ASCII), or `end`.
 inline const char* plain_end_portable(const char* p, const char* end) noexcept {
     for (; end - p >= 8; p += 8) {
         const std::uint64_t v = eight_bytes(p);
@@ -71,8 +73,8 @@ inline const char* next_mark_portable(const char* p, const char* end) noexcept {
 
 #if defined(INFORMER_SSE2)
 [[gnu::always_inline]] inline std::size_t common_prefix(const char* a, const char* b,
-                                                        std::size_t n) noexcept { // in one place
-    constexpr std::size_t ahead = 768; // b is new here; the processor's own prefetching starts anew at each difference
+                                                        std::size_t n) noexcept { // inlined: it has one caller
+    constexpr std::size_t ahead = 768; // b is not in the caches; hardware prefetching starts anew at each difference
     const auto equal = [&](std::size_t at) {
         const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + at));
         const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + at));
@@ -105,11 +107,12 @@ inline const char* next_mark(const char* p, const char* end) noexcept {
     return next_mark_portable(p, end);
 }
 
-/// A bit for each of the sixteen bytes from `p` on that is no plain part of a string; the first one lowest.
+/// A bit for each of the sixteen bytes from `p` on that is no plain character of a string; that of the first byte is
+/// lowest.
 [[gnu::always_inline]] inline std::uint32_t string_stops(const char* p) noexcept {
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(0x20);
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    // Signed: below the space are control characters and all that is not ASCII.
+    // The comparison is signed: control characters and all bytes that are not ASCII are below the space.
     const __m128i stop =
         _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_or_si128(_mm_cmpeq_epi8(v, backslash), _mm_cmplt_epi8(v, space)));
     return static_cast<std::uint32_t>(_mm_movemask_epi8(stop));
@@ -133,14 +136,14 @@ inline const char* next_mark(const char* p, const char* end) noexcept {
 }
 #endif
 
-/// Behind the closing quote of a string that goes on at `p`, or nullptr if there is none. `plain` turns false at an escape, a
-/// control character or a byte above 0x7f: then its content must be looked at.
+/// The place behind the closing quote of a string that goes on at `p`, or nullptr if there is none. `plain` turns
+/// false at an escape, a control character or a byte above 0x7f: then the content must be checked.
 inline const char* string_end(const char* p, const char* end, bool& plain) noexcept {
     p = plain_end(p, end);
     if (p == end) return nullptr;
     if (*p == '"') return p + 1;
     plain = false;
-    // JSON within strings has an escape every few bytes.
+    // JSON within a string has an escape every few bytes.
     for (; (p = next_mark(p, end)) != end; p += 2) {
         if (*p == '"') return p + 1;
         if (end - p < 2) break;
@@ -148,7 +151,7 @@ inline const char* string_end(const char* p, const char* end, bool& plain) noexc
     return nullptr;
 }
 
-/// Behind the closing quote of a plain string that goes on at `p`; nullptr if it is not plain, or has no end.
+/// The place behind the closing quote of a plain string that goes on at `p`; nullptr if it is not plain, or has no end.
 [[gnu::always_inline]] inline const char* plain_string_end(const char* p, const char* end) noexcept {
     p = plain_end(p, end);
     return p != end && *p == '"' ? p + 1 : nullptr;

@@ -1,4 +1,5 @@
-// A document together with the text it was read from, and where in the text its values lie: what another text is compared with.
+// A document together with the text it was read from, and where in the text its values lie: what another text is
+// compared with.
 #pragma once
 
 #include "generation.hpp"
@@ -16,31 +17,31 @@ struct text_change {
     enum class kind : std::uint8_t {
         plain,     ///< a string of ASCII without escapes
         string,    ///< any other string
-        bare,      ///< a number, true, false or null (or nothing of that kind)
+        bare,      ///< a number, true, false or null (or such characters that are none of these)
         container, ///< an object or an array
     };
     std::uint32_t begin, end;         ///< in the incoming text
     std::uint32_t old_begin, old_end; ///< in the template's
     std::uint32_t parent, slot;       ///< where the value belongs; slot `none`: it is not stored
     kind what;
-    bool scalar; ///< it stands for a place, not for a container
+    bool scalar; ///< a scalar that stands in a `place` of the template
 };
 
 struct text_template {
     static constexpr std::uint32_t none = ~std::uint32_t{0};
     static constexpr std::uint32_t is_key = none - 1;
 
-    /// A scalar or an empty container. In parts that are not stored a key as well.
+    /// A scalar or an empty container. In parts that are not stored, a key as well.
     struct place {
         std::uint32_t begin;        ///< in the text, quotes included
-        std::uint32_t reach;        ///< its end, and the byte behind a number or word: it may go on in another text
+        std::uint32_t reach;        ///< its end; of a number or word one byte more: in another text it may go on there
         std::uint32_t parent, slot; ///< not stored: the parent is `none`, the slot anything or `is_key`
     };
     /// An object or array with members, parents before children.
     struct container {
         std::uint32_t begin, end;
         std::uint32_t first, last;  ///< its places, those of its children included
-        std::uint32_t parent, slot; ///< `none`: the document; only the slot: not stored
+        std::uint32_t parent, slot; ///< `none`: the document; only the slot `none`: not stored
         std::uint32_t values, n;    ///< its members among those of all containers
         handle h;                   ///< missing: not stored
         std::uint32_t header;       ///< of its node
@@ -54,13 +55,13 @@ struct text_template {
     std::vector<container> containers;
     std::uint32_t values = 0; ///< members of all stored containers
 
-    /// Maps the text onto its document. False if that cannot be done (a key twice, elements left out by a projection); the
-    /// template is then of no use. Takes no counts.
+    /// Maps the text onto its document. False if that cannot be done (a key twice, elements left out by a
+    /// projection); the template is then of no use. Takes no counts.
     bool map(const generation& g, std::string_view json, handle h);
-    /// The same for a text of which everything but `changes`, scalars all of them, is the same.
+    /// The same for a text that differs from the template's in `changes` only, all of them scalars.
     void rebase(const generation& g, std::string_view json, handle h, const std::vector<text_change>& changes);
 
-    /// The first place that reaches beyond this byte of the text, or as many as there are.
+    /// The index of the first place that reaches beyond this byte of the text, or the number of places.
     std::size_t place_at(std::uint32_t offset) const noexcept {
         std::size_t i = marks[offset / bytes_a_mark];
         while (i < places.size() && places[i].reach <= offset) ++i;
@@ -75,10 +76,11 @@ struct text_template {
 
 private:
     static constexpr std::uint32_t bytes_a_mark = 32;
-    void set_marks() noexcept; ///< there is room for them
+    void set_marks() noexcept; ///< into memory that is there already
 };
 
-/// What differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes. `cost` grows by what it took.
+/// Finds what differs, in the order of the text. False: too much does. `rebuild`: stored containers may be changes.
+/// Adds to `cost` what this took.
 bool match(const text_template& t, std::string_view text, bool rebuild, std::vector<text_change>& changes,
            std::int64_t& cost);
 

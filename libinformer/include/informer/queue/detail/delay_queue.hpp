@@ -14,8 +14,8 @@ namespace informer::detail {
 
 /// A run and a heap. Delays are mostly the same few, so most items come in the order in which they will be due: these
 /// are appended to the run, in O(1). Items that come out of order go to the heap, which has four children per node:
-/// half the depth of a binary heap, and the four lie in one cache line. Items know where they are, so one can be
-/// brought forward or taken out. Equal times come out in the order they went in.
+/// half the depth of a binary heap, and the four take 64 bytes, in one or two cache lines. Items know where they are,
+/// so one can be brought forward or taken out. Equal times come out in the order they went in.
 template <class Table>
 class delay_queue {
 public:
@@ -32,7 +32,7 @@ public:
     std::size_t bytes() const noexcept { return (heap_.capacity() + run_.capacity()) * sizeof(node); }
 
     void push(Table& items, item_index i, time_point when) {
-        if (run_live_ == 1 && when < run_.back().when) { // one that is far away must not keep the run to itself
+        if (run_live_ == 1 && when < run_.back().when) { // an item due far ahead must not keep the run to itself
             const node alone = run_.back();
             push_heap(items, alone);
             clear_run();
@@ -89,7 +89,7 @@ private:
         return heap_.empty() || run.before(heap_.front()) ? run : heap_.front();
     }
 
-    // ---- the run: from run_head_ on; its first and last are never taken out ---------------------------------------------
+    // ---- the run: from run_head_ on; its first and last are never taken out -----------------------------------------
     std::size_t run_index(std::uint32_t position) const noexcept { return (position & ~in_run) - run_base_; }
 
     void clear_run() noexcept {
@@ -106,7 +106,7 @@ private:
         if (run_.size() <= 64) return;
         if (run_live_ * 2 < run_.size() - run_head_ || run_base_ > renumber_above) {
             tidy_run(items);
-        } else if (run_head_ * 2 > run_.size()) { // what was handed out goes; the rest keeps its numbers
+        } else if (run_head_ * 2 > run_.size()) { // drops what was handed out; the others keep their positions
             run_.erase(run_.begin(), run_.begin() + static_cast<std::ptrdiff_t>(run_head_));
             run_base_ += static_cast<std::uint32_t>(std::exchange(run_head_, 0));
         }
@@ -120,7 +120,7 @@ private:
         if (run_.capacity() > kept && run_.size() * 8 < run_.capacity()) shrink(run_);
     }
 
-    // ---- the heap -------------------------------------------------------------------------------------------------------
+    // ---- the heap ---------------------------------------------------------------------------------------------------
     void push_heap(Table& items, node n) {
         heap_.push_back(n);
         up(items, heap_.size() - 1);

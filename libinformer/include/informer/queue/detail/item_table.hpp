@@ -46,7 +46,7 @@ struct queue_item {
     bool limited = false; ///< delayed for as long as the limiter said
 
     bool delayed() const noexcept { return delay_position != no_item; }
-    /// In processing, which its key ends, not a handle.
+    /// In processing until `done(key)`, without a handle.
     bool released() const noexcept { return processing && lane == no_item; }
     bool idle() const noexcept { return !ready && !processing && !delayed() && requeues == 0; }
 };

@@ -43,7 +43,7 @@ public:
           state_(options.limiter_ ? std::move(options.limiter_) : default_controller_rate_limiter(), options.ageing_,
                  std::move(group_by), timed()) {}
 
-    // ---- requests -------------------------------------------------------------------------------------------------------
+    // ---- requests ---------------------------------------------------------------------------------------------------
     template <class K>
     void add(const K& key, int priority) {
         const time_point now = stamp();
@@ -89,7 +89,7 @@ public:
         return i == no_item ? 0 : state_.requeues_of(i);
     }
 
-    // ---- of an item in processing ---------------------------------------------------------------------------------------
+    // ---- of an item in processing -----------------------------------------------------------------------------------
     void request(item_index i, int priority) {
         const time_point now = stamp();
         aftermath a(*this);
@@ -158,10 +158,10 @@ public:
         aftermath a(*this);
         const guard lock(lock_);
         const item_index i = state_.find(key);
-        if (i != no_item && state_.released(i)) finish_locked(i, now, a); // else its handle does it
+        if (i != no_item && state_.released(i)) finish_locked(i, now, a); // else its handle ends it
     }
 
-    // ---- hand-outs ------------------------------------------------------------------------------------------------------
+    // ---- hand-outs --------------------------------------------------------------------------------------------------
     item try_get() {
         const time_point now = stamp();
         aftermath a(*this);
@@ -177,7 +177,7 @@ public:
     }
     static asio::awaitable<item> get_one(std::shared_ptr<queue_core> c) {
         const asio::cancellation_state asked = co_await asio::this_coro::cancellation_state;
-        // Before anything is taken.
+        // Checked before anything is taken.
         if (asked.cancelled() != asio::cancellation_type::none) throw c->cancelled();
         getter t(*c);
         item one = c->take_or_wait(t);
@@ -194,7 +194,7 @@ public:
         co_return many;
     }
 
-    // ---- the end --------------------------------------------------------------------------------------------------------
+    // ---- the end ----------------------------------------------------------------------------------------------------
     left_over shut_down() {
         begin_end();
         aftermath a(*this);
@@ -203,7 +203,7 @@ public:
         return std::move(left_);
     }
     static asio::awaitable<left_over> drain(std::shared_ptr<queue_core> c) {
-        c->begin_end(); // here: a caller that was cancelled never begins to wait
+        c->begin_end(); // not in `drained`: if the caller was cancelled, that does not begin
         return drained(std::move(c));
     }
     static asio::awaitable<left_over> drained(std::shared_ptr<queue_core> c) {
@@ -235,7 +235,7 @@ public:
     auto figures() const { return figures_as<work_queue_figures>(); }
 
 private:
-    // A ticket that gives back what it was handed if nobody took that.
+    // A ticket that gives back the item it was handed if nobody took it.
     class getter : public queue_ticket {
     public:
         explicit getter(queue_core& c) noexcept : core_(c) {}
@@ -248,7 +248,7 @@ private:
         queue_core& core_;
     };
 
-    // The last thing done under the lock: when that is free, the queue may be gone.
+    // Its destructor is the last thing done under the lock: once the lock is free, the queue may be gone.
     class end_of_handle {
     public:
         end_of_handle(queue_core& c, aftermath& a) noexcept : core_(c), a_(a) {}
@@ -257,7 +257,7 @@ private:
         ~end_of_handle() {
             if (--core_.handles_ == 0 && core_.self_)
                 a_.last = std::move(core_.self_);
-            else if (a_.any()) // another handle may be the last one to end before we are through
+            else if (a_.any()) // another handle may be the last one to end before `a` is carried out
                 a_.last = core_.shared_from_this();
         }
 
@@ -280,10 +280,10 @@ private:
         return f;
     }
 
-    // ---- under the lock -------------------------------------------------------------------------------------------------
+    // ---- under the lock ---------------------------------------------------------------------------------------------
     item handle(item_index i, int priority) noexcept {
         ++handles_;
-        // For a getter that was answered before the close, and whose frame is about to go.
+        // For a getter that was answered before `close`: its frame, which holds the queue, is about to go.
         if (closed_ && !self_) [[unlikely]]
             self_ = this->shared_from_this();
         return item(this, i, &state_.key_of(i), priority);
@@ -339,7 +339,7 @@ private:
         state_.finish(i);
         settle(a, now);
     }
-    // Something changed: those that wait for it get it.
+    // Something changed: serves those that wait for it.
     void settle(aftermath& a, time_point now) {
         bool room = true; // made before anything is taken
         while (!getters_.empty() && state_.ready() != 0 && (room = a.make_room())) hand_out(a, now);
@@ -368,7 +368,7 @@ private:
         need(next_tick_, a);
     }
 
-    // ---- steps of coroutines --------------------------------------------------------------------------------------------
+    // ---- steps of coroutines ----------------------------------------------------------------------------------------
     item take_or_wait(getter& t) {
         const time_point now = stamp();
         aftermath a(*this);
@@ -418,7 +418,7 @@ private:
             const std::size_t before = left_.size();
             more = state_.give_up_delayed(std::back_inserter(left_), slice);
             given_up += left_.size() - before;
-            settle(a, stamp()); // also a key that there was no memory to hand out
+            settle(a, stamp()); // also hands out a key for which there was no memory before
             if (!more) poke(a);
         }
         if (!first || given_up == 0) return;

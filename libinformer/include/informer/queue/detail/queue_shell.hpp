@@ -109,7 +109,7 @@ protected:
     using guard = std::lock_guard<spin_lock>;
 
     bool timed() const noexcept { return sink_ != nullptr; }
-    /// The current time, if somebody wants to know it.
+    /// The current time if figures are wanted.
     time_point stamp() const { return sink_ != nullptr ? rt_.clock().now() : time_point(); }
     queue_report& report_of(aftermath& a) const;
     const runtime& world() const noexcept { return rt_; }
@@ -166,7 +166,7 @@ private:
     const std::string name_;
     metrics_sink* const sink_; ///< null: nobody wants figures, and none are made
     std::atomic<std::size_t> depth_{0};
-    std::atomic<std::size_t> untold_{0};   ///< its changes that the sink does not know; whoever makes it 1 tells
+    std::atomic<std::size_t> untold_{0};   ///< changes of depth_ not told to the sink; the thread that makes it 1 tells
     time_point armed_ = time_point::max(); ///< when the timer rings, or is about to be told to
     std::shared_ptr<queue_timer> timer_;   ///< while it runs; used on the runtime's executor only
 };
